@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     import pytest
 
@@ -392,42 +392,16 @@ def named_benchmarks(config: pytest.Config) -> tuple[Path, ...]:
     )
 
 
-def misspelled_option(parser: pytest.Parser, args: Sequence[str]) -> str:
-    """Return the error of an option with our prefix that no plugin has and one of ours resembles, or ""."""
-    known = {option.flag for option in OPTIONS if option.where == "both"}
-    given = {arg.partition("=")[0] for arg in args if arg.startswith("--openclaw-")} - known
-    if not given:
-        return ""
-    _, unknown = parser.parse_known_and_unknown_args(list(args))
-    return _misspelled(given & {arg.partition("=")[0] for arg in unknown}, known)
-
-
-def misspelled_key(config: pytest.Config) -> str:
-    """Return the error of an ini key with our prefix that no plugin has and one of ours resembles, or ""."""
+def unknown_key(config: pytest.Config) -> str:
+    """Return the error of an ini key with our prefix that no plugin has, or ""; pytest would only warn."""
     # pytest has no public list of them: https://docs.pytest.org/en/stable/deprecations.html#config-inicfg
     text = config.inipath.read_text("utf-8", "replace") if config.inipath else ""
     lines = (*text.splitlines(), *(config.getoption("override_ini", None) or ()))
-    known = {option.ini for option in OPTIONS}
-    given = {found[1] for line in lines if (found := re.match(r"(openclaw_\w+)\s*[=:]", line))}
-    return _misspelled((key for key in given - known if not _is_registered(config, key)), known)
-
-
-def _is_registered(config: pytest.Config, key: str) -> bool:
-    try:
-        config.getini(key)
-    except ValueError:
-        return False
-    return True
-
-
-def _misspelled(unknown: Iterable[str], known: Iterable[str]) -> str:
-    from difflib import get_close_matches
-
-    # Compared without the prefix, which makes short names alike.
-    ours = {name.lstrip("-")[len("openclaw_") :]: name for name in known}
-    for name in sorted(unknown):
-        if close := get_close_matches(name.lstrip("-")[len("openclaw_") :], ours, n=1):
-            return f"there is no {name}. Did you mean {ours[close[0]]}?"
+    for key in (found[1] for line in lines if (found := re.match(r"(openclaw_\w+)\s*[=:]", line))):
+        try:
+            config.getini(key)
+        except ValueError:
+            return f"there is no ini key {key}; pytest --help lists the keys"
     return ""
 
 
@@ -440,5 +414,5 @@ def misnamed_suite(config: pytest.Config) -> str:
             continue
         if is_below(path, folders) or "prompts" in path.read_text("utf-8", "replace"):
             hint = f"Rename it to prompts_{path.name}." if suffix in (".toml", ".json") else "Convert it."
-            return f"{path.name} is no suite: suites are named prompts_*.toml or prompts_*.json. {hint}"
+            return f"{path.name} is not a suite: suites are named prompts_*.toml or prompts_*.json. {hint}"
     return ""

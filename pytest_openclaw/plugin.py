@@ -67,17 +67,10 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> None:
-    """Name the option that a misspelled one may mean, once conftest files have added theirs."""
-    if misspelled := options.misspelled_option(parser, args):
-        raise pytest.UsageError(misspelled)
-
-
-@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Check every choice before anything is called, and register what this session needs."""
     config.addinivalue_line("markers", MARKER)
-    if wrong := options.misspelled_key(config) or options.misnamed_suite(config):
+    if wrong := options.unknown_key(config) or options.misnamed_suite(config):
         raise pytest.UsageError(wrong)
     if not options.is_used(config):
         return

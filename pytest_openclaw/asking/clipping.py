@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.util.json_text import line_of
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.replies import Fault, Reply, Turn, Usage
     from pytest_openclaw.values.rows import Record
     from pytest_openclaw.values.tool_calls import ToolCall
+
+T = TypeVar("T", str, str | None)
 
 MAX_ROW_BYTES = 1024 * 1024
 MAX_CALLS = 256
@@ -52,23 +54,13 @@ _LISTS = {
 """Fields in the order in which they share the space that the texts leave."""
 
 
-class _Cuts:
-    """Counts the missing bytes by field."""
-
-    def __init__(self, before: Mapping[str, int] | None = None) -> None:
-        self.by_field = Counter(before or {})
-
-    def add(self, field: str, n_bytes: int) -> None:
-        if n_bytes:
-            self.by_field[field] += n_bytes
-
-    def text(self, field: str, text: str, max_bytes: int) -> str:
-        kept = clip(text, max_bytes)
-        self.add(field, 0 if kept == text else _bytes(text) - _bytes(kept))
-        return kept
-
-    def word(self, field: str, text: str | None) -> str | None:
-        return None if text is None else self.text(field, text, MAX_NAME_BYTES)
+def _cut(cuts: Counter[str], field: str, text: T, max_bytes: int = MAX_NAME_BYTES) -> T:
+    """Return a text, or None, cut to a limit; count the missing bytes."""
+    if not isinstance(text, str):
+        return text
+    kept = clip(text, max_bytes)
+    cuts[field] += _bytes(text) - _bytes(kept)
+    return kept
 
 
 # --- replies --------------------------------------------------------------------------------------
@@ -76,34 +68,34 @@ class _Cuts:
 
 def bounded_reply(reply: Reply) -> Reply:
     """Return a reply without parts that are too long to be judged, with the missing bytes by field."""
-    cuts = _Cuts(reply.cut)
+    cuts = Counter(reply.cut)
     turns = tuple(_turn(turn, cuts) for turn in reply.turns)
     calls = tuple(call for turn in turns for call in turn.calls)
     return replace(
         reply,
         text=_answer(reply.text, cuts),
-        reasoning=cuts.text("reasoning", reply.reasoning, MAX_ANSWER_BYTES),
-        raw=cuts.text("raw_output", reply.raw, MAX_ANSWER_BYTES),
+        reasoning=_cut(cuts, "reasoning", reply.reasoning, MAX_ANSWER_BYTES),
+        raw=_cut(cuts, "raw_output", reply.raw, MAX_ANSWER_BYTES),
         refusal=None if reply.refusal is None else clip(reply.refusal),  # which is in `raw` too
-        finish_reason=cuts.word("finish_reason", reply.finish_reason),
-        effective_model=cuts.word("effective_model", reply.effective_model),
+        finish_reason=_cut(cuts, "finish_reason", reply.finish_reason),
+        effective_model=_cut(cuts, "effective_model", reply.effective_model),
         turns=turns,
         tool_calls=calls if turns else _calls(reply.tool_calls, cuts),
         usage=_usages(reply.usage),
-        cut=dict(cuts.by_field),
+        cut=dict(+cuts),
     )
 
 
 def bounded_fault(fault: Fault) -> Fault:
     """Return a fault that is not too long, with the missing bytes by field."""
-    cuts = _Cuts(fault.cut)
+    cuts = Counter(fault.cut)
     return replace(
         fault,
-        message=cuts.text("fault_message", fault.message, MAX_TEXT_BYTES),
-        raw=cuts.text("raw_output", fault.raw, MAX_ANSWER_BYTES),
+        message=_cut(cuts, "fault_message", fault.message, MAX_TEXT_BYTES),
+        raw=_cut(cuts, "raw_output", fault.raw, MAX_ANSWER_BYTES),
         turns=tuple(_turn(turn, cuts) for turn in fault.turns),
         usage=_usages(fault.usage),
-        cut=dict(cuts.by_field),
+        cut=dict(+cuts),
     )
 
 
@@ -112,40 +104,40 @@ def all_cuts(parts: Sequence[Reply | Fault]) -> Mapping[str, int]:
     return dict(sum((Counter(part.cut) for part in parts), Counter()))
 
 
-def _answer(text: str, cuts: _Cuts) -> str:
+def _answer(text: str, cuts: Counter[str]) -> str:
     """Return the part of a text that is judged; of a text that is too long, thinking is cut first."""
     if _bytes(text) <= MAX_ANSWER_BYTES:
         return text
-    near = cuts.text("answer", text, _MOST_THINKING_BYTES)
-    return cuts.text("answer", strip_thinking(near), MAX_ANSWER_BYTES)
+    near = _cut(cuts, "answer", text, _MOST_THINKING_BYTES)
+    return _cut(cuts, "answer", strip_thinking(near), MAX_ANSWER_BYTES)
 
 
-def _calls(calls: Sequence[ToolCall], cuts: _Cuts) -> tuple[ToolCall, ...]:
+def _calls(calls: Sequence[ToolCall], cuts: Counter[str]) -> tuple[ToolCall, ...]:
     kept: list[ToolCall] = []
     room = MAX_CALLS_BYTES
     for call in calls:
         if len(kept) == MAX_CALLS or room <= 0:
-            cuts.add("tool_call_details", _bytes(call.name + call.arguments + (call.id or "")))
+            cuts["tool_call_details"] += _bytes(call.name + call.arguments + (call.id or ""))
             continue
         one = replace(
             call,
-            name=cuts.text("tool_call_details", call.name, MAX_NAME_BYTES),
-            id=cuts.word("tool_call_details", call.id),
-            arguments=cuts.text("tool_call_details", call.arguments, room),
+            name=_cut(cuts, "tool_call_details", call.name, MAX_NAME_BYTES),
+            id=_cut(cuts, "tool_call_details", call.id),
+            arguments=_cut(cuts, "tool_call_details", call.arguments, room),
         )
         room -= _bytes(one.name + one.arguments + (one.id or ""))
         kept.append(one)
     return tuple(kept)
 
 
-def _turn(turn: Turn, cuts: _Cuts) -> Turn:
+def _turn(turn: Turn, cuts: Counter[str]) -> Turn:
     return replace(
         turn,
         text=_answer(turn.text, cuts),
-        reasoning=cuts.text("reasoning", turn.reasoning, MAX_ANSWER_BYTES),
+        reasoning=_cut(cuts, "reasoning", turn.reasoning, MAX_ANSWER_BYTES),
         calls=(calls := _calls(turn.calls, cuts)),
-        results=tuple(cuts.text("turns", result, MAX_TEXT_BYTES) for result in turn.results[: len(calls)]),
-        finish_reason=cuts.word("turns", turn.finish_reason),
+        results=tuple(_cut(cuts, "turns", result, MAX_TEXT_BYTES) for result in turn.results[: len(calls)]),
+        finish_reason=_cut(cuts, "turns", turn.finish_reason),
     )
 
 
@@ -162,15 +154,15 @@ def _bytes(text: str) -> int:
 
 def clipped(record: Record) -> Record:
     """Return a record whose row takes at most `MAX_ROW_BYTES`, with the missing bytes by field."""
-    cuts = _Cuts(record.cut)
+    cuts = Counter(record.cut or {})
     texts: dict[str, Any] = {
-        name: cuts.text(name, text, most)
+        name: _cut(cuts, name, text, most)
         for name, most in _TEXTS.items()
         if (text := getattr(record, name)) is not None
     }
     parsed = record.parsed_output
     if parsed is not None and _size(parsed) > MAX_TEXT_BYTES:
-        cuts.add("parsed_output", _size(parsed) - _size(None))
+        cuts["parsed_output"] += _size(parsed) - _size(None)
         parsed = None
     lists: dict[str, Any] = {name: list(value) for name in _LISTS if (value := getattr(record, name))}
     texts["parsed_output"] = parsed
@@ -181,10 +173,10 @@ def clipped(record: Record) -> Record:
         most = min(_LISTS[name], room) - len("[]")
         ends = accumulate(_size(item) + len(", ") for item in short)
         kept = tuple(item for item, end in zip(short, ends, strict=True) if end <= most)
-        cuts.add(name, _size(items) - _size(kept))
+        cuts[name] += _size(items) - _size(kept)
         room -= _size(kept)
         texts[name] = kept
-    cut = dict(cuts.by_field) or None
+    cut = dict(+cuts) or None
     return replace(record, **texts, truncated=bool(cut) or record.truncated, cut=cut)
 
 

@@ -24,7 +24,7 @@ from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.replies import CallResult, Fault, Reply
-from pytest_openclaw.values.requests import LISTED, Request
+from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.settings import SERVER, THINKING_ROOM_TOKENS
 from pytest_openclaw.values.tool_calls import LOOKUP_TURNS
 
@@ -200,9 +200,6 @@ class Sender:
 
     def _never_sent(self, provider: Provider, target: Target, request: Request) -> Fault | None:
         """Return why the request is not sent at all, if so."""
-        surface = self._settings.surface
-        if surface and surface.missing and target.surface != LISTED:
-            return faults.surface_missing(target.provider, surface.missing)
         if request.tools and not provider.takes_tools:
             return faults.takes_no("tools", target.provider)
         if (request.messages or request.turns) and not provider.takes_messages:

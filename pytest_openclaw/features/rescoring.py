@@ -3,9 +3,8 @@
 The prompts are read from the suite files again, so you can fix a validator and
 see what changes. The result is a new run; the old one is unchanged. A row keeps
 its verdict if its reply is incomplete (cut at 64 KiB, a secret removed) or if a
-Python test has judged it; faults and refusals stay as they are. If a suite or a
-prompt was removed, or asks something else now, the definition in config.json is
-used; the same applies to suites outside the project and among the runs.
+Python test has judged it, or if its prompt was removed, asks something else now,
+or is in a suite outside the project; faults and refusals stay as they are.
 
 Your own validators come from conftest.py and installed plugins, as in a pytest
 session: its ini file and the conftest.py of the root folder and of the suites'
@@ -49,7 +48,6 @@ from pytest_openclaw.stats.summary import to_json
 from pytest_openclaw.suites import definition as definition_of
 from pytest_openclaw.suites import known_failure_of, load_suite
 from pytest_openclaw.suites.offered import catalogue_of, on_surface
-from pytest_openclaw.suites.prompt import read_prompt
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.redact import HIDDEN
@@ -67,18 +65,20 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.openclaw.catalog import Catalogue
-    from pytest_openclaw.runs.reading import PromptKey, StoredRow, StoredRun
+    from pytest_openclaw.runs.reading import StoredRow, StoredRun
     from pytest_openclaw.util.json_types import JsonObject
-    from pytest_openclaw.values.prompts import Prompt, Suite
+    from pytest_openclaw.values.prompts import Prompt
     from pytest_openclaw.values.rows import Record
 
 
-Kept = Literal["truncated", "python", "secret", "unknown"]
+Rules = dict[tuple[str, str], "Prompt"]
+"""The current prompts, by suite and id."""
+Kept = Literal["truncated", "python", "secret", "gone"]
 KEPT: Mapping[Kept, str] = {
     "truncated": "the reply was cut to fit its row",
     "python": "a benchmark in Python is judged by its own test",
     "secret": "a secret was taken out of the reply",
-    "unknown": "config.json does not define the prompt",
+    "gone": "its prompt is not in the project's suites, or asks something else now",
 }
 """Why a row keeps its verdict."""
 
@@ -227,7 +227,7 @@ def rescore_run(run: StoredRun, rules: Rules, plugins: Plugins | None = None) ->
         changes=tuple(changes),
         kept=kept,
         n_faults=sum(row.record.availability_status != "ok" for row in run.rows.values()),
-        notes=(*run.shortcomings, *rules.notes),
+        notes=tuple(run.shortcomings),
     )
 
 
@@ -322,9 +322,9 @@ def _raw(turn: Turn) -> str:
 def _prompt_of(record: Record, run: StoredRun, rules: Rules) -> Prompt | Kept:
     """Return the prompt on the surface of a row; or why its row keeps its verdict."""
     key = (record.suite, record.prompt_id)
-    if key not in rules.prompts:
-        return "python" if is_python(run.prompts.get(key, {})) else "unknown"
-    prompt = rules.prompts[key]
+    if key not in rules:
+        return "python" if is_python(run.prompts.get(key, {})) else "gone"
+    prompt = rules[key]
     if record.surface == LISTED or prompt.tools is None:
         return prompt
     if run.surface is None:
@@ -338,7 +338,7 @@ def _config(run: StoredRun, rules: Rules) -> JsonObject:
     """Return the old config with the current rules, and a note of the run that was rescored."""
     definitions = []
     for key, definition in run.prompts.items():
-        now = definition_of(rules.prompts[key]) if key in rules.prompts else {}
+        now = definition_of(rules[key]) if key in rules else {}
         definitions.append(definition | {name: now[name] for name in _RULE if name in now})
     config = {key: value for key, value in run.config.items() if key not in ("schema_version", "run_id")}
     return {
@@ -350,19 +350,6 @@ def _config(run: StoredRun, rules: Rules) -> JsonObject:
 
 
 # --- rules ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rules:
-    """The rules for a run's prompts.
-
-    Attributes:
-        prompts: by suite and id; those of Python benchmarks are missing.
-        notes: on prompts that are judged by the recorded definition.
-    """
-
-    prompts: Mapping[PromptKey, Prompt]
-    notes: tuple[str, ...]
 
 
 def suite_files(run: StoredRun, root: Path) -> list[Path]:
@@ -382,36 +369,21 @@ def suite_files(run: StoredRun, root: Path) -> list[Path]:
 
 
 def todays_rules(run: StoredRun, root: Path, registry: Registry) -> Rules:
-    """Return the current rules in the suites below `root`.
-
-    For a suite or prompt that was removed or asks something else now, the definition in `config.json` is
-    used, read with the current validators.
+    """Return the prompts of the suites below `root` that ask what they asked in the run.
 
     Raises:
-        OpenClawError: a suite is malformed, or the current validators cannot read an old definition.
+        OpenClawError: a suite is malformed.
     """
-    files = suite_files(run, root)
-    suites: dict[str, Suite] = {}
-    prompts: dict[PromptKey, Prompt] = {}
-    old: dict[str, list[str]] = {}
-    for key, definition in run.prompts.items():
-        name, prompt_id = key
-        if is_python(definition):
-            continue
-        if name not in suites and (path := root / name) in files:
-            catalogue = _catalogue_of(run, name)
-            suites[name] = load_suite(path, name=name, registry=registry, catalogue=catalogue)
-        prompt = _todays(suites.get(name), definition)
-        if prompt is None:
-            old.setdefault(name, []).append(prompt_id)
-            prompt = _as_defined_then(run, definition, registry)
-        prompts[key] = prompt
-    notes = tuple(
-        f"{name} has these prompts no longer or asks something else: {', '.join(ids)}; "
-        "judged as config.json defines"
-        for name, ids in old.items()
-    )
-    return Rules(prompts=prompts, notes=notes)
+    rules: Rules = {}
+    for file in suite_files(run, root):
+        name = file.relative_to(root).as_posix()
+        suite = load_suite(file, name=name, registry=registry, catalogue=_catalogue_of(run, name))
+        for prompt in suite.prompts:
+            key = (name, prompt.id)
+            then, now = run.prompts.get(key), definition_of(prompt)
+            if then and all(now.get(name) == then.get(name) for name in _QUESTION):
+                rules[key] = prompt
+    return rules
 
 
 def _catalogue_of(run: StoredRun, suite: str) -> Catalogue | None:
@@ -421,25 +393,6 @@ def _catalogue_of(run: StoredRun, suite: str) -> Catalogue | None:
         return catalogue_of(next((tools for tools in offered if tools is not None), None))
     except ValueError as error:
         raise OpenClawError(f"{run.name}: its tools {error} Bring that file back.") from None
-
-
-def _todays(suite: Suite | None, definition: JsonObject) -> Prompt | None:
-    """Return the current prompt; None if there is none with the recorded question."""
-    for prompt in suite.prompts if suite else ():
-        if prompt.id == definition["id"]:
-            today = definition_of(prompt)
-            is_same = all(today.get(key) == definition.get(key) for key in _QUESTION)
-            return prompt if is_same else None
-    return None
-
-
-def _as_defined_then(run: StoredRun, definition: JsonObject, registry: Registry) -> Prompt:
-    raw = {key: value for key, value in definition.items() if key not in ("suite", "extra")}
-    prompt, complaints = read_prompt(raw, definition["id"], suite=definition["suite"], registry=registry)
-    if prompt is None:
-        where = f"{run.path / 'config.json'}: prompt {definition['id']}"
-        raise OpenClawError("\n".join(f"{where}: {complaint}" for complaint in complaints))
-    return prompt
 
 
 COMMANDS = (Command(name="rescore", help=__doc__, add_arguments=_add_arguments, run=_run),)

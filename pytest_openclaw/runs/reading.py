@@ -426,26 +426,26 @@ def read_baseline(
     Raises:
         OpenClawError: there is no such run, or it cannot be read.
     """
+    number, wanted = 1, targets
     if name == LAST:
-        newest = next(_ended_runs(runs_dir, besides), None)
-        if newest is None:
-            raise OpenClawError(f"there is no other run in {runs_dir}")
-        return load_run(newest).measured
-    if not name.startswith(POOL):
+        wanted = ()
+    elif not name.startswith(POOL):
         return load_run(_named_baseline(name, runs_dir, besides)).measured
-    number = name.removeprefix(POOL)
-    if not (number.isascii() and number.isdecimal() and 1 <= int(number) <= MOST_POOLED):
-        raise OpenClawError(f"{name}: give a number of runs from 1 to {MOST_POOLED}, for example {POOL}5")
+    else:
+        text = name.removeprefix(POOL)
+        if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MOST_POOLED):
+            raise OpenClawError(f"{name}: give a number of runs from 1 to {MOST_POOLED}, for example {POOL}5")
+        number = int(text)
     pool: list[Measured] = []
     shared: dict[Any, Any] = {}
     for path in _ended_runs(runs_dir, besides):
-        if len(pool) == int(number):
+        if len(pool) == number:
             break
         asked = {target_of(entry) for entry in load_config(path)["targets"]}
-        if not targets or any(is_wildcard(target) or target in asked for target in targets):
+        if not wanted or any(is_wildcard(target) or target in asked for target in wanted):
             pool.append(load_run(path, shared=shared).measured)
     if not pool:
-        raise OpenClawError(f"there is no other run of these targets in {runs_dir}")
+        raise OpenClawError(f"there is no other run{' of these targets' if wanted else ''} in {runs_dir}")
     return replace(pool[0], pool=tuple(pool[1:]))
 
 

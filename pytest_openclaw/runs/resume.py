@@ -14,7 +14,6 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.reports.numbers import shorten
 from pytest_openclaw.runs.reading import repeats_of, target_of
 from pytest_openclaw.suites import definitions, is_wildcard, stages_of
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.settings import Settings
 
 MAX_SHOWN = 10
-REPLY_WIDTH = 400
 VIOLATION_WIDTH = 300
 
 
@@ -118,23 +116,15 @@ class Plan:
 class Replay:
     """The verdict of a kept cell, to be reported again without a call.
 
-    Texts are shortened, because under xdist every worker receives all replays.
-
     Attributes:
         passed: as pytest reported it.
-        what: the violation, or the server's message; None if only `failure_type` is known.
-        reply: the answer, shortened in the middle.
+        what: the violation, the server's message, or the failure type; shortened, because under xdist every
+            worker receives all replays.
         known_failure: why it was expected.
     """
 
     passed: bool
-    what: str | None = None
-    failure_type: str | None = None
-    reply: str = ""
-    finish_reason: str | None = None
-    tool_names: tuple[str, ...] = ()
-    e2e_ms: int = 0
-    ttft_ms: int | None = None
+    what: str = ""
     known_failure: str | None = None
 
     @classmethod
@@ -142,24 +132,8 @@ class Replay:
         """Return the replay of a cell with a reply."""
         if record.success and record.objective_pass is not False:
             return cls(passed=True)
-        what = record.violation or record.fault_message
-        return cls(
-            passed=False,
-            what=what and shorten(what, VIOLATION_WIDTH),
-            failure_type=record.failure_type,
-            reply=shorten(_answer(record), REPLY_WIDTH),
-            finish_reason=record.finish_reason,
-            tool_names=record.tool_calls[:MAX_SHOWN],
-            e2e_ms=record.e2e_ms,
-            ttft_ms=record.ttft_ms,
-            known_failure=record.known_failure,
-        )
-
-
-def _answer(record: Record) -> str:
-    """The answer without thinking; of a scripted exchange the last text."""
-    text = str(record.turns[-1]["text"]) if record.turns else record.raw_output
-    return strip_thinking(text).strip()
+        what = record.violation or record.fault_message or record.failure_type or ""
+        return cls(passed=False, what=shorten(what, VIOLATION_WIDTH), known_failure=record.known_failure)
 
 
 def answered_rows(run: StoredRun) -> dict[CellKey, StoredRow]:
@@ -169,7 +143,7 @@ def answered_rows(run: StoredRun) -> dict[CellKey, StoredRow]:
 
 def replays_of(run: StoredRun) -> dict[CellKey, Replay]:
     """Return the verdicts that a resumed run keeps."""
-    return {key: Replay.of(row.whole) for key, row in answered_rows(run).items()}
+    return {key: Replay.of(row.record) for key, row in answered_rows(run).items()}
 
 
 # --- the settings of a resumed run ----------------------------------------------------------------

@@ -218,7 +218,7 @@ class RunSession:
         if earlier:
             self._take_over(earlier)
         self.decisions += self._early_stopping.begin()
-        if (surface := settings.surface) and not surface.missing:
+        if surface := settings.surface:
             directory.write_json(SURFACE, surface_to_json(surface))
         directory.write_config(self._config())
         self._environment.write()

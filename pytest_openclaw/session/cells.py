@@ -238,23 +238,14 @@ class KeptCell:
 
     def test(self, item: pytest.Item) -> None:
         """Fail the item as its test did before."""
-        from pytest_openclaw.reports.cells import render_failure
-        from pytest_openclaw.values.replies import Reply, Timing
-
         kept = self.replay
         if kept.passed:
             return
         if kept.known_failure is not None and not any(item.iter_markers("xfail")):
             pytest.xfail(kept.known_failure)  # as its test did
-        text = render_failure(
-            self.cell,
-            Reply(text=kept.reply, finish_reason=kept.finish_reason, tool_names=kept.tool_names),
-            Timing(started_at_ms=0, ended_at_ms=0, e2e_ms=kept.e2e_ms, ttft_ms=kept.ttft_ms),
-            what=kept.what,
-            failure_type=kept.failure_type,
-        )
-        run_id = self.parts.settings.run_id
-        raise Missed(self.parts.redactor.text(f"{text}\n  kept    from run {run_id}, not asked again"))
+        prompt, run_id = self.cell.prompt, self.parts.settings.run_id
+        text = f"{prompt.id} {prompt.name}: {kept.what}\n  kept    from run {run_id}, not asked again"
+        raise Missed(self.parts.redactor.text(text))
 
 
 def held_by(item: pytest.Item) -> CellRun | KeptCell | None:

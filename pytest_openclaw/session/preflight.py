@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -102,15 +101,12 @@ def check_budget(settings: Settings, providers: Mapping[str, Provider]) -> None:
 
 
 def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool) -> Surface | None:
-    """Return the surface `openclaw`, captured if it has to be; None if no target is asked on it.
-
-    If it cannot be captured, it is `missing`: other cells are asked, and a resumed run captures again.
-    """
+    """Return the surface `openclaw`, captured if it has to be; None if no target is asked on it."""
     if all(target.surface == LISTED for target in settings.targets):
         return None
     from pytest_openclaw.openclaw.catalog import read_catalogue
     from pytest_openclaw.openclaw.surfaces import captured_surface, substitute_surface
-    from pytest_openclaw.providers.openclaw.capture import NotCaptured, installed_catalogue
+    from pytest_openclaw.providers.openclaw.capture import installed_catalogue
     from pytest_openclaw.runs.reading import load_surface as load_recorded
 
     source = settings.catalogue
@@ -123,10 +119,9 @@ def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool)
             return captured_surface(read_catalogue(file))
         catalogue = installed_catalogue(os.environ, may_capture=may_capture, required=source == INSTALLED)
         return substitute_surface() if catalogue is None else captured_surface(catalogue)
-    except NotCaptured as error:
-        return replace(substitute_surface(), missing=str(error))
     except (OpenClawError, OSError, ValueError) as error:
-        raise pytest.UsageError(f"--openclaw-catalogue={source or INSTALLED}: {error}") from None
+        hint = "--openclaw-catalogue=substitute needs no capture"
+        raise pytest.UsageError(f"--openclaw-catalogue={source or INSTALLED}: {error}; {hint}") from None
 
 
 def load_baseline(settings: Settings, resumed: Path | None) -> Measured | None:

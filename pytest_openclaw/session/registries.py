@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.settings import Settings
 
+T = TypeVar("T")
+
 REPORT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 # The files of a run, and those that a resumed run or a command reads.
 TAKEN_NAMES = re.compile(
@@ -39,26 +41,30 @@ def provider_classes(config: pytest.Config) -> dict[str, type[Provider] | Builti
     Raises:
         pytest.UsageError: a name is registered twice, or a class is not a provider.
     """
-    claimed: dict[str, tuple[str, type[Provider] | Builtin]] = {}
-    provider: type[Provider] | Builtin
+    claims = []
     for claimant, provider in _claims(config.hook.pytest_openclaw_providers):
-        name = _checked_name(claimant, provider)
-        if name in claimed:
+        name = getattr(provider, "name", None)
+        can_ask = isinstance(provider, Builtin) or callable(getattr(provider, "ask", None))
+        if not isinstance(name, str) or not name or "/" in name or not can_ask:
             raise pytest.UsageError(
-                f"the provider {name!r} is claimed by {claimed[name][0]} and by {claimant}; rename one."
+                f"{claimant}: {provider!r} is not a provider: it needs a name without / and an async ask."
             )
-        claimed[name] = (claimant, provider)
-    return {name: provider for name, (_, provider) in claimed.items()}
+        claims.append((name, claimant, provider))
+    return _by_name("provider", claims)
 
 
-def _checked_name(claimant: str, provider: type[Provider] | Builtin) -> str:
-    name = getattr(provider, "name", None)
-    can_ask = isinstance(provider, Builtin) or callable(getattr(provider, "ask", None))
-    if not isinstance(name, str) or not name or "/" in name or not can_ask:
-        raise pytest.UsageError(
-            f"{claimant}: {provider!r} is no provider: it needs a name without / and an async ask."
-        )
-    return name
+def _by_name(what: str, claims: Iterable[tuple[str, str, T]]) -> dict[str, T]:
+    """Return what plugins have registered by its name; some file systems ignore case, so names do, too."""
+    claimants: dict[str, str] = {}
+    found: dict[str, T] = {}
+    for name, claimant, value in claims:
+        if other := claimants.get(name.lower()):
+            raise pytest.UsageError(
+                f"the {what} {name!r} is claimed by {other} and by {claimant}; rename one."
+            )
+        claimants[name.lower()] = claimant
+        found[name] = value
+    return found
 
 
 def validator_registry(config: pytest.Config) -> Registry:
@@ -83,26 +89,21 @@ def reports_of(config: pytest.Config) -> tuple[NamedReport, ...]:
     """
     from pytest_openclaw.reports.builtin import NamedReport
 
-    claimed: dict[str, NamedReport] = {}
+    claims = []
     for claimant, returned in _claims(config.hook.pytest_openclaw_reports):
         report = _made(claimant, returned) if isinstance(returned, type) else returned
         name = getattr(report, "name", None)
         if not isinstance(name, str) or not callable(getattr(report, "render", None)):
             raise pytest.UsageError(
-                f"{claimant}: {returned!r} is no report: it needs a name and a render(summary)."
+                f"{claimant}: {returned!r} is not a report: it needs a name and a render(summary)."
             )
         if not REPORT_NAME.fullmatch(name) or TAKEN_NAMES.fullmatch(name):
             raise pytest.UsageError(
                 f"{claimant}: a report cannot be named {name!r}; give a plain file name of its own, "
                 "such as tiers.csv."
             )
-        # Some file systems ignore case.
-        if other := claimed.get(name.lower()):
-            raise pytest.UsageError(
-                f"the report {name!r} is claimed by {other.claimant} and by {claimant}; rename one."
-            )
-        claimed[name.lower()] = NamedReport(claimant=claimant, name=name, render=report.render)
-    return tuple(claimed.values())
+        claims.append((name, claimant, NamedReport(claimant=claimant, name=name, render=report.render)))
+    return tuple(_by_name("report", claims).values())
 
 
 def _made(claimant: str, report: type[Any]) -> Any:

@@ -11,17 +11,14 @@ import pytest
 
 from pytest_openclaw.options import options_given
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.values.settings import SAMPLING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from contextlib import ExitStack
-    from pathlib import Path
 
     from pytest_openclaw.runs.directory import RunDirectory
     from pytest_openclaw.runs.reading import StoredRun
     from pytest_openclaw.runs.resume import Plan, Replay
-    from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.requests import CellKey
     from pytest_openclaw.values.settings import Settings
 
@@ -36,11 +33,13 @@ class ResumedRun:
     """The run that this session continues, as earlier sessions left it.
 
     Attributes:
+        settings: of this session, with those that the run keeps.
         kept: the kept verdicts, by cell.
         directory: locked until the session ends; None if the session writes nothing.
     """
 
     earlier: StoredRun
+    settings: Settings
     kept: Mapping[CellKey, Replay]
     directory: RunDirectory | None = None
 
@@ -55,58 +54,42 @@ class ResumedRun:
         if changes := find_changes(self.earlier.config, self.kept, plan, settings):
             raise pytest.UsageError(refusal(self.earlier.run_id, changes))
 
-    def for_workers(self, settings: Settings) -> JsonObject:
-        """Return the settings that workers need of a resumed run."""
-        chosen = ("run_id", "stream", "fail_unavailable", "repeat", "until_conclusive", "shard", *SAMPLING)
-        return {name: getattr(settings, name) for name in chosen}
 
-
-def read_resumed(path: Path, stack: ExitStack, *, writes: bool) -> ResumedRun:
-    """Read the rows that a run keeps; if the session writes, lock the run until the stack is closed.
+def resume_run(
+    config: pytest.Config, settings: Settings, providers: Collection[str], stack: ExitStack, *, writes: bool
+) -> ResumedRun:
+    """Return the run to resume; if the session writes, it is locked until the stack is closed.
 
     Raises:
-        pytest.UsageError: it is running in another session, or cannot be read.
+        pytest.UsageError: there is no such run, it cannot be read, another session is running it, or the
+            command line selects another one.
     """
     from pytest_openclaw.runs.directory import RunDirectory
-    from pytest_openclaw.runs.reading import load_run
-    from pytest_openclaw.runs.resume import replays_of
-
-    try:
-        directory = stack.enter_context(RunDirectory.reopen(path)) if writes else None
-        earlier = load_run(path, even_active=True)
-    except (OpenClawError, OSError) as error:
-        raise pytest.UsageError(f"--openclaw-resume={path.name}: {error}") from None
-    return ResumedRun(earlier=earlier, kept=replays_of(earlier), directory=directory)
-
-
-def find_resumed(
-    config: pytest.Config, settings: Settings, providers: Collection[str]
-) -> tuple[Path, Settings]:
-    """Return the directory of the run to resume, and its settings.
-
-    Raises:
-        pytest.UsageError: there is no such run, or the command line selects another one.
-    """
-    from pytest_openclaw.runs.reading import find_run, load_config
-    from pytest_openclaw.runs.resume import other_targets, refusal, settings_of, targets_of
+    from pytest_openclaw.runs.reading import find_run, load_run
+    from pytest_openclaw.runs.resume import other_targets, refusal, replays_of, settings_of
 
     try:
         path = find_run(settings.runs_dir, settings.resume)
-        earlier = load_config(path)
+        directory = stack.enter_context(RunDirectory.reopen(path)) if writes else None
+        earlier = load_run(path, even_active=True)
         if settings.run_id_given and settings.run_id != path.name:
             wanted = f"--openclaw-run-id={settings.run_id}"
             raise OpenClawError(f"the run is {path.name}, and {wanted} another one; leave that out")
-        for target in targets_of(earlier):
-            if target.provider not in providers:
-                there_are = ", ".join(sorted(providers))
-                what = f"the run asked {target.label}, and there is no such provider now"
-                raise OpenClawError(f"{what}; there are {there_are}")
-        if settings.targets and (changes := other_targets(earlier, settings.targets)):
-            shown = [f"--openclaw-models: {change}" for change in changes]
-            raise pytest.UsageError(refusal(path.name, shown))
-        return path, replace(settings_of(earlier, settings, options_given(config)), run_id=path.name)
-    except OpenClawError as error:
+        if gone := [target.label for target in earlier.n_selected if target.provider not in providers]:
+            there_are = ", ".join(sorted(providers))
+            what = f"the run asked {gone[0]}, and there is no such provider now"
+            raise OpenClawError(f"{what}; there are {there_are}")
+    except (OpenClawError, OSError) as error:
         raise pytest.UsageError(f"--openclaw-resume={settings.resume}: {error}.") from None
+    if settings.targets and (changes := other_targets(earlier.config, settings.targets)):
+        raise pytest.UsageError(refusal(path.name, [f"--openclaw-models: {change}" for change in changes]))
+    recorded = settings_of(earlier.config, settings, options_given(config))
+    return ResumedRun(
+        earlier=earlier,
+        settings=replace(recorded, run_id=path.name),
+        kept=replays_of(earlier),
+        directory=directory,
+    )
 
 
 def resume_command(args: Sequence[str], run_id: str) -> str:

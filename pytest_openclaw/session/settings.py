@@ -58,9 +58,7 @@ T = TypeVar("T")
 _GATE_FORM = "Write for example `ollama_openai/*: min-pass-rate=0.9 require-tier=off`."
 
 
-def load_settings(
-    config: pytest.Config, providers: Collection[str], targets: Sequence[str] | None = None
-) -> Settings:
+def load_settings(config: pytest.Config, providers: Collection[str]) -> Settings:
     """Read and check all options and ini keys.
 
     Raises:
@@ -81,7 +79,7 @@ def load_settings(
     fields = {field.name for field in dataclasses.fields(Settings)}
     values = {"run_id": time, **{name.replace("-", "_"): value for name, value in given.items()}}
     values |= {
-        "targets": _targets(config, names, given, targets),
+        "targets": _targets(config, names, given),
         "suite_dirs": suite_dirs(config),
         "surface": None,  # `preflight.load_surface` reads it
         "timeout_s": given.get("timeout", Settings.timeout_s),
@@ -89,7 +87,7 @@ def load_settings(
         "across": frozenset(given.get("across", ())),
         "catalogue": _catalogue(config),
         "request_fields": _request_fields(config, names),
-        "runs_dir": _runs_dir(config, is_worker=targets is not None),
+        "runs_dir": _runs_dir(config),
         "run_id_given": "run-id" in given,
         "gates": _gates(config, given),
         "baseline": _baseline(config),
@@ -285,27 +283,17 @@ def _catalogue(config: pytest.Config) -> str:
     return path.relative_to(here).as_posix() if path.is_relative_to(here) else str(path)
 
 
-def _runs_dir(config: pytest.Config, *, is_worker: bool) -> Path:
+def _runs_dir(config: pytest.Config) -> Path:
     value, where = lookup(config, "runs-dir")
-    path = _path(config, str(value or "runs"), where).resolve()
-    if is_worker:  # writes nothing, and may be on another machine
-        return path
-    parent = next(folder for folder in (path, *path.parents) if folder.exists())
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise pytest.UsageError(
-            f"{where}={value or 'runs'}: cannot write in {parent}; give a folder that you may write to"
-        )
-    return path
+    return _path(config, str(value or "runs"), where).resolve()
 
 
 # --- targets --------------------------------------------------------------------------------------
 
 
-def _targets(
-    config: pytest.Config, providers: Collection[str], given: dict[str, Any], resolved: Sequence[str] | None
-) -> tuple[Target, ...]:
+def _targets(config: pytest.Config, providers: Collection[str], given: dict[str, Any]) -> tuple[Target, ...]:
     specs, where = lookup(config, "models")
-    if "resume" in given and resolved is None and not where.startswith("--"):
+    if "resume" in given and not where.startswith("--"):
         return ()  # a resumed run keeps its own
     # Ollama's own API, unless the environment names a server of the OpenAI-compatible one.
     usual = V1_PROVIDER if os.environ.get("OLLAMA_OPENAI_BASE") else DEFAULT_PROVIDER
@@ -316,8 +304,6 @@ def _targets(
     levels = [None if level == "none" else level for level in given.get("thinking", ("none",))]
     surfaces = sorted(given.get("surface", SURFACES[:1]), key=SURFACES.index)
     try:
-        if resolved is not None:
-            return parse_targets(resolved, providers=providers, default_providers=[usual])
         return parse_targets(
             specs or _embedded_default(config),
             providers=providers,

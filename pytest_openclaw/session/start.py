@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.options import suite_dirs
 from pytest_openclaw.session import preflight
 from pytest_openclaw.session.cells import CellParts
 from pytest_openclaw.session.execution import ExecutionHooks
@@ -57,7 +58,7 @@ def _start_worker(config: pytest.Config, classes: Mapping[str, type[Provider] | 
         return
     worker = Worker(config)
     given = worker.input
-    settings = replace(load_settings(config, classes, given.targets), **given.settings, surface=given.surface)
+    settings = replace(given.settings, suite_dirs=suite_dirs(config))
     providers = make_providers(classes, settings, Path())
     redactor = Redactor.of_run(providers.values(), os.environ)
     stack = ExitStack()
@@ -72,23 +73,23 @@ def _start_owner(config: pytest.Config, classes: Mapping[str, type[Provider] | B
     """Start a plain session or xdist's controller; files and connections are closed with the session."""
     from pytest_openclaw.session.owner import Owner
     from pytest_openclaw.session.repeat_threshold import RepeatThreshold
-    from pytest_openclaw.session.resuming import find_resumed, read_resumed
+    from pytest_openclaw.session.resuming import resume_run
 
     settings = load_settings(config, classes)
-    path = None
-    if settings.resume:
-        names = [*classes, *(endpoint.name for endpoint in settings.endpoints)]
-        path, settings = find_resumed(config, settings, names)
-    if not settings.targets:
-        return None
     stack = ExitStack()
     config.add_cleanup(stack.close)
     lists = any(getattr(config.option, name, None) for name in _LISTING)
     sends = not (lists or settings.dry_run)
+    resumed, path = None, None
+    if settings.resume:
+        names = [*classes, *(endpoint.name for endpoint in settings.endpoints)]
+        resumed = resume_run(config, settings, names, stack, writes=sends)
+        settings, path = resumed.settings, resumed.earlier.path
+    if not settings.targets:
+        return None
     scratch_dir = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="openclaw-run-")))
     settings = replace(settings, surface=preflight.load_surface(settings, path, may_capture=sends))
     providers: Mapping[str, Provider] = make_providers(classes, settings, scratch_dir)
-    resumed = read_resumed(path, stack, writes=sends) if path and (sends or settings.dry_run) else None
     baseline = None
     if sends:
         preflight.check_run_name(settings, path)

@@ -13,6 +13,7 @@ import queue
 import traceback
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,7 +23,7 @@ from pytest_openclaw.util.errors import AskerFailed, CallBroke, OpenClawError
 from pytest_openclaw.values.rows import PAYLOAD, Record, payload_from_text, payload_to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Generator, Mapping
     from concurrent.futures import Future
 
     from xdist.scheduler import Scheduling
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.replies import CallResult, Reply, Verdict
     from pytest_openclaw.values.requests import CellKey
-    from pytest_openclaw.values.tool_calls import Surface
+    from pytest_openclaw.values.settings import Settings
 
 INPUT = "openclaw"
 CHANNEL = "openclaw_channel"
@@ -47,15 +48,11 @@ class WorkerInput:
     """What a worker receives at its start.
 
     Attributes:
-        targets: their labels, without wildcards.
-        settings: the settings that a resumed run takes from its config.
-        surface: of OpenClaw; None if no target is asked on it.
+        settings: the controller's, without its folders.
         kept: the verdicts that a resumed run keeps.
     """
 
-    targets: Sequence[str]
-    settings: Mapping[str, Any]
-    surface: Surface | None
+    settings: Settings
     kept: Mapping[CellKey, Replay]
 
 
@@ -160,11 +157,9 @@ class Controller:
 
     def pytest_configure_node(self, node: WorkerController) -> None:
         """Give a worker what was decided once, and open its channel."""
-        settings, resumed = self._owner.settings, self._owner.resumed
+        resumed = self._owner.resumed
         given = WorkerInput(
-            targets=[target.label for target in settings.targets],
-            settings=resumed.for_workers(settings) if resumed else {},
-            surface=settings.surface,
+            settings=replace(self._owner.settings, suite_dirs=(), runs_dir=Path()),
             kept=resumed.kept if resumed else {},
         )
         channel = node.gateway.newchannel()

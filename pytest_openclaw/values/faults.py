@@ -181,13 +181,6 @@ def sees_no_images(name: str, model: str) -> Fault:
     return _unsent(f"{name}: not asked: {why}", NO_IMAGES)
 
 
-def surface_missing(name: str, why: str) -> Fault:
-    """The request of the installed OpenClaw could not be captured."""
-    hint = "Resume the run to capture it again; --openclaw-catalogue=substitute needs no capture."
-    what = f"the request of the installed OpenClaw could not be captured: {why.rstrip('.')}"
-    return _unsent(f"{name}: not asked: {what}. {hint}", "cli_error", status="error")
-
-
 def context_cut(
     name: str, model: str, sent_words: int, counted_tokens: int, raw: str = "", timing: Timing | None = None
 ) -> Fault:

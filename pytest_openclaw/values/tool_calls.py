@@ -118,8 +118,6 @@ class Surface:
         deferred: those behind the bridge.
         api: OpenClaw's name of the API with which it was captured.
         fields: of a request of that API, beside those that every request has.
-        missing: why the wanted surface could not be captured; then this one takes its place in the cells' ids
-            alone, and none of them is asked. Empty if it is the wanted one.
     """
 
     source: SurfaceSource
@@ -132,7 +130,6 @@ class Surface:
     deferred: tuple[Tool, ...] = ()
     api: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
-    missing: str = ""
 
     @cached_property
     def sha256(self) -> str:
@@ -148,10 +145,7 @@ class Surface:
 
 def surface_to_json(surface: Surface) -> JsonObject:
     """Return the surface as in a run's `surface.json`."""
-    data = asdict(surface)
-    if not surface.missing:
-        del data["missing"]
-    return data
+    return asdict(surface)
 
 
 def surface_from_json(data: Mapping[str, Any]) -> Surface:
@@ -165,8 +159,8 @@ def surface_from_json(data: Mapping[str, Any]) -> Surface:
 
 
 def surface_facts(surface: Surface | None) -> JsonObject | None:
-    """Return what `config.json` says of the surface; None if no target is asked on it, or it is missing."""
-    if surface is None or surface.missing:
+    """Return what `config.json` says of the surface; None if no target is asked on it."""
+    if surface is None:
         return None
     return {
         "source": surface.source,

@@ -21,7 +21,6 @@ from pytest_openclaw import CallFailed, ProviderSetup, Request
 from pytest_openclaw.providers import BUILTIN
 from pytest_openclaw.values.run_files import load_schema
 from tests.conftest import NO_OTHER_PLUGINS
-from tests.plugin.killing import whole_run
 
 
 def _import_everything() -> None:
@@ -239,12 +238,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         mode = callspec.params.get("project") if callspec else None
         if mode == WORKERS and not item.get_closest_marker("under_workers"):
             item.add_marker("nightly")
-
-
-@pytest.fixture(scope="session")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The result of an uninterrupted run, for comparison with a resumed one."""
-    return whole_run(tmp_path_factory.mktemp("whole"))
 
 
 @pytest.fixture

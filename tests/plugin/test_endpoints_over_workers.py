@@ -16,14 +16,6 @@ pytestmark = pytest.mark.workers
 NOOP = {"type": "noop"}
 MODEL = "openai_responses/m"
 
-SHUFFLES = """
-import random
-import pytest
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items):
-    random.Random(7).shuffle(items)
-"""
 
 GROUPS = """
 import pytest
@@ -31,23 +23,6 @@ import pytest
 def pytest_collection_modifyitems(items):
     for n, item in enumerate(items):
         item.add_marker(pytest.mark.xdist_group(str(n % 3)))
-"""
-
-PYTHON = """
-import pytest
-
-@pytest.mark.openclaw(id="PY1", prompt="python one")
-def test_one(reply):
-    assert reply.text
-
-@pytest.mark.parametrize("n", range(3))
-@pytest.mark.openclaw(id="PY2", prompt="python two")
-def test_many(n, reply):
-    assert reply.text
-
-@pytest.mark.parametrize("n", range(5))
-def test_without_a_request(n):
-    pass
 """
 
 
@@ -136,61 +111,6 @@ def test_a_local_server_has_one_request_at_a_time(
     }
     assert sorted(server.warm_ups) == ["ollama_openai/a", "ollama_openai/b"]
     assert len(session.rows) == len({cell_of(row) for row in session.rows}) == 24
-
-
-@pytest.mark.parametrize(
-    ("workers", "limit"),
-    [
-        (2, 3),
-        *(
-            pytest.param(workers, limit, marks=pytest.mark.nightly)
-            for workers, limit in ((2, 2), (2, 8), (3, 2), (3, 3), (3, 8))
-        ),
-    ],
-)
-def test_each_cell_is_asked_once_within_the_limit(
-    plain_project: Any, monkeypatch: pytest.MonkeyPatch, workers: int, limit: int
-) -> None:
-    """Suites and Python benchmarks together, with items in an arbitrary order."""
-    prompts = write_suites(plain_project, 10)
-    (plain_project.folder / "benchmarks" / "test_python.py").write_text(PYTHON)
-    plain_project.extend_conftest(SHUFFLES)
-
-    with CountingServer({"m": answers}, pause_s=0.1) as server:
-        point_at(monkeypatch, server)
-        session = plain_project.run(
-            "-n", str(workers), f"--openclaw-concurrency={limit}", models=MODEL
-        )  # fmt: skip
-
-    session.outcomes(passed=29)
-    assert server.most_paused_at_once <= limit
-    assert server.by_cell == {
-        **{(MODEL, prompt): 1 for prompt in prompts},
-        (MODEL, "python one"): 1,
-        (MODEL, "python two"): 3,
-    }
-
-
-@pytest.mark.nightly
-def test_what_is_selected_is_asked_once(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`-k` and `--lf` under workers ask the selected cells, and no other."""
-    write_suites(plain_project, 10)
-    plain_project.extend_conftest(SHUFFLES)
-    refuses: Behavior = lambda api: Script.answer({"error": "no"}, status=400)  # noqa: E731
-    words = ("-n", "2", "--openclaw-concurrency=3", "--openclaw-retries=0")
-    lost = {"a 1": refuses, "a 8": refuses, "b 4": refuses}
-
-    with CountingServer({"m": answers, **lost}, pause_s=0.05) as server:
-        point_at(monkeypatch, server)
-        plain_project.run(*words, "-k", "prompts_a", models=MODEL).outcomes(passed=8, errors=2)
-        assert server.by_cell == {(MODEL, f"a {k}"): 1 for k in range(10)}
-
-        plain_project.run(*words, models=MODEL).outcomes(passed=17, errors=3)
-        server.asked.clear()
-        plain_project.run(*words, "--lf", models=MODEL).outcomes(errors=3)
-
-    assert server.by_cell == {(MODEL, prompt): 1 for prompt in lost}
-    assert server.most_paused_at_once <= 3
 
 
 @pytest.mark.nightly

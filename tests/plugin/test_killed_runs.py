@@ -1,4 +1,4 @@
-"""Runs that are really killed, in the middle, and resumed."""
+"""Runs that are really killed or interrupted, in the middle, and resumed."""
 
 from __future__ import annotations
 
@@ -25,10 +25,38 @@ pytestmark = [
 SUITE = {f"P{n}": (f"say {n}", YES if n % 2 else NOOP) for n in range(1, 7)}
 MODELS = "--openclaw-models=teacher/a,teacher/b"
 RUN_S = 600.0
+BY_NIGHT = [pytest.mark.workers, pytest.mark.nightly]
 WRITES_ITS_PID = """
 def pytest_runtest_setup(item):
     if item.nodeid.endswith("P4[teacher/a]"):
         (FOLDER / "hanging.txt").write_text(str(os.getpid()))
+"""
+
+
+# A validator that never ends, the first time.
+ENDLESS = """
+import pytest_openclaw.judging.text as text
+
+check = text.Noop.check
+
+def endless(self, reply):
+    if not (FOLDER / "judging.txt").exists():
+        (FOLDER / "judging.txt").touch()
+        while True:
+            pass
+    return check(self, reply)
+
+text.Noop.check = endless
+"""
+# Stops where pytest begins to handle an interruption, until the test lets it continue.
+STOPS = """
+import time
+
+def {hook}():
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        (FOLDER / "ending.txt").touch()
+        while not (FOLDER / "go-on.txt").exists():
+            time.sleep(0.01)
 """
 
 
@@ -72,6 +100,22 @@ def rows(folder: Path, name: str = "r") -> list[bytes]:
     path = folder / "runs" / name / "results.jsonl"
     found = path.read_bytes().splitlines(keepends=True) if path.exists() else []
     return [line for line in found if line.endswith(b"\n")]
+
+
+def processes(process: subprocess.Popen[bytes]) -> set[int]:
+    """All processes of a session, including itself."""
+    return {process.pid, *(pid for pid, _ in children(process.pid))}
+
+
+def all_gone(pids: set[int]) -> bool:
+    """Whether all of these processes end within a generous time limit."""
+    return wait_until(lambda: all(map(is_gone, pids)))
+
+
+def add(folder: Path, source: str) -> None:
+    """Add code to the conftest."""
+    with (folder / "conftest.py").open("a") as conftest:
+        conftest.write(source)
 
 
 def is_asked(folder: Path, word: str) -> bool:
@@ -119,11 +163,9 @@ def goes_on(folder: Path, kept: list[bytes], *mode: str) -> None:
     ("mode", "hanging"),
     [
         pytest.param((), "4", id="plain"),
-        pytest.param(("-n", "2"), "4", id="workers", marks=[pytest.mark.workers, pytest.mark.nightly]),
+        pytest.param(("-n", "2"), "4", id="workers", marks=BY_NIGHT),
         pytest.param((), "1", id="plain-first", marks=pytest.mark.nightly),
-        pytest.param((), "6", id="plain-last", marks=pytest.mark.nightly),
-        pytest.param(("-n", "2"), "1", id="workers-first", marks=[pytest.mark.workers, pytest.mark.nightly]),
-        pytest.param(("-n", "2"), "6", id="workers-last", marks=[pytest.mark.workers, pytest.mark.nightly]),
+        pytest.param(("-n", "2"), "6", id="workers-last", marks=BY_NIGHT),
     ],
 )
 def test_kill_9_of_the_session(folder: Path, mode: tuple[str, ...], hanging: str) -> None:
@@ -133,10 +175,10 @@ def test_kill_9_of_the_session(folder: Path, mode: tuple[str, ...], hanging: str
         # Workers continue with other cells meanwhile.
         n_rows = min(int(hanging) - 1, 3)
         assert wait_until(lambda: is_asked(folder, f"a say {hanging}") and len(rows(folder)) >= n_rows)
-        workers = {pid for pid, _ in children(process.pid)}
+        pids = processes(process)
         process.kill()
         process.wait()
-        assert wait_until(lambda: all(is_gone(pid) for pid in workers))
+        assert all_gone(pids)
     kept = rows(folder)
 
     assert not (folder / "runs" / "r" / "summary.json").exists()
@@ -161,29 +203,44 @@ def test_kill_9_of_a_resumed_session(folder: Path) -> None:
     goes_on(folder, kept)
 
 
-@pytest.mark.parametrize(
-    "number",
-    [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)],
-    ids=["SIGINT", "SIGTERM"],
-)
+@pytest.mark.parametrize("may_be_replaced", [True, pytest.param(False, marks=pytest.mark.nightly)])
+@pytest.mark.workers
+def test_kill_9_of_a_worker(folder: Path, may_be_replaced: bool) -> None:
+    """The others run its cells, none has two rows; a run that lacks one is marked and can be resumed."""
+    (folder / "hang.txt").write_text("a say 4")
+    add(folder, WRITES_ITS_PID)
+    more = () if may_be_replaced else ("--max-worker-restart=0",)
+    with started(folder, "--openclaw-run-id=r", MODELS, "-n", "2", *more) as process:
+        worker = folder / "hanging.txt"
+        # A cell that a test waits for is sent before others: the third may wait behind the one that hangs.
+        assert wait_until(lambda: worker.exists() and bool(worker.read_text()) and len(rows(folder)) >= 2)
+        assert wait_until(lambda: is_asked(folder, "a say 4"))
+        os.kill(int(worker.read_text()), signal.SIGKILL)
+        if not may_be_replaced:
+            assert wait_until(lambda: "restarting disabled" in (folder / "out.txt").read_text())
+        (folder / "hang.txt").unlink()
+        assert process.wait(RUN_S) == 1
+    kept = rows(folder)
+
+    assert "crashed" in (folder / "out.txt").read_text()
+    assert len(set(keys(kept))) == len(kept)
+    assert (len(kept) == 12) is (summary(folder, "r")["state"] == "finished")
+    assert len(kept) == 12 or not may_be_replaced
+    goes_on(folder, kept, "-n", "2")
+
+
 @pytest.mark.parametrize(
     ("mode", "n_answered", "n_unreported"),
     [
         # While the first test waits, this many cells are asked ahead of the others.
         pytest.param((), 10, 10, id="plain"),
         # It blocks one worker, which has one cell more; the other one has reported all others.
-        pytest.param(("-n", "2"), 11, 1, id="workers", marks=[pytest.mark.workers, pytest.mark.nightly]),
-        pytest.param(
-            ("-n", "2", "--dist=loadfile"),
-            10,
-            10,
-            id="loadfile",
-            marks=[pytest.mark.workers, pytest.mark.nightly],
-        ),
+        pytest.param(("-n", "2"), 11, 1, id="workers", marks=BY_NIGHT),
+        pytest.param(("-n", "2", "--dist=loadfile"), 10, 10, id="loadfile", marks=BY_NIGHT),
     ],
 )
 def test_an_interruption_keeps_what_was_answered(
-    folder: Path, mode: tuple[str, ...], n_answered: int, n_unreported: int, number: signal.Signals
+    folder: Path, mode: tuple[str, ...], n_answered: int, n_unreported: int
 ) -> None:
     """Replies that no test has taken yet become rows, in whatever process they are; nothing is lost."""
     (folder / "hang.txt").write_text("a say 1")
@@ -193,7 +250,7 @@ def test_an_interruption_keeps_what_was_answered(
         # The provider records its request and answers in the same step, so nothing can come in between.
         assert wait_until(lambda: asked.exists() and asked.read_text().count(" say ") == n_answered + 1)
         assert wait_until(lambda: len(rows(folder)) == n_answered - n_unreported)
-        process.send_signal(number)
+        process.send_signal(signal.SIGINT)
         assert process.wait(RUN_S) == 2
     kept = rows(folder)
 
@@ -203,22 +260,58 @@ def test_an_interruption_keeps_what_was_answered(
     goes_on(folder, kept, *mode)
 
 
-@pytest.mark.workers
-def test_kill_9_of_a_worker(folder: Path) -> None:
-    """The run reports that a worker died; its cells are asked by the others, and none has two rows."""
+@pytest.mark.parametrize(
+    ("number", "mode", "hook"),
+    [
+        pytest.param(signal.SIGINT, ("-n", "2"), "", id="ctrl-c-workers", marks=pytest.mark.workers),
+        pytest.param(signal.SIGTERM, (), "", id="sigterm", marks=pytest.mark.nightly),
+        pytest.param(signal.SIGINT, (), "pytest_keyboard_interrupt", id="twice", marks=pytest.mark.nightly),
+        pytest.param(signal.SIGINT, ("-n", "2"), "pytest_sessionfinish", id="twice-workers", marks=BY_NIGHT),
+    ],
+)
+def test_a_signal_to_all_processes(
+    folder: Path, number: signal.Signals, mode: tuple[str, ...], hook: str
+) -> None:
+    """As from a terminal or a time limit, and once again during the end: no row and no summary is lost."""
     (folder / "hang.txt").write_text("a say 4")
-    with (folder / "conftest.py").open("a") as conftest:
-        conftest.write(WRITES_ITS_PID)
-    with started(folder, "--openclaw-run-id=r", MODELS, "-n", "2") as process:
-        worker = folder / "hanging.txt"
-        # A cell that a test waits for is sent before others: the third may wait behind the one that hangs.
-        assert wait_until(lambda: worker.exists() and bool(worker.read_text()) and len(rows(folder)) >= 2)
-        assert wait_until(lambda: is_asked(folder, "a say 4"))
-        os.kill(int(worker.read_text()), signal.SIGKILL)
-        (folder / "hang.txt").unlink()
-        assert process.wait(RUN_S) == 1
-    kept = rows(folder)
+    if hook:
+        add(folder, STOPS.format(hook=hook))
+    with started(folder, "--openclaw-run-id=r", MODELS, *mode) as process:
+        assert wait_until(lambda: len(rows(folder)) >= 2 and is_asked(folder, "a say 4"))
+        before, pids = rows(folder), processes(process)
+        os.killpg(process.pid, number)
+        if hook:
+            assert wait_until((folder / "ending.txt").exists)
+            os.killpg(process.pid, number)
+            (folder / "go-on.txt").touch()
+        assert process.wait(RUN_S) == 2
+        assert all_gone(pids)
 
-    assert "crashed while running" in (folder / "out.txt").read_text()
-    assert len(set(keys(kept))) == len(kept) == 12
-    goes_on(folder, kept, "-n", "2")
+    check_interrupted(folder, before, number)
+    goes_on(folder, rows(folder), *mode)
+
+
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.nightly), signal.SIGTERM])
+def test_a_signal_while_a_reply_is_judged(folder: Path, number: signal.Signals) -> None:
+    """Python code that never ends is interrupted where it is."""
+    add(folder, ENDLESS)
+    with started(folder, "--openclaw-run-id=r", MODELS) as process:
+        assert wait_until((folder / "judging.txt").exists)
+        before = rows(folder)
+        process.send_signal(number)
+        assert process.wait(RUN_S) == 2
+
+    check_interrupted(folder, before, number)
+    goes_on(folder, rows(folder))
+
+
+def check_interrupted(folder: Path, before: list[bytes], number: signal.Signals) -> None:
+    """Check that earlier rows are kept, and that the run says what happened and how to continue."""
+    text, n_rows = (folder / "out.txt").read_text(), len(rows(folder))
+    assert rows(folder)[: len(before)] == before
+    assert (summary(folder, "r")["state"], summary(folder, "r")["n_rows"]) == ("interrupted", n_rows)
+    assert f"{n_rows} of 12 cells have a row" in text
+    assert ("SIGTERM" if number == signal.SIGTERM else "Interrupted: Ctrl-C") in text
+    assert "Traceback" not in text
+    assert "INTERNALERROR" not in text
+    assert "--openclaw-resume=r" in text.split("\nnext ")[1]

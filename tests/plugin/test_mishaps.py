@@ -83,58 +83,7 @@ def test_a_provider_that_cannot_close_costs_no_summary(project: Any, body: str) 
     assert session.summary["n_rows"] == 1
 
 
-COUNTS_CALLS = """
-whole = Scripted.ask
-
-async def counted(self, request):
-    with open("calls.txt", "a") as file:
-        file.write(request.prompt + "\\n")
-    return await whole(self, request)
-
-Scripted.ask = counted
-"""
-
-
-@pytest.mark.workers
-def test_stolen_cells_are_asked_once(plain_project: Any) -> None:
-    """If workers take items from each other, a cell is not asked ahead where another worker may get it."""
-    slow_first = {f"P{n:02}": (f"wait {0.2 if n < 12 else 0.0}", NOOP) for n in range(24)}
-    plain_project.suite(slow_first)
-    plain_project.extend_conftest(COUNTS_CALLS)
-
-    session = plain_project.run("-n", "2", "--dist=worksteal")
-
-    session.outcomes(passed=24)
-    assert len((plain_project.folder / "calls.txt").read_text().splitlines()) == 24
-
-
-INTERRUPTS = """
-import pytest
-
-@pytest.hookimpl(trylast=True)
-def pytest_configure_node(node):
-    if node.gateway.id == "gw2":
-        raise KeyboardInterrupt
-"""
-DIES = "import os\ndef test_that_dies():\n    os._exit(1)\n"
-
-
-@pytest.mark.nightly
-@pytest.mark.workers
-def test_ctrl_c_while_a_worker_is_replaced(plain_project: Any) -> None:
-    """The session ends as interrupted, with its summary, though one worker has not been started yet."""
-    plain_project.suite({f"P{n}": ("say yes", NOOP) for n in range(4)})
-    (plain_project.folder / "benchmarks" / "test_dies.py").write_text(DIES)
-    plain_project.extend_conftest(INTERRUPTS)
-
-    session = plain_project.run("-n", "2", apart=True)
-
-    assert session.status == pytest.ExitCode.INTERRUPTED
-    assert "KeyboardInterrupt" in session.text
-    assert session.summary["n_rows"] == len(session.rows)
-
-
-@pytest.mark.parametrize("option", ["--help", "--collect-only", "--setup-plan"])
+@pytest.mark.parametrize("option", ["--collect-only", "--setup-plan"])
 def test_listing_options_send_no_request(plain_project: Any, option: str) -> None:
     """With models in the ini, pytest's lists neither call a model nor leave a run behind."""
     plain_project.pytester.makeini("[pytest]\nopenclaw_models = scripted/*\nopenclaw_runs_dir = runs\n")
@@ -151,28 +100,6 @@ def test_listing_options_send_no_request(plain_project: Any, option: str) -> Non
     assert session.status == 0
     assert not (plain_project.folder / "called").exists()
     assert not session.has_run
-
-
-SKIPS = """
-import pytest
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        item.add_marker(pytest.mark.skip(reason="not today"))
-"""
-
-
-def test_cells_that_are_all_skipped_by_a_mark(project: Any) -> None:
-    """They fail nothing, but a gate over them has no verdict, and says so."""
-    project.suite({"P1": ("say yes", NOOP)})
-    project.extend_conftest(SKIPS)
-
-    session = project.run()
-    gated = project.run("--openclaw-min-pass-rate=0.5")
-
-    session.outcomes(skipped=1)
-    assert (session.status, gated.status) == (0, 10)
-    assert "gate NO VERDICT" in gated.text
 
 
 def test_no_answer_stays_in_memory(project: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -16,31 +15,21 @@ WRONG = [
     pytest.param(
         ["--openclaw-timeout=0"], "--openclaw-timeout=0: give seconds greater than 0", id="timeout-0"
     ),
-    pytest.param(["--openclaw-timeout=inf"], "give seconds greater than 0", id="timeout-inf"),
-    pytest.param(["--openclaw-timeout=abc"], "give seconds greater than 0", id="timeout-words"),
-    pytest.param(["--openclaw-retries=-1"], "give a whole number, 0 or more", id="retries-negative"),
-    pytest.param(["--openclaw-retries=1.5"], "give a whole number, 0 or more", id="retries-fraction"),
     pytest.param(["--openclaw-concurrency=0"], "give a number from 1 to 9999", id="concurrency-0"),
     pytest.param(
         ["--openclaw-concurrency=missing=2"], "there is no provider 'missing'", id="concurrency-unknown"
     ),
+    pytest.param(
+        ["-o", "openclaw_min_pas_rate=1"], "there is no ini key openclaw_min_pas_rate", id="unknown-key"
+    ),
+    pytest.param(["-o", "openclaw_num_ctx=0"], "give a whole number of tokens", id="num-ctx"),
     pytest.param(["--openclaw-stream=yes"], "give on or off", id="stream"),
     pytest.param(["--openclaw-verdict=both"], "give cells or gate", id="verdict"),
-    pytest.param(["--openclaw-min-pass-rate=90"], "give a rate from 0 to 1", id="rate"),
-    pytest.param(["--openclaw-min-tool-rate=nan"], "give a rate from 0 to 1", id="rate-nan"),
     pytest.param(["--openclaw-require-tier=0"], "give tier 1, 2 or 3", id="tier"),
     pytest.param(["--openclaw-thinking=deep"], "give low, medium, high, xhigh or none", id="thinking"),
     pytest.param(
         ["--openclaw-providers=ollama"], "--openclaw-providers=ollama: there is no provider", id="provider"
     ),
-    pytest.param(["--openclaw-providers=scriptd"], "Did you mean scripted?", id="a-slip-in-a-provider"),
-    pytest.param(["--openclaw-concurrency=scriptd=2"], "Did you mean scripted?", id="concurrency-slip"),
-    pytest.param(["--openclaw-models=scriptd/m"], "Did you mean scripted?", id="a-slip-in-a-target"),
-    pytest.param(["--openclaw-models=scripted/"], "--openclaw-models", id="no-model"),
-    pytest.param(["--openclaw-models=a,,b"], "--openclaw-models", id="empty-spec"),
-    pytest.param(["--openclaw-run-id=../x"], "give up to 128 letters", id="run-id-path"),
-    pytest.param(["--openclaw-run-id=.hidden"], "give up to 128 letters", id="run-id-hidden"),
-    pytest.param(["--openclaw-run-id=CON"], "Windows keeps this name for a device", id="run-id-device"),
     pytest.param(["--openclaw-prompts=P99"], "--openclaw-prompts: no prompt has the id P99", id="prompt-id"),
     pytest.param(["--openclaw-runs-dir=/proc/nowhere"], "cannot write", id="runs-dir"),
 ]
@@ -56,26 +45,6 @@ def test_a_wrong_option_is_a_usage_error(plain_project: Any, args: list[str], me
     assert session.status == pytest.ExitCode.USAGE_ERROR
     assert message in session.text
     assert "Traceback" not in session.text
-    assert not session.has_run
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        pytest.param("openclaw_num_ctx = 0", "give a whole number of tokens", id="num-ctx-0"),
-        pytest.param("openclaw_num_ctx = 32k", "give a whole number of tokens", id="num-ctx-words"),
-        pytest.param("openclaw_num_ctx = 1e4", "give a whole number of tokens", id="num-ctx-float"),
-    ],
-)
-def test_a_wrong_context_is_a_usage_error(plain_project: Any, line: str, message: str) -> None:
-    """Values that the server would refuse, or interpret differently, are errors before the first request."""
-    plain_project.pytester.makeini(f"[pytest]\n{line}\n")
-    plain_project.suite({"P1": ("say yes", NOOP)})
-
-    session = plain_project.run()
-
-    assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert f"{line.replace(' = ', '=')}: {message}" in session.text
     assert not session.has_run
 
 
@@ -100,18 +69,6 @@ def test_a_taken_run_id_is_refused(plain_project: Any) -> None:
     assert (first.status, again.status) == (0, 4)
     assert "the run mine exists already" in again.text
     assert len(again.rows) == 1
-
-
-def test_runs_of_the_same_second_get_directories_of_their_own(plain_project: Any) -> None:
-    """Without a chosen id no run is refused for its name."""
-    plain_project.suite({"P1": ("say yes", NOOP)})
-
-    for _ in range(3):
-        assert plain_project.run().status == 0
-
-    runs = list((plain_project.folder / "runs").iterdir())
-    assert len(runs) == 3
-    assert all(re.fullmatch(r"\d{8}_\d{6}(_\d)?", run.name) for run in runs)
 
 
 def test_ini_twins_and_the_command_line_above_them(project: Any) -> None:
@@ -179,15 +136,6 @@ def test_prompts_select_by_id_and_glob(project: Any) -> None:
     assert sorted(prompt["id"] for prompt in session.load("config.json")["prompts"]) == ["P1", "P10", "R1"]
 
 
-def test_the_timeout_bounds_an_attempt(plain_project: Any) -> None:
-    """A plugin's provider that does not watch the time is cut off all the same."""
-    plain_project.suite({"P1": ("wait 60", NOOP)})
-
-    session = plain_project.run("--openclaw-timeout=0.2")
-
-    assert session.row("P1")["failure_type"] == "timeout"
-
-
 def test_a_plain_session_is_left_alone(plain_project: Any) -> None:
     """Without models and without a named benchmark, only a project's own tests run."""
     plain_project.suite({"P1": ("crash", NOOP)})
@@ -210,16 +158,6 @@ def test_the_plugin_can_be_switched_off(plain_project: Any) -> None:
     result.assert_outcomes(passed=1)
 
 
-def test_without_the_terminal_the_files_are_written(project: Any) -> None:
-    """`-p no:terminal` removes the lines on screen, not the run."""
-    project.suite({"P1": ("say yes", NOOP)})
-
-    session = project.run("-p", "no:terminal")
-
-    assert session.summary["n_rows"] == 1
-    assert session.status == 0
-
-
 def test_endpoints_of_the_users_own(plain_project: Any) -> None:
     """An ini line defines a provider of that name, of a built-in kind, at its own address."""
     plain_project.suite({"P1": ("hello", NOOP)})
@@ -238,9 +176,7 @@ def test_endpoints_of_the_users_own(plain_project: Any) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        pytest.param("lab", "openclaw_endpoints", id="no-equals"),
         pytest.param("lab = nokind http://127.0.0.1/v1", "its kind is unknown", id="unknown-kind"),
-        pytest.param("lab = ollama_openai ftp://x", "http", id="no-http"),
         pytest.param("scripted = ollama_openai http://127.0.0.1/v1", "is a provider already", id="taken"),
     ],
 )
@@ -253,17 +189,6 @@ def test_a_wrong_endpoint_is_a_usage_error(plain_project: Any, line: str, messag
 
     assert session.status == pytest.ExitCode.USAGE_ERROR
     assert message in session.text
-
-
-def test_the_help_lists_every_option(plain_project: Any) -> None:
-    """`--help` shows options and ini keys with their descriptions."""
-    text = plain_project.pytester.runpytest_inprocess("--help").stdout.str()
-
-    for name in ("models", "providers", "thinking", "prompts", "timeout", "retries", "concurrency", "stream",
-                 "runs-dir", "run-id", "verdict", "fail-unavailable", "min-pass-rate", "min-tool-rate", "require-tier",
-                 "require-safe"):  # fmt: skip
-        assert f"--openclaw-{name}" in text
-        assert "openclaw_" + name.replace("-", "_") in text
 
 
 FORMS = {
@@ -304,7 +229,7 @@ def test_every_ini_key_works_in_both_files(pytester: pytest.Pytester, file: str)
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["named", "in-its-folder"])
-@pytest.mark.parametrize("suffix", ["yaml", "yml", "jsonl", "TOML"])
+@pytest.mark.parametrize("suffix", ["yaml", "jsonl"])
 def test_a_suite_in_another_format_is_an_error(plain_project: Any, suffix: str, named: bool) -> None:
     """It is not silently left out: the collection fails, and names the file and the formats."""
     plain_project.suite({"P1": ("say yes", NOOP)})
@@ -321,8 +246,6 @@ def test_a_suite_in_another_format_is_an_error(plain_project: Any, suffix: str, 
     [
         pytest.param("benchmarks/mine.toml", "x = 1", True, id="in-a-folder-of-suites"),
         pytest.param("other.toml", "x = 1", False, id="something-else"),
-        pytest.param("benchmarks/mine.yaml", "prompts: []", True, id="yaml-in-a-folder-of-suites"),
-        pytest.param("other.yaml", "x: 1", False, id="another-yaml"),
     ],
 )
 def test_a_suite_under_another_name_is_refused(
@@ -335,7 +258,7 @@ def test_a_suite_under_another_name_is_refused(
     session = plain_project.run(path, models=None)
 
     name = path.rpartition("/")[2]
-    message = f"{name} is no suite: suites are named prompts_*.toml or prompts_*.json. "
+    message = f"{name} is not a suite: suites are named prompts_*.toml or prompts_*.json. "
     assert (message in session.text) is is_refused
     assert session.status == pytest.ExitCode.USAGE_ERROR or not is_refused
 

@@ -52,19 +52,6 @@ def test_k_selects_prompts(project: Any, keyword: str, ids: list[str]) -> None:
     assert sorted(row["prompt_id"] for row in session.rows) == sorted(ids)
 
 
-def test_k_by_id_goes_over_all_suites(project: Any) -> None:
-    """The same id in two suites is selected in both."""
-    project.suite(TOML)
-    project.suite({"P1": ("say b", NOOP)}, name="prompts_b.toml")
-
-    session = project.run("-k", "P1")
-
-    assert sorted(row["suite"] for row in session.rows) == [
-        "benchmarks/prompts_a.toml",
-        "benchmarks/prompts_b.json",
-    ]
-
-
 @pytest.mark.parametrize("node", ["P10", "P10[scripted/m]"])
 def test_node_ids_select(project: Any, node: str) -> None:
     """`file::P10` and the full node id run that prompt."""
@@ -150,33 +137,3 @@ def test_lf_asks_the_failed_again(plain_project: Any) -> None:
     rows = (session.folder / "runs" / "second" / "results.jsonl").read_text().splitlines()
     assert len(rows) == 1
     assert '"prompt_id": "P1"' in rows[0]
-
-
-def test_other_tests_run_beside_cells(project: Any) -> None:
-    """Ordinary tests in the same session are unaffected."""
-    project.suite(TOML)
-    project.pytester.makepyfile(
-        **{"benchmarks/test_plain": "def test_plain(): pass\ndef test_bad(): assert 0"}
-    )
-
-    session = project.run()
-
-    session.outcomes(passed=4, failed=1)
-    assert len(session.rows) == 3
-
-
-def test_a_cell_that_a_mark_skips_is_not_asked(plain_project: Any) -> None:
-    """A skip by the user is no row and no interruption."""
-    plain_project.suite(TOML)
-    conftest = plain_project.folder / "conftest.py"
-    conftest.write_text(
-        conftest.read_text()
-        + "\nimport pytest\ndef pytest_collection_modifyitems(items):\n"
-        + "    items[0].add_marker(pytest.mark.skip(reason='not today'))\n"
-    )
-
-    session = plain_project.run()
-
-    session.outcomes(passed=2, skipped=1)
-    assert len(session.rows) == 2
-    assert session.summary["state"] == "finished"

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.providers.openclaw import capture
-from tests.openclaw.model_server import ScriptedModel
 
 pytestmark = pytest.mark.newest
 
@@ -207,50 +206,21 @@ def test_a_run_on_the_surface_is_resumed_and_judged_again(plain_project: Any) ->
 
 
 FAKE = Path(__file__).parents[1] / "openclaw" / "fake_capture.py"
-REAL_AGENT = "openclaw_agent/local/able+openclaw"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the fake is called by a POSIX command line")
-@pytest.mark.under_workers
-def test_a_capture_that_hangs_loses_nothing(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other cells are asked, each cell of the surface has a row that says why not, and a resumed run asks it."""
-    write(project)
+def test_a_capture_that_hangs_ends_the_session(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No request is sent, and the message names the source that needs no capture."""
+    write(plain_project)
     monkeypatch.setattr(capture, "PATIENCE_S", 3.0)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(project.folder / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(plain_project.folder / "cache"))
+    words = [sys.executable, str(FAKE), "hangs", str(plain_project.folder / "starts.jsonl")]
+    monkeypatch.setenv("OPENCLAW_AGENT_COMMAND", shlex.join(words))
 
-    def install(mode: str) -> None:
-        words = [sys.executable, str(FAKE), mode, str(project.folder / "starts.jsonl")]
-        monkeypatch.setenv("OPENCLAW_AGENT_COMMAND", shlex.join(words))
+    session = plain_project.run(models="lab/able,lab/able+openclaw")
 
-    with ScriptedModel("Hi.") as model:
-        monkeypatch.setenv("OPENCLAW_AGENT_BASE_URL", model.url)
-        install("hangs")
-        first = project.run(models=f"lab/able,lab/able+openclaw,{REAL_AGENT}")
-
-        assert first.status == 1
-        rows = {(row["provider"], row["surface"], row["prompt_id"]): row for row in first.rows}
-        assert len(rows) == 3 + 2 + 2
-        assert [row["model"] for row in asked(project)] == ["able"] * 3
-        assert model.asked == []
-        for (_, surface, _), row in rows.items():
-            if surface == "openclaw":
-                assert (row["availability_status"], row["failure_type"]) == ("error", "cli_error")
-                assert "could not be captured: nothing was sent" in row["fault_message"]
-                assert (row["attempts"], row["e2e_ms"], row["objective_pass"]) == (0, 0, None)
-            else:
-                assert row["availability_status"] == "ok"
-        assert "Resume the run to capture it again" in first.text
-        assert first.load("config.json")["surface"] is None
-        assert not (first.run_dir / "surface.json").exists()
-
-        install("sends")
-        monkeypatch.setattr(capture, "PATIENCE_S", 60.0)
-        again = project.run("--openclaw-resume=last", models=None)
-
-    assert len(asked(project)) > 3
-    assert [row["availability_status"] for row in again.rows] == ["ok"] * 7, again.text
-    assert again.load("config.json")["surface"]["source"] == "captured"
-    assert (again.run_dir / "surface.json").exists()
+    assert (session.status, session.has_run) == (4, False)
+    assert "--openclaw-catalogue=substitute needs no capture" in session.text
 
 
 def test_surfaces_of_two_runs_are_compared_on_request(plain_project: Any) -> None:

@@ -53,10 +53,6 @@ _RELEASE = re.compile(r"\b\d{4}\.\d+\.\d+(?:[-.][0-9A-Za-z]+)*")
 _QUESTION = "Say OK."
 
 
-class NotCaptured(OpenClawError):
-    """The installed OpenClaw does not start, sends nothing, or sends what is not known."""
-
-
 def capture(
     environ: Mapping[str, str],
     config: Path | None = None,
@@ -258,8 +254,8 @@ def installed_catalogue(
     """Return the catalog of the installed OpenClaw; None if there is none, or it is not captured yet.
 
     Raises:
-        NotCaptured: it cannot be captured now.
-        OpenClawError: it is required and not installed, or the cached catalog cannot be read.
+        OpenClawError: it cannot be captured, it is required and not installed, or the cached catalog cannot
+            be read.
         OSError: the cache cannot be written.
     """
     try:
@@ -272,10 +268,7 @@ def installed_catalogue(
     if not file.is_file():
         if not may_capture:
             return None
-        try:
-            data = capture(environ)
-        except OpenClawError as error:
-            raise NotCaptured(str(error)) from error
+        data = capture(environ)
         file.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         unfinished = file.with_suffix(f".{os.getpid()}")
         write_private(unfinished, json.dumps(data, indent=1, ensure_ascii=False).encode())

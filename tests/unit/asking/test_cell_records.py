@@ -114,19 +114,6 @@ def test_speed_is_the_servers_own_or_measured_after_the_first_token(
     assert _row(reply)["tokens_per_s"] == speed
 
 
-def test_a_fault_keeps_what_had_come() -> None:
-    """A broken stream's text is in the row and never an answer."""
-    row = _row(faults.stream_broken("p", "cut off", "half an ans"))
-
-    assert (row["availability_status"], row["failure_type"], row["success"]) == (
-        "error",
-        "stream_error",
-        False,
-    )
-    assert (row["raw_output"], row["objective_pass"], row["tool_calls"]) == ("half an ans", None, [])
-    assert row["fault_message"] == "p: the stream broke: cut off."
-
-
 @pytest.mark.parametrize(
     "result",
     [Reply(), Reply(text="no", finish_reason="content_filter"), Reply(refusal="no"), FILTERED],
@@ -138,14 +125,6 @@ def test_no_answer_ends_a_tool_cell_in_no_call(result: Reply | Fault) -> None:
 
     assert (row["availability_status"], row["success"], row["tool_outcome"]) == ("ok", False, "no_call")
     assert row["tool_use_success"] is False
-
-
-def test_a_cell_that_was_not_answered_has_no_tool_outcome() -> None:
-    """A dead server says nothing about tools."""
-    assert (
-        _row(faults.unreachable("p", "u", "refused"), ToolInvocation(expected_tools=()))["tool_outcome"]
-        is None
-    )
 
 
 def test_secrets_are_taken_out_of_every_field() -> None:

@@ -18,11 +18,9 @@ from pytest_openclaw.asking.clipping import (
     bounded_fault,
     bounded_reply,
     clipped,
-    unjudged,
 )
 from pytest_openclaw.judging.judge import Judgment, conclude
 from pytest_openclaw.judging.text import Noop
-from pytest_openclaw.reports.cells import Opened, render_cell
 from pytest_openclaw.runs.report_files import PluginHook, Plugins
 from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.util.json_text import line_of
@@ -66,17 +64,6 @@ def turn(**changes: Any) -> dict[str, Any]:
 
 
 # --- replies --------------------------------------------------------------------------------------
-
-
-def test_a_usual_reply_stays_as_it_is() -> None:
-    """Nothing is cut, and nothing is counted."""
-    calls = (ToolCall(name="read", arguments="{}", id="c"),)
-    reply = Reply(
-        text="<think>a</think>b", raw="c", reasoning="d", refusal="e", finish_reason="stop", effective_model="m",
-        tool_calls=calls, turns=(Turn(text="b", calls=calls, results=("x",)),), usage=(Usage(model="m"), Usage()),
-    )  # fmt: skip
-
-    assert bounded_reply(reply) == reply
 
 
 @pytest.mark.parametrize(
@@ -148,15 +135,6 @@ def test_every_text_of_a_reply_is_bounded() -> None:
 # --- rows -----------------------------------------------------------------------------------------
 
 
-def test_a_usual_row_stays_as_it_is() -> None:
-    """Nothing is cut, and nothing is counted."""
-    usual = record(
-        raw_output="a" * MAX_TEXT_BYTES, turns=(turn(text="é" * 30_000),), parsed_output={"a": [1]}
-    )
-
-    assert clipped(usual) == usual
-
-
 @pytest.mark.parametrize(
     ("changes", "kept", "cut"),
     [
@@ -185,28 +163,6 @@ def test_each_field_says_what_it_lacks(changes: dict[str, Any], kept: Any, cut: 
     assert (getattr(row, name), row.truncated, row.cut) == (kept, True, {name: cut})
 
 
-def test_what_came_in_cut_adds_up() -> None:
-    """The bytes missing from the reply and from its row are one number."""
-    reply = bounded_reply(Reply(text="yes", raw="a" * MEGABYTE))
-
-    row = record_of(
-        "r", CELL, CallResult(result=reply, timing=TIMING), _judged(reply, Verdict(passed=None)), Redactor()
-    )
-
-    assert (len(row.raw_output), row.cut) == (MAX_TEXT_BYTES, {"raw_output": MEGABYTE - MAX_TEXT_BYTES})
-
-
-def test_a_new_verdict_forgets_what_the_old_one_lacked() -> None:
-    """Truncated again, a row that is judged again has the same counts."""
-    old = clipped(record(raw_output="yes", parsed_output={"a": "b" * MEGABYTE}, effective_model="m" * 2000))
-
-    bare = unjudged(old)
-
-    assert bare.cut == {"effective_model": 2000 - MAX_NAME_BYTES}
-    assert clipped(replace(bare, parsed_output={"a": "b" * MEGABYTE})) == old
-    assert unjudged(record(truncated=True)).truncated is True
-
-
 @pytest.mark.parametrize(
     ("n", "is_added"), [(1000, True), (MAX_TEXT_BYTES, False)], ids=["short", "too-long"]
 )
@@ -223,13 +179,6 @@ def test_what_a_plugin_adds_finds_room_or_is_left_out(n: int, is_added: bool) ->
         if is_added
         else ["lab: pytest_openclaw_record: ValueError: what it adds makes the row longer than 1024 KiB"]
     )
-
-
-def test_a_cell_says_what_its_row_lacks() -> None:
-    """The counts are listed by field."""
-    row = record(truncated=True, cut={"answer": 12_345, "raw_output": 7})
-
-    assert "12,345 bytes of answer, 7 bytes of raw_output" in "\n".join(render_cell("P1", row, {}, Opened()))
 
 
 # --- laws -----------------------------------------------------------------------------------------
@@ -292,17 +241,3 @@ def test_no_row_is_longer_than_a_mebibyte(result: Reply | Fault, verdict: Verdic
     assert to_row(from_row(json.loads(line))) == row
     assert (made.truncated, 0 in (made.cut or {}).values()) == (made.cut is not None, False)
     assert clipped(made) == made
-
-
-def test_the_longest_row() -> None:
-    """It has characters that take six bytes each in a row, in every field."""
-    text = "\0" * 70_000
-    calls = _calls(text, text)
-    turns = (Turn(text=text, reasoning=text, calls=calls, results=(text, text), finish_reason=text),) * 3
-    reply = bounded_reply(Reply(text=text, raw=text, finish_reason=text, effective_model=text, turns=turns))
-    judged = _judged(reply, Verdict(passed=False, violation=text, parsed={"a": text}))
-
-    made = record_of("r", CELL, CallResult(result=reply, timing=TIMING), judged, Redactor())
-
-    assert len(line_of(to_row(made))) <= MAX_ROW_BYTES
-    assert made.raw_output == "\0" * MAX_TEXT_BYTES, "no list takes room from the reply"

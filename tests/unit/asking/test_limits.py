@@ -47,12 +47,6 @@ def test_retry_after_goes_first_and_has_a_bound() -> None:
     assert _wait(asked, timeout_s=5.0) is None
 
 
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
-def test_statuses_that_are_asked_again(status: int) -> None:
-    """Temporary failures are retried."""
-    assert _wait(faults.refused_by_server("p", "m", faults.WireError(status=status))) is not None
-
-
 @pytest.mark.parametrize(
     "fault",
     [
@@ -73,11 +67,6 @@ def test_statuses_that_are_asked_again(status: int) -> None:
 def test_faults_that_are_final(fault: Fault) -> None:
     """Permanent failures are not retried."""
     assert _wait(fault) is None
-
-
-def test_a_lost_connection_is_asked_again() -> None:
-    """A reset before any byte may be temporary."""
-    assert _wait(faults.connection_lost("p", "reset")) is not None
 
 
 REFUSED = faults.unreachable("p", "u", "refused")

@@ -137,27 +137,6 @@ def test_a_retry_is_not_sent_any_more() -> None:
     assert len(provider.asked) == 1
 
 
-def test_attempts_add_up() -> None:
-    """The cost of a failed attempt is part of the cell's cost."""
-    broken = Fault(
-        failure_type="connect_error",
-        status="error",
-        message="",
-        retryable=True,
-        retry_after_s=0.0,
-        usage=(Usage(input_tokens=3),),
-    )
-    replies = [CallFailed(broken), Reply(text="hi", input_tokens=1, output_tokens=0)]
-
-    async def answer(request: Request) -> Reply:
-        result = replies.pop(0)
-        if isinstance(result, CallFailed):
-            raise result
-        return result
-
-    assert endings(send(sender_of(Fake(answer), retries=1), {})) == [("ok", 2, 4.0)]
-
-
 def test_an_exchange_ends_between_its_turns() -> None:
     """The turns paid for so far are kept, and the cell counts as not asked to its end."""
 

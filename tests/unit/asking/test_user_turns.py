@@ -9,22 +9,18 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
-from msgspec import structs
 
-from pytest_openclaw import CallFailed
 from pytest_openclaw.asking import attempt, sending
 from pytest_openclaw.judging import judge
 from pytest_openclaw.judging.world import WorldReached
 from pytest_openclaw.openclaw.catalog import load_catalogue
-from pytest_openclaw.values import faults
-from pytest_openclaw.values.replies import CallResult, Fault, Reply, Turn
+from pytest_openclaw.values.replies import CallResult, Reply, Turn
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import Answer, World
-from pytest_openclaw.worlds.playing import final_state
 from tests.unit.asking.asking import open_room
 from tests.unit.asking.fake_providers import Conversing, cell
-from tests.unit.asking.test_exchanges import READ, SILENT, TOOLS, WORLD, WRITE, Script, calls, timing
+from tests.unit.asking.test_exchanges import TOOLS, WORLD, WRITE, Script, calls
 
 Hold = Callable[..., CallResult]
 READ_B = ("read", {"path": "b.txt"})
@@ -91,98 +87,6 @@ def test_a_conversation_needs_neither_tools_nor_world(hold: Hold) -> None:
     assert (reply.text, reply.ended_by, reply.tool_calls) == ("Ada.", "answer", ())
 
 
-def test_earlier_messages_and_turns_go_together(hold: Hold) -> None:
-    """What a suite lets the model have said comes first, and is not among its turns."""
-    before = (Turn(user="Hi."), Turn(calls=(ToolCall(name="read", arguments="{}"),), results=("one",)))
-    provider = Talker(Reply(text="Yes."), Reply(text="No."))
-
-    reply = reply_of(hold(provider, messages=before, turns=("Sure?",)))
-
-    assert provider.asked[-1].conversation == (
-        *before,
-        Turn(user="P1"),
-        replace(reply.turns[0], user=None),
-        Turn(user="Sure?"),
-    )
-    assert (len(reply.turns), reply.tool_calls) == (2, ())
-
-
-@pytest.mark.parametrize(
-    ("steps", "ended_by", "n_turns"),
-    [
-        pytest.param([calls(READ)] * 2 + [Reply(text="a")] + [calls(READ)] * 9, "step_limit", 6, id="steps"),
-        pytest.param(
-            [Reply(text="a"), calls(("read", '{"path": "a.tx'), text="Now")], "malformed_call", 2, id="broken"
-        ),
-        pytest.param([Reply(text="a")] * 9, "answer", 3, id="answers"),
-        pytest.param(
-            [SILENT, Reply(text="a"), SILENT, Reply(text="b"), Reply(text="c")], "answer", 5, id="silent"
-        ),
-        pytest.param([SILENT], "answer", 6, id="always-silent"),
-        pytest.param([Reply(text="a", finish_reason="length")] * 3, "answer", 3, id="cut-off"),
-    ],
-)
-def test_steps_and_repetitions_begin_anew(hold: Hold, steps: list[Any], ended_by: str, n_turns: int) -> None:
-    """With each message; what ends a run of OpenClaw ends the exchange."""
-    world = structs.replace(WORLD, steps=3)
-
-    reply = reply_of(hold(Talker(*steps), world=world, turns=("And?", "Then?")))
-
-    assert (reply.ended_by, len(reply.turns)) == (ended_by, n_turns)
-
-
-def test_a_loop_is_one_of_a_single_message(hold: Hold) -> None:
-    """The same call once after each message is no loop; four times after one of them is."""
-    world = structs.replace(WORLD, steps=4)
-    once = [calls(READ), Reply(text="one")] * 4
-    again = hold(Talker(*once), world=world, turns=("Again.",) * 3)
-    circling = hold(Talker(Reply(text="one"), calls(READ)), world=world, turns=("Again.",))
-
-    assert reply_of(again).ended_by == "answer"
-    assert reply_of(circling).ended_by == "loop"
-
-
-def test_tools_are_offered_again_with_the_next_message(hold: Hold) -> None:
-    """Only the repetition after an empty answer is without them."""
-    provider = Talker(calls(READ), SILENT, Reply(text="one"), Reply(text="Bye."))
-
-    hold(provider, turns=("Thanks.",))
-
-    assert [bool(request.tools) for request in provider.asked] == [True, True, False, True]
-
-
-def test_figures_cover_all_messages(hold: Hold) -> None:
-    """Tokens and times are the sums, the first token is that of the first turn."""
-    counts = {"input_tokens": 10, "output_tokens": 5}
-    steps = [Reply(text="a", timing=timing(0, 100, ttft), **counts) for ttft in (20, 30, 40)]
-
-    ending = hold(Talker(*steps), turns=("And?", "Then?"))
-    reply = reply_of(ending)
-
-    assert (reply.input_tokens, reply.output_tokens, ending.attempts) == (30, 15, 3)
-    assert (ending.timing.e2e_ms, ending.timing.ttft_ms) == (300, 20)
-
-
-def test_a_fault_keeps_what_was_answered(hold: Hold) -> None:
-    """The turns before it are those of the row."""
-    lost = CallFailed(faults.stream_broken("fake", "reset", raw="I n"))
-
-    ending = hold(Talker(calls(READ), Reply(text="one"), lost), turns=("And b?",))
-
-    assert isinstance(ending.result, Fault)
-    assert [turn.text for turn in ending.result.turns] == ["", "one"]
-    assert ending.result.raw == "one\n\nI n"
-
-
-def test_a_provider_without_conversations_is_not_asked(hold: Hold) -> None:
-    """The second message would be without the first."""
-    ending = hold(Script(Reply(text="a")), turns=("And?",))
-
-    assert isinstance(ending.result, Fault)
-    assert (ending.result.failure_type, ending.attempts) == ("not_installed", 0)
-    assert "takes_messages = True" in ending.result.message
-
-
 class Whole(Conversing):
     """Holds exchanges itself."""
 
@@ -216,17 +120,6 @@ def test_only_the_models_words_are_judged(hold: Hold) -> None:
 
     verdicts = [judge.judge(prompt, reply).verdict.passed for reply in (kept, shown, called)]
     assert verdicts == [True, False, False]
-
-
-def test_the_world_is_replayed_over_all_messages(hold: Hold) -> None:
-    """A verdict rests on the state after the last of them."""
-    reply = reply_of(
-        hold(Talker(calls(WRITE), Reply(text="a"), calls(READ_B), Reply(text="b")), turns=("And?",))
-    )
-
-    assert final_state(WORLD, TOOLS, reply.tool_calls).files["b.txt"] == "two"
-    prompt = cell(tools=TOOLS, world=WORLD, turns=("And?",)).prompt
-    assert judge.prepare(prompt, reply).world == final_state(WORLD, TOOLS, reply.tool_calls)
 
 
 # --- waiting for a child --------------------------------------------------------------------------
@@ -317,15 +210,6 @@ def test_without_a_child_a_yield_is_an_error(hold: Hold, before: list[Any]) -> N
 
     assert (len(provider.asked), reply.text) == (len(before) + 2, "Oh.")
     assert json.loads(reply.turns[-2].results[0])["status"] == "error"
-
-
-def test_a_child_of_an_earlier_message_cannot_be_waited_for(hold: Hold) -> None:
-    """As in OpenClaw, neither after its result nor after another message."""
-    steps = [calls(SPAWN), Reply(text="Started."), calls(YIELD), Reply(text="Oh.")]
-    reply, provider = yielded(hold, *steps, turns=("And?",))
-
-    assert (len(provider.asked), reply.text) == (4, "Oh.")
-    assert json.loads(reply.turns[2].results[0])["status"] == "error"
 
 
 def test_a_scripted_yield_ends_the_turn_if_it_says_so(hold: Hold) -> None:

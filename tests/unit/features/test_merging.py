@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,16 +22,13 @@ from pytest_openclaw.runs import summaries
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.summaries import NewRun, write_run
-from pytest_openclaw.stats.summary import summarize_run, to_json
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.rows import Record, to_row
+from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.run_files import load_schema
 from pytest_openclaw.values.settings import Gates
 from pytest_openclaw.values.tool_calls import Surface, surface_facts, surface_to_json
 from tests.searching import examples
-from tests.unit.reports.summaries import tool_cells
 from tests.unit.runs.stored_runs import SUITE, A, B, definition, files_of, load, row, store
 
 NOW_MS = 1_800_000_000_000
@@ -132,41 +129,6 @@ def test_the_order_of_the_runs_makes_no_difference(
 
 @examples(8)
 @given(_cells(), st.lists(st.integers(0, 2), min_size=14, max_size=14))
-def test_shards_of_a_run_are_that_run(records: list[Record], hands: list[int]) -> None:
-    """However a run's rows are split into shards, rows and summary are those of the run."""
-    gates = Gates(min_pass_rate=0.5, require_tier=1)
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        parts = [
-            store(folder / f"part{number}", found, gates=asdict(gates))
-            for number, found in enumerate(_split(records, hands))
-        ]
-        whole = _write(_merge(*parts), folder)
-        lines, summary = _rows(whole), load(whole, "summary.json")
-
-    n_selected = {
-        target: sum(one.target == target for one in records)
-        for target in dict.fromkeys(one.target for one in records)
-    }
-    expected = to_json(summarize_run(records, n_selected, gates, {}, run_id="whole", generated_at_ms=NOW_MS))
-    assert sorted(lines) == sorted(line_of(to_row(one)) for one in records)
-    assert _by_target(summary) == _by_target(json.loads(json.dumps(expected)))
-
-
-def _by_target(summary: dict[str, Any]) -> dict[str, Any]:
-    """A summary without an arbitrary order: that of targets that no run had together."""
-    groups = {(group["provider"], group["model"]): _unordered(group) for group in summary["groups"]}
-    gates = sorted((gate["target"], gate["gate"], gate["ruling"]) for gate in summary["gates"])
-    missed = sorted(one["prompt_id"] for one in summary["missed_by_all"])
-    return {**summary, "groups": groups, "gates": gates, "missed_by_all": missed}
-
-
-def _unordered(group: dict[str, Any]) -> dict[str, Any]:
-    return {**group, "violations": sorted(group["violations"], key=lambda one: one["violation"])}
-
-
-@examples(8)
-@given(_cells(), st.lists(st.integers(0, 2), min_size=14, max_size=14))
 def test_merging_in_steps_is_merging_at_once(records: list[Record], hands: list[int]) -> None:
     """A merged run can be merged again, and loses nothing of its parts."""
     with TemporaryDirectory() as name:
@@ -261,17 +223,6 @@ def test_the_first_snapshot_before_and_the_last_after_are_kept(tmp_path: Path) -
     assert (group["resources_before"], group["resources_after"]) == (_shot(1), _shot(13))
 
 
-def test_gates_are_held_over_the_whole(tmp_path: Path) -> None:
-    """Sixteen tool cells prove a tier that eight in each of two shards do not."""
-    gates = asdict(Gates(require_tier=1))
-    sixteen = [replace(one, prompt_id=f"T{n}", suite=SUITE) for n, one in enumerate(tool_cells(16, 0, A))]
-    one = store(tmp_path / "one", sixteen[:8], gates=gates)
-    two = store(tmp_path / "two", sixteen[8:], gates=gates)
-
-    assert load(_write(_merge(one), tmp_path / "half"), "summary.json")["verdict"] == "no_verdict"
-    assert load(_write(_merge(one, two), tmp_path), "summary.json")["verdict"] == "passed"
-
-
 def test_different_gates_are_none(tmp_path: Path) -> None:
     """If the runs had different gates, the merged run has none, and says so."""
     one = store(tmp_path / "one", [row(A, "P1")], gates=asdict(Gates(min_pass_rate=0.5)))
@@ -318,15 +269,6 @@ def test_a_run_that_another_one_finished(tmp_path: Path) -> None:
     # The killed run does not say which one of its three prompts was selected for B.
     assert (summary["n_cells"], summary["n_rows"]) == (5, 4)
     assert _merge(killed, rest).new.n_selected[A] == 3
-
-
-def test_no_more_is_missing_than_could_have_been_asked(tmp_path: Path) -> None:
-    """A killed run that asked some of its prompts misses at most those without a reply."""
-    prompts = [definition(f"P{number}") for number in (1, 2, 3)]
-    killed = [store(tmp_path / name, [], n_selected={A: 2}, prompts=prompts) for name in ("k1", "k2")]
-    rest = store(tmp_path / "rest", [row(A, "P1"), row(A, "P2")])
-
-    assert _merge(*killed, rest).new.n_selected == {A: 3}
 
 
 def test_missing_repeats_are_known(tmp_path: Path) -> None:
@@ -432,16 +374,6 @@ def test_one_prompt_with_two_definitions_is_refused(tmp_path: Path) -> None:
     assert "and 3 more" in refusal
 
 
-def test_one_id_in_two_suites_is_two_prompts(tmp_path: Path) -> None:
-    """P1 of another suite is another prompt, and its row another cell."""
-    one = store(tmp_path / "one", [row(A, "P1")])
-    two = store(
-        tmp_path / "two", [row(A, "P1", suite="s2")], prompts=[definition("P1", suite="s2", prompt="Else.")]
-    )
-
-    assert _merge(one, two).new.n_selected == {A: 2}
-
-
 def test_the_same_row_twice_is_one_row(tmp_path: Path) -> None:
     """A shard that was copied, and merged with its copy, counts once; its cells too."""
     records = [row(A, "P1"), row(A, "P2"), row(B, "P1")]
@@ -480,13 +412,6 @@ def test_the_user_may_say_which_row_counts(tmp_path: Path, prefer: str, kept: li
     assert [found.record.ended_at_ms for found in merged.new.rows] == kept
     assert merged.new.n_selected == {A: 2}
     assert merged.notes == (f"2 cells have different rows; the {prefer} is kept",)
-
-
-def test_the_last_row_of_a_cell_counts(tmp_path: Path) -> None:
-    """A resumed run that was killed may have an older row of a cell before the newer one."""
-    path = store(tmp_path / "one", [row(A, "P1", violation="old"), row(A, "P1")], n_selected={A: 1})
-
-    assert [found.record.violation for found in _merge(path).new.rows] == [None]
 
 
 def test_a_run_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -531,15 +456,6 @@ def test_runs_on_openclaw_are_merged_with_their_surface(tmp_path: Path) -> None:
     assert part.n_selected == {A: 2, A.on("openclaw"): 2}
     assert load(whole, "config.json")["surface"] == surface_facts(surface)
     assert {group["surface"] for group in load(whole, "summary.json")["groups"]} == {"listed", "openclaw"}
-
-
-def test_runs_on_different_surfaces_of_openclaw_are_refused(tmp_path: Path) -> None:
-    """Another release sends other texts."""
-    one, other = (
-        _on_openclaw(tmp_path / name, name, _surface(text)) for name, text in (("P1", "Old."), ("P2", "New."))
-    )
-
-    assert "surface is" in _refusal(one, other)
 
 
 # --- the order of targets and prompts --------------------------------------------------------------

@@ -80,17 +80,6 @@ def test_a_new_row_of_pytest_is_not_written_over_the_line(terminal: Terminal) ->
     assert terminal.rows == ["suite.toml .", "b.toml F"]
 
 
-def test_it_is_drawn_anew(terminal: Terminal) -> None:
-    """A shorter text leaves no rest of a longer one."""
-    texts = ["openclaw 10/10 and more", "openclaw 2/9"]
-    line = LiveLine(terminal, lambda width: texts[0], every_s=0.01, first_after_s=0)
-    _until(lambda: terminal.rows == [texts[0]])
-
-    texts.pop(0)
-    _until(lambda: terminal.rows == ["openclaw 2/9"])
-    line.pytest_sessionfinish()
-
-
 def test_a_short_run_shows_none(terminal: Terminal) -> None:
     """A run that ends quickly needs no line, and no erasing either."""
     line = LiveLine(terminal, lambda width: "openclaw", first_after_s=60)

@@ -17,17 +17,6 @@ class Clock:
         return self.now
 
 
-def test_a_run_that_has_just_started() -> None:
-    """Before three cells have ended there is no rate."""
-    clock = Clock()
-    progress = Progress({"p/m": 36}, {"p/m": "http://one"}, clock)
-
-    clock.now += 12.4
-
-    line = progress.line(79, {"http://one": "s.toml::P4[p/m]"})
-    assert line == "openclaw 0/36; P4[p/m] 12 s"
-
-
 def test_endpoints_side_by_side() -> None:
     """The time left is that of the slowest endpoint; each endpoint's oldest cell is named, longest first."""
     clock = Clock()
@@ -41,17 +30,6 @@ def test_endpoints_side_by_side() -> None:
 
     line = progress.line(120, {"one": "s.toml::P51[p/m]", "two": "s.toml::P2[q/n]"})
     assert line == "openclaw 51/120, 51.0/min, 19 min left, 0.25 USD; P51[p/m] 10 s, P2[q/n] 10 s"
-
-
-def test_no_time_left_is_shown_for_an_endpoint_without_a_reply() -> None:
-    """It cannot be known."""
-    clock = Clock()
-    progress = Progress({"p/m": 10, "q/n": 5}, {"p/m": "one", "q/n": "two"}, clock)
-    for _ in range(10):
-        clock.now += 0.1
-        progress.count("p/m", None)
-
-    assert progress.line(79, {}) == "openclaw 10/15, 10.0/s"
 
 
 def test_kept_and_left_out_cells_do_not_count_for_the_rate() -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ntpath
-from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.cli import main
 from pytest_openclaw.values.settings import parse_run_id
 
 
@@ -40,15 +38,3 @@ def test_what_is_no_name(name: str) -> None:
     """Neither a path nor a name that a system would change."""
     with pytest.raises(ValueError, match="give up to 128 letters"):
         parse_run_id(name)
-
-
-@pytest.mark.parametrize("into", ["CON", "last", "elsewhere/nul.txt"])
-def test_a_command_makes_no_run_of_such_a_name(
-    into: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Wrong usage, before anything is read."""
-    monkeypatch.chdir(tmp_path)
-
-    assert main(["merge", "one", "--into", into]) == 4
-    assert f"no run can be named {Path(into).name}: " in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
