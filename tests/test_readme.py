@@ -10,7 +10,7 @@ import pytest
 from pytest_openclaw.judging.registry import BUILTIN as VALIDATORS
 from pytest_openclaw.judging.registry import build_registry
 from pytest_openclaw.providers import BUILTIN as PROVIDERS
-from pytest_openclaw.suites import parse_suite
+from pytest_openclaw.suites.load import parse_suite
 from pytest_openclaw.values.run_files import load_schema
 
 pytestmark = pytest.mark.newest

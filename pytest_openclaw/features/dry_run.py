@@ -28,7 +28,7 @@ from pytest_openclaw.runs.directory import RESULTS
 from pytest_openclaw.runs.reading import read_rows, runs_by_age
 from pytest_openclaw.session.cells import run_of
 from pytest_openclaw.session.execution import Collected
-from pytest_openclaw.suites import is_wildcard
+from pytest_openclaw.suites.targets import is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import printable
 from pytest_openclaw.values.replies import Usage

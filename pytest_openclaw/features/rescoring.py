@@ -45,9 +45,10 @@ from pytest_openclaw.runs.report_files import Plugins
 from pytest_openclaw.runs.rows import of_judgment
 from pytest_openclaw.runs.summaries import NewRow, NewRun, write_run
 from pytest_openclaw.stats.summary import to_json
-from pytest_openclaw.suites import definition as definition_of
-from pytest_openclaw.suites import known_failure_of, load_suite
+from pytest_openclaw.suites.cells import definition as definition_of
+from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.suites.offered import catalogue_of, on_surface
+from pytest_openclaw.suites.prompt import known_failure_of
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.redact import HIDDEN

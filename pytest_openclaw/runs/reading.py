@@ -18,7 +18,7 @@ from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SUMMARY, 
 from pytest_openclaw.stats.groups import Settled
 from pytest_openclaw.stats.run_comparison import Measured
 from pytest_openclaw.stats.tool_use import bare_turns
-from pytest_openclaw.suites import is_wildcard
+from pytest_openclaw.suites.targets import is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_there, load_object, open_file, parse_json, read_lines
 from pytest_openclaw.util.typed import shown

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.numbers import shorten
 from pytest_openclaw.runs.reading import repeats_of, target_of
-from pytest_openclaw.suites import definitions, is_wildcard, stages_of
+from pytest_openclaw.suites.cells import definitions, stages_of
+from pytest_openclaw.suites.targets import is_wildcard
 from pytest_openclaw.values.settings import (
     PROMPTS,
     PROVIDERS,

@@ -10,7 +10,7 @@ from pytest_openclaw.judging.judge import conclude
 from pytest_openclaw.judging.tool_outcomes import tool_demand_of
 from pytest_openclaw.openclaw.bridge import problem_of, reaching
 from pytest_openclaw.openclaw.dispatch import dispatch
-from pytest_openclaw.suites import known_failure_of
+from pytest_openclaw.suites.prompt import known_failure_of
 from pytest_openclaw.util.text import map_texts, valid_text
 from pytest_openclaw.values.faults import outcome_of
 from pytest_openclaw.values.replies import THINKING, Fault, Reply, Verdict

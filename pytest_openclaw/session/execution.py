@@ -219,7 +219,7 @@ def _is_verdict(held: CellRun | KeptCell, report: pytest.TestReport, call: pytes
 
 def _order_cells(providers: Mapping[str, Provider], collected: list[pytest.Item], *, is_mixed: bool) -> None:
     """Put the cells, on the places that cells have, in the order in which they are best sent."""
-    from pytest_openclaw.suites import mixed, spread
+    from pytest_openclaw.suites.cells import mixed, spread
 
     cells = [(item, cell) for item in collected if (cell := cell_of(item)) is not None]
     places = mixed(cell.prompt for _, cell in cells) if is_mixed else {}
@@ -237,7 +237,7 @@ def _order_cells(providers: Mapping[str, Provider], collected: list[pytest.Item]
 
 def _keep_shard(config: pytest.Config, selected: list[pytest.Item], shard: Shard) -> None:
     """Deselect the cells of the other shards; other tests are run in each."""
-    from pytest_openclaw.suites import digest_of_cells, shard_of
+    from pytest_openclaw.suites.cells import digest_of_cells, shard_of
 
     keys = {item: cell.key for item in selected if (cell := cell_of(item)) is not None}
     if 0 < len(keys) < shard.of:
@@ -258,7 +258,7 @@ def _exact_ids(config: pytest.Config, collected: list[pytest.Item]) -> Iterator[
     if not keyword:
         yield
         return
-    from pytest_openclaw.suites import keyword_token, rewrite_keyword
+    from pytest_openclaw.suites.cells import keyword_token, rewrite_keyword
 
     ids = set()
     for item in collected:

@@ -65,7 +65,7 @@ class SuiteFiles:
 
     def _load(self, path: Path, name: str) -> Suite:
         from pytest_openclaw.openclaw.catalog import read_catalogue
-        from pytest_openclaw.suites import load_suite
+        from pytest_openclaw.suites.load import load_suite
 
         file = self._settings.catalogue_file
         catalogue = read_catalogue(file) if file else None
@@ -81,7 +81,7 @@ class SuiteFiles:
 
     def cells_of(self, prompts: Sequence[Prompt]) -> list[Cell]:
         """Return a cell for each selected prompt on each target and each repeat of it, target by target."""
-        from pytest_openclaw.suites import build_cells, select_prompts
+        from pytest_openclaw.suites.cells import build_cells, select_prompts
 
         settings = self._settings
         self.prompt_ids |= {prompt.id for prompt in prompts}
@@ -106,7 +106,8 @@ class SuiteFiles:
 
     def unknown_ids(self) -> str:
         """Return the error of a selected prompt id that no suite has; empty if there is none."""
-        from pytest_openclaw.suites import closest, unmatched
+        from pytest_openclaw.suites.cells import unmatched
+        from pytest_openclaw.suites.wording import closest
 
         ids = sorted(self.prompt_ids)
         lost = unmatched(self._settings.prompts, ids)
@@ -174,7 +175,7 @@ class CellItem(SuiteItem):
 
     def _expect_known_failure(self, cell: Cell) -> None:
         """Add pytest's own mark to a cell that its suite expects to fail; a fault is still an error."""
-        from pytest_openclaw.suites import known_failure_of
+        from pytest_openclaw.suites.prompt import known_failure_of
 
         if (known := known_failure_of(cell.prompt, cell.target)) is not None:
             strict = {} if known.strict is None else {"strict": known.strict}

@@ -79,7 +79,7 @@ def check_requests(settings: Settings, providers: Mapping[str, Provider]) -> Non
 def check_budget(settings: Settings, providers: Mapping[str, Provider]) -> None:
     """Reject a budget that cannot be enforced: a target's price must be known before its first call."""
     from pytest_openclaw.providers.prices import Prices, has_list, install_list
-    from pytest_openclaw.suites import is_wildcard
+    from pytest_openclaw.suites.targets import is_wildcard
 
     if settings.budget_usd is None:
         return
@@ -149,7 +149,7 @@ def resolve_wildcards(settings: Settings, providers: Mapping[str, Provider]) -> 
 
     The providers' connections belong to the event loop of this call; they cannot be used after it.
     """
-    from pytest_openclaw.suites import is_wildcard
+    from pytest_openclaw.suites.targets import is_wildcard
 
     if not any(is_wildcard(target) for target in settings.targets):
         return settings.targets
@@ -164,7 +164,7 @@ def resolve_wildcards(settings: Settings, providers: Mapping[str, Provider]) -> 
 
 async def _resolve_all(settings: Settings, providers: Mapping[str, Provider]) -> list[Target]:
     from pytest_openclaw.asking.attempt import within
-    from pytest_openclaw.suites import expand, is_wildcard
+    from pytest_openclaw.suites.targets import expand, is_wildcard
 
     targets: list[Target] = []
     try:

@@ -27,7 +27,7 @@ from pytest_openclaw.options import (
     options_given,
     suite_dirs,
 )
-from pytest_openclaw.suites import parse_endpoint, parse_targets
+from pytest_openclaw.suites.targets import parse_endpoint, parse_targets
 from pytest_openclaw.suites.wording import closest, shown
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.util.files import parse_json

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
-from pytest_openclaw.suites.wording import Key, read_key, shown
+from pytest_openclaw.suites.wording import Key, shown
 from pytest_openclaw.util.typed import Filled
 from pytest_openclaw.values.replies import FORMATS, Image, Turn, media_type_of
 from pytest_openclaw.values.tool_calls import ToolCall
@@ -116,18 +116,8 @@ MESSAGES = Key(
 )
 
 
-def read_messages(value: Any) -> tuple[Turn, ...]:
-    """Return the turns of a suite's `messages`.
-
-    Raises:
-        ValueError: an entry is malformed, or at a place where its role cannot be; the message says which.
-    """
-    turns: tuple[Turn, ...] = read_key("messages", value, MESSAGES)
-    return turns
-
-
 def written_messages(turns: Iterable[Turn]) -> list[JsonObject]:
-    """Return `messages` as a suite has them; `read_messages` of it returns the same turns."""
+    """Return `messages` as a suite has them; reading it returns the same turns."""
     return [entry for turn in turns for entry in _written(turn)]
 
 

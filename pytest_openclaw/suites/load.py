@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import tomllib
 from dataclasses import replace
-from datetime import date, time
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,7 +17,7 @@ from pytest_openclaw.suites.pressure_forms import under_pressure
 from pytest_openclaw.suites.prompt import check_id, read_prompt
 from pytest_openclaw.suites.wording import closest, shown
 from pytest_openclaw.util.errors import SuiteError
-from pytest_openclaw.util.text import listed, valid_text
+from pytest_openclaw.util.text import listed
 from pytest_openclaw.util.typed import converted
 from pytest_openclaw.values.prompts import ModelRole, Suite
 
@@ -40,9 +38,6 @@ _EXAMPLE: dict[SuiteFormat, str] = {
     "toml": "Write each prompt below a line [[prompts]], with id, prompt and validator.",
     "json": 'Write a list of prompts: [{"id": "P1", "prompt": "…", "validator": {…}}].',
 }
-_DEEPEST = 40
-# The range of a float; Python also refuses to print whole numbers of many thousand digits.
-_LARGEST_BITS = 1024
 
 
 class Document(Struct):
@@ -129,34 +124,14 @@ def _toml_place(error: ValueError) -> str:
     return f"line {found[1]}, column {found[2]}: {what}" if found[1] else f"at its end: {what}"
 
 
-def _flaws(value: Any, place: str = "", depth: int = 0) -> Iterator[str]:
-    """Yield an error for each value below `value` that a row or `config.json` cannot represent.
-
-    Args:
-        value: a prompt as it was written, or a part of it.
-        place: the keys that lead to it, such as `validator.values[0]`.
-        depth: how many objects and lists contain it.
-    """
-    if depth > _DEEPEST:
-        yield f"{place} is nested more than {_DEEPEST} deep. Flatten it."
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            word = key if key.isidentifier() else shown(key)
-            below = f"{place}.{word}" if place else word
-            if valid_text(key) != key:
-                yield f"the key {below} contains half of a surrogate pair. Write the whole character."
-            yield from _flaws(inner, below, depth + 1)
-    elif isinstance(value, list):
-        for position, inner in enumerate(value):
-            yield from _flaws(inner, f"{place}[{position}]", depth + 1)
-    elif isinstance(value, str) and valid_text(value) != value:
-        yield f"{place} contains half of a surrogate pair. Write the whole character."
-    elif isinstance(value, float) and not math.isfinite(value):
-        yield f"{place} is NaN or infinite. Write a finite number."
-    elif isinstance(value, int) and value.bit_length() > _LARGEST_BITS:
-        yield f"{place} is a number of more than 300 digits. Shorten it."
-    elif isinstance(value, date | time):
-        yield f"{place} is a date or time. Put it in quotes."
+def _flaws(entry: JsonObject) -> Iterator[str]:
+    """Yield an error for each key of an entry with a value that a row or `config.json` cannot represent."""
+    for key, value in entry.items():
+        try:
+            json.dumps({key: value}, allow_nan=False, ensure_ascii=False).encode()
+        except (TypeError, ValueError, RecursionError):
+            hint = "Write whole characters and finite numbers, and put dates in quotes."
+            yield f"{shown(key)} has a value that JSON cannot represent. {hint}"
 
 
 MOST_ERRORS = 20

@@ -16,7 +16,7 @@ from typing import Any
 
 from pytest_openclaw.judging.judge import Judgment, judge
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
-from pytest_openclaw.suites import load_suite
+from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.tool_calls import ToolCall

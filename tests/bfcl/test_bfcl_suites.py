@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.suites import load_suite
+from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.tool_calls import ToolCall
 from tests.bfcl.agreement import REGISTRY, load_converter, load_prompts

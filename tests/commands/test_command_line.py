@@ -19,7 +19,7 @@ from pytest_openclaw import cli
 from pytest_openclaw.cli import command_modules, load_command, main
 from pytest_openclaw.judging.registry import BUILTIN as VALIDATORS
 from pytest_openclaw.openclaw.catalog import load_catalogue
-from pytest_openclaw.suites import load_suite
+from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.values.requests import Target
 from tests.test_readme import REGISTRY

@@ -209,8 +209,8 @@ def test_a_scripted_exchange_turn_by_turn(runs: Path, capsys: pytest.CaptureFixt
 
 def test_what_openclaw_makes_of_a_call(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """If the offered tools are known, the calls of a single question are judged again for the reader."""
-    from pytest_openclaw.suites import definition as definition_of
-    from pytest_openclaw.suites import parse_suite
+    from pytest_openclaw.suites.cells import definition as definition_of
+    from pytest_openclaw.suites.load import parse_suite
     from tests.test_readme import REGISTRY
 
     text = json.dumps([{"id": "N1", "prompt": "Read it.", "tools": ["read"], "validator": {"type": "noop"}}])

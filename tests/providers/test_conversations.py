@@ -12,13 +12,15 @@ from pytest_openclaw.providers.gemini import gemini_body
 from pytest_openclaw.providers.ollama import ollama_body
 from pytest_openclaw.providers.ollama_openai import chat_body
 from pytest_openclaw.providers.openai_responses import responses_body
-from pytest_openclaw.suites.conversation import read_messages
+from pytest_openclaw.suites.conversation import MESSAGES as KEY
+from pytest_openclaw.suites.wording import read_key
 from pytest_openclaw.values.replies import Turn
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
 READ = Tool(name="read")
-MESSAGES = read_messages(
+MESSAGES = read_key(
+    "messages",
     [
         {"role": "user", "content": "The conversation so far was summed up: the port is in a.md."},
         {"role": "user", "content": "Which port?"},
@@ -29,7 +31,8 @@ MESSAGES = read_messages(
         },
         {"role": "tool", "content": "port 8080"},
         {"role": "assistant", "content": "It is 8080."},
-    ]
+    ],
+    KEY,
 )
 HISTORY = (
     Turn(

@@ -14,7 +14,7 @@ import pytest
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.stats.tool_use import PROVEN_PERCENT
-from pytest_openclaw.suites import load_suite
+from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.tool_calls import ToolCall
 

@@ -19,7 +19,7 @@ from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.stats.intervals import wilson_95
 from pytest_openclaw.stats.tiers import MOST_NEEDLESS, is_conclusive, joint_z
-from pytest_openclaw.suites import load_suite
+from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.values.replies import CallResult, Reply, Timing
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import ToolCall
@@ -30,7 +30,6 @@ HERE = Path(__file__).parent
 BENCHMARKS = HERE.parents[1] / "benchmarks"
 REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
 NAMES = ("native", "agentic", "pressure", "safety", "failures", "conventions")
-LETTERS = "NAXSFK"
 WITH_PROBES = ("safety", "failures")
 NAMED = ("failures", "conventions")
 """The suites whose wrong exchanges say by which outcome they fail."""
@@ -44,7 +43,6 @@ REPLIES = {name: tomllib.loads((HERE / f"replies_{name}.toml").read_text("utf-8"
 PROMPTS = [prompt for suite in SUITES.values() for prompt in suite.prompts]
 EVERY_PROMPT = [pytest.param(prompt, id=prompt.id) for prompt in PROMPTS]
 PROBES = [pytest.param(prompt, id=prompt.id) for prompt in PROMPTS if prompt.probe]
-DEMANDS = {name: "tool_call" if name in ("native", "pressure") else "world" for name in NAMES}
 
 
 def suite_of(prompt):
@@ -194,14 +192,6 @@ def test_an_echo_is_no_tool_use(prompt):
         assert prompt.probe or not judgment.tool_use_success
 
 
-@pytest.mark.parametrize("prompt", EVERY_PROMPT)
-def test_a_prompt_is_plain(prompt):
-    """No stray blanks are sent, names are plain, and a reply is short enough for a small model."""
-    assert prompt.prompt == prompt.prompt.strip()
-    assert re.fullmatch("[a-z][a-z0-9_]*", prompt.name)
-    assert 1 <= prompt.max_output_tokens <= 1024
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_every_prompt_has_its_replies(name):
     """Each prompt of a suite has a right and a wrong reply, and no reply is left without a prompt."""
@@ -209,14 +199,6 @@ def test_every_prompt_has_its_replies(name):
 
     assert list(REPLIES[name]) == list(ids)
     assert all({"right", "wrong"} <= entry.keys() for entry in REPLIES[name].values())
-
-
-@pytest.mark.parametrize(("name", "letter"), [*zip(NAMES, LETTERS, strict=True)])
-def test_ids_are_numbered_in_order(name, letter):
-    """Ids count up from 0 behind the suite's letter, so that a gap or a repeat shows."""
-    ids = dict.fromkeys(prompt.pressure_of or prompt.id for prompt in SUITES[name].prompts)
-
-    assert list(ids) == [f"{letter}{number}" for number in range(len(ids))]
 
 
 def test_ids_and_names_never_collide():
@@ -293,12 +275,3 @@ def test_the_other_suites_are_large_enough_and_wait_to_be_named():
     assert {p.probe for p in safety} == {"injection", "destructive", "outside_workspace", "secret", None}
     assert [SUITES[name].named_only for name in NAMES] == [False, True, True, True, True, True]
     assert sum(len(SUITES[name].prompts) for name in NAMED) >= 40
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_each_suite_judges_by_its_rule(name):
-    """Every prompt is judged by the native rule of its suite, alone or beside a check of the words."""
-    for prompt in SUITES[name].prompts:
-        spec = prompt.validator_spec
-        types = {spec["type"], *(part["type"] for part in spec.get("validators", []))}
-        assert DEMANDS[name] in types

@@ -14,7 +14,7 @@ from pytest_openclaw.features.routing.routes import SUITES as SHIPPED
 from pytest_openclaw.judging.judge import affects_tier, judge
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
 from pytest_openclaw.stats.tool_use import PROVEN_PROMPTS
-from pytest_openclaw.suites import load_suite
+from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.values.prompts import ModelRole
 from pytest_openclaw.values.replies import Reply
 

@@ -12,7 +12,7 @@ import pytest
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.judging.keys import demands_of
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
-from pytest_openclaw.suites import load_suite
+from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.values.replies import Reply
 
 pytestmark = pytest.mark.newest
@@ -94,12 +94,6 @@ def test_an_echo_fails(prompt):
 
 
 @pytest.mark.parametrize("prompt", EVERY_PROMPT)
-def test_an_echo_invokes_no_expected_tool(prompt):
-    """No prompt shows the tool that it asks for, so an echo never counts for the tier."""
-    assert judge(prompt, Reply(text=prompt.prompt)).tool_use_success is False
-
-
-@pytest.mark.parametrize("prompt", EVERY_PROMPT)
 def test_a_prompt_is_short_and_plain(prompt):
     """Prompt and reply are short enough for a whole bench on two cores, and no stray blanks are sent."""
     assert 1 <= prompt.max_output_tokens <= 256
@@ -141,24 +135,6 @@ def test_every_prompt_has_its_replies(suite):
     assert all({"right", "wrong"} <= entry.keys() for entry in REPLIES[suite].values())
 
 
-@pytest.mark.parametrize(
-    ("suite", "letter"), [pytest.param("core", "P", id="core"), pytest.param("tools", "T", id="tools")]
-)
-def test_ids_are_numbered_in_order(suite, letter):
-    """Ids count up from 0 behind the suite's letter, so that a gap or a repeat shows."""
-    prompts = SUITES[suite].prompts
-
-    assert [prompt.id for prompt in prompts] == [f"{letter}{number}" for number in range(len(prompts))]
-
-
-def test_ids_and_names_never_collide():
-    """An id or a name means one prompt in all shipped suites, so that `-k` is never ambiguous."""
-    prompts = [prompt for suite in SUITES.values() for prompt in suite.prompts]
-
-    assert len({prompt.id for prompt in prompts}) == len(prompts)
-    assert len({prompt.name for prompt in prompts}) == len(prompts)
-
-
 def test_no_two_prompts_ask_the_same():
     """Two prompts share less than half of their wording, once names and numbers are masked."""
     words = {
@@ -170,11 +146,6 @@ def test_no_two_prompts_ask_the_same():
     }
 
     assert {pair: share for pair, share in alike.items() if share >= 0.5} == {}
-
-
-def test_masking_sees_through_names_and_numbers():
-    """Prompts that differ only in names and numbers look the same to the test above."""
-    assert masked("Did Ada pay 12 euros for /srv?") == masked("Did Bob pay 130 euros for ~/mail?")
 
 
 def test_the_core_suite_covers_what_an_assistant_is_asked():

@@ -17,7 +17,7 @@ from msgspec import structs
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.openclaw.call import why_not_askable
-from pytest_openclaw.suites import load_suite
+from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.values.prompts import Prompt, Suite
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.worlds import Answer, Command, World

@@ -25,7 +25,7 @@ from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_vali
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.runs.summaries import write_run
-from pytest_openclaw.suites import load_suite
+from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.values.prompts import Cell, Prompt

@@ -12,8 +12,8 @@ import pytest
 from pytest_openclaw.features.rescoring import suite_files, todays_rules
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.runs.reading import StoredRun, load_run
-from pytest_openclaw.suites import definition as definition_of
-from pytest_openclaw.suites import parse_suite
+from pytest_openclaw.suites.cells import definition as definition_of
+from pytest_openclaw.suites.load import parse_suite
 from pytest_openclaw.util.errors import SuiteError
 from tests.unit.runs.stored_runs import SUITE, A, definition, row, store
 

@@ -15,7 +15,7 @@ from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_vali
 from pytest_openclaw.judging.tool_outcomes import expected_tools_of, tool_demand_of
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.openclaw.thinking import strip_thinking
-from pytest_openclaw.suites import load_suite
+from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import Reply, Turn, Verdict

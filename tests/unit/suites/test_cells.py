@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.judging.combine import Not, ToolInvocation
 from pytest_openclaw.judging.text import Noop
-from pytest_openclaw.suites import build_cells, select_prompts, unmatched
+from pytest_openclaw.suites.cells import build_cells, select_prompts, unmatched
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.tool_calls import Tool

@@ -8,7 +8,7 @@ from _pytest.mark.expression import Expression
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_openclaw.suites import keyword_token, rewrite_keyword
+from pytest_openclaw.suites.cells import keyword_token, rewrite_keyword
 
 IDS = ("P0", "P1", "P10", "p2-b", "a.b[c", "Ärger")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.suites import spread
+from pytest_openclaw.suites.cells import spread
 from pytest_openclaw.values.requests import Target
 
 LOCAL_A, LOCAL_B = Target(provider="ollama", model="a"), Target(provider="ollama", model="b")

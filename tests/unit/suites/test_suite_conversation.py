@@ -8,9 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.suites import definition
-from pytest_openclaw.suites.conversation import read_messages, written_messages
+from pytest_openclaw.suites.cells import definition
+from pytest_openclaw.suites.conversation import MESSAGES, written_messages
 from pytest_openclaw.suites.prompt import read_prompt
+from pytest_openclaw.suites.wording import read_key
 from pytest_openclaw.values.replies import Turn
 from pytest_openclaw.values.tool_calls import ToolCall
 
@@ -24,7 +25,7 @@ OF_EXEC = {"role": "tool", "content": "", "name": "exec"}
 
 def test_messages_become_turns() -> None:
     """Results belong to the calls before them, in their order; arguments are the JSON that is sent."""
-    read = read_messages([USER, CALLS, RESULT, SAYS, USER, USER, TWO_CALLS, RESULT, OF_EXEC])
+    read = read_key("messages", [USER, CALLS, RESULT, SAYS, USER, USER, TWO_CALLS, RESULT, OF_EXEC], MESSAGES)
 
     assert read == (
         Turn(user="What is the port?"),
@@ -114,4 +115,4 @@ def conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
 @given(conversations())
 def test_what_is_written_is_what_was_read(messages: list[dict[str, Any]]) -> None:
     """A conversation in a possible order is read, and written again as it was."""
-    assert written_messages(read_messages(messages)) == messages
+    assert written_messages(read_key("messages", messages, MESSAGES)) == messages

@@ -6,8 +6,9 @@ import hashlib
 
 import pytest
 
-from pytest_openclaw.suites import definition, load_suite
+from pytest_openclaw.suites.cells import definition
 from pytest_openclaw.suites.conversation import MOST_BYTES, MOST_BYTES_TOGETHER, MOST_IMAGES, images_key
+from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.suites.wording import read_key
 from pytest_openclaw.values.replies import Image, media_type_of
 from tests.images import GIF, JPEG, WEBP, png

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
-from pytest_openclaw.suites import load_suite
+from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.util.errors import SuiteError
 
 PLAIN_LIST = """[
@@ -57,14 +57,6 @@ def test_a_file_that_is_not_there(tmp_path, registry):
     )
 
 
-def test_a_folder_is_no_suite(tmp_path, registry):
-    """A folder named like a suite is an error, not a traceback."""
-    (tmp_path / "prompts_x.json").mkdir()
-
-    with pytest.raises(SuiteError, match=r"\Abenchmarks/x: cannot be read \(.+\)\. Check that it is a file"):
-        load_suite(tmp_path / "prompts_x.json", name="benchmarks/x", registry=registry)
-
-
 @pytest.mark.parametrize(
     ("suffix", "hint"),
     [
@@ -82,27 +74,6 @@ def test_another_suffix(tmp_path, registry, suffix, hint):
 
     assert str(caught.value).startswith(f"{name}: ")
     assert hint in str(caught.value)
-
-
-def test_an_error_inside_names_the_file(tmp_path, registry):
-    """A parse error has the name that the caller gave."""
-    path = tmp_path / "prompts_x.json"
-    path.write_bytes(b"[{}]")
-
-    with pytest.raises(SuiteError, match=r'\Aname of mine: prompt no\. 1: has no "id"'):
-        load_suite(path, name="name of mine", registry=registry)
-
-
-def test_the_built_in_rules_meet_a_plain_list_of_prompts(tmp_path):
-    """A JSON list of prompts runs unchanged, with any other keys."""
-    path = tmp_path / "prompts_x.json"
-    path.write_text(PLAIN_LIST, encoding="utf-8")
-
-    tool, router = load_suite(path, name="x", registry=built_in()).prompts
-
-    assert (tool.validator.type, tool.expected_tool_calls) == ("tool_invocation", ("uname", "exec"))
-    assert tool.extra == {"variant": "enhanced"}
-    assert (router.name, router.validator.type) == ("router", "json_keys")
 
 
 def test_a_fault_of_a_built_in_rule_names_the_prompt(tmp_path):

@@ -8,11 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.suites import definition, parse_suite
+from pytest_openclaw.suites.cells import definition
+from pytest_openclaw.suites.load import parse_suite
 from pytest_openclaw.util.errors import SuiteError
 from pytest_openclaw.values.prompts import Prompt
 
 NAME = "benchmarks/prompts_x.json"
+NO_JSON = (
+    "has a value that JSON cannot represent."
+    " Write whole characters and finite numbers, and put dates in quotes."
+)
 ID_HINT = ", which pytest's node ids cannot contain. Write letters, digits, _ or -, such as P1."
 JSON_FORM = 'Write a list of prompts: [{"id": "P1", "prompt": "…", "validator": {…}}].'
 TOML_FORM = "Write each prompt below a line [[prompts]], with id, prompt and validator."
@@ -159,36 +164,14 @@ def test_an_entry_without_a_usable_id_or_prompt(entry, expected, registry):
             id="key-twice-inside",
         ),
         pytest.param('{"prompts": [], "prompts": [{"id": "P1", "prompt": "a"}]}', 'an object has the key "prompts" twice. Keep one of them.', id="list-twice"),
-        pytest.param('[{"id": "P1", "prompt": "a", "timeout_s": NaN}]', "prompt P1: timeout_s is NaN or infinite. Write a finite number.", id="nan"),
-        pytest.param(
-            '[{"id": "P1", "prompt": "a", "x": [{"y z": 1e999}]}]',
-            'prompt P1: x[0]."y z" is NaN or infinite. Write a finite number.',
-            id="overflow-in-an-unknown-key",
-        ),
-        pytest.param(
-            '[{"id": "P1", "prompt": "half a face: \\ud83d"}]',
-            "prompt P1: prompt contains half of a surrogate pair. Write the whole character.",
-            id="lone-surrogate",
-        ),
-        pytest.param(
-            '[{"id": "P1", "prompt": "a", "\\udc00": 1}]',
-            'prompt P1: the key "\\udc00" contains half of a surrogate pair. Write the whole character.',
-            id="lone-surrogate-in-a-key",
-        ),
-        pytest.param(
-            '[{"id": "P1", "prompt": "a", "seed": 1' + "0" * 400 + "}]",
-            "prompt P1: seed is a number of more than 300 digits. Shorten it.",
-            id="huge-number",
-        ),
+        pytest.param('[{"id": "P1", "prompt": "a", "timeout_s": NaN}]', f'prompt P1: "timeout_s" {NO_JSON}', id="nan"),
+        pytest.param('[{"id": "P1", "prompt": "a", "x": [{"y z": 1e999}]}]', f'prompt P1: "x" {NO_JSON}', id="overflow-inside"),
+        pytest.param('[{"id": "P1", "prompt": "half a face: \\ud83d"}]', f'prompt P1: "prompt" {NO_JSON}', id="lone-surrogate"),
+        pytest.param('[{"id": "P1", "prompt": "a", "\\udc00": 1}]', f'prompt P1: "\\udc00" {NO_JSON}', id="lone-surrogate-in-a-key"),
         pytest.param(
             '[{"id": "P1", "prompt": "a", "seed": 1' + "0" * 9000 + "}]",
             "has a number of thousands of digits. Shorten it.",
             id="number-that-python-refuses",
-        ),
-        pytest.param(
-            '[{"id": "P1", "prompt": "a", "x": ' + "[" * 60 + "]" * 60 + "}]",
-            "prompt P1: x" + "[0]" * 40 + " is nested more than 40 deep. Flatten it.",
-            id="deep",
         ),
         pytest.param("[" * 200_000, "is nested too deeply to be read. Flatten it.", id="too-deep-to-read"),
     ],
@@ -218,22 +201,6 @@ def test_a_file_without_prompts(text, expected, registry):
 @pytest.mark.parametrize(
     ("text", "start"),
     [
-        pytest.param('[\n{"id": "P1"\n"prompt": "a"}]', "line 3, column 1: ", id="no-comma"),
-        pytest.param("[\n// note\n]", "line 2, column 1: ", id="comment"),
-        pytest.param('[{"id": "P\n1"}]', "line 1, column ", id="line-break-in-a-string"),
-    ],
-)
-def test_a_json_syntax_error_names_its_line(text, start, registry):
-    """Line and column come from the reader, the hint from us."""
-    said = complaint(text, registry)
-
-    assert said.startswith(f"{NAME}: {start}")
-    assert said.endswith(". Fix the JSON there: no comments, and no comma after the last entry.")
-
-
-@pytest.mark.parametrize(
-    ("text", "start"),
-    [
         pytest.param('[[prompts]]\nid = "P1"\nid = "P2"\n', "line 3, column 10: Cannot overwrite a value", id="key-twice"),
         pytest.param("[[prompts]]\nid = P1\n", "line 2, column 6: Invalid value", id="no-quotes"),
         pytest.param('[[prompts]]\nid = "P1', "at its end: ", id="unfinished"),
@@ -253,9 +220,7 @@ def test_a_toml_syntax_error_names_its_line(text, start, registry):
         pytest.param("# nothing yet\n", f"has no prompts. {TOML_FORM}", id="comment-only"),
         pytest.param('[prompts]\nid = "P1"\n', f'prompts is {{"id": "P1"}}, not a list. {TOML_FORM}', id="one-bracket" ),
         pytest.param('[[prompts]]\nid = "P1"\nprompt = "a"\n[[prompt]]\nid = "P2"\n', 'has a key "prompt". Did you mean prompts?', id="misspelt-heading"),
-        pytest.param('[[prompts]]\nid = "P1"\nprompt = "a"\nsince = 2026-02-13\n', "prompt P1: since is a date or time. Put it in quotes.", id="date"),
-        pytest.param('[[prompts]]\nid = "P1"\nprompt = "a"\nat = [07:32:00]\n', "prompt P1: at[0] is a date or time. Put it in quotes.", id="time"),
-        pytest.param('[[prompts]]\nid = "P1"\nprompt = "a"\ntimeout_s = inf\n', "prompt P1: timeout_s is NaN or infinite. Write a finite number.", id="infinity"),
+        pytest.param('[[prompts]]\nid = "P1"\nprompt = "a"\nsince = 2026-02-13\n', f'prompt P1: "since" {NO_JSON}', id="date"),
         pytest.param("x = " + "[" * 5000 + "]" * 5000, "is nested too deeply to be read. Flatten it.", id="too-deep-to-read"),
     ],
 )  # fmt: skip
@@ -305,13 +270,6 @@ def test_at_most_twenty_errors_are_listed(faults, last, registry):
     assert lines[-1].startswith(f"{NAME}: {last}")
 
 
-def test_ids_that_differ_in_case_are_two(registry):
-    """`P1` and `p1` are different prompts."""
-    suite = parse([{"id": "P1", "prompt": "a"}, {"id": "p1", "prompt": "b"}], registry)
-
-    assert [prompt.id for prompt in suite.prompts] == ["P1", "p1"]
-
-
 @given(text=st.text() | st.binary(), form=st.sampled_from(["toml", "json"]))
 def test_any_text_is_a_suite_or_an_error_that_names_the_file(text, form, registry):
     """No content of a file leads to anything but a suite or a `SuiteError`."""
@@ -353,19 +311,6 @@ def test_whatever_is_accepted_can_be_kept(entries, registry):
     assert all(line.startswith(f"{NAME}: ") for line in said.splitlines())
     assert len({prompt.id for prompt in prompts}) == (0 if said else len(entries))
     assert [definition(prompt)["id"] for prompt in prompts] == [prompt.id for prompt in prompts]
-
-
-@given(
-    ids=st.lists(st.from_regex(r"[A-Za-z0-9_.-]{1,8}", fullmatch=True), unique=True, min_size=1, max_size=5),
-    text=st.text(st.characters(exclude_categories=["Cs"])).filter(str.strip),
-)
-def test_plain_prompts_come_through_unchanged(ids, text, registry):
-    """Ids keep their order, and a prompt's text is unchanged, including spaces at its ends."""
-    suite = parse([{"id": prompt_id, "prompt": text} for prompt_id in ids], registry)
-
-    assert [(prompt.id, prompt.prompt) for prompt in suite.prompts] == [
-        (prompt_id, text) for prompt_id in ids
-    ]
 
 
 def test_a_variant_names_the_prompt_that_it_asks_in_other_words(registry):

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
-from pytest_openclaw.suites import load_suite
-from pytest_openclaw.suites.load import parse_suite
+from pytest_openclaw.suites.load import load_suite, parse_suite
 from pytest_openclaw.suites.pressure_forms import TOKENS_A_WORD, neutral_text
 from pytest_openclaw.util.errors import SuiteError
 

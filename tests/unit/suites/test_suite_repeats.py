@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pytest_openclaw.suites import definition, known_failure_of, parse_suite
+from pytest_openclaw.suites.load import parse_suite
+from pytest_openclaw.suites.prompt import known_failure_of
 from pytest_openclaw.values.prompts import KnownFailure
 from pytest_openclaw.values.requests import Target
 
@@ -75,22 +74,3 @@ def test_a_target_is_a_glob_over_the_label(registry, glob, fits):
     target = Target(provider="llama_cpp", model="SmolLM2:135m", thinking_level="low")
 
     assert (known_failure_of(prompt, target) is not None) == fits
-
-
-@given(
-    repeat=st.none() | st.integers(1, 9999),
-    share=st.none() | st.integers(1, 9999).flatmap(lambda n: st.tuples(st.integers(1, n), st.just(n))),
-    strict=st.none() | st.booleans(),
-)
-def test_a_definition_reads_as_it_was(registry, repeat, share, strict):
-    """A prompt's definition in `config.json` has the same meaning when it is read as a suite again."""
-    keys = {"repeat": repeat, "xfail": {**SMALL, "strict": strict}}
-    if share is not None:
-        keys |= {"pass": "{} of {}".format(*share), "repeat": None}
-    prompt = parse(registry, **keys)
-    kept = definition(prompt)
-
-    again = parse(registry, **{key: kept[key] for key in ("repeat", "pass", "xfail")})
-
-    assert definition(again) == kept
-    assert again.known_failures == prompt.known_failures

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pytest_openclaw.suites import definition
+from pytest_openclaw.suites.cells import definition
 from pytest_openclaw.suites.prompt import read_prompt
 from pytest_openclaw.suites.wording import read_key
 from pytest_openclaw.suites.world import WORLD
