@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.providers.servers.apis import APIS
+from tests.providers.servers.apis import APIS, CHAT
 from tests.providers.servers.misbehaving import MisbehavingServer
 from tests.providers.servers.ollama import OLLAMA
 
@@ -27,6 +27,12 @@ def server():
 @pytest.fixture(params=(*APIS, OLLAMA), ids=lambda api: api.kind.name)
 def api(request):
     """One of the APIs."""
+    return request.param
+
+
+@pytest.fixture(params=(CHAT, OLLAMA), ids=["events", "lines"])
+def form(request):
+    """One API of each form of streams, which are received by the same code."""
     return request.param
 
 

@@ -22,17 +22,17 @@ from tests.providers.servers.ollama import OLLAMA
         pytest.param(b"<html><title>Log in</title>", "text/html; charset=utf-8", "a web page, 'Log in'", id="captive-portal"),
     ],
 )  # fmt: skip
-def test_malformed(api, stream, server, body, content_type, why):
+def test_malformed(form, stream, server, body, content_type, why):
     """A 200 that is no answer is malformed, and its text is kept."""
     server.enqueue(Script.answer(body, content_type=content_type))
 
-    fault = ask(api.provider(server.url), stream=stream)
+    fault = ask(form.provider(server.url), stream=stream)
 
-    message = f"{api.kind.name}: the answer cannot be read: {why}."
+    message = f"{form.kind.name}: the answer cannot be read: {why}."
     assert described(fault) == ("malformed_response", "error", message, body.decode())
 
 
-def test_after_the_end_mark_nothing_matters(api, server, monkeypatch):
+def test_after_the_end_mark_nothing_matters(form, server, monkeypatch):
     """Unreadable events, errors, resets and silence after the end mark change nothing."""
     monkeypatch.setattr("pytest_openclaw.providers.stream.SILENCE_S", 0.1)
     monkeypatch.setattr("pytest_openclaw.providers.stream.LINGER_S", 0.1)
@@ -43,20 +43,20 @@ def test_after_the_end_mark_nothing_matters(api, server, monkeypatch):
         (Close(),),
         (Hang(),),
     ):
-        server.enqueue(Script.stream(api.text("Hi."), api.end(), *rest))
+        server.enqueue(Script.stream(form.text("Hi."), form.end(), *rest))
 
-        reply = ask(api.provider(server.url))
+        reply = ask(form.provider(server.url))
 
         assert (reply.text, reply.finish_reason, reply.output_tokens) == ("Hi.", "stop", 7)
 
 
-def test_a_missing_end_mark(api, server):
+def test_a_missing_end_mark(form, server):
     """A stream that ends regularly, but without its end mark, was cut off."""
-    server.enqueue(Script.stream(api.text("Hel")))
+    server.enqueue(Script.stream(form.text("Hel")))
 
-    fault = ask(api.provider(server.url))
+    fault = ask(form.provider(server.url))
 
-    why = f"{api.kind.name}: the stream broke: it ended without {api.kind.dialect.end_mark}."
+    why = f"{form.kind.name}: the stream broke: it ended without {form.kind.dialect.end_mark}."
     assert described(fault) == ("stream_error", "error", why, "Hel")
 
 
@@ -70,12 +70,12 @@ def test_a_missing_end_mark(api, server):
         pytest.param("boom", "stream_error", "error", id="text"),
     ],
 )  # fmt: skip
-def test_an_error_inside_a_200(api, stream, server, error, failure_type, availability):
+def test_an_error_inside_a_200(form, stream, server, error, failure_type, availability):
     """Before any token, an error object is classified by its own code or type."""
     payload = {"error": error}
     server.enqueue(Script.stream(sse(payload)) if stream else Script.answer(payload))
 
-    fault = ask(api.provider(server.url), stream=stream)
+    fault = ask(form.provider(server.url), stream=stream)
 
     assert (fault.failure_type, fault.status, fault.raw) == (failure_type, availability, "")
 
@@ -131,15 +131,15 @@ def test_the_request_on_the_wire(api, stream, server):
     assert reply.text == "Hi."
 
 
-def test_a_body_that_swells(api, stream, server, monkeypatch):
+def test_a_body_that_swells(form, stream, server, monkeypatch):
     """The limit applies to the size after decompression."""
     monkeypatch.setattr(reading, "MOST_BYTES", 1 << 20)
     bomb = gzip.compress(b": \n" * (1 << 20))
     server.enqueue(Script.answer(bomb, content_type="text/event-stream", content_encoding="gzip"))
 
-    fault = ask(api.provider(server.url), stream=stream)
+    fault = ask(form.provider(server.url), stream=stream)
 
-    assert fault.message == f"{api.kind.name}: the answer cannot be read: it is longer than 1 MiB."
+    assert fault.message == f"{form.kind.name}: the answer cannot be read: it is longer than 1 MiB."
 
 
 @pytest.mark.parametrize(
@@ -162,11 +162,11 @@ def test_an_event_without_end(api, stream, server, monkeypatch, piece):
     )
 
 
-def test_a_stream_to_a_whole_request(api, server):
+def test_a_stream_to_a_whole_request(form, server):
     """An unrequested stream is read too; the lines of Ollama's own API have no time of a first token then."""
-    server.enqueue(Script.stream(api.text("Hi."), api.end(), content_type=api.content_type))
+    server.enqueue(Script.stream(form.text("Hi."), form.end(), content_type=form.content_type))
 
-    reply = ask(api.provider(server.url), stream=False)
+    reply = ask(form.provider(server.url), stream=False)
 
     assert reply.text == "Hi."
-    assert (reply.timing.ttft_ms is None) == (api is OLLAMA)
+    assert (reply.timing.ttft_ms is None) == (form is OLLAMA)

@@ -11,15 +11,8 @@ from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.requests import Request
 from tests.providers.servers.apis import CHAT, ask
 from tests.providers.servers.misbehaving import Close, Hang, Reset, Script, Wait, head
-from tests.providers.servers.ollama import OLLAMA
 
 MANY = 64
-
-
-@pytest.fixture(params=(CHAT, OLLAMA), ids=["events", "lines"])
-def api(request):
-    """One API of each form of streams: all are asked by the same client."""
-    return request.param
 
 
 def together(provider, work):
@@ -34,33 +27,33 @@ def together(provider, work):
     return asyncio.run(doing())
 
 
-def test_no_proxy_sees_what_stays_on_this_machine(api, stream, server, monkeypatch):
+def test_no_proxy_sees_what_stays_on_this_machine(form, stream, server, monkeypatch):
     """A proxy of the environment is for servers elsewhere."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
-    server.on("*", Script.answer(api.whole()))
+    server.on("*", Script.answer(form.whole()))
 
-    assert ask(api.provider(server.url), stream=stream).text == "Hi."
+    assert ask(form.provider(server.url), stream=stream).text == "Hi."
 
 
-def test_a_proxy_is_used_for_a_server_elsewhere(api, server, monkeypatch):
+def test_a_proxy_is_used_for_a_server_elsewhere(form, server, monkeypatch):
     """A proxy that is set is needed."""
     monkeypatch.setenv("HTTP_PROXY", server.origin)
-    server.on("*", Script.answer(api.whole()))
+    server.on("*", Script.answer(form.whole()))
 
-    reply = ask(api.provider("http://box.invalid/v1", **{api.key_env: "a-key"}))
+    reply = ask(form.provider("http://box.invalid/v1", **{form.key_env: "a-key"}))
 
     assert reply.text == "Hi."
-    assert server.requests[0].path == f"http://box.invalid{api.path}"
+    assert server.requests[0].path == f"http://box.invalid{form.path}"
 
 
-def test_many_at_once(api, server):
+def test_many_at_once(form, server):
     """Each of many concurrent requests gets its own answer; only an endpoint limits their number."""
     go_on = threading.Event()
     server.on(
-        "*", lambda request: Script.of(Wait(go_on), *Script.answer(api.whole(request.body.decode())).steps)
+        "*", lambda request: Script.of(Wait(go_on), *Script.answer(form.whole(request.body.decode())).steps)
     )
-    provider = api.provider(server.url)
+    provider = form.provider(server.url)
 
     async def all_of_them():
         asked = [
@@ -78,14 +71,14 @@ def test_many_at_once(api, server):
     assert all(f"<{n}>" in reply.text for n, reply in enumerate(replies))
 
 
-def test_connections_are_used_again(api, stream, server, monkeypatch):
+def test_connections_are_used_again(form, stream, server, monkeypatch):
     """One provider's calls, one after the other, share a connection."""
     monkeypatch.setattr(
         "pytest_openclaw.providers.stream.LINGER_S", 60.0
     )  # even if a busy machine ends the answer late
-    answer = Script.stream(api.text("Hi."), api.end()) if stream else Script.answer(api.whole())
+    answer = Script.stream(form.text("Hi."), form.end()) if stream else Script.answer(form.whole())
     server.on("*", answer)
-    provider = api.provider(server.url)
+    provider = form.provider(server.url)
 
     async def three_times():
         return [await provider.ask(Request(model="m", prompt="Hi", stream=stream)) for _ in range(3)]
@@ -97,10 +90,10 @@ def test_connections_are_used_again(api, stream, server, monkeypatch):
 
 
 @pytest.mark.parametrize("end", [Reset(), Close()], ids=["reset", "closed"])
-def test_a_kept_connection_that_ends_when_it_is_used_again_is_no_loss(api, server, end):
+def test_a_kept_connection_that_ends_when_it_is_used_again_is_no_loss(form, server, end):
     """A request over a connection that the server closed is sent over a new one: no fault, no retry."""
-    server.enqueue(Script.answer(api.whole()), Script.of(end), Script.answer(api.whole()))
-    provider = api.provider(server.url)
+    server.enqueue(Script.answer(form.whole()), Script.of(end), Script.answer(form.whole()))
+    provider = form.provider(server.url)
 
     async def twice():
         return [await provider.ask(Request(model="m", prompt="Hi", stream=False)) for _ in range(2)]

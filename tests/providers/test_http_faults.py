@@ -10,7 +10,7 @@ import time
 import pytest
 
 from pytest_openclaw.providers import http
-from tests.providers.servers.apis import CHAT, ask, described
+from tests.providers.servers.apis import ask, described
 from tests.providers.servers.misbehaving import (
     Close,
     Hang,
@@ -20,13 +20,6 @@ from tests.providers.servers.misbehaving import (
     head,
     unused_port,
 )
-from tests.providers.servers.ollama import OLLAMA
-
-
-@pytest.fixture(params=(CHAT, OLLAMA), ids=["events", "lines"])
-def api(request):
-    """One API of each form of streams: all are asked by the same client."""
-    return request.param
 
 
 @pytest.mark.parametrize(
@@ -38,25 +31,25 @@ def api(request):
         pytest.param(Script.of(b"SSH-2.0\r\n\r\n", Close()), "malformed_response", "the answer cannot be read: no HTTP answer: illegal status line: bytearray(b'SSH-2.0').", id="no-http"),
     ],
 )  # fmt: skip
-def test_no_answer(api, stream, server, script, failure_type, why):
+def test_no_answer(form, stream, server, script, failure_type, why):
     """A connection that ends before any answer may be retried; an answer that is not HTTP may not."""
     server.enqueue(script)
 
-    fault = ask(api.provider(server.url), stream=stream)
+    fault = ask(form.provider(server.url), stream=stream)
 
-    assert described(fault) == (failure_type, "error", f"{api.kind.name}: {why}", "")
+    assert described(fault) == (failure_type, "error", f"{form.kind.name}: {why}", "")
     assert fault.retryable is (failure_type == "connect_error")
     assert fault.scope == "cell"
     assert fault.timing.ttft_ms is None
 
 
-def test_no_listener(api, stream):
+def test_no_listener(form, stream):
     """A refused connection marks the whole base URL, without another attempt."""
     with unused_port() as port:
         url = f"http://127.0.0.1:{port}/v1"
-        fault = ask(api.provider(url), stream=stream)
+        fault = ask(form.provider(url), stream=stream)
 
-    why = f"{api.kind.name}: nothing answers at {api.base(url)} (connection refused)."
+    why = f"{form.kind.name}: nothing answers at {form.base(url)} (connection refused)."
     assert described(fault) == ("connect_error", "skipped_unavailable", why, "")
     assert (fault.retryable, fault.scope) == (False, "endpoint")
 
@@ -74,7 +67,7 @@ def look_up(monkeypatch, work):
         pytest.param(OSError(errno.EMFILE, "Too many open files"), "error", "the connection was lost before any answer (Too many open files).", id="our-own-machine"),
     ],
 )  # fmt: skip
-def test_no_connection(api, monkeypatch, error, status, why):
+def test_no_connection(form, monkeypatch, error, status, why):
     """A missing host marks the whole endpoint; a problem of this machine does not."""
 
     def fail():
@@ -82,25 +75,25 @@ def test_no_connection(api, monkeypatch, error, status, why):
 
     look_up(monkeypatch, fail)
 
-    fault = ask(api.provider("http://box.invalid/v1", **{api.key_env: "key"}))
+    fault = ask(form.provider("http://box.invalid/v1", **{form.key_env: "key"}))
 
-    why = why.replace("BASE", api.base("http://box.invalid/v1"))
-    assert described(fault) == ("connect_error", status, f"{api.kind.name}: {why}", "")
+    why = why.replace("BASE", form.base("http://box.invalid/v1"))
+    assert described(fault) == ("connect_error", status, f"{form.kind.name}: {why}", "")
     assert fault.scope == ("endpoint" if status == "skipped_unavailable" else "cell")
 
 
-def test_a_host_that_swallows_connections(api, monkeypatch):
+def test_a_host_that_swallows_connections(form, monkeypatch):
     """A firewall that drops packets means no server, and does not use up the whole attempt's time."""
     monkeypatch.setattr(http, "CONNECT_TIMEOUT_S", 0.1)
     look_up(monkeypatch, lambda: time.sleep(0.5) or [])
 
-    fault = ask(api.provider("http://box.invalid/v1", **{api.key_env: "key"}))
+    fault = ask(form.provider("http://box.invalid/v1", **{form.key_env: "key"}))
 
-    why = f"{api.kind.name}: nothing answers at {api.base('http://box.invalid/v1')} (no connection within 0.1 s)."
+    why = f"{form.kind.name}: nothing answers at {form.base('http://box.invalid/v1')} (no connection within 0.1 s)."
     assert described(fault) == ("connect_error", "skipped_unavailable", why, "")
 
 
-def test_no_tls(api):
+def test_no_tls(form):
     """A server without TLS behind an https address counts as no server."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -114,7 +107,7 @@ def test_no_tls(api):
 
         thread = threading.Thread(target=answer)
         thread.start()
-        fault = ask(api.provider(f"https://127.0.0.1:{listener.getsockname()[1]}/v1"))
+        fault = ask(form.provider(f"https://127.0.0.1:{listener.getsockname()[1]}/v1"))
         thread.join(60)
 
     assert "(no TLS: " in fault.message
@@ -126,11 +119,11 @@ def test_no_tls(api):
 
 
 @pytest.mark.parametrize("size", ["zz", "-5"])
-def test_a_body_that_is_not_http(api, stream, server, size):
+def test_a_body_that_is_not_http(form, stream, server, size):
     """Chunks without a size are an unreadable answer."""
     server.enqueue(Script.of(head(transfer_encoding="chunked"), f"{size}\r\n".encode(), Close()))
 
-    fault = ask(api.provider(server.url), stream=stream)
+    fault = ask(form.provider(server.url), stream=stream)
 
     assert (fault.failure_type, fault.status, fault.raw) == ("malformed_response", "error", "")
 
@@ -138,12 +131,12 @@ def test_a_body_that_is_not_http(api, stream, server, size):
 @pytest.mark.parametrize(
     "steps", [pytest.param((b'{"error', Reset()), id="reset"), pytest.param((b"", Hang()), id="stalled")]
 )
-def test_an_error_whose_body_breaks_off_is_that_error(api, server, monkeypatch, steps):
+def test_an_error_whose_body_breaks_off_is_that_error(form, server, monkeypatch, steps):
     """The status is known, even if its explanation is lost."""
     monkeypatch.setattr(http, "ERROR_BODY_TIMEOUT_S", 0.1)
     server.enqueue(Script.of(head(503, content_length="100", retry_after="7"), *steps))
 
-    fault = ask(api.provider(server.url))
+    fault = ask(form.provider(server.url))
 
     assert (fault.failure_type, fault.retryable, fault.retry_after_s) == ("http_503", True, 7.0)
 
@@ -152,29 +145,30 @@ def test_an_error_whose_body_breaks_off_is_that_error(api, server, monkeypatch, 
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_key_never_follows_to_another_origin(api, stream, server, status):
+def test_a_key_never_follows_to_another_origin(form, stream, server, status):
     """Neither key nor prompt goes to a server that was not named; the fault names the redirect's target."""
     with MisbehavingServer() as other:
-        other.on("*", Script.answer(api.whole()))
+        other.on("*", Script.answer(form.whole()))
         location = f"http://user:pw@127.0.0.1:{other.port}/v1/x?token=t"
         server.enqueue(Script.answer(status=status, location=location))
 
-        fault = ask(api.provider(server.url, **{api.key_env: "a-secret-key"}), stream=stream)
+        fault = ask(form.provider(server.url, **{form.key_env: "a-secret-key"}), stream=stream)
 
         assert other.connections == 0
     assert described(fault) == (
         f"http_{status}",
         "error",
-        f"{api.kind.name}: HTTP {status}: redirected to http://127.0.0.1:{other.port}/v1/x, "
+        f"{form.kind.name}: HTTP {status}: redirected to http://127.0.0.1:{other.port}/v1/x, "
         "and no prompt or key is sent there. If it is right, name that address.",
         "",
     )
 
 
-def test_a_redirect_to_nowhere(api, server):
+def test_a_redirect_to_nowhere(form, server):
     """A redirect without an address is reported as such."""
     server.enqueue(Script.answer(status=307))
 
     assert (
-        ask(api.provider(server.url)).message == f"{api.kind.name}: HTTP 307: redirected without saying where"
+        ask(form.provider(server.url)).message
+        == f"{form.kind.name}: HTTP 307: redirected without saying where"
     )

@@ -104,30 +104,30 @@ HEARTBEATS = (": keepalive", "ping", "null", "2026-11-25 08:00:00.123", "{}", '"
 
 
 @pytest.mark.parametrize("beat", HEARTBEATS)
-def test_heartbeats_are_no_answer(api, server, beat):
+def test_heartbeats_are_no_answer(form, server, beat):
     """Data that is not an object, or an empty one, says nothing."""
     data = f"data: {beat}\n\nevent: ping\ndata: {beat}\n\n".encode()
-    server.enqueue(Script.stream(data, api.text("Hel"), data, api.text("lo"), api.end(), data))
+    server.enqueue(Script.stream(data, form.text("Hel"), data, form.text("lo"), form.end(), data))
 
-    reply = ask(api.provider(server.url))
+    reply = ask(form.provider(server.url))
 
     assert (reply.text, reply.output_tokens) == ("Hello", 7)
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/plain", "application/x-ndjson", "text/html", ""])
-def test_events_under_any_type(api, stream, server, kind):
+def test_events_under_any_type(form, stream, server, kind):
     """Events and lines are read as such, whatever they are called."""
-    server.enqueue(Script.stream(api.text("Hel"), api.text("lo"), api.end(), content_type=kind))
+    server.enqueue(Script.stream(form.text("Hel"), form.text("lo"), form.end(), content_type=kind))
 
-    assert ask(api.provider(server.url), stream=stream).text == "Hello"
+    assert ask(form.provider(server.url), stream=stream).text == "Hello"
 
 
 @pytest.mark.parametrize("kind", ["text/event-stream", "text/plain", "application/json", ""])
-def test_whole_answers_under_any_type(api, stream, server, kind):
+def test_whole_answers_under_any_type(form, stream, server, kind):
     """So is one text of JSON, which may have line feeds."""
-    server.enqueue(answer(json.dumps(api.whole(), indent=1).encode(), content_type=kind))
+    server.enqueue(answer(json.dumps(form.whole(), indent=1).encode(), content_type=kind))
 
-    reply = ask(api.provider(server.url), stream=stream)
+    reply = ask(form.provider(server.url), stream=stream)
 
     assert (reply.text, reply.timing.ttft_ms) == ("Hi.", None)
 
@@ -143,8 +143,8 @@ def test_whole_answers_under_any_type(api, stream, server, kind):
         pytest.param(lambda data: data.replace(b"data: ", b"data:"), id="no-blanks"),
     ],
 )
-def test_events_in_odd_bytes(api, server, changed):
+def test_events_in_odd_bytes(form, server, changed):
     """Line ends, marks and missing blank lines change nothing."""
-    server.enqueue(Script.stream(changed(api.text("Hel") + api.text("lo") + api.end())))
+    server.enqueue(Script.stream(changed(form.text("Hel") + form.text("lo") + form.end())))
 
-    assert ask(api.provider(server.url)).text == "Hello"
+    assert ask(form.provider(server.url)).text == "Hello"
