@@ -177,7 +177,7 @@ LINES = {
         (
             Case("half-a-character", lambda api: Script.stream(says(api, "a\ud83eb")), {"raw_output": "a\ufffdb"}),
             Case("broken-bytes", lambda api: Script.stream(says(api, "aXb").replace(b"aXb", b"a\xffb")), {"raw_output": "a\ufffdb"}),
-            Case("ten-megabytes", lambda api: Script.stream(*[api.text("x" * 100_000)] * 100, api.end()), {"raw_output": "x" * 65536, "truncated": True}),
+            Case("ten-megabytes", lambda api: Script.stream(*[api.text("x" * 100_000)] * 100, api.end()), {"raw_output": "x" * 65536, "truncated": True}, apis=(CHAT,)),
             Case("cut-by-length", lambda api: Script.stream(says(api, "a", end="length")), {"finish_reason": "length"}),
             Case("a-call-of-twenty-megabytes", lambda api: Script.stream(calls(*["x" * 100_000] * 200)), CALL_OF_20_MB, apis=(CHAT,)),
         ),
@@ -191,7 +191,7 @@ LINES = {
             Case("wrong", lambda api: Script.stream(says(api, "no")), {"raw_output": "no"}),
             Case("half-a-character", lambda api: Script.stream(says(api, "Grüß dich \ud83e."))),
             Case("cut-by-length", lambda api: Script.stream(says(api, "Grüß", end="length")), {"finish_reason": "length"}),
-            Case("ten-megabytes", lambda api: Script.answer(api.whole("y" * TEN_MB)), {"truncated": True, "ttft_ms": None}),
+            Case("ten-megabytes", lambda api: Script.answer(api.whole("y" * TEN_MB)), {"truncated": True, "ttft_ms": None}, apis=(CHAT,)),
         ),
         "failed",
         {**ANSWERED, "objective_pass": False},
@@ -258,8 +258,8 @@ LINES = {
             Case("error-in-a-200", lambda api: Script.stream(sse({"error": {"message": "boom"}})), {**BROKEN, "attempts": 2}),
             Case("overloaded-in-a-200", lambda api: Script.answer({"error": {"message": "busy", "type": "overloaded_error"}}), {"failure_type": "http_529", "attempts": 2}),
             Case("no-json-in-an-event", lambda api: Script.stream(api.text("Grüß "), sse('{"oops'), says(api, "dich")), {**UNREADABLE, "raw_output": "Grüß "}),
-            Case("a-line-of-sixty-megabytes", lambda api: Script.stream(api.text("Grüß "), b"data: ", *[b"x" * 1_000_000] * 60), {**UNREADABLE, "raw_output": "Grüß "}),
-            Case("a-call-of-twenty-megabytes-at-once", lambda api: Script.answer(api.whole("", calls=(("read", "x" * 20_000_000),))), UNREADABLE),
+            Case("a-line-of-sixty-megabytes", lambda api: Script.stream(api.text("Grüß "), b"data: ", *[b"x" * 1_000_000] * 60), {**UNREADABLE, "raw_output": "Grüß "}, apis=(CHAT,)),
+            Case("a-call-of-twenty-megabytes-at-once", lambda api: Script.answer(api.whole("", calls=(("read", "x" * 20_000_000),))), UNREADABLE, apis=(CHAT,)),
             Case("a-page", lambda api: Script.answer("<html><title>Log in</title></html>", content_type="text/html"), {**UNREADABLE, "raw_output": "<html><title>Log in</title></html>"}),
             Case("nothing", lambda api: Script.answer(b"", content_type="application/json"), UNREADABLE),
             Case("a-list", lambda api: Script.answer([1]), {**UNREADABLE, "raw_output": "[1]"}),
@@ -342,7 +342,7 @@ def test_without_streaming(plain_project: Any, monkeypatch: pytest.MonkeyPatch) 
     with ModelServer(behaviors) as server:
         point_at(monkeypatch, server)
         session = plain_project.run(
-            "--junitxml=junit.xml", "--openclaw-stream=off", models=",".join(NOT_STREAMED)
+            "--junitxml=junit.xml", "--openclaw-stream=off", "--openclaw-retries=0", models=",".join(NOT_STREAMED)
         )
 
     outcomes = outcomes_by_cell(plain_project.folder / "junit.xml")
