@@ -342,7 +342,10 @@ def test_without_streaming(plain_project: Any, monkeypatch: pytest.MonkeyPatch) 
     with ModelServer(behaviors) as server:
         point_at(monkeypatch, server)
         session = plain_project.run(
-            "--junitxml=junit.xml", "--openclaw-stream=off", "--openclaw-retries=0", models=",".join(NOT_STREAMED)
+            "--junitxml=junit.xml",
+            "--openclaw-stream=off",
+            "--openclaw-retries=0",
+            models=",".join(NOT_STREAMED),
         )
 
     outcomes = outcomes_by_cell(plain_project.folder / "junit.xml")

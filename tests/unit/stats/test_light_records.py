@@ -1,16 +1,12 @@
-"""Records without their texts, and samples of them."""
+"""Records without their texts."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
-from pytest_openclaw.features.pages import PER_KIND, sample_of
 from pytest_openclaw.runs.reading import LEFT_OUT, without_texts
-from pytest_openclaw.values.rows import Record
-from tests.unit.runs.stored_runs import A, B, row
+from tests.unit.runs.stored_runs import A, row
 
 
 def test_texts_are_left_out_and_turns_are_bare() -> None:
@@ -36,38 +32,3 @@ def test_equal_values_are_kept_once() -> None:
 
     assert one.violation is other.violation
     assert one.tool_calls is other.tool_calls
-
-
-def _run(n: int) -> list[Record]:
-    """Cells of two targets, of which three ended in ways of their own."""
-    cells = [row(target, f"P{number}") for target in (A, B) for number in range(n)]
-    cells[3] = replace(cells[3], objective_pass=False, violation="no")
-    cells[-1] = replace(cells[-1], availability_status="error", success=False, failure_type="timeout")
-    cells[-2] = replace(cells[-2], availability_status="error", success=False, failure_type="http_500")
-    return cells
-
-
-@pytest.mark.parametrize("most", [10, 100, 999])
-def test_a_sample_has_every_way_to_end(most: int) -> None:
-    """It is as large as it may be, in the order of the run, and the same each time."""
-    cells = _run(500)
-    places = sample_of(cells, most)
-
-    assert len(places) == most
-    assert places == sorted(set(places)) == sample_of(cells, most)
-    assert {3, 998, 999} <= {*places}
-
-
-def test_a_sample_takes_the_same_prompts_of_each_target() -> None:
-    """So that targets can be compared; only the ways to end differ."""
-    cells = _run(500)
-    of_targets: dict[str, set[str]] = {"a": set(), "b": set()}
-    for place in sample_of(cells, 200):
-        of_targets[cells[place].model].add(cells[place].prompt_id)
-
-    assert len(of_targets["a"] ^ of_targets["b"]) <= 3 + PER_KIND
-
-
-def test_a_run_that_is_not_large_is_shown_whole() -> None:
-    """Up to the limit, nothing is left out."""
-    assert sample_of(_run(5), 10) == [*range(10)]
