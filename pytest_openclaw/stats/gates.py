@@ -23,7 +23,7 @@ from pytest_openclaw.values.faults import BUDGET_SPENT
 from pytest_openclaw.values.rows import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.stats.comparison import ComparedRuns, VerdictChange
     from pytest_openclaw.stats.intervals import Interval, Rate
@@ -169,11 +169,9 @@ def _gates(gates: Gates) -> Iterator[_Gate]:
 class _Bounds:
     """A target's figures as measured, and their bounds over the outcomes of its unanswered cells.
 
-    Where it is not known what a cell demands of tools, it counts in each way in which it might.
-
     Attributes:
         best, worst: with every such cell answered well, or wrong; `group` itself if there is none.
-        tools_best, tools_worst: the same for tool use.
+        n_missing: cells without a row; it is not known what they demand of tools.
     """
 
     def __init__(self, group: Group, records: Sequence[Record], n_selected: int) -> None:
@@ -184,12 +182,7 @@ class _Bounds:
         lost = [record for record in records if record.availability_status != "ok"]
         lost += _never_asked(group.target, self.n_missing)
         self.n_unanswered = len(lost)
-        self.best, self.worst = [self._with(lost, well=True)], self._with(lost, well=False)
-        self.tools_best, self.tools_worst = self.best, self.worst
-        if any(record.tool_demand is None for record in lost):
-            self.tools_worst = self._with(_with_each_demand(lost), well=False)
-            kinds = (1, None) if self.n_missing else (None,)
-            self.tools_best = [self._with(_with_each_demand(lost, kind), well=True) for kind in kinds]
+        self.best, self.worst = self._with(lost, well=True), self._with(lost, well=False)
 
     def _with(self, lost: Sequence[Record], *, well: bool) -> Group:
         if not lost:
@@ -227,23 +220,6 @@ def _never_asked(target: Target, n: int) -> list[Record]:
     return [replace(row, prompt_id=str(number)) for number in range(n)]
 
 
-def _with_each_demand(records: Iterable[Record], tools_offered: int | None = None) -> list[Record]:
-    """Return a prompt whose demand is unknown twice: as one that requires a call, and as one that forbids it.
-
-    Args:
-        records: rows without an answer.
-        tools_offered: of the cells that were never asked.
-    """
-    found: list[Record] = []
-    for record in records:
-        if record.tool_demand is not None:
-            found.append(record)
-        else:
-            one = record if record.suite else replace(record, tools_offered=tools_offered)
-            found += [replace(one, tool_demand="call"), replace(one, tool_demand="restraint")]
-    return found
-
-
 _WELL: Mapping[ToolDemand | None, ToolOutcome] = {"call": "valid", "restraint": "restrained"}
 _WRONG: Mapping[ToolDemand | None, ToolOutcome] = {"call": "no_call", "restraint": "called_needlessly"}
 
@@ -271,13 +247,12 @@ def _answered(record: Record, well: bool) -> Record:
 def _rule(gate: _Gate, bounds: _Bounds) -> GateResult:
     """Check a gate for every possible outcome of a target's unanswered cells."""
     measured = gate.check(bounds.group)
-    others = (*bounds.tools_best, bounds.tools_worst) if gate.is_of_tools else (*bounds.best, bounds.worst)
-    states = {measured.state, *(gate.check(group).state for group in others)}
+    states = {measured.state, gate.check(bounds.best).state, gate.check(bounds.worst).state}
     ruling: Ruling = "no_verdict"
     reason = measured.text
     if measured.state is None:
         reason = _nothing(bounds.group, measured.text)
-    elif states == {"fails"}:
+    elif states == {"fails"} and not (gate.is_of_tools and bounds.n_missing):
         ruling = "failed"
     elif states == {"passes"} and not bounds.gap:
         ruling = "passed"

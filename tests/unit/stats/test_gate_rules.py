@@ -142,14 +142,12 @@ TIER_1, CAPPED = Gates(require_tier=1), "7 of 10 cells that forbid tools had a c
         pytest.param([*tool_cells(40, 0, **WIRE), *restraint_cells(8, 2, **WIRE), *faults(1, "restraint", **WIRE)], TIER_1, "no_verdict", "1 of 51 cells have no answer", id="one-fault-from-the-cap"),
         pytest.param([*tool_cells(40, 0, **WIRE), *restraint_cells(3, 7, **WIRE), *faults(1, "restraint", **WIRE)], TIER_1, "failed", CAPPED, id="capped-with-it-too"),
         pytest.param([*tool_cells(16, 0, **WIRE), *faults(9, "none", **WIRE)], TIER_1, "passed", "tier 1: 16 of 16", id="faults-that-ask-nothing-of-tools"),
-        pytest.param([*tool_cells(16, 0, **WIRE), *faults(9, None)], TIER_1, "passed", "tier 1: 16 of 16", id="unknown-faults-of-text-beside-native-calls"),
-        pytest.param([*tool_cells(16, 0), *faults(1, None)], TIER_1, "no_verdict", "1 of 17 cells have no answer", id="an-unknown-fault-might-be-one"),
         pytest.param([*tool_cells(16, 0), *faults(1, None, probe="secret", **WIRE)], TIER_1, "passed", "tier 1", id="a-probe-is-not-a-tool-cell"),
         # Text does not speak for calls on the wire.
         pytest.param([*tool_cells(16, 0), *away(2, **WIRE)], TIER_1, "no_verdict", "cells were unavailable", id="away"),
-        pytest.param([*tool_cells(16, 0), *faults(1, None, **WIRE)], TIER_1, "no_verdict", "as text; none of the 1 native cells was answered", id="no-native-answer"),
-        pytest.param([*tool_cells(16, 0), *faults(1, None, **WIRE)], Gates(min_tool_rate=0.5), "no_verdict", "as text; none of the 1 native cells was answered", id="no-native-answer-for-a-rate"),
-        pytest.param([*tool_cells(16, 0), *faults(1, None, **WIRE)], HALF, "passed", "16 of 16 judged cells passed", id="other-gates-do-not-care"),
+        pytest.param([*tool_cells(16, 0), *faults(1, "call", **WIRE)], TIER_1, "no_verdict", "as text; none of the 1 native cells was answered", id="no-native-answer"),
+        pytest.param([*tool_cells(16, 0), *faults(1, "call", **WIRE)], Gates(min_tool_rate=0.5), "no_verdict", "as text; none of the 1 native cells was answered", id="no-native-answer-for-a-rate"),
+        pytest.param([*tool_cells(16, 0), *faults(1, "call", **WIRE)], HALF, "passed", "16 of 16 judged cells passed", id="other-gates-do-not-care"),
     ],
 )  # fmt: skip
 def test_gates_on_tool_use(rows: list[Record], gates: Gates, ruling: str, reason: str) -> None:
@@ -368,14 +366,8 @@ def test_a_target_that_no_gate_holds_is_not_gated() -> None:
     assert summary_of(misses(3), gates=gates).verdict == "not_gated"
 
 
-def test_a_cell_not_asked_may_have_been_of_any_kind() -> None:
-    """It prevents a failure on tool use if it could: as a native call, or as one more text call."""
-    fifteen = [cell(f"T{n}", "valid") for n in range(15)]
-
-    assert ruled(fifteen, Gates(require_tier=1), 16).ruling == "no_verdict"
-    misses = [cell(f"M{n}", "no_call", tools_offered=2) for n in range(12)]
-    assert ruled([*fifteen, *misses], Gates(require_tier=1), 28).ruling == "failed"
-    assert ruled([*fifteen, *misses[:1]], Gates(require_tier=1), 17).ruling == "no_verdict"
-    assert ruled([cell("T", "no_call")], Gates(min_tool_rate=0.9), 2).ruling == "no_verdict"
-    capped = [*(cell(f"T{n}", "valid") for n in range(20)), *restraint_cells(3, 1)]
-    assert ruled(capped, Gates(require_tier=1), 25).ruling == "no_verdict"
+@pytest.mark.parametrize("gates", [Gates(require_tier=1), Gates(min_tool_rate=0.9)], ids=["tier", "rate"])
+def test_a_cell_that_was_not_asked_may_have_been_of_any_kind(gates: Gates) -> None:
+    """It is not known what it demands of tools, so that a gate on tool use neither passes nor fails."""
+    for right in (0, 50):
+        assert ruled(tool_cells(right, 50 - right), gates, 51).ruling == "no_verdict"
