@@ -507,16 +507,11 @@ class _Call:
             self.name += name
         if not arguments or (self.pieces and not whole and self.repeats(arguments)):
             return
-        if whole or (self.pieces and self._begins_anew(arguments)):
+        # They begin anew after a placeholder, or with all that has arrived, as JSON itself never does.
+        so_far = self.arguments if arguments.lstrip()[:1] == "{" else ""
+        if whole or (so_far and (load_object(so_far) == {} or arguments.startswith(so_far))):
             self.pieces = []
         self.pieces.append(arguments)
-
-    def _begins_anew(self, arguments: str) -> bool:
-        """Whether arguments follow a placeholder, or begin with all that has arrived, as JSON never does."""
-        if not arguments.startswith(self.pieces[0]) and load_object(self.pieces[0]) != {}:
-            return False
-        so_far = self.arguments
-        return load_object(so_far) == {} or (so_far[:1] == "{" and arguments.startswith(so_far))
 
     def ends_before(self, id: str | None, name: str, arguments: str, *, whole: bool) -> bool:  # noqa: A002
         """Whether a fragment with a tool's name, and this call's key or id, starts another call."""

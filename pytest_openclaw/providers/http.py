@@ -151,7 +151,11 @@ class HttpClient:
     async def _refusal(self, call: Call, response: httpx2.Response) -> Fault:
         status = response.status_code
         if status in _REDIRECTS:
-            error = faults.WireError(status=status, message=_redirect_text(response))
+            words = "redirected without saying where"
+            if target := response.next_request:
+                words = f"redirected to {_shown(target.url)}, and no prompt or key is sent there. "
+                words += "If it is right, name that address."
+            error = faults.WireError(status=status, message=words)
         else:
             error = error_of_body(status, await _error_body(response), phrase=response.reason_phrase)
         wait = retry_after_s(response.headers, now_s=time.time())
@@ -200,13 +204,6 @@ def _request(call: Call, trace: _Trace) -> httpx2.Request:
 def _is_loss(error: Exception) -> bool:
     """Whether the connection was reset, or closed before any byte of an answer."""
     return isinstance(error, httpx2.NetworkError) or "without sending" in str(error)
-
-
-def _redirect_text(response: httpx2.Response) -> str:
-    if response.next_request is None:
-        return "redirected without saying where"
-    where = _shown(response.next_request.url)
-    return f"redirected to {where}, and no prompt or key is sent there. If it is right, name that address."
 
 
 async def _error_body(response: httpx2.Response) -> bytes:

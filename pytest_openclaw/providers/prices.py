@@ -62,12 +62,12 @@ class Prices:
         """
         if self.is_free(target):
             return 0.0
-        usages = usages_of(result) if isinstance(result, Reply) else result.usage
-        if not isinstance(result, Reply):
-            usages = tuple(
-                replace(usage, input_tokens=usage.input_tokens or 0, output_tokens=usage.output_tokens or 0)
-                for usage in usages
-            )
+        if isinstance(result, Reply):
+            return _sum([self.estimate_usd(target, usage, at_ms) for usage in usages_of(result)])
+        usages = [
+            replace(usage, input_tokens=usage.input_tokens or 0, output_tokens=usage.output_tokens or 0)
+            for usage in result.usage
+        ]
         return _sum([self.estimate_usd(target, usage, at_ms) for usage in usages])
 
     def estimate_usd(self, target: Target, usage: Usage, at_ms: int | None = None) -> float | None:

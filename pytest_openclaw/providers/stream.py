@@ -285,7 +285,8 @@ class EventReader:
             self._has_blanks = self._has_blanks or bool(self._data)
             yield from self._dispatch()
         elif name in ("data", "event", "error"):
-            if not self._has_blanks and _is_complete("\n".join(self._data)):
+            data = "\n".join(self._data)
+            if not self._has_blanks and (data == "[DONE]" or load_object(data) is not None):
                 yield from self._dispatch()  # the server omits blank lines
             self._begin()
             value = value.removeprefix(" ")
@@ -324,7 +325,3 @@ def _objects_of(text: str) -> list[JsonObject]:
         return objects_in(json.loads(text))
     except (ValueError, RecursionError):
         return []
-
-
-def _is_complete(data: str) -> bool:
-    return data == "[DONE]" or load_object(data) is not None
