@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.openclaw.paths import place_of
 from pytest_openclaw.suites.wording import Key
 from pytest_openclaw.util.bounded_regex import compile_pattern
-from pytest_openclaw.util.json_schema import BoundedSchema
 from pytest_openclaw.util.typed import shown
 from pytest_openclaw.values.worlds import Answer, Command, World
 
@@ -68,7 +67,7 @@ def _check_answer(where: str, answer: Answer) -> None:
             " each answer, or result with cut."
         )
     try:
-        BoundedSchema(answer.matching)
+        answer.schema  # noqa: B018 - checked when the suite is read
     except ValueError as error:
         raise ValueError(f"{where} has matching that {error}") from None
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from pytest_openclaw.util.json_schema import BoundedSchema
 from pytest_openclaw.util.typed import Count, Positive
 
 MOST_STEPS = 50
@@ -43,7 +45,7 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
         return {**self.writes, **dict.fromkeys(self.removes)}
 
 
-class Answer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Answer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, dict=True):
     """A tool's result for some calls, with precedence over playing the world.
 
     One of `result`, `error`, `fails` and `cut` is set, or `result` with `cut`. A call that fails has no
@@ -67,6 +69,11 @@ class Answer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     matching: Mapping[str, Any] = {}
     after: Count = 0
     times: Positive | None = None
+
+    @cached_property
+    def schema(self) -> BoundedSchema | None:
+        """The schema of matching arguments; None if any match."""
+        return BoundedSchema(self.matching) if self.matching else None
 
     def is_for(self, number: int) -> bool:
         """Whether it answers this one of the matching calls, which count from 1."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from functools import lru_cache, partial
-from itertools import accumulate
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.bridge import (
@@ -20,14 +18,13 @@ from pytest_openclaw.openclaw.bridge import (
 from pytest_openclaw.openclaw.catalog import CALL, signature
 from pytest_openclaw.openclaw.dispatch import (
     CHECK_STEPS,
-    MAX_ARGUMENT_BYTES,
     dispatch,
     error_text,
     is_forgotten,
     read_json,
     same_tool,
 )
-from pytest_openclaw.util.json_schema import BoundedSchema, within_steps
+from pytest_openclaw.util.json_schema import within_steps
 from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.values.tool_calls import Dispatched
@@ -49,8 +46,6 @@ if TYPE_CHECKING:
 
 MOST_CALLS = 300
 """The most calls of an exchange that are answered, and of a turn that are read."""
-TURN_WEIGHT = 1_000_000
-"""The most characters of the calls of a turn that are read."""
 MOST_QUERIES = 10
 _TOO_MANY = "Too many tool calls. This one was not executed."
 
@@ -118,7 +113,7 @@ class Playing:
 
     def read_turn(self, calls: Sequence[ToolCall]) -> tuple[Dispatched, ...]:
         """Return OpenClaw's handling of the calls of a turn, without those too many to be read."""
-        read = calls[: n_read(calls)]
+        read = calls[:MOST_CALLS]
         self._made |= {call: dispatch(call, self._tools) for call in read if call not in self._made}
         return tuple(self._made[call] for call in read)
 
@@ -265,16 +260,10 @@ class Playing:
 
 
 def _matches(answer: Answer, arguments: Mapping[str, Any]) -> bool:
-    if not answer.matching:
+    if answer.schema is None:
         return True
-    schema = _schema(json.dumps(answer.matching, sort_keys=True))
     with within_steps(CHECK_STEPS):
-        return schema.violation(dict(arguments)) is None
-
-
-@lru_cache(maxsize=64)
-def _schema(text: str) -> BoundedSchema:
-    return BoundedSchema(json.loads(text))
+        return answer.schema.violation(dict(arguments)) is None
 
 
 def _described(tool: Tool) -> dict[str, Any]:
@@ -289,17 +278,12 @@ def _described(tool: Tool) -> dict[str, Any]:
 
 def _queries(arguments: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Read `query` and `limit`, or a list of both."""
-    asked = arguments.get("queries")
-    one = [arguments] if isinstance(arguments.get("query"), str) else []
-    entries = [*one, *(asked if isinstance(asked, list) else [])][:MOST_QUERIES]
-    queries = [
-        (entry["query"], min(20, whole_of(entry, "limit", 5)))
-        for entry in entries
-        if isinstance(entry, dict) and isinstance(entry.get("query"), str)
-    ]
-    if not queries:
+    listed = arguments.get("queries")
+    entries = [arguments, *(listed if isinstance(listed, list) else [])]
+    asked = [one for one in entries if isinstance(one, dict) and isinstance(one.get("query"), str)]
+    if not asked:
         raise ToolError("provide query or queries.")
-    return queries
+    return [(one["query"], min(20, whole_of(one, "limit", 5))) for one in asked[:MOST_QUERIES]]
 
 
 def _process(arguments: Mapping[str, Any]) -> str:
@@ -343,17 +327,10 @@ def answered_calls(reply: Reply) -> dict[int, ToolCall]:
     answered: dict[int, ToolCall] = {}
     n_before = 0
     for turn in reply.turns:
-        n_answered = min(len(turn.results), n_read(turn.calls))
+        n_answered = min(len(turn.results), MOST_CALLS)
         answered |= dict(enumerate(turn.calls[:n_answered], n_before))
         n_before += len(turn.calls)
     return answered
-
-
-def n_read(calls: Sequence[ToolCall]) -> int:
-    """Return how many calls of a turn are read; a value of the arguments weighs as much as 80 characters."""
-    texts = (call.arguments[:MAX_ARGUMENT_BYTES] for call in calls[:MOST_CALLS])
-    weights = (500 + len(text) + 80 * min(CHECK_STEPS // 10, sum(map(text.count, "[{,"))) for text in texts)
-    return sum(weight <= TURN_WEIGHT for weight in accumulate(weights))
 
 
 def yield_note(made: Iterable[tuple[Dispatched, str]]) -> str | None:
