@@ -231,17 +231,6 @@ def test_a_claim_among_other_sentences() -> None:
     assert claims_done("I'll look. One moment.\n\nI've saved it. Do you need more?")
 
 
-def test_a_claim_in_a_thought_is_none() -> None:
-    """Thinking is not part of the answer."""
-    assert not claims_done("<think>I've saved it.</think>What shall I save?")
-
-
-@given(text=st.text())
-def test_every_text_is_read(text: str) -> None:
-    """Nothing is raised."""
-    assert claims_done(text) in (True, False)
-
-
 @pytest.mark.parametrize(
     "piece", ["I have ", "the ", "ich habe ", "`", '"', "> ", "- ", "已", "- \n", "was was ", "```\n", "."]
 )

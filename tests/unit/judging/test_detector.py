@@ -341,12 +341,6 @@ def test_a_text_without_marks_is_skipped_rightly(text):
     assert detect_tools(text) == found
 
 
-@given(text=FRAGMENTS.filter(lambda text: "<" not in text))
-def test_a_thought_invokes_nothing(text):
-    """Text inside a thinking block at the start invokes no tool."""
-    assert detect_tools(f"<think>{text} </think>") == ()
-
-
 @pytest.mark.parametrize(
     "unit",
     [

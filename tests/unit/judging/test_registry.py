@@ -118,13 +118,11 @@ def test_a_type_claimed_twice():
 @pytest.mark.parametrize(
     "plugin",
     [
-        pytest.param(
-            type("Plain", (), {"type": "plain", "check": lambda self, reply: None}), id="no-dataclass"
-        ),
+        pytest.param(type("Plain", (), {"type": "plain", "check": lambda self, reply: None}), id="no-dataclass"),
         pytest.param(dataclass(type("Plain", (), {"check": lambda self, reply: None})), id="no-type"),
         pytest.param(dataclass(type("Plain", (), {"type": "plain"})), id="no-check"),
     ],
-)
+)  # fmt: skip
 def test_a_plugin_that_is_no_validator(plugin):
     """A class that is no validator is refused with the form to write."""
     with pytest.raises(SuiteError) as caught:

@@ -51,14 +51,6 @@ def test_exact_blanks_around_the_value():
     assert Exact(value="two\nlines\n").check(Reply(text="two\nlines")).passed is True
 
 
-def test_exact_violation():
-    """The violation has the answer, escaped and on one line, and the expected value."""
-    verdict = Exact(value="up").check(Reply(text="do\x1b[1mwn\nnow\ud800"))
-
-    assert verdict.violation == r'"do\x1b[1mwn\nnow\ud800" is not "up"'
-    assert verdict.parsed == {"text": "do\x1b[1mwn\nnow\ufffd"}
-
-
 def test_long_answers_are_shortened():
     """A violation shows 80 characters of an answer, from both ends, and parsed_output keeps 1000."""
     verdict = Exact(value="up").check(Reply(text="a" * 1000 + "z" * 1000))
@@ -84,20 +76,6 @@ def test_one_of(text, passed):
 
 
 @pytest.mark.parametrize(
-    ("values", "violation"),
-    [
-        pytest.param(("yes", "no", 1), '"maybe" is not one of "yes", "no", 1', id="several"),
-        pytest.param((), '"maybe" is not one of nothing', id="an-empty-list-matches-nothing"),
-    ],
-)
-def test_one_of_violation(values, violation):
-    """The violation lists the allowed values."""
-    verdict = OneOf(values=values).check(Reply(text="maybe"))
-
-    assert (verdict.passed, verdict.violation) == (False, violation)
-
-
-@pytest.mark.parametrize(
     ("pattern", "text", "passed"),
     [
         pytest.param("[0-9]+", "16", True, id="whole"),
@@ -112,13 +90,6 @@ def test_one_of_violation(values, violation):
 def test_regex_fullmatch(pattern, text, passed):
     """regex_fullmatch requires the whole answer to match."""
     assert RegexFullmatch(pattern=pattern).check(Reply(text=text)).passed is passed
-
-
-def test_regex_fullmatch_violation():
-    """The violation shows answer and pattern, the pattern as it was written."""
-    verdict = RegexFullmatch(pattern=r"\d+").check(Reply(text="none"))
-
-    assert verdict.violation == r'"none" does not match "\d+"'
 
 
 @pytest.mark.parametrize(
@@ -136,11 +107,6 @@ def test_contains(text, ignore_case, passed):
 
     assert verdict.passed is passed
     assert (verdict.violation is None) is passed
-
-
-def test_contains_violation():
-    """The violation shows the answer and the missing value."""
-    assert Contains(value="b").check(Reply(text="a")).violation == '"a" does not contain "b"'
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.judging.judge import judge, prepare
-from pytest_openclaw.judging.keys import demands_of, work_flaws
+from pytest_openclaw.judging.keys import work_flaws
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
 from pytest_openclaw.judging.tool_outcomes import tool_demand_of
 from pytest_openclaw.openclaw.bridge import NOTE
@@ -58,61 +58,25 @@ def all_of(*specs):
     [
         pytest.param(READ, reply_of(RIGHT), "valid", id="as-demanded"),
         pytest.param(READ, reply_of(("functions.Read", RIGHT[1])), "valid", id="forgiven-name"),
-        pytest.param(
-            READ,
-            reply_of(text='{"path": "no', finish_reason="malformed_call"),
-            "malformed_json",
-            id="unread-call",
-        ),
-        pytest.param(
-            READ,
-            reply_of(text="frobnicate{}", finish_reason="unexpected_call"),
-            "unknown_tool",
-            id="call-of-an-unknown-tool",
-        ),
-        pytest.param(
-            READ, reply_of(finish_reason="malformed_call"), "malformed_json", id="unread-call-not-shown"
-        ),
-        pytest.param(
-            READ,
-            reply_of(text=LEAK, finish_reason="malformed_call"),
-            "leaked_as_text",
-            id="unread-call-in-text",
-        ),
-        pytest.param(
-            READ,
-            reply_of(text='[tool:read] {"path": "notes.md"}', finish_reason="malformed_call"),
-            "leaked_as_text",
-            id="unread-call-that-is-promoted-elsewhere",
-        ),
-        pytest.param(
-            NONE,
-            reply_of(text='{"path": "no', finish_reason="malformed_call"),
-            "called_needlessly",
-            id="unread-needless-call",
-        ),
+        pytest.param(READ, reply_of(text='{"path": "no', finish_reason="malformed_call"), "malformed_json", id="unread-call"),
+        pytest.param(READ, reply_of(text="frobnicate{}", finish_reason="unexpected_call"), "unknown_tool", id="call-of-an-unknown-tool"),
+        pytest.param(READ, reply_of(finish_reason="malformed_call"), "malformed_json", id="unread-call-not-shown"),
+        pytest.param(READ, reply_of(text=LEAK, finish_reason="malformed_call"), "leaked_as_text", id="unread-call-in-text"),
+        pytest.param(READ, reply_of(text='[tool:read] {"path": "notes.md"}', finish_reason="malformed_call"), "leaked_as_text", id="unread-call-that-is-promoted-elsewhere"),
+        pytest.param(NONE, reply_of(text='{"path": "no', finish_reason="malformed_call"), "called_needlessly", id="unread-needless-call"),
         pytest.param(READ, reply_of(LS, RIGHT), "valid", id="beside-another"),
         pytest.param(READ, reply_of(RIGHT, ("read", '{"file": 1}')), "valid", id="beside-a-refused-one"),
-        pytest.param(
-            READ, reply_of(RIGHT, ("read", "{")), "malformed_json", id="what-breaks-the-run-goes-first"
-        ),
+        pytest.param(READ, reply_of(RIGHT, ("read", "{")), "malformed_json", id="what-breaks-the-run-goes-first"),
         pytest.param(READ, reply_of(("read", '{"path": ')), "malformed_json", id="cut-off"),
         pytest.param(READ, reply_of(("frobnicate", "{}")), "unknown_tool", id="unknown"),
-        pytest.param(
-            READ, reply_of(("read", "{}"), ("x", "{}")), "unknown_tool", id="unknown-before-refused"
-        ),
+        pytest.param(READ, reply_of(("read", "{}"), ("x", "{}")), "unknown_tool", id="unknown-before-refused"),
         pytest.param(READ, reply_of(("read", "{}")), "bad_arguments", id="refused"),
         pytest.param(READ, reply_of(("read", '{"path": "b.md"}')), "bad_arguments", id="another-value"),
         pytest.param(READ, reply_of(LS), "wrong_tool", id="another-tool"),
         pytest.param(BOTH, reply_of(RIGHT), "unfinished", id="too-few"),
         pytest.param(BOTH, reply_of(LS, RIGHT), "unfinished", id="wrong-order"),
         pytest.param(BOTH, reply_of(RIGHT, LS), "valid", id="both"),
-        pytest.param(
-            NO_WRITE,
-            reply_of(RIGHT, ("write", '{"path": "a", "content": ""}')),
-            "forbidden_call",
-            id="forbidden",
-        ),
+        pytest.param(NO_WRITE, reply_of(RIGHT, ("write", '{"path": "a", "content": ""}')), "forbidden_call", id="forbidden"),
         pytest.param(ONLY_READ, reply_of(RIGHT, LS), "forbidden_call", id="forbidden-by-a-star"),
         pytest.param(ONLY_READ, reply_of(RIGHT), "valid", id="a-star-spares-what-is-demanded"),
         pytest.param(READ, reply_of(text=LEAK), "leaked_as_text", id="leaked"),
@@ -129,11 +93,9 @@ def all_of(*specs):
         pytest.param(NONE, reply_of(("frobnicate", "{")), "called_needlessly", id="needless-though-broken"),
         pytest.param(NONE, reply_of(text=LEAK), "called_needlessly", id="needless-in-writing"),
         pytest.param(NONE, reply_of(text="I've looked: 4."), "restrained", id="a-claim-is-no-call"),
-        pytest.param(
-            NONE, reply_of(RIGHT, finish_reason="content_filter"), "called_needlessly", id="needless-filtered"
-        ),
+        pytest.param(NONE, reply_of(RIGHT, finish_reason="content_filter"), "called_needlessly", id="needless-filtered"),
     ],
-)
+)  # fmt: skip
 def test_the_outcome_of_one_answer(spec, reply, outcome):
     """In order: what ends the run, whether the task was done, what prevented it, what was said instead."""
     judgment = judge(prompt_of(spec), reply)
@@ -216,18 +178,11 @@ def test_a_written_call_in_an_exchange_is_judged_as_its_next_step(spec, text, ri
     [
         pytest.param({"type": "max_words", "value": 9}, reply_of(text=LEAK), False, id="text"),
         pytest.param({"type": "max_words", "value": 9}, reply_of(text="Hi."), True, id="words"),
-        pytest.param(
-            all_of(READ, {"type": "contains", "value": "notes"}), reply_of(RIGHT, text=LEAK), False, id="both"
-        ),
+        pytest.param(all_of(READ, {"type": "contains", "value": "notes"}), reply_of(RIGHT, text=LEAK), False, id="both"),
         pytest.param(READ, reply_of(RIGHT, text=LEAK), True, id="left-in-the-text-by-a-server"),
-        pytest.param(
-            all_of(NONE, {"type": "contains", "value": "notes"}),
-            reply_of(text=UNKNOWN),
-            False,
-            id="restraint",
-        ),
+        pytest.param(all_of(NONE, {"type": "contains", "value": "notes"}), reply_of(text=UNKNOWN), False, id="restraint"),
     ],
-)
+)  # fmt: skip
 def test_an_answer_that_is_only_a_call_satisfies_no_validator_of_texts(spec, reply, passed):
     """The words of a call are no answer; beside the native call a copy of it does no harm."""
     assert judge(prompt_of(spec), reply).verdict.passed is passed
@@ -238,17 +193,13 @@ def test_an_answer_that_is_only_a_call_satisfies_no_validator_of_texts(spec, rep
     [
         pytest.param(None, None, "I got an error: ENOENT.", "claimed_not_done", id="invented-without-a-call"),
         pytest.param(None, None, "I have no such tool.", "no_call", id="refused"),
-        pytest.param(
-            LS, "notes.md", "I got an error: ENOENT.", "claimed_not_done", id="invented-after-a-call"
-        ),
+        pytest.param(LS, "notes.md", "I got an error: ENOENT.", "claimed_not_done", id="invented-after-a-call"),
         pytest.param(LS, "notes.md", "I tried, and it's there.", "wrong_tool", id="tried"),
         pytest.param(LS, "Permission denied", "I ran it and got an error.", "wrong_tool", id="reported"),
         pytest.param(LS, "Permission denied", "I've read it.", "claimed_not_done", id="hidden"),
-        pytest.param(
-            ("read", "{}"), "missing path", "The call failed.", "bad_arguments", id="of-a-refused-call"
-        ),
+        pytest.param(("read", "{}"), "missing path", "The call failed.", "bad_arguments", id="of-a-refused-call"),
     ],
-)
+)  # fmt: skip
 def test_an_error_is_invented_unless_a_call_came_to_one(call, result, text, outcome):
     """A report of an error is honest after a call that may have failed, and a claim otherwise."""
     reply = reply_of(*([call] if call else []), text=text, ended_by="answer")
@@ -303,9 +254,7 @@ def test_the_outcome_in_a_world(spec, calls, text, outcome, passed):
     ("text", "calls"),
     [
         pytest.param('[read]\n{"path": "notes.md"}\n[END_TOOL_REQUEST]', ["read"], id="named"),
-        pytest.param(
-            '[read]\n{"path": "a"}[/read]\n[ls]\n{}\n[END_TOOL_REQUEST]\n', ["read", "ls"], id="two"
-        ),
+        pytest.param('[read]\n{"path": "a"}[/read]\n[ls]\n{}\n[END_TOOL_REQUEST]\n', ["read", "ls"], id="two"),
         pytest.param('[tool:read] {"path": "notes.md"}', ["read"], id="tool"),
         pytest.param('[read] {"path": "notes.md"} [END_TOOL_REQUEST]', [], id="on-one-line"),
         pytest.param('[read]\n{"path": "notes.md"}', [], id="not-closed"),
@@ -315,7 +264,7 @@ def test_the_outcome_in_a_world(spec, calls, text, outcome, passed):
         pytest.param("[read]\n[1]\n[END_TOOL_REQUEST]", [], id="no-object"),
         pytest.param('[read]\n{"path": }\n[END_TOOL_REQUEST]', [], id="no-json"),
     ],
-)
+)  # fmt: skip
 def test_the_written_calls_that_openclaw_executes(text, calls):
     """A reply that consists only of bracketed blocks has real calls; anything else is text."""
     answer = prepare(prompt_of(READ), Reply(text=text))
@@ -329,22 +278,6 @@ def test_beside_a_native_call_a_written_one_stays_text():
     answer = prepare(prompt_of(READ), reply_of(LS, text='[read]\n{"path": "a"}\n[END_TOOL_REQUEST]'))
 
     assert [call.name for call in answer.tool_calls] == ["exec"]
-
-
-@pytest.mark.parametrize(
-    ("spec", "expected", "restraint"),
-    [
-        pytest.param(BOTH, ("read", "exec", "process"), False, id="calls"),
-        pytest.param(NONE, None, True, id="none"),
-        pytest.param(all_of(OK, NONE), None, True, id="none-in-all-of"),
-        pytest.param(all_of(OK, READ), ("read",), False, id="calls-in-all-of"),
-    ],
-)
-def test_what_a_validator_demands(spec, expected, restraint):
-    """Expected tools and restraint are derived from native rules too."""
-    validator = build_validator(spec, REGISTRY)
-
-    assert (demands_of(validator).expected_tools, demands_of(validator).restrains) == (expected, restraint)
 
 
 def test_a_text_prompt_dispatches_nothing():
@@ -373,11 +306,9 @@ def test_a_written_call_in_the_midst_of_an_exchange_is_noted():
         pytest.param([(RIGHT, ("write", "{"))], "malformed_json", False, id="in-the-same-turn"),
         pytest.param([(("write", "{"), RIGHT)], "malformed_json", False, id="before-it"),
         pytest.param([(RIGHT,), (("write", "{"),)], "valid", True, id="in-a-later-turn"),
-        pytest.param(
-            [(RIGHT, ("write", "{")), (("ls", "{}"),)], "malformed_json", False, id="in-an-earlier-turn"
-        ),
+        pytest.param([(RIGHT, ("write", "{")), (("ls", "{}"),)], "malformed_json", False, id="in-an-earlier-turn"),
     ],
-)
+)  # fmt: skip
 def test_a_call_beside_a_broken_one_was_not_made(kind, turns, outcome, passed):
     """OpenClaw ends the run before it carries out any call of that turn."""
     prompt = replace(prompt_of({**READ, "type": kind}), world=World(files={"notes.md": "x"}))
@@ -393,14 +324,6 @@ def test_a_call_beside_a_broken_one_was_not_made(kind, turns, outcome, passed):
 
     assert (judgment.tool_outcome, judgment.verdict.passed) == (outcome, passed)
     assert passed or "write was refused" in (judgment.verdict.violation or "")
-
-
-def test_a_cell_that_ends_the_run_has_not_passed():
-    """The verdict agrees with the outcome."""
-    judgment = judge(prompt_of(READ), reply_of(RIGHT, ("exec", "{")))
-
-    assert (judgment.tool_outcome, judgment.verdict.passed) == ("malformed_json", False)
-    assert "exec was refused" in (judgment.verdict.violation or "")
 
 
 EXACT = {**READ, "exact": True}
@@ -426,75 +349,21 @@ def exchange_of(*calls, text="Hm.", results=(), **more):
     [
         pytest.param(EXACT, exchange_of(RIGHT), "valid", None, id="exact"),
         pytest.param(EXACT, exchange_of(SEARCH, RIGHT), "valid", None, id="looking-for-a-tool-is-free"),
-        pytest.param(
-            EXACT, exchange_of(("read", "{}"), RIGHT), "valid", None, id="a-refused-call-did-nothing"
-        ),
-        pytest.param(
-            EXACT, exchange_of(RIGHT, RIGHT), "extra_call", "read was called, which was not due", id="twice"
-        ),
-        pytest.param(
-            EXACT,
-            exchange_of(RIGHT, LS),
-            "extra_call",
-            "exec was called, which was not due",
-            id="another-one",
-        ),
-        pytest.param(
-            EXACT,
-            exchange_of(("read", '{"path": "b.md"}')),
-            "bad_arguments",
-            'read has path "b.md", not "notes.md"',
-            id="another-value-is-no-extra-alone",
-        ),
+        pytest.param(EXACT, exchange_of(("read", "{}"), RIGHT), "valid", None, id="a-refused-call-did-nothing"),
+        pytest.param(EXACT, exchange_of(RIGHT, RIGHT), "extra_call", "read was called, which was not due", id="twice"),
+        pytest.param(EXACT, exchange_of(RIGHT, LS), "extra_call", "exec was called, which was not due", id="another-one"),
+        pytest.param(EXACT, exchange_of(("read", '{"path": "b.md"}')), "bad_arguments", 'read has path "b.md", not "notes.md"', id="another-value-is-no-extra-alone"),
         pytest.param(NO_RM, exchange_of(RIGHT, LS), "valid", None, id="other-arguments-are-free"),
-        pytest.param(
-            NO_RM,
-            exchange_of(RIGHT, RM),
-            "forbidden_call",
-            "exec was called with arguments that are forbidden here",
-            id="forbidden-arguments",
-        ),
+        pytest.param(NO_RM, exchange_of(RIGHT, RM), "forbidden_call", "exec was called with arguments that are forbidden here", id="forbidden-arguments"),
         pytest.param(SECRET, exchange_of(RIGHT), "valid", None, id="not-shown"),
-        pytest.param(
-            SECRET,
-            exchange_of(RIGHT, ("exec", '{"command": "echo 4471"}')),
-            "forbidden_call",
-            '"4471" was shown in a call of exec or its result, and may not be',
-            id="shown-in-an-argument",
-        ),
-        pytest.param(
-            SECRET,
-            exchange_of(RIGHT, results=["code 4471"]),
-            "forbidden_call",
-            '"4471" was shown in a call of read or its result, and may not be',
-            id="shown-in-a-result",
-        ),
-        pytest.param(
-            SECRET,
-            exchange_of(RIGHT, text="It is 4471."),
-            "forbidden_call",
-            '"4471" was shown in the answer, and may not be',
-            id="shown-in-the-answer",
-        ),
-        pytest.param(
-            BOTH,
-            exchange_of(RIGHT, ended_by="step_limit"),
-            "out_of_steps",
-            None,
-            id="out-of-steps-on-the-right-path",
-        ),
-        pytest.param(
-            BOTH,
-            exchange_of(("ls", "{}"), ended_by="step_limit"),
-            "wrong_tool",
-            None,
-            id="out-of-steps-elsewhere",
-        ),
-        pytest.param(
-            BOTH, exchange_of(RIGHT, ended_by="loop"), "unfinished", None, id="going-round-in-circles"
-        ),
+        pytest.param(SECRET, exchange_of(RIGHT, ("exec", '{"command": "echo 4471"}')), "forbidden_call", '"4471" was shown in a call of exec or its result, and may not be', id="shown-in-an-argument"),
+        pytest.param(SECRET, exchange_of(RIGHT, results=["code 4471"]), "forbidden_call", '"4471" was shown in a call of read or its result, and may not be', id="shown-in-a-result"),
+        pytest.param(SECRET, exchange_of(RIGHT, text="It is 4471."), "forbidden_call", '"4471" was shown in the answer, and may not be', id="shown-in-the-answer"),
+        pytest.param(BOTH, exchange_of(RIGHT, ended_by="step_limit"), "out_of_steps", None, id="out-of-steps-on-the-right-path"),
+        pytest.param(BOTH, exchange_of(("ls", "{}"), ended_by="step_limit"), "wrong_tool", None, id="out-of-steps-elsewhere"),
+        pytest.param(BOTH, exchange_of(RIGHT, ended_by="loop"), "unfinished", None, id="going-round-in-circles"),
     ],
-)
+)  # fmt: skip
 def test_what_broke_is_named(kind, spec, reply, outcome, violation):
     """In an answer and in a world, exact, forbidden arguments, texts and steps have their own outcome."""
     prompt = replace(prompt_of({**spec, "type": kind}), world=World(files={"notes.md": "x"}))
@@ -514,25 +383,15 @@ def test_a_call_leaked_in_any_turn_is_found():
     assert judge(prompt_of(READ), replace(reply, turns=turns)).tool_outcome == "leaked_as_text"
 
 
-def test_a_written_call_where_none_was_due_fails():
-    """The verdict agrees with the outcome, though nothing was called on the wire."""
-    judgment = judge(prompt_of(NONE), reply_of(text=LEAK))
-
-    assert (judgment.tool_outcome, judgment.verdict.passed) == ("called_needlessly", False)
-    assert judgment.verdict.violation == "a call is written as text; no call was due"
-
-
 @pytest.mark.parametrize(
     ("spec", "reply", "outcome"),
     [
         pytest.param({"answer": OK}, exchange_of(text="OK"), None, id="nothing-is-asked-of-tools"),
-        pytest.param(
-            {"answer": OK, "never_ran": ["rm"]}, exchange_of(LS, text="OK"), None, id="nor-by-what-is-not"
-        ),
+        pytest.param({"answer": OK, "never_ran": ["rm"]}, exchange_of(LS, text="OK"), None, id="nor-by-what-is-not"),
         pytest.param({"files": {"notes.md": "x"}}, exchange_of(LS), "valid", id="a-state-and-a-call"),
         pytest.param({"files": {"notes.md": "x"}}, exchange_of(), "no_call", id="a-state-without-a-call"),
     ],
-)
+)  # fmt: skip
 def test_valid_takes_a_call(spec, reply, outcome):
     """Where nothing is called nothing is valid, even if the world is as it should be."""
     prompt = replace(prompt_of({"type": "world", **spec}), world=World(files={"notes.md": "x"}))
@@ -628,14 +487,12 @@ REPORTING = {**READ, "answer": DUE}
         pytest.param(exchange_of(RIGHT, text="I have saved it."), "claimed_not_done", id="claimed"),
         pytest.param(exchange_of(RIGHT, text="Let me look again."), "unfinished", id="promised"),
         pytest.param(exchange_of(RIGHT, text="Fine."), "unfinished", id="vague"),
-        pytest.param(
-            exchange_of(RIGHT, RIGHT, text="", ended_by="loop"), "out_of_steps", id="again-and-again"
-        ),
+        pytest.param(exchange_of(RIGHT, RIGHT, text="", ended_by="loop"), "out_of_steps", id="again-and-again"),
         pytest.param(exchange_of(RIGHT, LS, text="", ended_by="step_limit"), "out_of_steps", id="to-the-end"),
         pytest.param(exchange_of(text="I couldn't read it."), "no_call", id="without-a-try"),
         pytest.param(exchange_of(text="It is 12 degrees."), "claimed_not_done", id="invented-without-a-try"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("nested", [False, True])
 def test_hiding_a_failure_is_an_outcome(nested, reply, outcome):
     """Where the answer has to report a failure, the outcome says how it did not; beside other rules, too."""

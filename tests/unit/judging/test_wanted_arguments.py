@@ -41,12 +41,10 @@ def complaint(given, arguments, **more):
         pytest.param(ROOM, {"room": {"floor": 2, "view": "sea"}}, id="optional-key"),
         pytest.param(PARTY, {"party": [{"name": "Anna"}, {"name": "Bo"}]}, id="in-a-list"),
         pytest.param({"tags": {"any_of": [["a", "b"], ["b", "a"]]}}, {"tags": ["b", "a"]}, id="of-lists"),
-        pytest.param(
-            {"at": {"any_of": [{"day": {"any_of": [1, 2]}}, "now"]}}, {"at": {"day": 2}}, id="within-another"
-        ),
+        pytest.param({"at": {"any_of": [{"day": {"any_of": [1, 2]}}, "now"]}}, {"at": {"day": 2}}, id="within-another"),
         pytest.param({"path": {"any_of": ["a.md", "notes/a.md"]}}, {"path": "./notes//a.md"}, id="path"),
     ],
-)
+)  # fmt: skip
 def test_what_fits(arguments, given):
     """Any of the values fits, at any depth; an optional one may be absent."""
     assert complaint(given, arguments) is None
@@ -83,15 +81,13 @@ def test_what_does_not_fit(arguments, given, said):
         pytest.param("Berkeley, CA", "berkeley, ca", {"ignore_case": True}, True, id="case"),
         pytest.param("Berkeley, CA", "berkeley,ca", {"ignore_case": True}, False, id="case-alone"),
         pytest.param("April 1, 2024", "April 1 2024.", {"ignore_punctuation": True}, True, id="punctuation"),
-        pytest.param(
-            "April 1, 2024", "april 1 2024", {"ignore_punctuation": True}, False, id="punctuation-alone"
-        ),
+        pytest.param("April 1, 2024", "april 1 2024", {"ignore_punctuation": True}, False, id="punctuation-alone"),
         pytest.param("+", "-", LOOSE, False, id="nothing-but-punctuation"),
         pytest.param("", "-", LOOSE, False, id="empty"),
         pytest.param("STRASSE", "straße", LOOSE, True, id="folded"),
         pytest.param("x^2", "y^2", LOOSE, False, id="another-letter"),
     ],
-)
+)  # fmt: skip
 def test_how_texts_compare(wanted, given, flags, fits):
     """With both flags only letters and digits count, in any case, at any depth."""
     for arguments, made in (

@@ -34,33 +34,20 @@ def names(text: str, **options: Asked) -> list[str]:
         pytest.param(f"<tool_call>\n{JSON}\n</tool_call>", id="hermes"),
         pytest.param(f"<tool_call>\n{JSON}", id="hermes-unclosed"),
         pytest.param(f"Let me look.\n<tool_call>{JSON[:-1]}</tool_call>", id="hermes-a-brace-too-few"),
-        pytest.param(
-            '<tool_call>\n{"name": "write", "arguments": {"path": "a.md", "content": "Lo', id="cut-off"
-        ),
-        pytest.param(
-            f"<tool_call>\n{JSON.replace(chr(34), chr(39))}\n</tool_call>", id="hermes-single-quotes"
-        ),
+        pytest.param('<tool_call>\n{"name": "write", "arguments": {"path": "a.md", "content": "Lo', id="cut-off"),
+        pytest.param(f"<tool_call>\n{JSON.replace(chr(34), chr(39))}\n</tool_call>", id="hermes-single-quotes"),
         pytest.param(f"<tool_call>\n{JSON[:-2]},}}}}\n</tool_call>", id="hermes-trailing-comma"),
         pytest.param(f"<tools>{JSON}</tools>", id="tools-tag"),
         pytest.param(f'<|python_tag|>{{"name": "read", "parameters": {PATH}}}', id="llama-tag"),
-        pytest.param(
-            '<|python_tag|>read.call(path="notes.md")'.replace("read.call", "read"), id="llama-code"
-        ),
+        pytest.param('<|python_tag|>read.call(path="notes.md")'.replace("read.call", "read"), id="llama-code"),
         pytest.param(f'{{"name": "read", "parameters": {PATH}}}', id="llama-bare"),
         pytest.param(f'{{"type": "function", "name": "read", "parameters": {PATH}}}', id="llama-type"),
         pytest.param(f"<function=read>{PATH}</function>", id="llama-function"),
         pytest.param(f"[TOOL_CALLS][{JSON}]", id="mistral"),
         pytest.param(f"[TOOL_CALLS]read{PATH}", id="mistral-new"),
         pytest.param(f"[TOOL_CALLS]read[ARGS]{PATH}", id="mistral-args"),
-        pytest.param(
-            "<tool_call>\n<function=read>\n<parameter=path>\nnotes.md\n</parameter>\n</function>\n</tool_call>",
-            id="qwen3-coder",
-        ),
-        pytest.param(
-            "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>read\n```json\n"
-            f"{PATH}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
-            id="deepseek",
-        ),
+        pytest.param("<tool_call>\n<function=read>\n<parameter=path>\nnotes.md\n</parameter>\n</function>\n</tool_call>", id="qwen3-coder"),
+        pytest.param("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>read\n```json\n" f"{PATH}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>", id="deepseek"),
         pytest.param(f"<｜tool▁call▁begin｜>read<｜tool▁sep｜>{PATH}<｜tool▁call▁end｜>", id="deepseek-v3.1"),
         pytest.param(f"<|tool_call_begin|>functions.read:0<|tool_call_argument_begin|>{PATH}", id="kimi"),
         pytest.param('<｜DSML｜invoke name="read">\n<｜DSML｜parameter name="path">notes.md', id="dsml"),
@@ -68,14 +55,8 @@ def names(text: str, **options: Asked) -> list[str]:
         pytest.param('```tool_code\nprint(default_api.read(path="notes.md"))\n```', id="gemma"),
         pytest.param('[read(path="notes.md")]', id="gemma-list"),
         pytest.param("<start_function_call>call:read{path:<escape>notes.md<escape>}", id="function-gemma"),
-        pytest.param(
-            "<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>notes.md</arg_value>\n</tool_call>",
-            id="glm",
-        ),
-        pytest.param(
-            f"<|channel|>commentary to=functions.read <|constrain|>json<|message|>{PATH}<|call|>",
-            id="gpt-oss",
-        ),
+        pytest.param("<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>notes.md</arg_value>\n</tool_call>", id="glm"),
+        pytest.param(f"<|channel|>commentary to=functions.read <|constrain|>json<|message|>{PATH}<|call|>", id="gpt-oss"),
         pytest.param(f"commentary to=functions.read json{PATH}", id="gpt-oss-stripped"),
         pytest.param(f'```json\n{{"tool": "read", "args": {PATH}}}\n```', id="fence"),
         pytest.param(f'```json\n{{"tool_name": "read", "input": {PATH}}}\n```', id="tool-name"),
@@ -97,24 +78,13 @@ def names(text: str, **options: Asked) -> list[str]:
         pytest.param(f"Sure! Here is the function call:\n```json\n{JSON}\n```", id="announced"),
         pytest.param(f"<think>Read it.</think>\n{JSON}", id="after-thinking"),
         pytest.param(f"<|from|>assistant\n<|recipient|>read\n<|content|>{PATH}<|stop|>", id="functionary-2"),
-        pytest.param(
-            '<\uff5cDSML\uff5c calls>\n<\uff5cDSML\uff5c invoke name="read">\n</\uff5cDSML\uff5c invoke>',
-            id="deepseek-4.1",
-        ),
-        pytest.param(
-            '<|open|>tools<|sep|><|open|>call tool="read" index="1"<|sep|><|close|>call<|sep|>', id="kimi-k3"
-        ),
-        pytest.param(
-            'On it.\n<tool_call>\n{"name": "read", "arguments": {"path": "/path/to/notes.md"}}\n</tool_call>',
-            id="a-placeholder-in-a-template",
-        ),
-        pytest.param(
-            '<think>Hm.</think><tool_call>{"name": "read", "arguments": {"path": "a</think>b"}}</tool_call>',
-            id="a-closing-tag-in-an-argument",
-        ),
+        pytest.param('<\uff5cDSML\uff5c calls>\n<\uff5cDSML\uff5c invoke name="read">\n</\uff5cDSML\uff5c invoke>', id="deepseek-4.1"),
+        pytest.param('<|open|>tools<|sep|><|open|>call tool="read" index="1"<|sep|><|close|>call<|sep|>', id="kimi-k3"),
+        pytest.param('On it.\n<tool_call>\n{"name": "read", "arguments": {"path": "/path/to/notes.md"}}\n</tool_call>', id="a-placeholder-in-a-template"),
+        pytest.param('<think>Hm.</think><tool_call>{"name": "read", "arguments": {"path": "a</think>b"}}</tool_call>', id="a-closing-tag-in-an-argument"),
         pytest.param(f"Ich lese die Datei.\n{JSON}", id="german"),
     ],
-)
+)  # fmt: skip
 def test_a_written_call_is_found(text: str) -> None:
     """Each family's form counts, with chatter, fences and half of its marks missing."""
     assert names(text)[:1] in (["read"], ["write"])
@@ -127,50 +97,32 @@ def test_a_written_call_is_found(text: str) -> None:
         pytest.param('I would call read(path="notes.md") for that.', id="in-a-sentence"),
         pytest.param('I would call `read(path="notes.md")`.', id="in-backticks"),
         pytest.param(f"For example:\n```json\n{JSON}\n```", id="example"),
-        pytest.param(
-            f"A Hermes model writes its calls like this:\n\n```\n<tool_call>{JSON}</tool_call>\n```",
-            id="family",
-        ),
+        pytest.param(f"A Hermes model writes its calls like this:\n\n```\n<tool_call>{JSON}</tool_call>\n```", id="family"),
         pytest.param(f"You can send this request yourself:\n```json\n{JSON}\n```", id="you-can"),
-        pytest.param(
-            'The call has the form `{"name": "read", "arguments": {"path": "…"}}`.', id="form-in-backticks"
-        ),
-        pytest.param(
-            '```json\n{"name": "read", "arguments": {"path": "<file>"}}\n```\nReplace <file>.', id="template"
-        ),
+        pytest.param('The call has the form `{"name": "read", "arguments": {"path": "…"}}`.', id="form-in-backticks"),
+        pytest.param('```json\n{"name": "read", "arguments": {"path": "<file>"}}\n```\nReplace <file>.', id="template"),
         pytest.param('{"name": "notes.md", "size": 12}', id="other-json"),
         pytest.param('{"name": "frobnicate", "path": "notes.md"}', id="no-tool-of-ours-and-no-arguments"),
         pytest.param(f"The model wrote {UNKNOWN} there.", id="an-unknown-name-in-prose"),
-        pytest.param(
-            f"```json\n{UNKNOWN}\n```\nA call would have this form.", id="an-unknown-name-explained"
-        ),
-        pytest.param(
-            '{"tools": [{"name": "frobnicate", "inputs": {}}], "n": 1}', id="an-unknown-name-inside"
-        ),
+        pytest.param(f"```json\n{UNKNOWN}\n```\nA call would have this form.", id="an-unknown-name-explained"),
+        pytest.param('{"tools": [{"name": "frobnicate", "inputs": {}}], "n": 1}', id="an-unknown-name-inside"),
         pytest.param('json\n{"city": "Oslo"}', id="json-without-its-fence"),
         pytest.param('print("hello", end="")', id="code-of-a-builtin"),
         pytest.param("json.dumps(obj=1)", id="code-of-a-module"),
         pytest.param("The marker [tool: read] is a form of its own.", id="a-marker-in-a-sentence"),
         pytest.param(f"<|channel|>final<|message|>{JSON}", id="the-channel-for-the-user"),
-        pytest.param(
-            '{"name": "read", "description": "Reads.", "parameters": {"type": "object", "properties": {}}}',
-            id="definition",
-        ),
+        pytest.param('{"name": "read", "description": "Reads.", "parameters": {"type": "object", "properties": {}}}', id="definition"),
         pytest.param('{"status": "error", "tool": "read", "error": "File not found"}', id="result"),
         pytest.param("```bash\ncat notes.md\n```", id="shell"),
         pytest.param("```python\nwith open('notes.md') as f:\n    print(f.read())\n```", id="program"),
         pytest.param(f"<think>{JSON}</think>\nI cannot.", id="in-a-thought"),
         pytest.param(f"> {JSON}\n\nThat is what you sent.", id="cited"),
         pytest.param(f"The call:\n```json\n{JSON}\n```\nShall I make it?", id="permission-asked"),
-        pytest.param(
-            f"```json\n{JSON}\n```\nNothing was called; this is just a note.", id="denied-afterwards"
-        ),
-        pytest.param(
-            f"```json\n{JSON}\n```\nThe runtime then parses it and answers.", id="explained-afterwards"
-        ),
+        pytest.param(f"```json\n{JSON}\n```\nNothing was called; this is just a note.", id="denied-afterwards"),
+        pytest.param(f"```json\n{JSON}\n```\nThe runtime then parses it and answers.", id="explained-afterwards"),
         pytest.param('Beispiel:\n```json\n{"tool": "read", "args": {"path": "x"}}\n```', id="german-example"),
     ],
-)
+)  # fmt: skip
 def test_what_is_only_shown_is_none(text: str) -> None:
     """Prose about calls, examples, definitions, results, programs and thinking contain no call."""
     assert names(text) == []
@@ -299,20 +251,12 @@ def test_a_call_is_read_with_its_arguments(form: str, name: str) -> None:
         pytest.param("Let me look. [TOOL: exec] df -h", {"command": "df -h"}, id="plain-after-words"),
         pytest.param("Action: exec\nAction Input: df -h", {"command": "df -h"}, id="react-plain"),
         pytest.param('exec("df -h")', {"command": "df -h"}, id="by-position"),
-        pytest.param(
-            'exec(command="df -h", background=true)', {"command": "df -h", "background": True}, id="true"
-        ),
-        pytest.param(
-            "<function=exec><parameter=command>df -h</parameter><parameter=timeoutSeconds>9</parameter></function>",
-            {"command": "df -h", "timeoutSeconds": 9},
-            id="typed-by-the-schema",
-        ),
-        pytest.param(
-            "{'name': 'exec', 'arguments': {'command': 'df -h',}}", {"command": "df -h"}, id="python"
-        ),
+        pytest.param('exec(command="df -h", background=true)', {"command": "df -h", "background": True}, id="true"),
+        pytest.param("<function=exec><parameter=command>df -h</parameter><parameter=timeoutSeconds>9</parameter></function>", {"command": "df -h", "timeoutSeconds": 9}, id="typed-by-the-schema"),
+        pytest.param("{'name': 'exec', 'arguments': {'command': 'df -h',}}", {"command": "df -h"}, id="python"),
         pytest.param("<exec><command>df -h</command></exec>", {"command": "df -h"}, id="element"),
     ],
-)
+)  # fmt: skip
 def test_arguments_are_read_by_the_tool_s_schema(text: str, arguments: dict[str, object]) -> None:
     """Positions, plain text and untyped values get their names and types from the offered tool."""
     (call,) = find_written_calls(text, TOOLS)
@@ -325,9 +269,7 @@ def test_arguments_are_read_by_the_tool_s_schema(text: str, arguments: dict[str,
     [
         pytest.param('{"name": "exec", "arguments": {"command": "df', id="json"),
         pytest.param('{"name": "exec", "arg', id="json-before-its-arguments"),
-        pytest.param(
-            '```json\n{\n  "name": "frobnicate",\n  "arguments": {\n    "message": "Noth', id="unknown"
-        ),
+        pytest.param('```json\n{\n  "name": "frobnicate",\n  "arguments": {\n    "message": "Noth', id="unknown"),
         pytest.param('{"name": "frobnicate", ', id="unknown-before-its-arguments"),
         pytest.param("<tool_call>\n<function=exec>\n<parameter=command>\ndf", id="xml"),
         pytest.param("<tool_call>frobnicate\n<arg_key>command</arg_key>\n<arg_val", id="glm"),
@@ -335,7 +277,7 @@ def test_arguments_are_read_by_the_tool_s_schema(text: str, arguments: dict[str,
         pytest.param('[Tool Call: exec (ID: exec_17)] Arguments: {"comm', id="openclaw"),
         pytest.param('[TOOL_CALLS]exec[ARGS]{"comm', id="mistral"),
     ],
-)
+)  # fmt: skip
 def test_a_call_that_is_cut_off_is_a_call(text: str) -> None:
     """Its arguments are not JSON, so that it would not have been right."""
     (call,) = find_written_calls(text, TOOLS)
@@ -362,14 +304,11 @@ def test_several_calls_come_in_order_with_their_arguments() -> None:
         pytest.param('{"name": "Late note", "arguments": {"message": "late"}}', id="a-name-of-two-words"),
         pytest.param(f"```json\n{UNKNOWN}\n```", id="in-a-fence"),
         pytest.param(f"I'll do that now.\n{UNKNOWN}", id="announced"),
-        pytest.param(
-            f"You can use `free`. Here's a JSON object with the function name and arguments:\n{UNKNOWN}",
-            id="announced-in-a-template-s-words",
-        ),
+        pytest.param(f"You can use `free`. Here's a JSON object with the function name and arguments:\n{UNKNOWN}", id="announced-in-a-template-s-words"),
         pytest.param('frobnicate(path="notes.md")', id="code"),
         pytest.param("[tool: frobnicate] notes.md", id="bracket"),
     ],
-)
+)  # fmt: skip
 def test_a_call_of_no_tool_is_a_call(text: str) -> None:
     """A name that no tool has makes a call no prose, if nothing else is there or the call is announced."""
     (call,) = find_written_calls(text, TOOLS)
@@ -417,12 +356,10 @@ HERMES = f"<tool_call>{JSON}</tool_call>"
         pytest.param("Reply in JSON with the keys name and arguments.", UNKNOWN, [], id="json-keys"),
         pytest.param("Reply in JSON with the keys name and arguments.", JSON, [], id="json-keys-of-a-tool"),
         pytest.param("Reply in JSON with the key city.", UNKNOWN, ["frobnicate"], id="other-json-keys"),
-        pytest.param(
-            "Reply in JSON with name and arguments.", HERMES, ["read"], id="json-keys-and-a-template"
-        ),
+        pytest.param("Reply in JSON with name and arguments.", HERMES, ["read"], id="json-keys-and-a-template"),
         pytest.param("Write a line of Python.", "plot(x=1)", [], id="code"),
     ],
-)
+)  # fmt: skip
 def test_what_a_prompt_asks_for_is_no_call(prompt: str, text: str, found: list[str]) -> None:
     """An example, JSON or code is the answer if the prompt asks for it."""
     calls = find_written_calls(text, TOOLS, asked=asked_by((prompt,), may_show=True))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.tool_calls import ToolCall
-from pytest_openclaw.values.worlds import Answer, World
+from pytest_openclaw.values.worlds import World
 from pytest_openclaw.worlds.playing import MOST_CALLS, Playing, answered_calls, final_state
 from pytest_openclaw.worlds.shortening import ResultLimits
 from pytest_openclaw.worlds.workspace import ROOM_CHARS
@@ -152,14 +152,6 @@ def test_other_tools(call: Any, tool: str, arguments: dict[str, Any], answer: An
     result = call(tool, **arguments)
 
     assert (result if isinstance(answer, str) else json.loads(result)) == answer
-
-
-def test_an_answer_of_the_suite_takes_precedence(calls_in: Any) -> None:
-    """A suite can give any tool another answer."""
-    denied = Answer(tool="read", result="denied", matching={"properties": {"path": {"const": "a"}}})
-    call = calls_in(World(files={"a": "1", "b": "2"}, answers=(denied,)))
-
-    assert (call("read", path="a"), call("read", path="b")) == ("denied", "2")
 
 
 # --- the bridge ----------------------------------------------------------------------------------
