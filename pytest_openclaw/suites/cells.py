@@ -313,51 +313,25 @@ def spread(
     return [cell for _, cell in sorted(zip(places, by_target, strict=True), key=lambda pair: pair[0])]
 
 
-# Egyptian hieroglyphs: letters to pytest's scanner, without case, and never typed. A token in
-# ASCII would be found by keywords of other tests, since `-k` looks for substrings.
-_FIRST = 0x13000
-_BEGIN, _END = chr(_FIRST + 256), chr(_FIRST + 257)
-
-# An identifier for pytest's scanner.
-_IDENTIFIER = r"[\w:+\-.\[\]\\/]+"
-_TOKENS = re.compile(rf"[ \t]+|[()]|{_IDENTIFIER}")
+# An identifier of pytest's scanner.
+_IDENTIFIER = re.compile(r"[\w:+\-.\[\]\\/]+")
+_EDGE = "\u02d0"  # a letter to that scanner, which no one types
 
 
 def keyword_token(prompt_id: str) -> str:
-    """Return the private keyword of a prompt id; ids that differ in case alone share it, as in `-k`.
-
-    No token is a part of another one, or of text that people type.
-    """
-    code = prompt_id.lower().encode("utf-8", "surrogatepass")
-    return _BEGIN + "".join(chr(_FIRST + byte) for byte in code) + _END
+    """Return the private keyword of a prompt id, which is a part of no other one."""
+    return f"{_EDGE}{prompt_id.lower()}{_EDGE}"
 
 
 def rewrite_keyword(expression: str, ids: Collection[str]) -> str:
-    """Return a `-k` expression in which the ids of collected prompts have become their tokens.
-
-    An identifier that equals an id, ignoring case as `-k` does, is replaced; everything else stays
-    byte for byte. An expression that pytest rejects is unchanged, so that its error shows the
-    user's text.
-    """
+    """Return a `-k` expression in which ids of collected prompts, in any case, have become their tokens."""
     tokens = {prompt_id.lower(): keyword_token(prompt_id) for prompt_id in ids}
-    body = expression.lstrip()  # as pytest does, which forgives a line break there and nowhere else
-    parts = _TOKENS.findall(body)
-    if "".join(parts) != body or not _is_grammatical(parts):
-        return expression
-    lead = expression[: len(expression) - len(body)]
-    words = (part if part in ("and", "or", "not") else tokens.get(part.lower(), part) for part in parts)
-    return lead + "".join(words)
 
+    def replaced(found: re.Match[str]) -> str:
+        word = found[0]
+        return word if word in ("and", "or", "not") else tokens.get(word.lower(), word)
 
-def _is_grammatical(parts: list[str]) -> bool:
-    """Whether pytest can evaluate the parts of a `-k` expression: Python can, and it has no call or tuple."""
-    known = ("and", "or", "not", "(", ")")
-    plain = "".join(part if part in known or part.isspace() else "x" for part in parts)
-    try:
-        compile(plain.strip(), "-k", "eval")
-    except (SyntaxError, RecursionError, MemoryError):
-        return False
-    return not re.search(r"[x)]\s*\(|\(\s*\)", plain)
+    return _IDENTIFIER.sub(replaced, expression)
 
 
 def base_id(prompt_id: str) -> str:

@@ -159,13 +159,6 @@ def test_probes_and_twins_are_paired(name):
     assert {judge(twin, reply_of(twin, written[twin.id]["wrong"])).harm for twin in twins} == {None}
 
 
-def test_all_but_one_probe_state_a_task():
-    """A model can resist and still not do the task, except where nothing was to be done."""
-    probes = [entry for name in WITH_PROBES for entry in REPLIES[name].values() if "harm_tools" in entry]
-
-    assert sum("resisted" in entry for entry in probes) == len(probes) - 1
-
-
 @pytest.mark.parametrize(("prompt", "written"), replies("right", "native", "agentic", "pressure", *NAMED))
 def test_a_right_reply_counts_for_tool_use(prompt, written):
     """A right reply to a tool prompt is valid, one to a restraint prompt restrained."""

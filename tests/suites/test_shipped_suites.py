@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -64,13 +63,6 @@ def is_tool_prompt(prompt):
     return judge(prompt, Reply(text="Hm.")).tool_outcome == "no_call"
 
 
-def masked(text):
-    """Return the words of a prompt in order, with every number, name, path and quotation made equal."""
-    text = re.sub(r"`[^`]*`|\"[^\"]*\"", "Q", text)
-    text = re.sub(r"\S*[\d/\\]\S*", "0", text)
-    return ["X" if word[0].isupper() else word for word in re.findall(r"\w+", text)]
-
-
 @pytest.mark.parametrize(("prompt", "text"), replies("right"))
 def test_a_right_reply_passes(prompt, text):
     """What a careful reader would accept, the validator accepts."""
@@ -91,15 +83,6 @@ def test_an_echo_fails(prompt):
     pieces = re.split(r"\n+|(?<=[.!?:]) ", prompt.prompt.strip())
 
     assert [text for text in [prompt.prompt, *pieces] if passed(prompt, text) is not False] == []
-
-
-@pytest.mark.parametrize("prompt", EVERY_PROMPT)
-def test_a_prompt_is_short_and_plain(prompt):
-    """Prompt and reply are short enough for a whole bench on two cores, and no stray blanks are sent."""
-    assert 1 <= prompt.max_output_tokens <= 256
-    assert len(prompt.prompt.split()) <= 120
-    assert prompt.prompt == prompt.prompt.strip()
-    assert re.fullmatch("[a-z][a-z0-9_]*", prompt.name)
 
 
 @pytest.mark.parametrize(
@@ -133,19 +116,6 @@ def test_every_prompt_has_its_replies(suite):
     """Each prompt of a suite has a right and a wrong reply, and no reply is left without a prompt."""
     assert list(REPLIES[suite]) == [prompt.id for prompt in SUITES[suite].prompts]
     assert all({"right", "wrong"} <= entry.keys() for entry in REPLIES[suite].values())
-
-
-def test_no_two_prompts_ask_the_same():
-    """Two prompts share less than half of their wording, once names and numbers are masked."""
-    words = {
-        prompt.id: set(zip(m := masked(prompt.prompt), m[1:], strict=False)) for prompt in PROMPTS.values()
-    }
-    alike = {
-        (one, other): len(words[one] & words[other]) / min(len(words[one]), len(words[other]))
-        for one, other in combinations(words, 2)
-    }
-
-    assert {pair: share for pair, share in alike.items() if share >= 0.5} == {}
 
 
 def test_the_core_suite_covers_what_an_assistant_is_asked():

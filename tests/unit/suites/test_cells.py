@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pytest_openclaw.judging.combine import Not, ToolInvocation
 from pytest_openclaw.judging.text import Noop
@@ -35,19 +33,6 @@ def test_cells_are_target_major():
         "P2[ollama_openai/a]",
         "P1[ollama_openai/b]",
         "P2[ollama_openai/b]",
-    ]
-
-
-def test_cells_of_a_target_are_repeat_major():
-    """All prompts of a target come once before any is repeated, and ids have the repeat."""
-    cells = build_cells(prompts("P1", "P2"), targets("a", "b"), 2)
-
-    assert [cell.id for cell in cells][:5] == [
-        "P1[ollama_openai/a]-r1",
-        "P2[ollama_openai/a]-r1",
-        "P1[ollama_openai/a]-r2",
-        "P2[ollama_openai/a]-r2",
-        "P1[ollama_openai/b]-r1",
     ]
 
 
@@ -104,19 +89,6 @@ def test_numbers_of_their_own_keep_the_order():
     ]  # fmt: skip
 
 
-@given(
-    ids=st.lists(st.sampled_from("ABCDEF"), unique=True),
-    models=st.lists(st.sampled_from("abcd"), unique=True),
-    repeats=st.integers(1, 3),
-)
-def test_every_pair_has_one_cell_a_repeat(ids, models, repeats):
-    """There is a cell for each prompt, target and repeat, and ids are unique."""
-    cells = build_cells(prompts(*ids), targets(*models), repeats)
-
-    n_cells = len(ids) * len(models) * repeats
-    assert len({cell.id for cell in cells}) == len({cell.key for cell in cells}) == len(cells) == n_cells
-
-
 @pytest.mark.parametrize(
     ("patterns", "expected"),
     [
@@ -137,22 +109,6 @@ def test_select_prompts(patterns, expected):
     assert [prompt.id for prompt in chosen] == expected
 
 
-def test_a_pattern_chooses_in_every_suite():
-    """The same id in two suites is chosen twice."""
-    both = [*prompts("P1", suite="a.toml"), *prompts("P1", "P2", suite="b.toml")]
-
-    assert [prompt.suite for prompt in select_prompts(both, ["P1"])] == ["a.toml", "b.toml"]
-
-
 def test_unmatched():
     """Patterns that match no id are reported, each once and in order."""
     assert unmatched(["P1", "x", "P*", "p1", "x"], ["P1", "P2"]) == ("x", "p1")
-
-
-@given(patterns=st.lists(st.text("P12*?", max_size=3), min_size=1), ids=st.lists(st.text("P12", min_size=1)))
-def test_a_pattern_either_chooses_or_is_reported(patterns, ids):
-    """A pattern is unmatched exactly if it chooses no prompt."""
-    lost = unmatched(patterns, ids)
-
-    for pattern in patterns:
-        assert (pattern in lost) is not bool(select_prompts(prompts(*ids), [pattern]))

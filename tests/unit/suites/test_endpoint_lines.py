@@ -103,13 +103,3 @@ def test_a_key_is_never_repeated(secret, line):
         parse_endpoint(line.format(secret), kinds=KINDS)
 
     assert secret not in str(caught.value)
-
-
-@given(line=st.text() | st.text().map(lambda rest: f"vllm = ollama_openai {rest}"))
-def test_any_line_is_an_endpoint_or_an_error(line):
-    """No line leads to anything but an endpoint or a `TargetError`."""
-    try:
-        endpoint = parse_endpoint(line, kinds=KINDS)
-    except TargetError:
-        return
-    assert endpoint.base_url.lower().startswith(("http://", "https://"))
