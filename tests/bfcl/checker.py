@@ -17,6 +17,7 @@ from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 from tests.bfcl.scripted_replies import BfclReply
 
@@ -128,26 +129,13 @@ def _dummies() -> Iterator[None]:
     sys.meta_path.insert(0, finder)  # type: ignore[arg-type]
     sys.modules.setdefault(clients.__name__, clients)
     try:
-        with tempfile.TemporaryDirectory() as folder, _environment("BFCL_PROJECT_ROOT", folder):
+        with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, BFCL_PROJECT_ROOT=folder):
             yield  # the import makes folders for results there
     finally:
         sys.meta_path.remove(finder)  # type: ignore[arg-type]
         for name in [name for name in sys.modules if _is_not_needed(name)]:
             del sys.modules[name]
         sys.modules.update(before)
-
-
-@contextmanager
-def _environment(name: str, value: str) -> Iterator[None]:
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
 
 
 def _is_not_needed(name: str) -> bool:
