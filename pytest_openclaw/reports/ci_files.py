@@ -14,8 +14,6 @@ from pytest_openclaw.values.rows import Record
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.stats.groups import Group
-    from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.summary import Summary
 
 
@@ -80,29 +78,21 @@ def run_properties(summary: Summary, where: str) -> list[tuple[str, str]]:
         "verdict": summary.verdict,
     }
     for group in summary.groups:
-        properties |= {f"{group.target.label}.{name}": value for name, value in _of_group(group)}
+        of_group = {
+            "recommendation": group.recommendation.sentence,
+            "tier": group.tool_use.tier,
+            "tier_conclusive": group.tool_use.conclusive,
+            "passed": group.passed.n_success,
+            "judged": group.passed.n,
+            "pass_rate": group.passed.rate,
+            "p50_ms": group.latency_ms["p50"],
+            "p95_ms": group.latency_ms["p95"],
+            "cost_usd": group.cost_usd,
+        }
+        properties |= {f"{group.target.label}.{name}": value for name, value in of_group.items()}
     for gate in summary.gates:
         properties[f"gate.{gate.gate}.{gate.target}"] = f"{gate.ruling}: {gate.reason}"
     return [(f"openclaw.{name}", _text(value)) for name, value in properties.items() if value is not None]
-
-
-def _of_group(group: Group) -> Iterator[tuple[str, Any]]:
-    yield "recommendation", group.recommendation.sentence
-    yield "tier", group.tool_use.tier
-    yield "tier_conclusive", group.tool_use.conclusive
-    yield "passed", group.passed.n_success
-    yield "judged", group.passed.n
-    yield from _with_ends("pass_rate", group.passed.rate, group.passed.interval_95)
-    for name in ("p50", "p95"):
-        yield from _with_ends(f"{name}_ms", group.latency_ms[name], group.latency_intervals_95[name])
-    yield "cost_usd", group.cost_usd
-
-
-def _with_ends(name: str, value: float | None, ends: Interval | None) -> Iterator[tuple[str, float | None]]:
-    """Yield a figure and the ends of its 95 % interval."""
-    yield name, value
-    yield f"{name}_low", ends.low if ends else None
-    yield f"{name}_high", ends.high if ends else None
 
 
 def _text(value: Any) -> str:

@@ -46,8 +46,6 @@ def test_junit_carries_cells_and_the_run(project: Any) -> None:
     run = _properties(suite)
     assert run["openclaw.run_id"] == session.run_dir.name
     assert run["openclaw.scripted/m.pass_rate"] == "0.5"
-    ends = [float(run[f"openclaw.scripted/m.pass_rate_{end}"]) for end in ("low", "high")]
-    assert 0 < ends[0] < 0.5 < ends[1] < 1
     assert run["openclaw.verdict"] == "passed"
     assert run["openclaw.gate.min-pass-rate.scripted/m"].startswith("passed: 1 of 2")
     assert len(suite.findall("properties")) == 1
