@@ -69,16 +69,11 @@ def test_a_target_that_has_lost_as_much_as_allowed_hardly_ever_passes(
 @pytest.mark.parametrize(
     ("n_prompts", "repeats", "limit", "share"),
     [
-        (36, 3, 0.05, 0.05),
         (36, 3, 0.1, 0.53),
-        (36, 3, 0.15, 0.92),
         (60, 3, 0.05, 0.25),
         (60, 3, 0.1, 0.87),
-        (60, 3, 0.15, 1.0),
         (100, 3, 0.05, 0.55),
-        (100, 3, 0.1, 0.99),
         (200, 3, 0.05, 0.89),
-        (200, 3, 0.1, 1.0),
     ],
 )
 def test_an_unchanged_target_passes_as_often_as_the_page_says(

@@ -22,9 +22,6 @@ from tests.unit.reports.summaries import record
 
 clusters = st.integers(1, 12).flatmap(lambda n: st.builds(Cluster, st.integers(0, n), st.just(n)))
 samples = st.lists(clusters, min_size=1, max_size=30)
-equal_samples = st.integers(1, 8).flatmap(
-    lambda n: st.lists(st.builds(Cluster, st.integers(0, n), st.just(n)), min_size=1, max_size=20)
-)
 
 
 @given(st.lists(st.integers(0, 1), min_size=1, max_size=200))
