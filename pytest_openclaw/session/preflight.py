@@ -1,4 +1,4 @@
-"""Checks before the first call: the run's name, its requests, baseline and budget, and a `*`'s models."""
+"""Checks before the first call: its requests, baseline and budget, and a `*`'s models."""
 
 from __future__ import annotations
 
@@ -24,25 +24,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.protocols import Provider
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.tool_calls import Surface
-
-
-def check_run_name(settings: Settings, resumed: Path | None) -> None:
-    """Reject a folder that cannot contain runs, and a run id of the user's that exists already."""
-    from pytest_openclaw.runs.directory import is_unbegun, taken
-
-    runs_dir = settings.runs_dir
-    missing = [folder for folder in (runs_dir, *runs_dir.parents) if not folder.exists()]
-    try:
-        runs_dir.mkdir(parents=True, exist_ok=True)
-        for folder in missing:  # a session without cells leaves no trace
-            folder.rmdir()
-    except OSError as error:
-        raise pytest.UsageError(
-            f"--openclaw-runs-dir={runs_dir}: cannot write there ({error.strerror}); give a folder of yours"
-        ) from None
-    path = runs_dir / settings.run_id
-    if settings.run_id_given and not resumed and path.exists() and not is_unbegun(path):
-        raise pytest.UsageError(taken(path))
 
 
 def check_plugins(config: pytest.Config) -> None:

@@ -92,7 +92,6 @@ def _start_owner(config: pytest.Config, classes: Mapping[str, type[Provider] | B
     providers: Mapping[str, Provider] = make_providers(classes, settings, scratch_dir)
     baseline = None
     if sends:
-        preflight.check_run_name(settings, path)
         baseline = preflight.load_baseline(settings, path)
         settings, providers = _with_served_models(settings, providers, classes, scratch_dir)
     if sends or settings.dry_run:

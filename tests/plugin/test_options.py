@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.options import OPTIONS
 from tests.providers.servers.misbehaving import unused_port
 
 NOOP = {"type": "noop"}
@@ -31,7 +30,7 @@ WRONG = [
         ["--openclaw-providers=ollama"], "--openclaw-providers=ollama: there is no provider", id="provider"
     ),
     pytest.param(["--openclaw-prompts=P99"], "--openclaw-prompts: no prompt has the id P99", id="prompt-id"),
-    pytest.param(["--openclaw-runs-dir=/proc/nowhere"], "cannot write", id="runs-dir"),
+    pytest.param(["--openclaw-runs-dir=/proc/nowhere"], "the run cannot be recorded", id="runs-dir"),
 ]
 
 
@@ -189,43 +188,6 @@ def test_a_wrong_endpoint_is_a_usage_error(plain_project: Any, line: str, messag
 
     assert session.status == pytest.ExitCode.USAGE_ERROR
     assert message in session.text
-
-
-FORMS = {
-    "pytest.ini": (
-        "[pytest]\n",
-        {
-            "list": " =\n    a/b\n    c/d\n",
-            "flag": " = true\n",
-            "text": " = 0.5\n",
-        },
-    ),
-    "pyproject.toml": (
-        "[tool.pytest.ini_options]\n",
-        {
-            "list": ' = ["a/b", "c/d"]\n',
-            "flag": " = true\n",
-            "text": ' = "0.5"\n',
-        },
-    ),
-}
-
-
-@pytest.mark.newest
-@pytest.mark.parametrize("file", FORMS)
-def test_every_ini_key_works_in_both_files(pytester: pytest.Pytester, file: str) -> None:
-    """A key in `pyproject.toml` has the value and the type that it has in `pytest.ini`."""
-    head, forms = FORMS[file]
-    keys = "".join(f"{option.ini}{forms[option.kind]}" for option in OPTIONS)
-    (pytester.path / file).write_text(head + keys)
-
-    config = pytester.parseconfig("--strict-config")
-
-    assert config.inipath == pytester.path / file
-    expected = {"list": ["a/b", "c/d"], "flag": True, "text": "0.5"}
-    assert {option.ini: config.getini(option.ini) for option in OPTIONS} == {
-        option.ini: expected[option.kind] for option in OPTIONS
-    }
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["named", "in-its-folder"])

@@ -116,25 +116,6 @@ def test_a_kept_failure_is_reported_again(school: Any) -> None:
     assert asked(school) == Counter()
 
 
-def test_a_long_answer_is_not_sent_to_workers(plain_school: Any) -> None:
-    """A worker receives verdicts; of a reply no more than a failure shows."""
-    conftest = plain_school.folder / "conftest.py"
-    conftest.write_text(
-        conftest.read_text()
-        + "\n\n@pytest.hookimpl(trylast=True)\ndef pytest_configure_node(node):\n"
-        + "    (FOLDER / 'handed').write_bytes(node.workerinput['openclaw'])\n"
-    )
-    conftest.write_text("import pytest\n" + conftest.read_text())
-    plain_school.suite({"P1": ("say " + "word " * 9000, YES), "P2": ("say " + "word " * 9000, NOOP)})
-    begin(plain_school)
-
-    plain_school.run("--openclaw-resume=r", "-n", "1", models=None).outcomes(passed=1, failed=1)
-
-    handed = (plain_school.folder / "handed").read_bytes()
-    assert b"P2" in handed
-    assert len(handed) < 5000
-
-
 # --- Python benchmarks ------------------------------------------------------------------------------
 
 PYTHON = """
@@ -295,19 +276,3 @@ def test_listing_a_resumed_run_touches_nothing(plain_school: Any) -> None:
     assert session.status == 0
     assert "P5[teacher/a]" in session.text
     assert lines(plain_school) == before
-
-
-def test_the_next_command_is_the_one_to_paste(plain_school: Any) -> None:
-    """It selects the same cells, and omits options that would end it again at the first kept failure."""
-    plain_school.suite(SUITE)
-    (plain_school.folder / "hang.txt").write_text("a say maybe\n")
-
-    session = begin(plain_school, "-x", "-k", "P1 or P2 or P3")
-
-    (line,) = [line for line in session.text.splitlines() if line.startswith("next ")]
-    command = line.removeprefix("next").strip()
-    assert command.startswith("pytest benchmarks")
-    assert command.endswith("-k 'P1 or P2 or P3' --openclaw-resume=r")
-    assert session.summary["state"] == "interrupted"
-    (plain_school.folder / "hang.txt").unlink()
-    resume(plain_school, "-k", "P1 or P2 or P3").outcomes(passed=2, failed=1, deselected=2)

@@ -18,8 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.features.merging import common_order, merge_runs, natural
-from pytest_openclaw.runs import summaries
-from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.summaries import NewRun, write_run
 from pytest_openclaw.util.errors import OpenClawError
@@ -412,21 +410,6 @@ def test_the_user_may_say_which_row_counts(tmp_path: Path, prefer: str, kept: li
     assert [found.record.ended_at_ms for found in merged.new.rows] == kept
     assert merged.new.n_selected == {A: 2}
     assert merged.notes == (f"2 cells have different rows; the {prefer} is kept",)
-
-
-def test_a_run_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk ends the merge, and no partial run stays behind."""
-    path = store(tmp_path / "one", [row(A, "P1")])
-
-    def full(self: RunDirectory, name: str, text: str) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(summaries.RunDirectory, "write_text", full)
-
-    with pytest.raises(OSError, match="No space left"):
-        _write(_merge(path), tmp_path / "runs")
-
-    assert list((tmp_path / "runs").iterdir()) == []
 
 
 # --- the surface `openclaw` ---------------------------------------------------------------------

@@ -80,17 +80,6 @@ def test_a_new_row_of_pytest_is_not_written_over_the_line(terminal: Terminal) ->
     assert terminal.rows == ["suite.toml .", "b.toml F"]
 
 
-def test_a_short_run_shows_none(terminal: Terminal) -> None:
-    """A run that ends quickly needs no line, and no erasing either."""
-    line = LiveLine(terminal, lambda width: "openclaw", first_after_s=60)
-    with line.away():
-        pass
-    line.pytest_sessionfinish()
-
-    assert terminal.rows == []
-    assert not line._thread.is_alive()
-
-
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_reader_who_has_left_is_no_error(times: int) -> None:
     """A closed pipe ends the line and nothing else, however often it is stopped."""
