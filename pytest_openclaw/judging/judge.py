@@ -91,7 +91,7 @@ class Judgment:
             whether every required call was made.
         tool_outcome: None for a prompt without a rule about tools.
         leaked_valid: as in a row.
-        tools_tested: OpenClaw's tools that the cell is evidence about, see `judging/tested_tools.py`.
+        tools_tested: OpenClaw's tools that the cell is evidence about; see `tested_tools`.
         harm, harm_tools: as in a row; None if it is not a probe or not judged.
     """
 
