@@ -170,7 +170,7 @@ def test_stored_conversations_are_used_again(stored: Any) -> None:
 def test_another_conversation_is_another_prompt(
     stored: Any, capsys: pytest.CaptureFixture[str], key: str, changed: dict[str, Any]
 ) -> None:
-    """A run is not resumed with it, and rescore says that the prompt is asked in other words now."""
+    """A run is not resumed with it, and rescore keeps the verdict on the reply to the other one."""
     write(stored, changed, *(one for one in (KEPT, PAST, LATE) if one["id"] != changed["id"]))
 
     refused = stored.run("--openclaw-resume=r", models="talker/m")
@@ -178,7 +178,7 @@ def test_another_conversation_is_another_prompt(
     assert refused.status == 4
     assert f"prompt {changed['id']}: its {key} has changed" in refused.text
     assert main(["rescore", "r", "--into", "again"]) == 0
-    assert f"asks some prompts in other words now: {changed['id']}" in capsys.readouterr().out
+    assert "1 row keeps its verdict: its prompt is not in the project's suites" in capsys.readouterr().out
 
 
 def test_conversations_are_shown(stored: Any, capsys: pytest.CaptureFixture[str]) -> None:
