@@ -11,7 +11,6 @@ is not, though both are two plain words in quotes.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +19,7 @@ from pytest_openclaw.openclaw.thinking import without_thinking
 from pytest_openclaw.util.text import atomic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pytest_openclaw.values.replies import Reply
 
@@ -69,6 +68,9 @@ def takes_arguments(name: str, rest: str) -> bool:
     return any(piped[1] in names().commands for piped in _PIPED.finditer(rest))
 
 
+Found = tuple[int, str]
+"""A place and the name there."""
+
 _SCRIPT_TAGS = frozenset(
     {"bash", "sh", "shell", "zsh", "ksh", "fish", "powershell", "pwsh", "ps1", "bat", "cmd"}
 )
@@ -99,8 +101,7 @@ _COMMAND = re.compile(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fenced:
+class Fenced(NamedTuple):
     """A reply with its fences parsed.
 
     Attributes:
@@ -109,14 +110,7 @@ class Fenced:
     """
 
     text: str
-    commands: tuple[tuple[int, str], ...]
-
-
-@dataclass(frozen=True)
-class _Fence:
-    start: int
-    end: int
-    tag: str
+    commands: Sequence[Found]
 
 
 def read_fences(text: str) -> Fenced:
@@ -127,39 +121,35 @@ def read_fences(text: str) -> Fenced:
     `for` are not commands; in a pipeline or after `sudo`, as in backticks, only the first word counts.
     """
     blanked: list[tuple[int, int]] = []
-    commands: list[tuple[int, str]] = []
-    for fence in _fences(text, blanked):
-        body = text[fence.start : fence.end]
-        if fence.tag in _SCRIPT_TAGS:
-            blanked += [(fence.start + c.start(), fence.start + c.end()) for c in _COMMENT.finditer(body)]
-        if fence.tag in _SCRIPT_TAGS | _SESSION_TAGS and not _PROMPT.search(body):
-            commands += [(fence.start + place, name) for place, name in _commands(body)]
-    return Fenced(text=_blank(text, blanked), commands=tuple(commands))
+    commands: list[Found] = []
+    for opening, closing in _fences(text):
+        start, end = opening.end(), closing.start("mark") if closing else len(text)
+        marks = [mark for mark in (opening, closing) if mark]
+        blanked += [(mark.start("mark"), mark.end()) for mark in marks]
+        tag, body = _tag(opening), text[start:end]
+        if tag in _SCRIPT_TAGS:
+            blanked += [(start + found.start(), start + found.end()) for found in _COMMENT.finditer(body)]
+        if tag in _SCRIPT_TAGS | _SESSION_TAGS and not _PROMPT.search(body):
+            commands += [(start + place, name) for place, name in _commands(body)]
+    chars = [*text]
+    for first, last in blanked:
+        chars[first:last] = " " * (last - first)
+    return Fenced("".join(chars), commands)
 
 
-def _fences(text: str, marks: list[tuple[int, int]]) -> Iterator[_Fence]:
-    """Yield the fences; the places of their marks and tags are added to `marks`."""
+def _fences(text: str) -> Iterator[tuple[re.Match[str], re.Match[str] | None]]:
+    """Yield the opening and the closing mark of each fence."""
     opened: re.Match[str] | None = None
     for match in _FENCE.finditer(text):
-        if opened is None and _opens(match):
-            opened = match
-        elif opened is not None and _closes(opened, match):
-            yield _Fence(opened.end(), match.start("mark"), _tag(opened))
+        if opened is None:
+            words = match["info"].split()
+            if len(words) <= 1 or not match["before"].strip(" \t>*-+.0123456789"):
+                opened = match
+        elif match["mark"].startswith(opened["mark"]) and not match["info"].strip():
+            yield opened, match
             opened = None
-        else:
-            continue
-        marks.append((match.start("mark"), match.end()))
     if opened is not None:
-        yield _Fence(opened.end(), len(text), _tag(opened))
-
-
-def _opens(match: re.Match[str]) -> bool:
-    words = match["info"].split()
-    return len(words) <= 1 or not match["before"].strip(" \t>*-+.0123456789")
-
-
-def _closes(opened: re.Match[str], match: re.Match[str]) -> bool:
-    return match["mark"].startswith(opened["mark"]) and not match["info"].strip()
+        yield opened, None
 
 
 def _tag(opened: re.Match[str]) -> str:
@@ -182,19 +172,6 @@ def _commands(body: str) -> Iterator[tuple[int, str]]:
         heredoc = _HEREDOC.search(words)
         until = heredoc[1] if heredoc else None
 
-
-def _blank(text: str, places: list[tuple[int, int]]) -> str:
-    if not places:
-        return text
-    pieces: list[str] = []
-    position = 0
-    for start, end in sorted(places):
-        pieces += [text[position:start], " " * (end - start)]
-        position = end
-    return "".join([*pieces, text[position:]])
-
-
-Found = tuple[int, str]
 
 # Possessive quantifiers and bounded names keep every pattern linear for any repetition.
 _NAME = r"[A-Za-z][A-Za-z0-9._-]{0,63}+"
