@@ -104,22 +104,6 @@ def test_the_keys_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -
     assert (first["passed"]["n"], first["passed"]["n_success"], first["passed"]["rate"]) == (2, 1, 0.5)
 
 
-@pytest.mark.parametrize(
-    ("words", "targets"),
-    [
-        pytest.param(["--target", "LAB/A"], ["lab/a"], id="capitals"),
-        pytest.param(["--target", "missing"], [], id="none"),
-    ],
-)
-def test_targets_are_chosen(
-    runs: Path, words: list[str], targets: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A glob matches the target names that the table shows."""
-    assert [one["target"] for one in _json(capsys, *words)["targets"]] == targets
-    assert main(["history", *words]) == 0
-    assert ("no run has such a target" in capsys.readouterr().out) == (not targets)
-
-
 def test_a_suite_alone_is_counted(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A suite is chosen by path or file name; the state remains that of the whole run."""
     records = [_at(20030, A, "P1"), _at(20030, A, "T1", suite=TOOLS, **MISS)]

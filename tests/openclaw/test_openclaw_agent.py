@@ -77,10 +77,13 @@ def test_an_answer_is_found_between_other_lines(seen):
 def test_the_key_goes_to_the_server_alone(seen):
     """OpenClaw gets neither the key nor any other environment variable; the server gets the key."""
     with ScriptedModel("Hi.") as model:
-        asyncio.run(_ask(_provider(seen, model.url, AWS_SECRET="hunter2", HOME="/home/me")))
+        provider = _provider(seen, model.url, AWS_SECRET="hunter2", HOME="/home/me")
+        asyncio.run(_ask(provider, prompt="A quiet question, ünïcode\ntoo."))
 
         assert model.keys == [f"Bearer {KEY}"]
     received = json.loads(seen.read_text("utf-8"))
+    assert received["prompt"] == "A quiet question, ünïcode\ntoo."
+    assert "quiet" not in " ".join(received["arguments"]), "the list of processes does not show it"
     assert KEY not in json.dumps(received)
     assert "hunter2" not in json.dumps(received)
     assert received["mode"] == "0o600"
@@ -88,16 +91,6 @@ def test_the_key_goes_to_the_server_alone(seen):
     for name in ("HOME", "TMPDIR", "OPENCLAW_STATE_DIR", "SHELL"):
         assert received["environ"][name].startswith(scratch)
     assert received["environ"]["OPENCLAW_NO_AUTO_UPDATE"] == received["environ"]["DO_NOT_TRACK"] == "1"
-
-
-def test_the_prompt_is_no_argument(seen):
-    """The list of processes does not show the prompt."""
-    with ScriptedModel("Hi.") as model:
-        asyncio.run(_ask(_provider(seen, model.url), prompt="A quiet question, ünïcode\ntoo."))
-
-    received = json.loads(seen.read_text("utf-8"))
-    assert received["prompt"] == "A quiet question, ünïcode\ntoo."
-    assert "quiet" not in " ".join(received["arguments"])
 
 
 def test_without_tools_none_are_allowed(seen):

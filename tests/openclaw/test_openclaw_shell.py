@@ -14,11 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.mcp_tools import what_broke
-from pytest_openclaw.providers.openclaw import workspace as on_disk
 from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw.workspace import Scratch, command_of, play
 from pytest_openclaw.values.worlds import Command, World
-from pytest_openclaw.worlds import workspace
 from pytest_openclaw.worlds.shell import Exec, Ran
 from pytest_openclaw.worlds.workspace import ToolError, Workspace
 from tests.searching import examples
@@ -275,22 +273,6 @@ PIECES = st.sampled_from([
 ])  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param("a ", id="blank"), pytest.param("x" * 200, id="long"), pytest.param("ü\n", id="line")],
-)
-def test_files_with_odd_names_stay(staged, name):
-    """A command that does not name such a file leaves it unchanged."""
-    scratch = staged(files={"a": "A\n"})
-    (scratch.workspace / name).write_bytes(b"\xff\n")
-
-    assert _sh(scratch, "-c", "cp a b && rm a") == (0, "")
-
-    assert (scratch.workspace / name).read_bytes() == b"\xff\n"
-    assert {path.name for path in scratch.workspace.iterdir()} == {"b", name}
-    assert (scratch.workspace / "b").read_text() == "A\n"
-
-
 def test_a_name_that_the_disk_refuses(staged):
     """A command that needs such a file fails as on any disk, and the world continues."""
     scratch = staged(files={"a": "A\n"})
@@ -315,25 +297,3 @@ def test_a_file_that_goes_while_it_is_read(staged, monkeypatch):
     monkeypatch.setattr(Path, "read_bytes", taken)
 
     assert play(scratch, "ls; cat b", str(scratch.workspace)) == Ran("b\nB\n", 0)
-
-
-def test_a_full_world_takes_nothing_more(staged, monkeypatch):
-    """Commands neither write nor read beyond the world's size limit."""
-    scratch = staged(files={"a": "A" * 90})
-    monkeypatch.setattr(workspace, "MOST_CHARS", 100)
-    monkeypatch.setattr(on_disk, "MOST_CHARS", 100)
-
-    assert "ENOSPC" in play(scratch, "cp a b", str(scratch.workspace)).output
-    (scratch.workspace / "b").write_text("B" * 20)
-    assert play(scratch, "ls", str(scratch.workspace)).output == "a\n"
-    assert (scratch.workspace / "b").read_text() == "B" * 20
-
-
-def test_an_error_is_reported_to_the_caller(staged):
-    """A pattern that cannot be decided ends the command, and its reason is kept."""
-    scratch = staged(commands=(Command(pattern="(?:x|xx)+y"),))
-
-    status, printed = _sh(scratch, "-c", "x" * 3000)
-
-    assert (status, printed) == (126, "sh: the command cannot be played")
-    assert "cannot be decided" in what_broke(scratch.world_file)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Literal
 
+import msgspec
+
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.values.faults import outcome_of
 from pytest_openclaw.values.prompts import Prompt
@@ -113,20 +115,13 @@ class Outcome:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON; `of_json` is the inverse."""
-        calls = [[{"name": c.name, "kind": c.kind, "result": c.result} for c in turn] for turn in self.turns]
-        return {
-            "verdict": self.verdict,
-            "tool_outcome": self.tool_outcome,
-            "ended": self.ended,
-            "turns": calls,
-            "files": dict(self.files),
-        }
+        value: dict[str, Any] = msgspec.to_builtins(self)
+        return value
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Outcome:
         """Return the outcome that `to_json` wrote."""
-        turns = tuple(tuple(Happened(**call) for call in turn) for turn in value["turns"])
-        return cls(**{**value, "turns": turns})
+        return msgspec.convert(value, cls)
 
 
 def outcome(prompt: Prompt, result: Reply | Fault) -> Outcome:

@@ -118,20 +118,14 @@ def test_same_tool(name: str, other: str, same: bool) -> None:
     [
         pytest.param('{"path": "notes.md"', id="cut-off"),
         pytest.param('{"path":"notes.md",}', id="comma-at-the-end"),
-        pytest.param("{'path': 'notes.md'}", id="single-quotes"),
         pytest.param('```json\n{"path":"notes.md"}\n```', id="in-a-fence"),
-        pytest.param('{"path":"notes.md"}{"path":"b"}', id="two-objects"),
         pytest.param('{"path":"notes.md\nx"}', id="newline-in-a-string"),
         pytest.param(r'{"path":"notes\.md"}', id="unknown-escape"),
         pytest.param('{"path":"notes.md","limit":NaN}', id="NaN"),
         pytest.param("path=notes.md", id="no-json"),
         pytest.param("", id="empty"),
-        pytest.param("  ", id="blank"),
         pytest.param('["notes.md"]', id="array"),
-        pytest.param('"notes.md"', id="string"),
-        pytest.param("5", id="number"),
         pytest.param("null", id="null"),
-        pytest.param("true", id="true"),
         pytest.param('{"path":' + "[" * 50_000 + "]" * 50_000 + "}", id="nested-without-end"),
     ],
 )
@@ -229,23 +223,6 @@ def test_simple_types_are_converted(name: str, arguments: dict, given: dict) -> 
     assert (answer.is_executed, answer.arguments) == (True, given)
     assert json.dumps(answer.arguments) == json.dumps(given)
     assert answer.notes == ("arguments were converted to the types of the schema",)
-
-
-@pytest.mark.parametrize(
-    ("written", "held"),
-    [
-        pytest.param('{"A": NaN}', '{"A": NaN}', id="no-number"),
-        pytest.param('{"A": 1e999}', {"A": "1e999"}, id="beyond-a-double"),
-        pytest.param('{"A": ' + "9" * 400 + "}", {"A": "9" * 400}, id="hundreds-of-digits"),
-        pytest.param('{"A": "\\ud800"}', {"A": "\ufffd"}, id="half-a-pair"),
-    ],
-)
-def test_a_text_that_holds_json_is_read_as_strictly_as_the_arguments(written: str, held: object) -> None:
-    """Text that is not JSON stays a text, and a value that a row could not hold never results from one."""
-    given = _dispatch("exec", {"command": "a", "env": written}).arguments
-
-    assert given == {"command": "a", "env": held}
-    json.dumps(given, allow_nan=False, ensure_ascii=False).encode()
 
 
 @pytest.mark.parametrize(
