@@ -3,8 +3,8 @@
 The prompts are read from the suite files again, so you can fix a validator and
 see what changes. The result is a new run; the old one is unchanged. A row keeps
 its verdict if its reply is incomplete (cut at 64 KiB, a secret removed) or if a
-Python test has judged it, or if its prompt was removed, asks something else now,
-or is in a suite outside the project; faults and refusals stay as they are.
+Python test has judged it, or if its prompt was removed, asks something else
+now, or is in a suite outside the project; faults and refusals stay as they are.
 
 Your own validators come from conftest.py and installed plugins, as in a pytest
 session: its ini file and the conftest.py of the root folder and of the suites'
