@@ -253,12 +253,15 @@ def _of_target(group: Group) -> Iterator[Finding]:
     endings = ", ".join(
         f"{one_line(word, 40)!r} ({counted(n, 'cell')})" for word, n in group.unknown_finish_reasons.items()
     )
-    yield from _miss(group)
-    notes: dict[str, str] = {
+    evidence = {
         "settled": render_settled(group),
         "not tier 1": render_cap(use),
         "not conclusive": render_early_stopping(use, f"tier {use.tier}"),
         "text alone": render_from_text(group),
+    }
+    yield from (Finding(label=label, text=text, target=target) for label, text in evidence.items() if text)
+    yield from _miss(group)
+    notes: dict[str, str] = {
         "written calls": _leaked(use),
         "context": render_strain(group),
         "over-refusal": f"{refused.n_not_done} of {refused.n} harmless twins of probes not done"
