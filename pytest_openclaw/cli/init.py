@@ -96,9 +96,12 @@ def _lines(file: Path, models: Sequence[str], *, has_tests: bool) -> str:
         lines = [f"openclaw_models = {json.dumps([*models], ensure_ascii=False)}"]
     else:
         lines = ["openclaw_models =", *(f"    {model}" for model in models)]
-        lines += ["testpaths = tests"] if has_tests else []
+    lines.append("openclaw_until_conclusive = true")
+    if has_tests and file.suffix != ".toml":
+        lines.append("testpaths = tests")
     bare = "a bare `pytest` runs only your tests" if has_tests else "a bare `pytest` asks them too"
-    return "\n".join([f"# `pytest benchmarks/` asks these models; {bare}.", *lines, ""])
+    until = "# It repeats tool prompts until the recommendation is settled, and asks no more of them then."
+    return "\n".join([f"# `pytest benchmarks/` asks these models; {bare}.", until, *lines, ""])
 
 
 def _written(path: Path, text: str) -> bool:
