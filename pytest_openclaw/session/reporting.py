@@ -150,7 +150,8 @@ class CellFailures:
         for report in reports:
             terminal.write_line(in_one_line(report, width, only=self._only))
         if kind == "failed":
-            first = reports[0].nodeid.rpartition("::")[2].partition("[")[0]
+            prompt, _, rest = reports[0].nodeid.rpartition("::")[2].partition("[")
+            first = prompt + rest.rpartition("]")[2]  # `-r2` of a repeat
             terminal.write_line(f"in full: pytest-openclaw show last {first}, or pytest -v")
 
 

@@ -169,7 +169,10 @@ def test_where_pytest_is_configured_nothing_is_written(
     assert f"\npytest is configured in {name}; add there under [{section}]:\n  # `pytest " in shown
     assert (to_add["file"], to_add["section"]) == (name, section)
     if name.endswith(".toml"):
-        assert tomllib.loads(to_add["text"]) == {"openclaw_models": ["lab/m"]}
+        assert tomllib.loads(to_add["text"]) == {
+            "openclaw_models": ["lab/m"],
+            "openclaw_until_conclusive": True,
+        }
     else:
         parser = configparser.RawConfigParser()
         parser.read_string(f"[{section}]\n{to_add['text']}")
