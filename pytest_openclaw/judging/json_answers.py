@@ -89,7 +89,9 @@ class JsonEquals(Keyed):
         try:
             json.dumps(self.value, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
-            raise ValueError(f"validator {self.type}: value cannot be written as JSON, which has no NaN and no infinity.") from error
+            raise ValueError(
+                f"validator {self.type}: value cannot be written as JSON, which has no NaN, infinity or date."
+            ) from error
 
     def check(self, reply: Reply) -> Verdict:
         """Find the JSON and compare it."""

@@ -51,9 +51,6 @@ def render(folder: Path, *, every: int = 1) -> str:
             "## Classes of disagreement\n",
             *_classes(tally),
             "",
-            "## Each kind of reply\n",
-            *_kinds(tally),
-            "",
             _AGAIN,
         ]
     )
@@ -82,13 +79,6 @@ def _classes(tally: Tally) -> Iterator[str]:
     for name, (ours, theirs) in CLASSES.items():
         if found := tally.classes.get(name):
             yield f"| {name} | {len(found):,} | {ours} | {theirs} |"
-
-
-def _kinds(tally: Tally) -> Iterator[str]:
-    yield "| reply | both accept | only BFCL | only we | both reject |"
-    yield "| --- | --- | --- | --- | --- |"
-    for kind, counts in tally.kinds.items():
-        yield f"| {kind} | {' | '.join(f'{counts[key]:,}' for key in ('11', '10', '01', '00'))} |"
 
 
 if __name__ == "__main__":

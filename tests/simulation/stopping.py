@@ -1,15 +1,10 @@
-"""Simulated runs with `--openclaw-until-conclusive`, ended and rated by the code that ships.
-
-`python -m tests.simulation.stopping` prints the tables of docs/statistics.md.
-"""
+"""Simulated runs with `--openclaw-until-conclusive`, ended and rated by the code that ships."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
 
 import numpy as np
 
@@ -104,34 +99,3 @@ def _run(passed: Sequence[Sequence[bool]], settings: Settings) -> tuple[list[Rec
 def _row(prompt: int, repeat: int, passed: bool) -> Record:
     given = {"repeat": repeat, "objective_pass": passed, "ttft_ms": None, "tokens_per_s": None}
     return cell(f"P{prompt}", "valid" if passed else "no_call", **given)
-
-
-def error_table(n_runs: int) -> Iterator[str]:
-    """How often a tier is conclusive on the wrong side of a limit, for a true rate at it."""
-    source = np.random.default_rng(SEED)
-    yield "| floor | above it | below it | mean repeats |"
-    yield "| --- | --- | --- | --- |"
-    for limit in LIMITS:
-        found = [simulate(source, limit, resemblance, n_runs) for resemblance in RESEMBLANCES]
-        above = ", ".join(f"{one.above:.1%}" for one in found)
-        below = ", ".join(f"{one.below:.1%}" for one in found)
-        repeats = ", ".join(f"{one.repeats:.1f}" for one in found)
-        yield f"| {limit:g} | {above} | {below} | {repeats} |"
-
-
-def cost_table(n_runs: int) -> Iterator[str]:
-    """How often a run ends with a conclusive tier, and how often it asks each prompt."""
-    source = np.random.default_rng(SEED)
-    yield "| true rate | " + " | ".join(f"resemblance {one:g}" for one in RESEMBLANCES) + " |"
-    yield "| --- |" + " --- |" * len(RESEMBLANCES)
-    for rate in RATES:
-        found = [simulate(source, rate, resemblance, n_runs) for resemblance in RESEMBLANCES]
-        yield (
-            f"| {rate:g} | " + " | ".join(f"{one.conclusive:.0%}, {one.repeats:.1f}" for one in found) + " |"
-        )
-
-
-if __name__ == "__main__":
-    n = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    for line in chain(error_table(n), [""], cost_table(max(1, n // 5))):
-        print(line, flush=True)

@@ -69,7 +69,7 @@ def test_most_runs_end_conclusive_where_the_rate_is_far_from_a_limit() -> None:
 @pytest.mark.parametrize(
     ("rate", "needless", "n_runs"),
     [
-        (0.5, 0.2, 100),
+        (0.5, 0.2, 40),
         *(
             pytest.param(rate, needless, 1000, marks=pytest.mark.nightly)
             for rate in early.RATES
