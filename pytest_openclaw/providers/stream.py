@@ -285,8 +285,7 @@ class EventReader:
             self._has_blanks = self._has_blanks or bool(self._data)
             yield from self._dispatch()
         elif name in ("data", "event", "error"):
-            data = "\n".join(self._data)
-            if not self._has_blanks and (data == "[DONE]" or load_object(data) is not None):
+            if self._data and not self._has_blanks and self._is_complete():
                 yield from self._dispatch()  # the server omits blank lines
             self._begin()
             value = value.removeprefix(" ")
@@ -303,6 +302,13 @@ class EventReader:
             yield Event("message", line)
         elif not self.is_stream and start in ("[", "<", "{"):
             self._is_text = True  # one text of several lines
+
+    def _is_complete(self) -> bool:
+        """Whether the data lines so far are an event that needs no blank line."""
+        # Long data are joined and parsed only if their ends allow it, not at each of their lines.
+        if self._data[0][:1] != "{" or self._data[-1].rstrip()[-1:] != "}":
+            return self._data == ["[DONE]"]
+        return load_object("\n".join(self._data)) is not None
 
     def _begin(self) -> None:
         self.is_stream = True
