@@ -27,7 +27,7 @@ from pytest_openclaw.values.replies import CallResult
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.protocols import Provider
     from pytest_openclaw.values.requests import Request, Target

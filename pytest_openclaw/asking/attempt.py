@@ -159,18 +159,25 @@ class PromptCache:
 
     def __init__(self) -> None:
         self.most_tokens = 0
+        self._tools: set[str] = set()
         self._beginnings: set[int] = set()
 
     def add(self, request: Request) -> bool:
-        """Note a request that is about to be sent; return whether a part of it may be in the cache."""
-        tools = [[tool.name, tool.description, dict(tool.parameters)] for tool in request.tools]
-        words = " ".join([*map(json.dumps, tools), *texts_read(request)]).split()
+        """Note a request that is about to be sent; return whether a part of it may be in the cache.
+
+        Tools and texts are compared separately, because templates differ in which of them comes first.
+        """
+        tools = json.dumps([[tool.name, tool.description, dict(tool.parameters)] for tool in request.tools])
+        n_tools = len(tools.split()) if request.tools else 0
+        words = " ".join(texts_read(request)).split()
         blocks = [0]
         for start in range(0, len(words), _BLOCK_WORDS):
             blocks.append(hash((blocks[-1], *words[start : start + _BLOCK_WORDS])))
         n_known = len([*takewhile(self._beginnings.__contains__, blocks[1:])])
+        n_cached = n_known * _BLOCK_WORDS + (n_tools if tools in self._tools else 0)
+        self._tools.add(tools)
         self._beginnings.update(blocks)
-        return n_known * _BLOCK_WORDS > _CACHED_SHARE * len(words)
+        return n_cached > _CACHED_SHARE * (len(words) + n_tools)
 
 
 # Shorter prompts fit into every context; a small count is then the server's way of counting.

@@ -13,7 +13,7 @@ from pytest_openclaw.util.signals import epoch_ms
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
 
 GIB = 1024**3
 BEFORE, AFTER = "resources_before", "resources_after"

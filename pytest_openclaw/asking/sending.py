@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
     from typing import Any
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.protocols import Provider
     from pytest_openclaw.values.replies import Timing

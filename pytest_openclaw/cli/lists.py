@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.cli.project import Project
     from pytest_openclaw.openclaw.catalog import Catalogue
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.protocols import Validator
 
 

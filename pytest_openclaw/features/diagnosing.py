@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.asking.asker import Asker
     from pytest_openclaw.session.owner import Owner
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.protocols import Provider
     from pytest_openclaw.values.replies import Reply

@@ -23,7 +23,7 @@ from pytest_openclaw.reports.numbers import (
     render_duration,
     render_usd,
 )
-from pytest_openclaw.reports.spending import how_to_price
+from pytest_openclaw.reports.terminal import how_to_price
 from pytest_openclaw.runs.directory import RESULTS
 from pytest_openclaw.runs.reading import read_rows, runs_by_age
 from pytest_openclaw.session.cells import run_of

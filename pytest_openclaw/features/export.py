@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.runs.reading import PromptKey, StoredRow, StoredRun
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.requests import CellKey, Target
 
 

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.openclaw.catalog import Catalogue
     from pytest_openclaw.runs.reading import StoredRow, StoredRun
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.prompts import Prompt
     from pytest_openclaw.values.rows import Record
 

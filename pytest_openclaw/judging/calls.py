@@ -26,7 +26,7 @@ from pytest_openclaw.values.protocols import Demands
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.replies import Reply, Turn, Verdict
     from pytest_openclaw.values.tool_calls import Dispatched
 

@@ -27,7 +27,7 @@ from pytest_openclaw.values.replies import Reply, Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.protocols import Demands
 
 

@@ -50,7 +50,7 @@ from pytest_openclaw.values.worlds import WorldState
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.replies import Reply
     from pytest_openclaw.values.tool_calls import Dispatched
 

@@ -16,7 +16,7 @@ from pytest_openclaw.values.tool_calls import Tool
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
 
 
 PATHS = {

@@ -29,7 +29,7 @@ from pytest_openclaw.values.tool_calls import ToolCall
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
 
 Channel = Literal["text", "reasoning", "refusal"]
 CHANNELS: tuple[Channel, ...] = ("reasoning", "text", "refusal")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.providers.address import Address
     from pytest_openclaw.providers.answer import Answer
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.faults import WireError
     from pytest_openclaw.values.replies import Image, Turn
     from pytest_openclaw.values.requests import Request

@@ -12,7 +12,7 @@ from pytest_openclaw.openclaw.thinking import strip_thinking
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.replies import Image, Turn
     from pytest_openclaw.values.requests import Request
     from pytest_openclaw.values.tool_calls import Tool

@@ -30,7 +30,7 @@ from pytest_openclaw.values.protocols import Provider, ProviderSetup
 from pytest_openclaw.values.replies import Fault
 
 if TYPE_CHECKING:
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.replies import Reply
     from pytest_openclaw.values.requests import Request
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from pytest_openclaw.providers.answer import Answer
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.faults import WireError
     from pytest_openclaw.values.protocols import ProviderSetup
     from pytest_openclaw.values.replies import Turn

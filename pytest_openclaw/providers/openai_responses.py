@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterator, Mapping
 
     from pytest_openclaw.providers.answer import Answer, Channel
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.faults import WireError
     from pytest_openclaw.values.replies import Image
     from pytest_openclaw.values.requests import Request

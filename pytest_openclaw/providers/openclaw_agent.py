@@ -47,7 +47,7 @@ from pytest_openclaw.values.worlds import World
 if TYPE_CHECKING:
     from pytest_openclaw.providers.openclaw.relay import Relay
     from pytest_openclaw.providers.over_http import OverHttp
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.replies import Reply
     from pytest_openclaw.values.requests import Request
 

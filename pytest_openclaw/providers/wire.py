@@ -20,7 +20,7 @@ from pytest_openclaw.values.faults import WireError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
 
 _LONGEST_TEXT = 300
 _MESSAGES = ("message", "detail", "error_description", "msg", "status_msg")

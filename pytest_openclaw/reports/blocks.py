@@ -26,7 +26,7 @@ from pytest_openclaw.util.text import map_texts, printable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
 
 
 @dataclass(frozen=True, kw_only=True)

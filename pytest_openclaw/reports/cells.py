@@ -29,7 +29,7 @@ from pytest_openclaw.values.rows import call_of, to_row
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.prompts import Cell, Prompt
     from pytest_openclaw.values.replies import Timing
     from pytest_openclaw.values.rows import Record

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_openclaw.providers.prices import has_list, install_list
 from pytest_openclaw.reports.blocks import LABEL_WIDTH, answer_lines, finding_lines, table_lines
 from pytest_openclaw.reports.facts import answers, findings, targets_table
 from pytest_openclaw.reports.numbers import WIDTH, labeled, lines_of, listed, one_line, whole_lines_of
@@ -13,6 +14,7 @@ from pytest_openclaw.util.text import printable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pytest_openclaw.providers.prices import Prices
     from pytest_openclaw.reports.blocks import Answers
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.summary import Summary
@@ -142,3 +144,20 @@ def _finding_line(label: str, text: str) -> Line:
     if label in COLORS:
         return Line(label, f"{shown.removeprefix(label)}{text}", COLORS[label])
     return Line(f"{shown}{text}".rstrip())
+
+
+def how_to_price(labels: Sequence[str]) -> str:
+    """Say how the prices of targets become known that only the list has."""
+    return f"the extra `cost` has the list prices of {', '.join(labels)}"
+
+
+def notes_on_cost(prices: Prices, summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield how to get the prices that are missing, each note a label and a text."""
+    unpriced = [
+        group.target.label
+        for group in summary.groups
+        if group.n_ok and group.cost_usd is None and prices.needs_list(group.target)
+    ]
+    if unpriced and not has_list():
+        yield "cost unknown", how_to_price(unpriced)
+        yield "next", install_list()

@@ -31,7 +31,7 @@ from pytest_openclaw.values.tool_calls import surface_from_json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.requests import CellKey
     from pytest_openclaw.values.settings import Gates
     from pytest_openclaw.values.tool_calls import Surface

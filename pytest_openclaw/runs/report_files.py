@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.runs.directory import RunDirectory
     from pytest_openclaw.stats.summary import Summary
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.rows import Record
 
 KEY = re.compile(r"x_[a-z0-9_]{1,60}")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.runs.reading import PromptKey, StoredRow, StoredRun
     from pytest_openclaw.suites.cells import Stage
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.requests import CellKey, Target
     from pytest_openclaw.values.rows import Record

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.runs.reading import StoredRun
     from pytest_openclaw.runs.resume import Plan
     from pytest_openclaw.suites.cells import Stage
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import LeftOut, Record
     from pytest_openclaw.values.settings import Settings

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.runs.reading import StoredRow, StoredRun
     from pytest_openclaw.stats.run_comparison import Measured
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import Record
     from pytest_openclaw.values.tool_calls import Surface

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.session.resuming import ResumedRun
     from pytest_openclaw.stats.run_comparison import Measured
     from pytest_openclaw.stats.summary import Summary
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.util.redact import Redactor
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.protocols import Provider
@@ -379,8 +379,7 @@ class Owner:
         self, terminal: pytest.TerminalReporter, run: RunSession, summary: Summary, width: int
     ) -> None:
         from pytest_openclaw.providers.prices import Prices
-        from pytest_openclaw.reports.spending import notes_on_cost
-        from pytest_openclaw.reports.terminal import colored_lines, title_of
+        from pytest_openclaw.reports.terminal import colored_lines, notes_on_cost, title_of
 
         page = run.directory.path / "summary.md"
         start = self._config.invocation_params.dir

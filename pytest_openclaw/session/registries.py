@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.reports.builtin import NamedReport
     from pytest_openclaw.runs.report_files import PluginHook, Plugins
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.settings import Settings
 
 T = TypeVar("T")

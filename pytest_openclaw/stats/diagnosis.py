@@ -28,7 +28,7 @@ from pytest_openclaw.util.text import counted
 
 if TYPE_CHECKING:
     from pytest_openclaw.stats.tool_use import Evidence
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.rows import Record
     from pytest_openclaw.values.tool_calls import ToolOutcome
 

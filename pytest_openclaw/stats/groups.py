@@ -41,7 +41,7 @@ from pytest_openclaw.stats.weight import (
     server_in,
     turn_of,
 )
-from pytest_openclaw.util.json_types import JsonObject
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.replies import meaning_of
 from pytest_openclaw.values.requests import SurfaceName, Target, ThinkingLevel, most_realistic
 

@@ -26,7 +26,7 @@ from pytest_openclaw.stats.groups import (
 from pytest_openclaw.stats.intervals import cluster_of
 from pytest_openclaw.stats.significance import LEVEL, sign_flip
 from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, calls_of, did_right
-from pytest_openclaw.util.json_types import JsonObject
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.requests import LISTED, OPENCLAW_ITSELF
 from pytest_openclaw.values.tool_calls import SUBSTITUTE
 

@@ -11,7 +11,7 @@ from pytest_openclaw.values.requests import OPENCLAW
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.rows import Record
 
 PROMPT_TOKENS = 10_000

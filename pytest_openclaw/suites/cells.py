@@ -34,7 +34,7 @@ from pytest_openclaw.values.settings import SUITE_LOOKS
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.prompts import Prompt
     from pytest_openclaw.values.requests import CellKey, Target
     from pytest_openclaw.values.settings import Shard

@@ -17,7 +17,7 @@ from pytest_openclaw.values.tool_calls import ToolCall
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
 
 MOST_TURNS = 50
 TURNS = Key(Annotated[tuple[Filled, ...], Meta(min_length=1, max_length=MOST_TURNS)], '["And now?"]')

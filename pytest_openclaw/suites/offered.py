@@ -30,7 +30,7 @@ from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, Tool
 
 if TYPE_CHECKING:
     from pytest_openclaw.openclaw.catalog import Catalogue
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.prompts import Prompt
     from pytest_openclaw.values.tool_calls import Surface
 

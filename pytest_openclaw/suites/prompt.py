@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_openclaw.judging.registry import Registry
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.protocols import Validator
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.tool_calls import Tool

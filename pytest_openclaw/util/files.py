@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-    from pytest_openclaw.util.json_types import JsonObject
-
+JsonObject = dict[str, Any]
 
 # Opening a pipe without a writer would block. Windows has only the third of these flags.
 _FLAGS: int = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))

@@ -11,13 +11,10 @@ import json
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from pytest_openclaw.util.files import is_deeper
+from pytest_openclaw.util.files import JsonObject, is_deeper
 from pytest_openclaw.util.text import valid_value
-
-if TYPE_CHECKING:
-    from pytest_openclaw.util.json_types import JsonObject
 
 LONGEST_NUMBER = 308
 """Digits; every whole number up to this length is also a finite double."""

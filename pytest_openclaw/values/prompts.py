@@ -10,7 +10,7 @@ from pytest_openclaw.values.requests import DEFAULT_MAX_OUTPUT_TOKENS, CellKey
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.protocols import Validator
     from pytest_openclaw.values.replies import Image, Turn
     from pytest_openclaw.values.requests import Target

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
-from pytest_openclaw.util.json_types import JsonObject
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.replies import Reply, Verdict
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS, Request
 from pytest_openclaw.values.tool_calls import Dispatched

@@ -15,7 +15,7 @@ from pytest_openclaw.util.signals import epoch_ms
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
     from pytest_openclaw.values.worlds import WorldState
 

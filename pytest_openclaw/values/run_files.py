@@ -23,7 +23,7 @@ from pytest_openclaw.values.settings import Concurrency, Gates, Temperature, Ver
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
 
 
 class SettledEntry(TypedDict):

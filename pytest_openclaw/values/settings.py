@@ -22,7 +22,7 @@ from pytest_openclaw.values.tool_calls import SUBSTITUTE, surface_facts
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.requests import Target, ThinkingLevel
     from pytest_openclaw.values.tool_calls import Surface
 

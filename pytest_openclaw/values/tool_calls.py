@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pytest_openclaw.util.typed import converted
 
 if TYPE_CHECKING:
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
 
 
 ToolOutcome = Literal[

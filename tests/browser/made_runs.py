@@ -14,7 +14,7 @@ from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.suites.cells import definition
 from pytest_openclaw.suites.load import load_suite
-from pytest_openclaw.util.json_types import JsonObject
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record

@@ -22,7 +22,7 @@ from pytest_openclaw.values.replies import Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.replies import Reply
 
 GRADE_S = 60.0

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -28,7 +27,6 @@ STEPS, OUTPUT_TOKENS = 30, 2048
 TOOLS = "direct"  # OpenClaw's default
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"^```python[ \t]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
-_RULE = re.compile(r"\n-{3,}\s*\Z")
 
 
 class FileSpec(Struct):
@@ -48,12 +46,13 @@ class TaskSpec(Struct):
     """The front matter; other keys are for PinchBench's own program."""
 
     id: Filled
-    grading_type: Literal["automated", "hybrid", "llm_judge"]
-    timeout_seconds: Annotated[float, Meta(gt=0)]
+    grading_type: Literal["automated", "hybrid", "llm_judge"] = "automated"
+    timeout_seconds: Annotated[float, Meta(gt=0)] = 120
     name: str = ""
     category: str | None = None
     workspace_files: list[FileSpec] | None = None
     sessions: list[Any] | None = None
+    prerequisites: list[str] | None = None
 
 
 def read_task(file: Path, name: str, *, pass_at: float, is_timed: bool = True) -> Suite:
@@ -63,14 +62,15 @@ def read_task(file: Path, name: str, *, pass_at: float, is_timed: bool = True) -
         SuiteError: the file is broken; the message says what is wrong.
     """
     try:
-        text = file.read_text("utf-8-sig").replace("\r\n", "\n")
+        text = file.read_text("utf-8-sig")
         task = converted(_front_matter(text), TaskSpec)
         check_id({"id": task.id})
-        if task.sessions or task.grading_type == "llm_judge":
+        if task.sessions or task.prerequisites or task.grading_type == "llm_judge":
             why = "it has several sessions" if task.sessions else "only an LLM judge grades it"
+            why = f"it needs {', '.join(task.prerequisites)}" if task.prerequisites else why
             return Suite(path=name, prompts=(), left_out={task.id: why})
-        prompt = _prompt(task, text, file, name, pass_at)
-        return Suite(path=name, prompts=(prompt if is_timed else replace(prompt, timeout_s=None),))
+        prompt = _prompt(task, text, file, name, pass_at=pass_at, is_timed=is_timed)
+        return Suite(path=name, prompts=(prompt,))
     except (ValueError, OSError) as error:
         raise SuiteError(f"{name}: {' '.join(str(error).split())}") from None
 
@@ -89,9 +89,9 @@ def _front_matter(text: str) -> Any:
         raise ValueError(f"its front matter is not YAML: {error}") from None
 
 
-def _prompt(task: TaskSpec, text: str, file: Path, name: str, pass_at: float) -> Prompt:
+def _prompt(task: TaskSpec, text: str, file: Path, name: str, *, pass_at: float, is_timed: bool) -> Prompt:
     sections = _sections(text)
-    prompt = _RULE.sub("", sections.get("Prompt", "")).strip()
+    prompt = sections.get("Prompt", "").strip()
     if not prompt:
         raise ValueError("has no section ## Prompt, or an empty one.")
     code = _code(sections.get("Automated Checks", ""))
@@ -101,7 +101,7 @@ def _prompt(task: TaskSpec, text: str, file: Path, name: str, pass_at: float) ->
         name=task.name or task.id,
         prompt=prompt,
         category=task.category,
-        timeout_s=task.timeout_seconds,
+        timeout_s=task.timeout_seconds if is_timed else None,
         max_output_tokens=OUTPUT_TOKENS,
         tools=read_tools(TOOLS),
         tools_spec=TOOLS,

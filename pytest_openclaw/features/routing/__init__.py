@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.features.routing.routes import PlaceChoice, Route, Routing
     from pytest_openclaw.runs.reading import StoredRun
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.requests import Target
 
 FILE = "openclaw.patch.json5"

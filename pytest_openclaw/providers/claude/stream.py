@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.providers.answer import Answer
     from pytest_openclaw.providers.claude.command_line import Access
     from pytest_openclaw.providers.processes import Running
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.replies import EndedBy, Fault, Reply, Timing, Turn
     from pytest_openclaw.values.requests import Request
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.openclaw.catalog import Catalogue
     from pytest_openclaw.providers.openclaw.capture_configs import Wanted
     from pytest_openclaw.providers.openclaw.workspace import Scratch
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
 
 # A start takes 0.5 to 10 s, depending on the machine and its load.
 PATIENCE_S = 180.0

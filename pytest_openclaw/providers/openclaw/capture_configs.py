@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_openclaw.providers.openclaw.workspace import Scratch
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
 
 KEY = "not-a-key"
 SPOKEN = ("openai-completions", "openai-responses", "ollama")

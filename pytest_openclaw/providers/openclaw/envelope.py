@@ -18,7 +18,7 @@ from pytest_openclaw.values.faults import WireError
 from pytest_openclaw.values.replies import Reply
 
 if TYPE_CHECKING:
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.replies import Fault
     from pytest_openclaw.values.requests import Request
 

@@ -14,7 +14,7 @@ from pytest_openclaw.providers.wire import load_object, shortened
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
 
 PATIENCE_S = 30.0
 MOST_HEAD_BYTES = 64 << 10

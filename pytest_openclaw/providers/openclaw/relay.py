@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.providers.openclaw.loopback import Incoming
     from pytest_openclaw.providers.openclaw.workspace import Scratch
     from pytest_openclaw.providers.over_http import OverHttp
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.replies import EndedBy, Fault, Reply, Timing, Turn
     from pytest_openclaw.values.requests import Request
     from pytest_openclaw.values.tool_calls import Tool, ToolCall

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.reports.html.cells import Shown
     from pytest_openclaw.stats.summary import Summary
-    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.files import JsonObject
 
 FIRST_WORDS = '<!doctype html>\n<html lang="en" data-made-by="pytest-openclaw">'
 SCRIPTS = {"page.html": ("base.js", "cells.js", "panel.js", "main.js"), "index.html": ("base.js", "main.js")}

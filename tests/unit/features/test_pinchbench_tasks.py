@@ -31,7 +31,7 @@ def test_a_task_is_a_prompt_in_a_world(tmp_path):
     (prompt,) = _read(tmp_path, FRONT + PROMPT + CHECKS).prompts
 
     assert (prompt.id, prompt.timeout_s) == ("task_a", 90)
-    assert prompt.prompt == "Do it.\n\n```md\n## Not a section\n```"
+    assert prompt.prompt == "Do it.\n\n```md\n## Not a section\n```\n\n---"
     assert {"exec", "read", "write"} <= {tool.name for tool in prompt.tools}
     assert prompt.world.python
     assert "code" not in prompt.validator_spec
@@ -42,7 +42,7 @@ def test_a_task_is_a_prompt_in_a_world(tmp_path):
     [
         pytest.param("## Prompt\n", "has no front matter", id="no-front-matter"),
         pytest.param("---\nid: [\n---\n", "its front matter is not YAML", id="no-yaml"),
-        pytest.param("---\nid: a\n---\n", "grading_type is missing", id="no-grading"),
+        pytest.param("---\nname: a\n---\n", "id is missing", id="no-id"),
         pytest.param(
             FRONT.replace("90", "soon") + PROMPT + CHECKS, 'timeout_seconds is "soon"', id="no-number"
         ),
@@ -87,6 +87,7 @@ def test_a_broken_task(tmp_path, text, error):
     [
         (FRONT.replace("automated", "llm_judge"), "only an LLM judge grades it"),
         (FRONT + "sessions: [{prompt: x}]\n", "it has several sessions"),
+        (FRONT + "prerequisites: ['npm:fws', 'cli:gws']\n", "it needs npm:fws, cli:gws"),
     ],
 )
 def test_a_task_that_is_left_out(tmp_path, front, why):

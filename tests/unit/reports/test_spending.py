@@ -8,7 +8,7 @@ import pytest
 
 from pytest_openclaw.providers import prices
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
-from pytest_openclaw.reports.spending import notes_on_cost
+from pytest_openclaw.reports.terminal import notes_on_cost
 from pytest_openclaw.util.installation import install_command
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.requests import Target

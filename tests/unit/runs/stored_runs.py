@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.json_text import line_of
-from pytest_openclaw.util.json_types import JsonObject
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record, to_row
 from pytest_openclaw.values.settings import Concurrency, Gates
