@@ -247,7 +247,7 @@ def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
     if isinstance(prompt, str):
         return prompt
     if not record.success and record.failure_type != "empty_response":
-        return record  # refused or filtered: the text in the row is no answer
+        return record  # refused or filtered: the row has no answer to judge
     judged_parts = {*JUDGED, "turns" if record.turns else "raw_output"}
     if not judged_parts.isdisjoint(record.cut or {}):
         return "truncated"

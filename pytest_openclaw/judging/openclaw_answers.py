@@ -101,7 +101,7 @@ class _Question(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if self.expected is None:
             return
         if self.choice and {*self.expected} - {*self.choice}:
-            raise ValueError("expects another label than those of choice. Write labels of choice.")
+            raise ValueError("expects a label that choice does not have. Write labels of choice.")
         if not self.choice and not (len(self.expected) == 2 and all(map(_is_number, self.expected))):
             raise ValueError("has expected without a pair. Write the smallest and the largest value.")
 

@@ -1,6 +1,6 @@
 """Reads a file of PinchBench, `task_*.md`, as a suite of one prompt with a world.
 
-The format is that of github.com/pinchbench/skill: YAML between lines `---`, and sections `## Title`.
+The format of github.com/pinchbench/skill: YAML between lines `---`, then sections `## Title`.
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ PROVIDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class Known(NamedTuple):
-    """What is known of a provider of ours: the first fields are those of `Ref`.
+    """One of the built-in providers: the first fields are those of `Ref`.
 
     `is_local` is whether its servers are local if no address is known.
     """
@@ -227,7 +227,7 @@ KNOWN = {
         is_local=True,
         is_detour=True,
         remark="it was asked at /v1, and OpenClaw asks Ollama at /api/chat: ask ollama_native too; if "
-        "this is no Ollama, name OpenClaw's provider by --provider ollama_openai=NAME",
+        "this server is not an Ollama, name OpenClaw's provider by --provider ollama_openai=NAME",
     ),
     "openai_responses": Known("openai"),
     "anthropic_messages": Known("anthropic"),
@@ -241,7 +241,7 @@ KNOWN = {
     "llama_cpp": Known(
         None,
         is_local=True,
-        remark="the embedded engine is no provider of OpenClaw; if one of its own serves this model, name "
+        remark="OpenClaw has no provider for the embedded engine; if one of its own serves this model, name "
         "it by --provider llama_cpp=NAME",
     ),
 }

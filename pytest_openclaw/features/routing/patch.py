@@ -37,8 +37,8 @@ RELEASE = "2026.9.6"
 
 # What OpenClaw's own security audit asks for where a small model has no sandbox (`models.small_params`).
 DENIED_NEAR_BY = ("group:web", "browser")
-# Its tool search is no part of a policy: it is sent to every model that has any tool, unless it is denied by
-# name. Denied, the allowed tools are sent themselves, which is how they were proven.
+# A policy does not cover OpenClaw's tool search, which is sent to every model that has any tool, unless it is
+# denied by name. Then the allowed tools themselves are sent, as in the run that has proven them.
 BRIDGES = ("tool_search", "tool_describe", "tool_call", "tool_search_code")
 EVERY_TOOL = "*"
 
@@ -59,7 +59,7 @@ class Entry(NamedTuple):
 
 
 def check_command(file: str | None) -> str:
-    """Return the command by which OpenClaw checks a patch without applying it; None is its input."""
+    """Return the command that checks a patch without applying it; None stands for its input."""
     source = f"--file {shlex.quote(file)}" if file else "--stdin"
     return f"openclaw config patch {source} --dry-run --json"
 
@@ -80,7 +80,7 @@ def render_patch(
     heading = _comment(f"{FIRST_WORDS.removeprefix('// ')} {RELEASE}: {run}.")
     heading += _instructions(file, is_empty=not value)
     for shortcoming in shortcomings:
-        heading += _comment(f"WARNING: {shortcoming}. The evidence is that of the cells that were asked.")
+        heading += _comment(f"WARNING: {shortcoming}. The evidence covers only the cells that were asked.")
     for route in routing.routes:
         if route.role == "unsettled":
             why = "there is not enough evidence, so what you have now stays"
