@@ -246,7 +246,8 @@ def _emptied(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None
         ends = name.upper().endswith(("_API_KEY", "_BASE_URL", "_PROXY"))
         if ends or name.startswith(("OLLAMA", "OPENAI", "ANTHROPIC", "CLAUDE")):
             monkeypatch.delenv(name)
-    for name in ("GITHUB_STEP_SUMMARY", "COLUMNS"):
+    # pytest words its short summary otherwise under CI.
+    for name in ("GITHUB_STEP_SUMMARY", "COLUMNS", "CI", "BUILD_NUMBER"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTEST_ADDOPTS", NO_OTHER_PLUGINS)
     pytester.makeconftest(PROVIDER)
