@@ -6,6 +6,7 @@ Parses ini lines `name = kind base_url [KEY_ENV_NAME]`; errors never quote a pos
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, TypeVar
@@ -55,7 +56,7 @@ def parse_targets(
         default_surfaces: what a spec without a surface is crossed with.
 
     Raises:
-        TargetError: a spec names no model or cannot be a name.
+        TargetError: a spec names no model or cannot be a name, or two `.gguf` files have the same name.
     """
     targets: list[Target] = []
     for given in specs:
@@ -72,7 +73,13 @@ def parse_targets(
                 for w in wanted
                 for s in (default_surfaces if surface is None else (surface,))
             ]
-    return tuple(dict.fromkeys(targets))
+    targets = [*dict.fromkeys(targets)]
+    labels = Counter(target.label for target in targets)
+    for target in targets:
+        if labels[target.label] > 1:
+            what = "another of these files has the same name. Rename one, or run each by itself."
+            raise TargetError(f"{shown(target.model)}: {what}")
+    return tuple(targets)
 
 
 def is_wildcard(target: Target) -> bool:

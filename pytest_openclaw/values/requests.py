@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_openclaw.values.replies import Turn
@@ -43,10 +44,14 @@ class Target:
 
     @property
     def label(self) -> str:
-        """`provider/model@level+surface`, as on the command line; without the surface if it is `listed`."""
+        """`provider/model@level+surface`, as on the command line; without the surface if it is `listed`.
+
+        A model that is a file is named without its folders.
+        """
+        model = PurePath(self.model).name if self.model.lower().endswith(".gguf") else self.model
         level = f"@{self.thinking_level}" if self.thinking_level else ""
         surface = "" if self.surface == LISTED else f"+{self.surface}"
-        return f"{self.provider}/{self.model}{level}{surface}"
+        return f"{self.provider}/{model}{level}{surface}"
 
     def on(self, surface: SurfaceName) -> Target:
         """Return the same on another surface."""

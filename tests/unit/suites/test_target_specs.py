@@ -115,6 +115,13 @@ def test_a_spec_that_names_no_model(spec, expected):
     assert str(caught.value) == expected
 
 
+def test_a_file_is_labeled_without_its_folders():
+    """Two files of one name could not be told apart."""
+    assert labels("/models/qwen.gguf@low") == ["ollama_openai/qwen.gguf@low"]
+    with pytest.raises(TargetError, match=r'^"b/qwen\.gguf": another of these files has the same name'):
+        labels("b/qwen.gguf", "a/qwen.gguf")
+
+
 def test_no_default_provider():
     """A spec without a provider needs a default one."""
     with pytest.raises(TargetError) as caught:
