@@ -102,21 +102,23 @@ def same_run() -> Iterator[str]:
     """Every key of `config.json` that two runs must have in common, or not."""
     yield "# The same run"
     yield ""
-    yield "Which keys of `config.json` may differ between a run and the session that resumes it, between"
-    yield "merged runs, and between compared runs."
+    yield "Which keys of `config.json` may differ between a run and the session that resumes it, and between"
+    yield "compared runs."
     yield ""
     yield "- `resume`: *equal* refuses another value, *kept* takes the run's unless the command line has one,"
     yield "  *grows* refuses a smaller one, *once* another one if the run has one, *free* takes the"
     yield "  session's."
-    yield "- `merge`: *equal* refuses different values, *noted* reports them; the merged run then has null."
     yield "- `compare`: a word of `--across` sets such cells aside without it, *noted* reports differences."
+    yield ""
+    yield "`merge` refuses runs with another surface, and whatever is not *free* in `compare`; of a prompt"
+    yield "everything must be equal."
     yield ""
     yield "Only `resume` needs the same targets and the same selected prompts. It checks those providers that"
     yield "have an answered row."
     for title, rules in (("Settings", SETTINGS), ("Of a provider", PROVIDERS), ("Of a prompt", PROMPTS)):
         yield from ("", f"## {title}", "")
         lines = [(name if name == OTHER else _code(name), *rule) for name, rule in rules.items()]
-        yield from _table(("key", "resume", "merge", "compare", "decides"), lines)
+        yield from _table(("key", "resume", "compare", "decides"), lines)
 
 
 def failures() -> Iterator[str]:

@@ -2,14 +2,13 @@
 
 Rows are copied byte for byte; summary, tiers and gates are computed as in a
 single run. The order of the runs does not matter. Runs that did not measure the
-same thing are refused: another prompt or validator under one id, or another
-setting that shapes a request. Warnings list unfinished runs, models that were
-not served alike, and different addresses.
+same thing are refused: another release of pytest-openclaw, another prompt or
+validator under one id, or another setting that shapes a request. Notes list
+unfinished runs and models that were not served alike. Shards of
+--openclaw-shard must be complete.
 
 Reports of your own (pytest_openclaw_reports in conftest.py or an installed
 plugin) are written too, if the project can be loaded.
-
-Shards of --openclaw-shard must be complete, unless --allow-missing is given.
 
 Example:
   pytest benchmarks/ --openclaw-shard=1/2 --openclaw-run-id=shard-1
@@ -23,8 +22,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import asdict
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw.asking.resources import AFTER, BEFORE
 from pytest_openclaw.cli.project import plugins_of
@@ -38,7 +36,7 @@ from pytest_openclaw.cli.result import (
     terminal_width,
 )
 from pytest_openclaw.reports.terminal import render_terminal
-from pytest_openclaw.runs.reading import load_run, repeats_of, target_of
+from pytest_openclaw.runs.reading import load_run, repeats_of
 from pytest_openclaw.runs.summaries import NewRun, write_run
 from pytest_openclaw.stats.summary import to_json
 from pytest_openclaw.util.errors import OpenClawError
@@ -46,27 +44,26 @@ from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.values.settings import (
     IDENTITY,
-    PROMPTS,
+    OTHER,
     PROVIDERS,
     SETTINGS,
     Gates,
     Shard,
-    keys_to,
     parse_shard,
 )
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.runs.reading import PromptKey, StoredRow, StoredRun
+    from pytest_openclaw.runs.reading import StoredRow, StoredRun
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.requests import CellKey, Target
+    from pytest_openclaw.values.settings import Rule
 
 
 MAX_SHOWN = 5
 Prefer = Literal["newest", "oldest"]
-Rows = dict["CellKey", "StoredRow"]
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,9 +74,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("newest", "oldest"),
         help="which row to keep if a cell has different ones; without it they are refused",
     )
-    parser.add_argument(
-        "--allow-missing", action="store_true", help="merge shards even if some of 1/N to N/N are missing"
-    )
     add_rootdir(parser, "the project's root folder, whose conftest.py may add reports (as pytest finds it)")
     add_runs_dir(parser)
 
@@ -89,7 +83,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     paths = [path for name in arguments.runs for path in run_paths(name, arguments.runs_dir)]
     shared: dict[Any, Any] = {}
     parts = [load_run(path, shared=shared) for path in paths]
-    new, notes = merge_runs(parts, arguments.prefer, allow_missing=arguments.allow_missing)
+    new, notes = merge_runs(parts, arguments.prefer)
     runs: list[JsonObject] = [
         {"path": part.name, "run_id": part.run_id, "n_cells": part.n_cells, "n_rows": part.n_rows}
         for part in parts
@@ -110,46 +104,59 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-def merge_runs(
-    parts: Sequence[StoredRun], prefer: Prefer | None = None, *, allow_missing: bool = False
-) -> tuple[NewRun, list[str]]:
+def merge_runs(parts: Sequence[StoredRun], prefer: Prefer | None = None) -> tuple[NewRun, list[str]]:
     """Return the merged run, as if one run had measured everything, and notes for the user.
 
     A row is unchanged byte for byte, with the `run_id` of the run that measured it.
 
     Raises:
-        OpenClawError: they did not measure the same thing, shards are missing, or a cell has different rows
-            and `prefer` is None.
+        OpenClawError: a run is itself merged, they did not measure the same thing, shards are missing, or a
+            cell has different rows and `prefer` is None.
     """
     parts = sorted({part.path.resolve(): part for part in parts}.values(), key=lambda part: part.name)
-    _refuse(_differing_settings(parts, "equal"), "Merge runs that asked alike; ask the others again.")
+    merged = (f"{part.name} is itself merged" for part in parts if "parts" in part.config)
+    _refuse(merged, "Merge the runs that it consists of.")
+    _refuse(_differing_settings(parts), "Merge runs that asked alike; ask the others again.")
     _refuse(
         _differing_prompts(parts),
         "Merge runs of one version of a suite; `rescore` gives older replies today's validators.",
     )
-    missing_shards = _missing_shards(parts, allow_missing=allow_missing)
+    _refuse(_missing_shards(parts), "Shards belong together only if they divide the same selection.")
     rows, notes = _joined_rows(parts, prefer)
-    targets, prompts = _order(parts)
-    target_places = {target: place for place, target in enumerate(targets)}
-    prompt_places = {prompt: place for place, prompt in enumerate(prompts)}
-    ordered = sorted(
-        rows,
-        key=lambda key: (target_places[key.target], key.repeat, prompt_places[key.suite, key.prompt_id]),
+    targets = {target: place for place, target in enumerate(_unique(part.n_selected for part in parts))}
+    keys = sorted(
+        _unique(part.prompts for part in parts), key=lambda key: (_natural(key[0]), _natural(key[1]))
     )
+    prompts = {key: place for place, key in enumerate(keys)}
     n_rows = Counter(key.target for key in rows)
-    n_selected = {target: max(n_rows[target], _n_selected(target, parts, n_rows)) for target in targets}
+    n_selected = {target: _n_selected(target, parts, n_rows[target]) for target in targets}
     gates = agreed(part.gates for part in parts)
-    notes += missing_shards
     notes += [note for part in parts for note in part.shortcomings]
     notes += _differing_servers(parts)
-    notes += _differing_settings(parts, "noted")
     if gates is None:
         notes.append("the gates differ, so that no gate applies to the whole")
+    order = sorted(
+        rows,
+        key=lambda key: (
+            targets[key.target],
+            key.repeat,
+            prompts.get((key.suite, key.prompt_id), len(prompts)),
+        ),
+    )
+    definitions = {key: definition for part in parts for key, definition in part.prompts.items()}
+    configs = [_settings_of(part) for part in parts]
     new = NewRun(
         n_selected=n_selected,
-        rows=[rows[key] for key in ordered],
-        config=_joined_config(parts, n_selected, prompts),
-        inventory=_joined_inventory(parts),
+        rows=[rows[key] for key in order],
+        config={
+            **_agreed_values(configs, without=IDENTITY),
+            "models": list(dict.fromkeys(target.model for target in targets)),
+            "targets": [{**asdict(target), "n_cells": n} for target, n in n_selected.items()],
+            "providers": _agreed_each([config["providers"] for config in configs]),
+            "prompts": [definitions[key] for key in prompts],
+            "parts": configs,
+        },
+        inventory=_joined_inventory([part.inventory for part in parts]),
         gates=gates or Gates(),
         surface=next((part.surface for part in parts if part.surface), None),
     )
@@ -159,27 +166,18 @@ def merge_runs(
 # --- what the runs must have in common ------------------------------------------------------------
 
 
-def _missing_shards(parts: Sequence[StoredRun], *, allow_missing: bool) -> list[str]:
-    """Return a note for each divided selection of which shards are missing.
-
-    Raises:
-        OpenClawError: shards are missing, and that is not allowed.
-    """
+def _missing_shards(parts: Sequence[StoredRun]) -> Iterator[str]:
+    """Yield the missing shards of each divided selection."""
     found: dict[tuple[int, str], set[int]] = {}
-    for entry in (entry for part in parts for entry in _measured(part)):
-        if text := entry.get("shard"):
+    for part in parts:
+        if text := part.config.get("shard"):
             shard = parse_shard(text)
-            found.setdefault((shard.of, entry["divided_sha256"]), set()).add(shard.number)
-    notes = []
+            found.setdefault((shard.of, part.config["divided_sha256"]), set()).add(shard.number)
     for (of, _), numbers in sorted(found.items()):
-        there = [str(Shard(number, of)) for number in sorted(numbers)]
         if missing := [str(Shard(number, of)) for number in range(1, of + 1) if number not in numbers]:
+            there = [str(Shard(number, of)) for number in sorted(numbers)]
             shards = first_few(missing, MAX_SHOWN)
-            notes.append(f"shards are missing: {shards}; there are {first_few(there, MAX_SHOWN)}")
-    if notes and not allow_missing:
-        several = " Shards belong together only if they divide the same selection." if len(found) > 1 else ""
-        raise OpenClawError(f"{'; '.join(notes)}.{several} Add their runs, or give --allow-missing.")
-    return notes
+            yield f"shards are missing: {shards}; there are {first_few(there, MAX_SHOWN)}"
 
 
 def _differing_servers(parts: Sequence[StoredRun]) -> Iterator[str]:
@@ -194,11 +192,11 @@ def _differing_servers(parts: Sequence[StoredRun]) -> Iterator[str]:
             yield f"{label} was not served alike: {key} is {values}"
 
 
-def _differing_settings(parts: Sequence[StoredRun], need: Literal["equal", "noted"]) -> Iterator[str]:
-    """Yield the settings that differ, also of providers: those with this need in the table of rules."""
+def _differing_settings(parts: Sequence[StoredRun]) -> Iterator[str]:
+    """Yield the settings that differ and must not, also of providers, and different releases."""
     configs = {part.name: part.config for part in parts}
     for key, values in _differing(configs):
-        if key not in IDENTITY and keys_to(SETTINGS, "merge", need, [key]):
+        if key == "surface" or (key not in IDENTITY and _must_be_equal(key, SETTINGS)):
             yield f"{key} is {values}"
     for provider in sorted({name for config in configs.values() for name in config["providers"]}):
         described = {
@@ -207,33 +205,36 @@ def _differing_settings(parts: Sequence[StoredRun], need: Literal["equal", "note
             if provider in config["providers"]
         }
         for key, values in _differing(described):
-            if keys_to(PROVIDERS, "merge", need, [key]):
+            if _must_be_equal(key, PROVIDERS):
                 yield f"{key} of the provider {provider} is {values}"
+    # A killed run may have no inventory.
+    packages = {part.name: found for part in parts if (found := part.inventory.get("packages"))}
+    yield from (f"{key} is {values}" for key, values in _differing(packages) if key == "pytest-openclaw")
+
+
+def _must_be_equal(key: str, rules: Mapping[str, Rule]) -> bool:
+    return rules.get(key, rules[OTHER]).compare in ("settings", "noted")
 
 
 def _differing_prompts(parts: Sequence[StoredRun]) -> Iterator[str]:
-    for key in sorted({key for part in parts for key in part.prompts}):
+    for key in sorted(_unique(part.prompts for part in parts)):
         having = {part.name: part.prompts[key] for part in parts if key in part.prompts}
-        names = {name for one in having.values() for name in one}
-        # A key that a definition leaves out is null.
-        whole = {part: dict.fromkeys(names) | one for part, one in having.items()}
-        if different := keys_to(PROMPTS, "merge", "equal", [name for name, _ in _differing(whole)]):
-            what, where = ", ".join(different), ", ".join(sorted(having))
+        if different := [name for name, _ in _differing(having)]:
+            what, where = ", ".join(different), ", ".join(having)
             yield f"{key[0]}: the prompt {key[1]} has another {what} in {where}"
 
 
 def _differing(by_part: Mapping[str, JsonObject]) -> Iterator[tuple[str, str]]:
-    """Yield the keys whose values differ, with the value of each part that has the key."""
-    for key in sorted({key for one in by_part.values() for key in one}):
-        values = {part: one[key] for part, one in sorted(by_part.items()) if key in one}
+    """Yield the keys whose values differ, with the value of each part; a missing one is null."""
+    for key in sorted(_unique(by_part.values())):
+        values = {part: one.get(key) for part, one in by_part.items()}
         if agreed(values.values()) is None and any(value is not None for value in values.values()):
             words = (value if isinstance(value, str) else json.dumps(value) for value in values.values())
             yield key, ", ".join(f"{word} in {part}" for word, part in zip(words, values, strict=True))
 
 
 def _refuse(problems: Iterable[str], hint: str) -> None:
-    found = [*problems]
-    if found:
+    if found := [*problems]:
         more = [f"and {len(found) - MAX_SHOWN} more"] if len(found) > MAX_SHOWN else []
         raise OpenClawError(f"{'; '.join([*found[:MAX_SHOWN], *more])}. {hint}")
 
@@ -241,168 +242,77 @@ def _refuse(problems: Iterable[str], hint: str) -> None:
 # --- rows -----------------------------------------------------------------------------------------
 
 
-def _joined_rows(parts: Sequence[StoredRun], prefer: Prefer | None) -> tuple[Rows, list[str]]:
-    """Return one row of each cell, and notes on cells with several."""
-    rows: Rows = {}
-    repeated: set[CellKey] = set()
+def _joined_rows(
+    parts: Sequence[StoredRun], prefer: Prefer | None
+) -> tuple[dict[CellKey, StoredRow], list[str]]:
+    """Return one row of each cell, and a note on cells with different ones."""
+    rows: dict[CellKey, StoredRow] = {}
+    contested: dict[CellKey, list[StoredRow]] = {}
     for part in parts:
         for key, row in part.rows.items():
-            if rows.setdefault(key, row) is not row:
-                repeated.add(key)
-    versions = {
-        key: {part.rows[key].line: part.rows[key] for part in parts if key in part.rows} for key in repeated
-    }
-    contested = sorted((key for key, found in versions.items() if len(found) > 1), key=_cell_name)
-    if contested and prefer is None:
-        shown = [
-            f"{_cell_name(key)} ({', '.join(part.name for part in parts if key in part.rows)})"
-            for key in contested
-        ]
+            first = rows.setdefault(key, row)
+            if first is not row and first.line != row.line:
+                contested.setdefault(key, [first]).append(row)
+    if not contested:
+        return rows, []
+    if prefer is None:
+        shown = sorted(f"{key.suite}::{key.name}" for key in contested)
         raise OpenClawError(
             f"different rows of one cell: {first_few(shown, MAX_SHOWN)}. "
             "Give --prefer=newest or --prefer=oldest, or leave one of the runs out."
         )
-    notes = []
-    if contested:
-        notes.append(f"{_cells_have(len(contested))} different rows; the {prefer} is kept")
-    if n_twice := len(repeated) - len(contested):
-        notes.append(f"{_cells_have(n_twice)} the same row in several runs; it is kept once")
     choose = min if prefer == "oldest" else max
-    for key, found in versions.items():
-        rows[key] = choose(found.values(), key=lambda row: (row.record.ended_at_ms, row.line))
-    return rows, notes
+    for key, found in contested.items():
+        rows[key] = choose(found, key=lambda row: (row.record.ended_at_ms, row.line))
+    cells = "1 cell has" if len(contested) == 1 else f"{len(contested)} cells have"
+    return rows, [f"{cells} different rows; the {prefer} is kept"]
 
 
-def _cell_name(key: CellKey) -> str:
-    return f"{key.suite}::{key.name}"
-
-
-def _cells_have(n: int) -> str:
-    return "1 cell has" if n == 1 else f"{n} cells have"
-
-
-def _n_selected(target: Target, parts: Sequence[StoredRun], n_rows: Mapping[Target, int]) -> int:
+def _n_selected(target: Target, parts: Sequence[StoredRun], n_rows: int) -> int:
     """Count the cells of a target that the parts selected: a cell of several parts counts once.
 
     A part counts its cells and does not name them, so this is the sum, without cells that have rows in
     several parts; but no more than all of its prompts have.
     """
     asked = [part for part in parts if target in part.n_selected]
-    n_repeated = sum(part.n_rows_of[target] for part in asked) - n_rows[target]
-    return min(
-        sum(part.n_selected[target] for part in asked) - n_repeated,
-        len({cell for part in asked for cell in _cells_of(part)}),
-    )
+    n_repeated = sum(part.n_rows_of[target] for part in asked) - n_rows
+    cells = {
+        (prompt, repeat)
+        for part in asked
+        for prompt, entry in part.prompts.items()
+        for repeat in range(1, (entry.get("repeat") or repeats_of(part.config)) + 1)
+    }
+    n_cells = sum(part.n_selected[target] for part in asked) - n_repeated
+    return max(n_rows, min(n_cells, len(cells)))
 
 
-def _cells_of(part: StoredRun) -> Iterator[tuple[PromptKey, int]]:
-    """Yield prompt and repeat of a part's cells, with the most repeats that each prompt can have."""
-    own = {prompt: n for prompt, entry in part.prompts.items() if (n := entry.get("repeat"))}
-    repeats = [key.repeat for key in part.rows if (key.suite, key.prompt_id) not in own]
-    others = max(repeats_of(part.config), *repeats, 1)
-    for prompt in part.prompts:
-        for repeat in range(1, own.get(prompt, others) + 1):
-            yield prompt, repeat
-
-
-# --- their order ----------------------------------------------------------------------------------
-
-
-def _order(parts: Sequence[StoredRun]) -> tuple[list[Target], list[PromptKey]]:
-    """Return targets and prompts of the merged run, in an order that agrees with each part's.
-
-    It is computed from the measured runs, not from merged ones, so that merging in steps makes no
-    difference. Targets and prompts that no config names are sorted in by name.
-    """
-    entries = [entry for part in parts for entry in _measured(part)]
-    targets = [[target_of(target) for target in entry["targets"]] for entry in entries]
-    prompts = [[(suite, prompt_id) for suite, prompt_id in entry["prompts"]] for entry in entries]
-    found = {key: None for part in parts for key in part.rows}
-    return (
-        common_order([*targets, *([key.target] for key in found)], key=lambda target: natural(target.label)),
-        common_order(
-            [*prompts, *([(key.suite, key.prompt_id)] for key in found)],
-            key=lambda prompt: (natural(prompt[0]), natural(prompt[1])),
-        ),
-    )
-
-
-K = TypeVar("K", bound="Hashable")
-
-
-def common_order(sequences: Iterable[Sequence[K]], key: Callable[[K], Any]) -> list[K]:
-    """Return everything in the sequences once, in an order that fits all of them.
-
-    Where they leave it open or contradict each other, the smaller `key` is first, so the order of the
-    sequences does not matter.
-    """
-    before: dict[K, set[K]] = {}
-    for sequence in {tuple(dict.fromkeys(sequence)) for sequence in sequences}:
-        for item in sequence[:1]:
-            before.setdefault(item, set())
-        for earlier, item in pairwise(sequence):
-            before.setdefault(item, set()).add(earlier)
-    left = dict.fromkeys(sorted(before, key=key))
-    ordered = []
-    while left:
-        item = next((one for one in left if left.keys().isdisjoint(before[one])), next(iter(left)))
-        del left[item]
-        ordered.append(item)
-    return ordered
-
-
-def natural(text: str) -> tuple[list[str], str]:
+def _natural(text: str) -> list[str]:
     """Return a key that sorts P2 before P10."""
-    return [part.zfill(20) if part.isdecimal() else part for part in re.split(r"(\d+)", text)], text
+    return [part.zfill(20) if part.isdecimal() else part for part in re.split(r"(\d+)", text)]
 
 
 # --- their files ----------------------------------------------------------------------------------
 
 
-def _measured(part: StoredRun) -> list[JsonObject]:
-    """Return the settings of each run that a part consists of: its own, unless it is merged."""
-    config = part.config
-    if "parts" in config:
-        rescored = {"rescored": config["rescored"]} if "rescored" in config else {}
-        return [{**entry, **rescored} for entry in config["parts"]]
-    own = {name: value for name, value in config.items() if name not in ("models", "prompts")}
-    counts = {"n_cells": part.n_cells, "n_rows": part.n_rows}
-    return [{"run_id": config["run_id"], **counts, **own, "prompts": [list(key) for key in part.prompts]}]
+def _settings_of(part: StoredRun) -> JsonObject:
+    """Return what the merged config keeps of a part's: everything but the definitions of prompts."""
+    left_out = ("schema_version", "models", "prompts")
+    return {name: value for name, value in part.config.items() if name not in left_out}
 
 
-def _joined_config(
-    parts: Sequence[StoredRun], n_selected: Mapping[Target, int], prompts: Sequence[PromptKey]
-) -> JsonObject:
-    """Return `config.json`: the values on which all parts agree, null where they differ, and all parts."""
-    entries = _unique(entry for part in parts for entry in _measured(part))
-    definitions = {key: definition for part in parts for key, definition in part.prompts.items()}
-    return {
-        "models": list(dict.fromkeys(target.model for target in n_selected)),
-        "targets": [{**asdict(target), "n_cells": n} for target, n in n_selected.items()],
-        "providers": _agreed_each([entry["providers"] for entry in entries]),
-        **_agreed_values(entries, without={*IDENTITY, "n_cells", "n_rows"}),
-        "prompts": [definitions[key] for key in prompts if key in definitions],
-        "parts": entries,
-    }
-
-
-def _joined_inventory(parts: Sequence[StoredRun]) -> JsonObject:
-    """Return `inventory.json`, by the same rules as `_joined_config`, with snapshots as in a single run."""
-    entries = _unique(entry for part in parts for entry in part.inventory.get("parts", (part.inventory,)))
-    joined = _agreed_each([entry["targets"] for entry in entries])
-    for label, facts in joined.items():
+def _joined_inventory(inventories: Sequence[JsonObject]) -> JsonObject:
+    """Return `inventory.json`: the facts on which all agree, with snapshots as in a single run."""
+    targets = _agreed_each([one["targets"] for one in inventories])
+    for label, facts in targets.items():
         for name, choose in ((BEFORE, min), (AFTER, max)):
-            if taken := [shot for entry in entries if (shot := entry["targets"].get(label, {}).get(name))]:
-                facts[name] = choose(taken, key=_moment)
+            taken = [shot for one in inventories if (shot := one["targets"].get(label, {}).get(name))]
+            if taken:
+                facts[name] = choose(taken, key=lambda shot: shot.get("taken_at_ms") or 0)
     return {
-        **_agreed_values(entries, without={"run_id", "targets"}),
-        "targets": joined,
-        "parts": entries,
+        **_agreed_values(inventories, without=("run_id", "targets")),
+        "targets": targets,
+        "parts": inventories,
     }
-
-
-def _moment(snapshot: JsonObject) -> tuple[float, str]:
-    return snapshot.get("taken_at_ms") or 0, json.dumps(snapshot, sort_keys=True)
 
 
 def agreed(values: Iterable[Any]) -> Any:
@@ -412,20 +322,20 @@ def agreed(values: Iterable[Any]) -> Any:
 
 
 def _agreed_values(objects: Sequence[JsonObject], without: Iterable[str] = ()) -> JsonObject:
-    names = dict.fromkeys(name for one in objects for name in one if name not in without)
+    names = (name for name in _unique(objects) if name not in without)
     return {name: agreed(one[name] for one in objects if name in one) for name in names}
 
 
 def _agreed_each(groups: Sequence[Mapping[str, JsonObject]]) -> JsonObject:
     """Join objects by name, keeping the values on which all of them agree."""
-    names = sorted({name for group in groups for name in group})
-    return {name: _agreed_values([group[name] for group in groups if name in group]) for name in names}
+    return {
+        name: _agreed_values([group[name] for group in groups if name in group])
+        for name in sorted(_unique(groups))
+    }
 
 
-def _unique(entries: Iterable[JsonObject]) -> list[JsonObject]:
-    """Return each entry once, by run id."""
-    by_text = {json.dumps(entry, sort_keys=True): entry for entry in entries}
-    return [entry for _, entry in sorted(by_text.items(), key=lambda item: (item[1]["run_id"], item[0]))]
+def _unique(groups: Iterable[Iterable[Any]]) -> list[Any]:
+    return [*dict.fromkeys(one for group in groups for one in group)]
 
 
 COMMANDS = (Command(name="merge", help=__doc__, add_arguments=_add_arguments, run=_run),)

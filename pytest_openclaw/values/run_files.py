@@ -119,6 +119,7 @@ class RunEntry(TypedDict):
     run_id: str
     targets: list[TargetEntry]
     providers: dict[str, dict[str, Any]]
+    gates: Gates | None
     temperature: NotRequired[Temperature | None]
     seed: NotRequired[Count | None]
     request_fields: NotRequired[dict[str, dict[str, Any]] | None]
@@ -141,19 +142,6 @@ class RunEntry(TypedDict):
     rescored: NotRequired[dict[str, Any] | None]
 
 
-class PartEntry(RunEntry):
-    """A run that was measured and is part of a merged one.
-
-    Attributes:
-        prompts: Suite and id of each.
-    """
-
-    n_cells: NotRequired[Count]
-    n_rows: NotRequired[Count]
-    gates: NotRequired[Gates | None]
-    prompts: list[list[str]]
-
-
 class ConfigFile(RunEntry):
     """config.json.
 
@@ -163,9 +151,8 @@ class ConfigFile(RunEntry):
 
     schema_version: int
     models: NotRequired[list[str]]
-    gates: Gates | None
     prompts: list[PromptEntry]
-    parts: NotRequired[list[PartEntry]]
+    parts: NotRequired[list[RunEntry]]
 
 
 class TargetFacts(TypedDict):

@@ -91,30 +91,14 @@ def test_impossible_shards_are_usage_errors(plain_project: Any, args: list[str],
 
 
 def test_merge_refuses_missing_shards(plain_project: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """Missing shards are named; `--allow-missing` merges the others with a note."""
+    """Missing shards are named; a shard of another selection does not complete a division."""
     plain_project.suite(SUITE)
-    for number in (1, 3):
-        _run_shard(plain_project, f"{number}/4")
+    _run_shard(plain_project, "1/4")
+    _run_shard(plain_project, "3/4")
+    _run_shard(plain_project, "2/4", "-k", "not P3")
 
     assert main(["merge", "s?-4", "--into", "whole"]) == pytest.ExitCode.USAGE_ERROR
+
     refused = capsys.readouterr().err
-    assert main(["merge", "s?-4", "--into", "whole", "--allow-missing", "--json"]) == 0
-    merged = json.loads(capsys.readouterr().out)
-
     assert "shards are missing: 2/4, 4/4; there are 1/4, 3/4" in refused
-    assert "--allow-missing" in refused
-    assert [note for note in merged["notes"] if "2/4" in note]
-    assert len(merged["runs"]) == 2
-
-
-def test_merge_refuses_shards_of_different_selections(
-    plain_project: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A shard of other cells does not complete a division."""
-    plain_project.suite(SUITE)
-    _run_shard(plain_project, "1/2")
-    _run_shard(plain_project, "2/2", "-k", "not P3")
-
-    assert main(["merge", "s*", "--into", "whole"]) == pytest.ExitCode.USAGE_ERROR
-
-    assert "only if they divide the same selection" in capsys.readouterr().err
+    assert "only if they divide the same selection" in refused
