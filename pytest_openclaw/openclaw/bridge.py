@@ -14,7 +14,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.openclaw.catalog import CALL, UNKNOWN, Bridge, load_catalogue, signature
+from pytest_openclaw.openclaw.catalog import CALL, DIRECT, UNKNOWN, Bridge, load_catalogue, signature
 from pytest_openclaw.openclaw.dispatch import SELECTORS, dispatch, same_tool
 from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
 
@@ -60,7 +60,7 @@ def inner_call(made: Dispatched, offered: Sequence[Tool] | None = None) -> Dispa
     if made.tool != CALL or not made.is_executed or not made.arguments:
         return None
     if offered is not None or not made.reached:
-        reached = reached_tools(load_catalogue().surface("direct") if offered is None else offered)
+        reached = reached_tools(load_catalogue().surface(DIRECT) if offered is None else offered)
     else:
         reached = made.reached
     by_name = {tool.name: tool for tool in reached}

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 
 LATEST = "openclaw-2026.9.6"
+DIRECT = "direct"
+"""The surface that a model gets by default."""
 CALL = "tool_call"
 """The tool through which those are reached that are not sent."""
 

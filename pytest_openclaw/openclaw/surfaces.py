@@ -11,8 +11,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.openclaw.captured import CONFIGURED, DIRECT
-from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.openclaw.catalog import DIRECT, load_catalogue
 from pytest_openclaw.values.tool_calls import SUBSTITUTE, Surface, Tool
 
 if TYPE_CHECKING:
@@ -45,18 +44,15 @@ LONGEST_LINE = 180
 
 
 def captured_surface(catalogue: Catalogue) -> Surface:
-    """Return the surface of a captured catalog: of the user's own config if it has one, else the default.
+    """Return the default surface of a captured catalog.
 
     Raises:
-        ValueError: it has no request of such a surface; the text goes behind the file's name.
+        ValueError: it has no request of that surface; the text goes behind the file's name.
     """
-    name = next((name for name in (CONFIGURED, DIRECT) if name in catalogue.requests), None)
-    if name is None:
+    if DIRECT not in catalogue.requests:
         raise ValueError("has no request of OpenClaw's default surface; `capture-tools` writes one")
-    request = catalogue.requests[name]
-    question = request.get("question")
-    if not question:
-        raise ValueError("was written by an older version; capture it again with `capture-tools`")
+    request = catalogue.requests[DIRECT]
+    question = request["question"]
     return Surface(
         source="captured",
         release=catalogue.name,
@@ -64,7 +60,7 @@ def captured_surface(catalogue: Catalogue) -> Surface:
         before=fill(question["before"]),
         after=fill(question["after"]),
         context=fill(question["context"]),
-        tools=tuple(_plain(tool) for tool in catalogue.surface(name)),
+        tools=tuple(_plain(tool) for tool in catalogue.surface(DIRECT)),
         deferred=catalogue.deferred_tools() if request.get("deferred") else (),
         api=request["api"],
         fields={name: value for name, value in request["fields"].items() if name not in _USUAL},

@@ -2,8 +2,8 @@
 
     fake_capture.py MODE FILE …
 
-MODE is `sends`, `old-node` (refuses to start), `silent` (ends without a request), `hangs`, `refuses` (finds
-the config invalid) or `odd` (sends an invalid request). FILE gets a line of JSON for each start.
+MODE is `sends`, `old-node` (refuses to start), `silent` (ends without a request), `hangs` or `odd` (sends an
+invalid request). FILE gets a line of JSON for each start.
 """
 
 from __future__ import annotations
@@ -51,30 +51,14 @@ def main(mode: str, file: str, *words: str) -> int:
     if words == ("--version",):
         print("OpenClaw 2026.10.1 (abcdef)")
         return 0
-    if words[0] == "config":
-        return say_config(mode, json.loads(Path(config["$include"]).read_text("utf-8")), *words[1:])
     if mode == "hangs":
         time.sleep(600)
     if mode == "silent":
-        error = {"message": "Unknown model: capture/model", "kind": "exception"}
+        error = {"message": "Unknown model: capture-tools/model", "kind": "exception"}
         print(json.dumps({"ok": False, "status": "error", "error": error}))
         return 1
     ask(mode, config)
     print(json.dumps({"ok": True, "status": "ok", "final": "OK"}))
-    return 0
-
-
-def say_config(mode: str, config: dict, verb: str, *rest: str) -> int:
-    """Answer `config validate` and `config get`."""
-    if verb == "validate":
-        issue = {"path": "tools.profil", "message": "Unrecognized key"}
-        bad = {"ok": False, "error": "Config invalid", "valid": False, "issues": [issue]}
-        print(json.dumps(bad if mode == "refuses" else {"valid": True, "warnings": []}))
-        return int(mode == "refuses")
-    if rest[0] not in config:
-        print(json.dumps({"ok": False, "error": {"type": "cli_error", "message": "valid but unset"}}))
-        return 1
-    print(json.dumps(config[rest[0]]))
     return 0
 
 
@@ -83,7 +67,6 @@ def ask(mode: str, config: dict) -> None:
     (server,) = config["models"]["providers"].values()
     policy = config.get("tools", {})
     names = OF_PROFILE[policy["profile"]] if policy.get("profile") else ["read", "tool_call"]
-    names = [name for name in names if name not in policy.get("deny", [])]
     functions = [
         {
             "name": name,
@@ -95,22 +78,11 @@ def ask(mode: str, config: dict) -> None:
     system = SYSTEM.format(workspace=config["agents"]["defaults"]["workspace"], home=os.environ["HOME"])
     talk = [{"role": "system", "content": system}, {"role": "user", "content": "Say OK."}]
     wrapped = [{"type": "function", "function": function} for function in functions]
-    model = server["models"][0]
-    path, body = {
-        "openai-completions": ("/chat/completions", {"messages": talk, "tools": wrapped, "stream": True}),
-        "openai-responses": (
-            "/responses",
-            {
-                "instructions": system,
-                "input": [talk[1]],
-                "tools": [{"type": "function", **f} for f in functions],
-            },
-        ),
-        "ollama": ("/api/chat", {"messages": talk, "tools": wrapped, "options": model.get("params", {})}),
-    }[server["api"]]
-    body = {"model": model["id"], **body} if mode != "odd" else {"tools": [{"type": "function"}]}
+    body = {"model": server["models"][0]["id"], "messages": talk, "tools": wrapped, "stream": True}
+    if mode == "odd":
+        body = {"messages": talk, "tools": [{"type": "function"}]}
     request = urllib.request.Request(
-        server["baseUrl"] + path,
+        server["baseUrl"] + "/chat/completions",
         json.dumps(body).encode(),
         {"Content-Type": "application/json", "Authorization": f"Bearer {server['apiKey']}"},
     )

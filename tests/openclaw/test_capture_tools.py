@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import sys
 from pathlib import Path
@@ -23,31 +22,7 @@ pytestmark = [
 ]
 
 FAKE = Path(__file__).with_name("fake_capture.py")
-SECRETS = ("sk-of-the-config", "bot-token-of-the-config", "sk-of-the-environment")
-CONFIG = {
-    "models": {
-        "providers": {
-            "home": {
-                "baseUrl": "https://models.example/v1",
-                "apiKey": SECRETS[0],
-                "headers": {"x-key": SECRETS[0]},
-                "api": "ollama",
-                "models": [{"id": "m", "contextWindow": 4096, "params": {"num_ctx": 4096}}],
-            }
-        }
-    },
-    "agents": {
-        "defaults": {
-            "model": {"primary": "home/m"},
-            "workspace": "/home/alice/ws",
-            "sandbox": {"mode": "all"},
-        }
-    },
-    "tools": {"profile": "coding", "deny": ["exec"], "toolSearch": False},
-    "channels": {"telegram": {"botToken": SECRETS[1]}},
-    "mcp": {"servers": {"files": {"command": "touch", "args": ["ran"]}}},
-    "plugins": {"load": {"paths": ["/home/alice/plugin"]}, "entries": {"browser": {"enabled": False}}},
-}
+SECRET = "sk-of-the-environment"
 
 
 @pytest.fixture
@@ -60,25 +35,13 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def config(tmp_path):
-    """A user's config; its folder must stay unchanged."""
-    file = tmp_path / "user" / "openclaw.json"
-    file.parent.mkdir()
-    file.write_text(json.dumps(CONFIG), encoding="utf-8")
-    yield file
-    assert [(one.name, one.read_text()) for one in file.parent.iterdir()] == [
-        ("openclaw.json", json.dumps(CONFIG))
-    ]
-
-
-@pytest.fixture
 def fake(tmp_path, monkeypatch):
     """Put the fake in OpenClaw's place, in a mode; the result is the file with its input."""
 
     def put(mode: str = "sends") -> Path:
         seen = tmp_path / "seen.jsonl"
         monkeypatch.setenv("OPENCLAW_AGENT_COMMAND", shlex.join([sys.executable, str(FAKE), mode, str(seen)]))
-        monkeypatch.setenv("OPENAI_API_KEY", SECRETS[2])
+        monkeypatch.setenv("OPENAI_API_KEY", SECRET)
         return seen
 
     return put
@@ -91,7 +54,7 @@ def _json(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
 
 def test_a_catalogue_is_saved(here, fake, capsys):
     """The file is read like the shipped catalogues, and has no trace of this machine or moment."""
-    fake()
+    seen = fake()
     status, printed = _json(capsys)
 
     file = here / "openclaw-2026.10.1.json"
@@ -106,59 +69,24 @@ def test_a_catalogue_is_saved(here, fake, capsys):
     request = catalogue.requests["direct"]
     assert (request["api"], request["fields"]) == ("openai-completions", {"model": "model", "stream": True})
     assert "Working directory: <workspace>\nHome: <home>\nCurrent date: <time>" in request["system"]
-    assert printed["notes"] == ["behind the bridge, but on no surface, so left out: far_away"]
-
-
-@pytest.mark.nightly
-def test_a_surface_of_the_users_own(here, fake, config, capsys):
-    """The config's policy and model apply; its server, keys, channels and plugins are left out."""
-    seen = fake()
-    status, printed = _json(capsys, "--config", str(config))
-
-    catalogue = read_catalogue(here / printed["out"])
-    starts = [json.loads(line) for line in seen.read_text().splitlines()]
-    own = next(
-        start["config"]
-        for start in starts
-        if "home" in start["config"].get("models", {}).get("providers", {})
-    )
-    server = own["models"]["providers"]["home"]
-    assert status == 0
-    assert catalogue.surfaces["configured"] == ("read",)
-    assert catalogue.requests["configured"]["api"] == "ollama"
-    assert catalogue.requests["configured"]["fields"] == {"model": "m", "options": {"num_ctx": 4096}}
-    assert server["baseUrl"].startswith("http://127.0.0.1:")
-    assert server["apiKey"] == "not-a-key"
-    assert own["agents"]["defaults"]["sandbox"] == {"mode": "off"}
-    assert own["plugins"] == {"entries": {"browser": {"enabled": False}}}
-    assert own.keys() == {"tools", "agents", "plugins", "models", "logging", "update"}
-    assert printed["surfaces"][-2]["surface"] == "configured"
-    everything = seen.read_text() + (here / printed["out"]).read_text() + json.dumps(printed)
-    assert not any(secret in everything for secret in SECRETS)
-    assert "alice" not in everything
+    assert SECRET not in seen.read_text() + file.read_text()
 
 
 @pytest.mark.parametrize(
-    ("mode", "words", "said"),
+    ("mode", "said"),
     [
         pytest.param(
-            "old-node", (), "OpenClaw does not print its release: openclaw requires Node", id="old-node"
+            "old-node", "OpenClaw does not print its release: openclaw requires Node", id="old-node"
         ),
-        pytest.param("silent", (), ": Unknown model: capture/model", id="silent-its-own-words"),
-        pytest.param("odd", (), "has a form that is not known: a tool of it has no name", id="odd"),
-        pytest.param(
-            "refuses", ("--config",), "OpenClaw refuses it: tools.profil: Unrecognized key", id="invalid"
-        ),
-        pytest.param("sends", ("--config", "gone.json"), "there is no config gone.json", id="no-config"),
-        pytest.param("sends", ("--model", "a/b"), "give --config, too", id="no-config-of-model"),
+        pytest.param("silent", ": Unknown model: capture-tools/model", id="silent-its-own-words"),
+        pytest.param("odd", "cannot be captured: a tool of its request has no name", id="odd"),
     ],
 )
-def test_a_failure_is_reported(mode, words, said, here, fake, config, capsys):
+def test_a_failure_is_reported(mode, said, here, fake, capsys):
     """One line says what is wrong, nothing is written, and the exit status is 4."""
     fake(mode)
-    words = (*words, str(config)) if words == ("--config",) else words
 
-    assert main(["capture-tools", *words]) == 4
+    assert main(["capture-tools"]) == 4
 
     assert said in capsys.readouterr().err
     assert list(here.iterdir()) == []
@@ -173,10 +101,8 @@ def test_a_hanging_start_is_ended(here, fake, capsys, monkeypatch):
 
     assert main(["capture-tools"]) == 4
 
-    said = (
-        r"nothing was sent to the model for the surface [\w-]+: openclaw agent exec did not end within 6 s\n"
-    )
-    assert re.search(said, capsys.readouterr().err)
+    said = "the surface direct cannot be captured: openclaw did not end within 6 s"
+    assert said in capsys.readouterr().err
     assert {process.pid for process in psutil.Process().children(recursive=True)} <= before
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.cli import main
-from pytest_openclaw.openclaw.captured import Sent, gather
+from pytest_openclaw.providers.openclaw.capture import Sent, gather
 from pytest_openclaw.values.tool_calls import Tool
 
 pytestmark = pytest.mark.newest
@@ -20,7 +20,7 @@ SUITE = """
 [[prompts]]
 id = "T1"
 prompt = "offered"
-tools = "configured"
+tools = "coding"
 validator = { type = "exact", value = "read brand_new" }
 
 [[prompts]]
@@ -44,12 +44,12 @@ def _catalogue(path: Path, *more: str, words: str = "") -> Path:
 
     def sent(*names: str) -> Sent:
         offered = tuple(tool for name in names for tool in tools if tool.name == name)
-        return Sent(api="ollama", tools=offered, bytes_of_tools=1, fields={}, system="", deferred=())
+        return Sent(tools=offered, n_bytes=1, fields={}, system="", question={})
 
     surfaces = {
         "direct": sent("brand_new", "read"),
+        "coding": sent("read", "brand_new"),
         "full": sent("brand_new", "read", "third", *more),
-        "configured": sent("read", "brand_new"),
     }
     path.write_text(json.dumps(gather(surfaces, release="openclaw-9", taken="2026-11-22")), "utf-8")
     return path
@@ -77,7 +77,7 @@ def test_a_suite_offers_the_captured_tools(project: Any) -> None:
         "T3-3t": 3,
     }
     offer = _tools_of(session, "T1", "r")["tools"]
-    assert (offer["catalogue"], offer["tools"]) == (file.name, "configured")
+    assert (offer["catalogue"], offer["tools"]) == (file.name, "coding")
     assert len(offer["sha256"]) == 64
 
 
@@ -159,7 +159,7 @@ def test_a_run_is_read_and_judged_again_by_its_own_tools(
 
 def test_a_run_goes_on_with_its_own_tools_or_not_at_all(plain_project: Any) -> None:
     """Resuming with another catalogue, or none, is refused; with its own the run continues."""
-    plain_project.suite(SUITE.replace('"configured"', '"full"').replace('"brand_new", ', ""))
+    plain_project.suite(SUITE.replace('"coding"', '"full"').replace('"brand_new", ', ""))
     file = _catalogue(plain_project.folder / "mine.json")
     plain_project.run("--openclaw-catalogue=mine.json", "--openclaw-run-id=r")
     resume = "--openclaw-resume=r"

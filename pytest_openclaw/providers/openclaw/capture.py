@@ -1,6 +1,7 @@
-"""Captures the first request of the installed OpenClaw, for each surface in its own folders.
+"""Captures the first request of the installed OpenClaw on each surface, and makes a catalog of them.
 
-The catalog of the installed release is captured once, and kept in the user's cache.
+The catalog has the form of the shipped one. Placeholders replace personal and temporary data: names, paths,
+times, ids. The catalog of the installed release is captured once, and kept in the user's cache.
 """
 
 from __future__ import annotations
@@ -11,238 +12,331 @@ import hashlib
 import json
 import os
 import re
-import secrets
 import socket
 import sys
 import tempfile
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.openclaw.captured import Masks, Sent, api_of, gather, read_request
-from pytest_openclaw.openclaw.catalog import read_catalogue
-from pytest_openclaw.providers.openclaw.call import environment, find_command, scratch_folder, write_config
-from pytest_openclaw.providers.openclaw.capture_configs import (
-    KEY,
-    SECTIONS,
-    configured_surface,
-    release_surfaces,
-    whole_config,
+from pytest_openclaw.openclaw.catalog import DIRECT, read_catalogue
+from pytest_openclaw.providers.openclaw.call import (
+    FREE,
+    config_for,
+    environment,
+    find_command,
+    scratch_folder,
+    write_config,
 )
 from pytest_openclaw.providers.openclaw.envelope import find_envelope
-from pytest_openclaw.providers.openclaw.loopback import Incoming, Outgoing, listening
+from pytest_openclaw.providers.openclaw.loopback import Incoming, Outgoing, listening, messages_of, text_of
 from pytest_openclaw.providers.processes import Program, Running, run
-from pytest_openclaw.providers.wire import load_object, object_in, shortened, text_in
+from pytest_openclaw.providers.wire import object_in, objects_in, shortened, text_in
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import FOLDER_MODE, write_private
 from pytest_openclaw.util.signals import how_it_ended
 from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
+from pytest_openclaw.values.tool_calls import Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping, Sequence
+    from collections.abc import Mapping
 
     from pytest_openclaw.openclaw.catalog import Catalogue
-    from pytest_openclaw.providers.openclaw.capture_configs import Wanted
     from pytest_openclaw.providers.openclaw.workspace import Scratch
     from pytest_openclaw.util.files import JsonObject
 
 # A start takes 0.5 to 10 s, depending on the machine and its load.
 PATIENCE_S = 180.0
-_NAME = "capture-tools"
+API = "openai-completions"
+#: The default, and two profiles with all tools sent, which describe the tools behind its bridge.
+POLICIES: Mapping[str, JsonObject] = {
+    DIRECT: {},
+    "coding": {"profile": "coding", "toolSearch": False},
+    "full": {"profile": "full", "toolSearch": False},
+}
+_NAME, _MODEL = "capture-tools", "model"
 _RELEASE = re.compile(r"\b\d{4}\.\d+\.\d+(?:[-.][0-9A-Za-z]+)*")
 _QUESTION = "Say OK."
 
 
-def capture(
-    environ: Mapping[str, str],
-    config: Path | None = None,
-    *,
-    model: str | None = None,
-    agent: str | None = None,
-) -> JsonObject:
+def capture(environ: Mapping[str, str]) -> JsonObject:
     """Capture what the installed OpenClaw sends; return the content of a catalog file.
 
-    Args:
-        environ: used only to find OpenClaw and its Node.
-        config: the user's, which OpenClaw reads and never writes.
-        model: a model of the config, as `provider/model`; None selects the agent's own.
-        agent: an agent of the config; None selects OpenClaw's default.
-
     Raises:
-        OpenClawError: OpenClaw is not installed, does not start, rejects the config, or sends nothing.
+        OpenClawError: OpenClaw is not installed, does not start, or sends nothing.
     """
+    return asyncio.run(_capture(environ))
+
+
+async def _capture(environ: Mapping[str, str]) -> JsonObject:
+    command = find_command(ProviderSetup(name=_NAME, environ=environ))
     with tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True) as compiled:
-        return asyncio.run(_Capturing(environ, Path(compiled)).all(config, model, agent))
-
-
-class _Capturing:
-    def __init__(self, environ: Mapping[str, str], compiled: Path) -> None:
-        self._environ = environ
-        self._compiled = compiled
-        self._command = find_command(ProviderSetup(name=_NAME, environ=environ))
-        # Each start uses a whole core.
-        self._room = asyncio.Semaphore(max(1, min(4, os.cpu_count() or 1)))
-
-    async def all(self, config: Path | None, model: str | None, agent: str | None) -> JsonObject:
-        with scratch_folder(compiled=self._compiled) as scratch:
-            printed = await self._run(scratch, "--version")
+        with scratch_folder(compiled=Path(compiled)) as scratch:
+            printed = await _run(scratch, (*command, "--version"), environ)
         release = _RELEASE.search(printed.stdout)
         if release is None:
             output = printed.stdout or printed.stderr
             raise OpenClawError(f"OpenClaw does not print its release{_quoted(output)}")
-        wanted = release_surfaces()
-        if config is not None:
-            sections = await self._sections(config)
-            try:
-                wanted.append(configured_surface(sections, model=model, agent=agent))
-            except ValueError as error:
-                raise OpenClawError(f"{config}: {error}") from None
-        found = await _gathered([self._receive(one) for one in wanted])
-        sent = {one.surface: request for one, request in zip(wanted, found, strict=True)}
-        return gather(sent, release=f"openclaw-{release[0]}", taken=f"{datetime.now(UTC):%Y-%m-%d}")
-
-    async def _receive(self, wanted: Wanted) -> Sent:
-        endpoint = ModelEndpoint()
-        async with self._room, listening(endpoint.answer) as root:
-            with scratch_folder(compiled=self._compiled) as scratch:
-                write_config(scratch, whole_config(wanted, scratch, endpoint.url(root, wanted.api)))
-                why = await self._until_received(endpoint, wanted, scratch)
-        what = f"the surface {wanted.surface}"
-        if not endpoint.body:
-            raise OpenClawError(f"nothing was sent to the model for {what}: {why}")
-        masks = _masks(scratch, self._environ, f"{wanted.provider}/{wanted.model}")
-        try:
-            return read_request(endpoint.api, endpoint.body, _QUESTION).masked(masks)
-        except ValueError as error:
-            raise OpenClawError(f"the request of {what} has a form that is not known: {error}") from None
-
-    async def _until_received(self, endpoint: ModelEndpoint, wanted: Wanted, scratch: Scratch) -> str:
-        """Run OpenClaw until the endpoint has its request; return the error if it ends before."""
-        once = ("exec", "--config", str(scratch.config), "--cwd", str(scratch.workspace), _QUESTION)
-        turn = ("--local", "--session-id", _NAME, "--message", _QUESTION)
-        more = ("--json", "--timeout", str(round(PATIENCE_S)))
-        words = ("agent", *(turn if wanted.as_a_turn else once), *more)
-        try:
-            printed = await self._run(scratch, *words, until=endpoint.received)
-        except OpenClawError as error:
-            return str(error)
-        # OpenClaw's reason is in its JSON if there is one, else in its other output.
-        envelope = find_envelope(printed.stdout, printed.stderr) or {}
-        reason = text_in(object_in(envelope.get("error")).get("message")) or printed.stderr
-        return f"OpenClaw {how_it_ended(printed.exit_status)}{_quoted(reason)}"
-
-    async def _run(
-        self, scratch: Scratch, *arguments: str, until: asyncio.Event | None = None, **more: str
-    ) -> Running:
-        """Start OpenClaw with these arguments, and wait for its exit, or end it when `until` is set.
-
-        Raises:
-            OpenClawError: it cannot be started or does not exit.
-        """
-        own = {**environment(scratch, self._environ), "OPENCLAW_CONFIG_READONLY": "1", **more}
-        program = Program(argv=(*self._command, *arguments), env=own, cwd=scratch.workspace)
-        printed = await run(_NAME, program, within_s=PATIENCE_S, until=until)
-        name = " ".join(["openclaw", *arguments[:2]])
-        if printed.timed_out:
-            words = f": {shortened(printed.stderr)}" if printed.stderr else ""
-            raise OpenClawError(f"{name} did not end within {PATIENCE_S:.0f} s{words}")
-        return printed
-
-    async def _sections(self, config: Path) -> dict[str, Any]:
-        """Return the sections of the user's config as OpenClaw reads them, without secrets."""
-        file = config.expanduser().absolute()
-        if not file.is_file():
-            raise OpenClawError(f"there is no config {config}")
-        checked = await self._ask_config(file, "validate")
-        if checked.get("valid") is not True:
-            raise OpenClawError(f"{config}: OpenClaw refuses it{_quoted(_refusal(checked))}")
-        output = await _gathered([self._ask_config(file, "get", section) for section in SECTIONS])
-        return dict(
-            zip(SECTIONS, output, strict=True)
-        )  # an error, of a section that is missing, has no key of it
-
-    async def _ask_config(self, file: Path, *words: str) -> JsonObject:
-        async with self._room:
-            with scratch_folder(compiled=self._compiled) as scratch:
-                # An include, so that files relative to it are found; OpenClaw could write only this file.
-                write_config(scratch, {"$include": str(file)})
-                printed = await self._run(
-                    scratch, "config", *words, "--json", OPENCLAW_INCLUDE_ROOTS=str(file.parent)
-                )
-        output = printed.stdout or printed.stderr
-        found = load_object(output[max(output.find("{"), 0) :])
-        if found is None:
-            raise OpenClawError(f"OpenClaw does not print what is in {file}{_quoted(output)}")
-        return found
+        sent = {}
+        for surface, policy in POLICIES.items():
+            with scratch_folder(compiled=Path(compiled)) as scratch:
+                try:
+                    sent[surface] = await _first_request(scratch, policy, command, environ)
+                except (OpenClawError, ValueError) as error:
+                    raise OpenClawError(f"the surface {surface} cannot be captured: {error}") from None
+    return gather(sent, release=f"openclaw-{release[0]}", taken=f"{datetime.now(UTC):%Y-%m-%d}")
 
 
-class ModelEndpoint:
-    """Takes the place of the model: records the first request, and answers none.
+async def _first_request(
+    scratch: Scratch, policy: JsonObject, command: tuple[str, ...], environ: Mapping[str, str]
+) -> Sent:
+    """Run OpenClaw with this policy of tools until it has sent a request, which gets no answer."""
+    body: JsonObject = {}
+    received = asyncio.Event()
 
-    Attributes:
-        api: OpenClaw's name of the request's API.
-        body: its JSON; empty before it has arrived.
-    """
-
-    def __init__(self) -> None:
-        self.api = ""
-        self.body: JsonObject = {}
-        self.received = asyncio.Event()
-        # In the address, so that no other user of this machine can send a request.
-        self._token = secrets.token_hex(16)
-
-    def url(self, root: str, api: str) -> str:
-        """Return the base URL for an API; OpenClaw adds the rest of the path."""
-        return f"{root}/{self._token}" if api == "ollama" else f"{root}/{self._token}/v1"
-
-    async def answer(self, incoming: Incoming) -> Outgoing:
-        """Receive a request; see `listening`."""
-        api = api_of(incoming.path)
-        if api is None or not incoming.path.startswith(f"/{self._token}/"):
-            return Outgoing(404)
-        if not incoming.body:
-            return Outgoing(400)
-        if not self.body:
-            self.api, self.body = api, incoming.body
-        self.received.set()
+    async def answer(incoming: Incoming) -> Outgoing:
+        if incoming.body and not body:
+            body.update(incoming.body)
+            received.set()
         return Outgoing(503)
 
+    async with listening(answer) as url:
+        write_config(scratch, {**_config(scratch, f"{url}/v1"), "tools": policy})
+        paths = ("--config", str(scratch.config), "--cwd", str(scratch.workspace))
+        words = ("agent", "exec", *paths, _QUESTION, "--json", "--timeout", str(round(PATIENCE_S)))
+        printed = await _run(scratch, (*command, *words), environ, until=received)
+    if not body:
+        # OpenClaw's reason is in its JSON if there is one, else in its other output.
+        envelope = find_envelope(printed.stdout) or {}
+        reason = text_in(object_in(envelope.get("error")).get("message")) or printed.stderr
+        raise OpenClawError(
+            f"it sent no request; OpenClaw {how_it_ended(printed.exit_status)}{_quoted(reason)}"
+        )
+    return read_request(body, _QUESTION).masked(_placeholders(scratch, environ))
 
-async def _gathered(asking: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
-    """Wait for all; if one fails, cancel and await the others before raising."""
-    tasks = [asyncio.ensure_future(one) for one in asking]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+
+async def _run(
+    scratch: Scratch,
+    argv: tuple[str, ...],
+    environ: Mapping[str, str],
+    until: asyncio.Event | None = None,
+) -> Running:
+    program = Program(argv=argv, env=environment(scratch, environ), cwd=scratch.workspace)
+    printed = await run(_NAME, program, within_s=PATIENCE_S, until=until)
+    if printed.timed_out:
+        raise OpenClawError(f"openclaw did not end within {PATIENCE_S:.0f} s{_quoted(printed.stderr)}")
+    return printed
 
 
-def _masks(scratch: Scratch, environ: Mapping[str, str], model: str) -> Masks:
-    paths = {
-        str(scratch.workspace): "<workspace>",
-        str(scratch.folder / "home"): "<home>",
-        str(scratch.folder / "state"): "<state>",
-        str(scratch.folder): "<scratch>",
+def _config(scratch: Scratch, url: str) -> JsonObject:
+    model = {
+        "id": _MODEL,
+        "name": _MODEL,
+        "reasoning": False,
+        "input": ["text"],
+        "contextWindow": DEFAULT_CONTEXT_TOKENS,
+        "maxTokens": 8192,
+        "cost": FREE,
     }
-    if len(home := environ.get("HOME", "").rstrip("/")) > 1:
-        paths.setdefault(home, "<home>")
-    try:
-        user = getpass.getuser()
-    except OSError:  # the user has no name
-        user = ""
-    return Masks(paths=paths, host=socket.gethostname(), user=user, model=model, key=KEY)
-
-
-def _refusal(checked: Mapping[str, Any]) -> str:
-    issues = [issue for issue in checked.get("issues") or [] if isinstance(issue, dict)]
-    said = "; ".join(f"{issue.get('path') or '(root)'}: {issue.get('message')}" for issue in issues[:3])
-    return said or str(checked.get("error", ""))
+    server = {
+        "baseUrl": url,
+        "apiKey": "not-a-key",
+        "api": API,
+        "agentRuntime": {"id": "openclaw"},
+        "models": [model],
+    }
+    return config_for(scratch, _NAME, server, sandbox={"mode": "off"}, heartbeat={"every": "0m"})
 
 
 def _quoted(words: str) -> str:
     return f": {shortened(words)}" if words.strip() else "."
+
+
+# --- a request ----------------------------------------------------------------------------------
+
+# A key of OpenClaw's own, not of JSON Schema.
+_MARK = "~optional"
+_DEFERRED = re.compile(r"^### Deferred Tool Schemas\n(.*?)(?=\n\n|\n#|\Z)", re.DOTALL | re.MULTILINE)
+_ENTRY = re.compile(r"^- ([A-Za-z0-9_.-]+)(?: \([^)\n]*\))?(?::|$)", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sent:
+    """One request.
+
+    Attributes:
+        n_bytes: of the tools as compact JSON.
+        fields: every key except the messages and the tools.
+        system: the system prompt; empty without one.
+        question: the texts `before` and `after` the question in its message, and the `context` after it.
+    """
+
+    tools: tuple[Tool, ...]
+    n_bytes: int
+    fields: JsonObject
+    system: str
+    question: Mapping[str, str]
+
+    @property
+    def deferred(self) -> tuple[str, ...]:
+        """The names of the tools that the system prompt lists as reached through `tool_call`."""
+        section = _DEFERRED.search(self.system)
+        return tuple(dict.fromkeys(_ENTRY.findall(section[1]))) if section else ()
+
+    def masked(self, placeholders: Mapping[str, str]) -> Sent:
+        """Return it without personal data; see `masked`."""
+        system, fields, question = (
+            masked(value, placeholders) for value in (self.system, self.fields, dict(self.question))
+        )
+        return replace(self, system=system, fields=fields, question=question)
+
+
+def read_request(body: JsonObject, question: str) -> Sent:
+    """Parse a request of the chat completions API.
+
+    Raises:
+        ValueError: its tools have another format.
+    """
+    tools = objects_in(body.get("tools"))
+    said = [(text_in(turn.get("role")), text_of(turn.get("content"))) for turn in messages_of(body)]
+    system = "\n\n".join(text for role, text in said if role in ("system", "developer"))
+    of_user = [text for role, text in said if role == "user"]
+    place = next((place for place, text in enumerate(of_user) if question in text), 0)
+    before, _, after = of_user[place].partition(question) if of_user else ("", "", "")
+    return Sent(
+        tools=tuple(map(_tool, tools)),
+        n_bytes=len(json.dumps(tools, ensure_ascii=False, separators=(",", ":")).encode()),
+        fields={key: value for key, value in body.items() if key not in ("messages", "tools")},
+        system=system,
+        question={"before": before, "after": after, "context": "\n\n".join(of_user[place + 1 :])},
+    )
+
+
+def _tool(entry: JsonObject) -> Tool:
+    function = object_in(entry.get("function"))
+    if not (name := text_in(function.get("name"))):
+        raise ValueError("a tool of its request has no name")
+    parameters = object_in(function.get("parameters")) or {"type": "object", "properties": {}}
+    return Tool(
+        name=name, description=text_in(function.get("description")), parameters=_without_mark(parameters)
+    )
+
+
+def _without_mark(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_mark(part) for key, part in value.items() if key != _MARK}
+    return [_without_mark(part) for part in value] if isinstance(value, list) else value
+
+
+def gather(sent: Mapping[str, Sent], *, release: str, taken: str) -> JsonObject:
+    """Return a catalogue.
+
+    Args:
+        sent: by surface, in the order of `POLICIES`: a tool's definition is the last one, and other surfaces
+            have variants of it.
+        release: such as `openclaw-2026.9.6`.
+        taken: the day.
+    """
+    surfaces = {name: {tool.name: tool for tool in request.tools} for name, request in sent.items()}
+    tools = {name: tool for there in surfaces.values() for name, tool in there.items()}
+    deferred = [name for name in sent[DIRECT].deferred if name in tools]
+    # `coding` is the default profile, whose tools are those behind the bridge.
+    behind = {name: tool for name, tool in surfaces.get("coding", {}).items() if name in deferred}
+    return {
+        "release": release,
+        "about": {
+            "taken": f"{taken}, by capture-tools from what the installed program sent to loopback",
+            "sizes": {
+                name: {
+                    "tools": len(request.tools),
+                    "bytes": request.n_bytes,
+                    "bytes_of_the_release": request.n_bytes,
+                }
+                for name, request in sent.items()
+            },
+        },
+        "surfaces": {name: [*there] for name, there in surfaces.items()}
+        | {"tool-search": [*surfaces[DIRECT]]},
+        "deferred": deferred,
+        "tools": [asdict(tools[name]) for name in sorted(tools)],
+        "variants": [
+            {"surfaces": [place], **asdict(tool)}
+            for place, there in {**surfaces, "deferred": behind}.items()
+            for name, tool in there.items()
+            if tool != tools[name]
+        ],
+        "requests": {
+            name: {
+                "api": API,
+                "fields": request.fields,
+                "deferred": request.deferred,
+                "system": request.system,
+                "question": request.question,
+            }
+            for name, request in sent.items()
+        },
+    }
+
+
+# --- personal data ------------------------------------------------------------------------------
+
+_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? "
+_CLOCK = r"[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: ?(?:Z|UTC|GMT|[A-Z]{3,4}\b|[+-]\d{2}:?\d{2}))?"
+_PATTERNS = (
+    (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
+    (re.compile(rf"(?:{_DAY})?\b\d{{4}}-\d{{2}}-\d{{2}}(?:{_CLOCK})?"), "<time>"),
+    (re.compile(r"(?<=Time zone: )[^\n]+"), "<zone>"),
+    (re.compile(r"(?<=\bhost=)[^\s|]+"), "<host>"),
+    (re.compile(r"(?<=\bos=)[^|\n]+?(?= \||\n|$)"), "<os>"),
+    (re.compile(r"\b127\.0\.0\.1:\d+"), "127.0.0.1:<port>"),
+    (re.compile(r"(?:/home|/Users|[A-Za-z]:\\Users)[/\\][^/\\\s\"'`<>:]+"), "<home>"),
+    (re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.-]+\w"), "<address>"),
+)
+_DOCS = re.compile(r"^Docs: (.+?)[/\\]docs$", re.MULTILINE)
+# Ordinary words of any prompt, which identify no user.
+_COMMON = frozenset({"root", "user", "admin", "agent", "host", "system", "localhost", "openclaw", "runner"})
+
+
+def masked(value: Any, placeholders: Mapping[str, str]) -> Any:
+    """Return a JSON value with placeholders for personal and temporary data in its texts, except keys.
+
+    `placeholders` are those of known names and paths.
+    """
+    if isinstance(value, dict):
+        return {key: masked(part, placeholders) for key, part in value.items()}
+    if isinstance(value, list):
+        return [masked(part, placeholders) for part in value]
+    if not isinstance(value, str):
+        return value
+    if package := _DOCS.search(value):
+        value = value.replace(package[1], "<openclaw>")
+    # A folder is replaced before its parent, and a host with its domain before the host.
+    for name in sorted(placeholders, key=len, reverse=True):
+        if len(name) > 1 and name.casefold() not in _COMMON:
+            value = re.sub(rf"(?<![\w<]){re.escape(name)}(?![\w>])", placeholders[name], value)
+    for pattern, placeholder in _PATTERNS:
+        value = pattern.sub(placeholder, value)
+    return value
+
+
+def _placeholders(scratch: Scratch, environ: Mapping[str, str]) -> dict[str, str]:
+    host = socket.gethostname()
+    found = {
+        f"{_NAME}/{_MODEL}": "<model>",
+        environ.get("HOME", "").rstrip("/"): "<home>",
+        str(scratch.workspace): "<workspace>",
+        str(scratch.folder / "home"): "<home>",
+        str(scratch.folder / "state"): "<state>",
+        str(scratch.folder): "<scratch>",
+        host: "<host>",
+        host.partition(".")[0]: "<host>",
+    }
+    with suppress(OSError):  # the user has no name
+        found.setdefault(getpass.getuser(), "<user>")
+    return found
 
 
 # --- the user's cache ---------------------------------------------------------------------------

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h11
 
-from pytest_openclaw.providers.wire import load_object, shortened
+from pytest_openclaw.providers.wire import load_object, objects_in, text_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,24 +17,16 @@ if TYPE_CHECKING:
     from pytest_openclaw.util.files import JsonObject
 
 PATIENCE_S = 30.0
-MOST_HEAD_BYTES = 64 << 10
-MOST_BODY_BYTES = 64 << 20
 _PIECE_BYTES = 64 << 10
 _REFUSED = b'{"error": {"message": "this request is not passed on", "type": "invalid_request_error"}}'
 
 
 class Incoming(NamedTuple):
-    """A request.
-
-    Attributes:
-        path: without its query; empty if it is not a POST request.
-        body: None if it is malformed, for the reason in `error`.
-    """
+    """A request; `body` is None unless it is a JSON object."""
 
     path: str
     authorization: str
     body: JsonObject | None
-    error: str
 
 
 class Outgoing(NamedTuple):
@@ -58,7 +50,7 @@ async def listening(answer: Callable[[Incoming], Awaitable[Outgoing]]) -> AsyncI
             head = f"HTTP/1.1 {status} {phrase}\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n"
             writer.write(head.encode("latin-1") + body)
             await writer.drain()
-        except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
+        except (TimeoutError, ConnectionError, h11.RemoteProtocolError):
             return  # OpenClaw has exited or was ended
         finally:
             writer.close()
@@ -71,27 +63,27 @@ async def listening(answer: Callable[[Incoming], Awaitable[Outgoing]]) -> AsyncI
 
 
 async def _read(reader: asyncio.StreamReader) -> Incoming:
-    parser = h11.Connection(h11.SERVER, max_incomplete_event_size=MOST_HEAD_BYTES)
-    path = authorization = error = ""
+    parser = h11.Connection(h11.SERVER)
+    path = authorization = ""
     data = bytearray()
-    try:
-        while not isinstance(event := parser.next_event(), h11.EndOfMessage) and not error:
-            if event is h11.NEED_DATA:
-                if not (piece := await reader.read(_PIECE_BYTES)):
-                    raise asyncio.IncompleteReadError(piece, None)
-                parser.receive_data(piece)
-            elif isinstance(event, h11.Request):
-                authorization = dict(event.headers).get(b"authorization", b"").decode("latin-1")
-                if event.method == b"POST":
-                    path = event.target.partition(b"?")[0].decode("latin-1")
-            elif isinstance(event, h11.Data):
-                data += event.data
-                if len(data) > MOST_BODY_BYTES:
-                    error = f"it is longer than {MOST_BODY_BYTES >> 20} MiB"
-    except h11.RemoteProtocolError as broken:
-        error = str(broken)
-    text = data.decode("utf-8", "replace")
-    body = None if error else load_object(text)
-    if body is None and not error:
-        error = f"no JSON object: {shortened(text)}"
-    return Incoming(path, authorization, body, error)
+    while not isinstance(event := parser.next_event(), h11.EndOfMessage):
+        if event is h11.NEED_DATA:
+            parser.receive_data(await reader.read(_PIECE_BYTES))
+        elif isinstance(event, h11.Request):
+            authorization = dict(event.headers).get(b"authorization", b"").decode("latin-1")
+            path = event.target.decode("latin-1")
+        elif isinstance(event, h11.Data):
+            data += event.data
+        else:
+            raise ConnectionResetError
+    return Incoming(path, authorization, load_object(data.decode("utf-8", "replace")))
+
+
+def messages_of(body: JsonObject) -> list[JsonObject]:
+    """Return the messages of a request, or the items that take their place in the Responses API."""
+    return objects_in(body.get("messages") or body.get("input"))
+
+
+def text_of(content: Any) -> str:
+    """Return the text of a message, which may be a list of parts."""
+    return text_in(content) or "".join(text_in(part.get("text")) for part in objects_in(content))

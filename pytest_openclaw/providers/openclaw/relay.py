@@ -17,14 +17,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.bridge import promoted_calls
-from pytest_openclaw.openclaw.captured import messages_of, system_of, text_of
 from pytest_openclaw.openclaw.dispatch import dispatch, is_forgotten
 from pytest_openclaw.openclaw.recovery import at_last_step, is_given_up
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.http import HttpClient
 from pytest_openclaw.providers.openclaw.call import is_lookup, own_tools
-from pytest_openclaw.providers.openclaw.loopback import Outgoing, listening
+from pytest_openclaw.providers.openclaw.loopback import Outgoing, listening, messages_of, text_of
 from pytest_openclaw.providers.prices import summed
 from pytest_openclaw.providers.stream import AnswerBody
 from pytest_openclaw.providers.wire import objects_in, text_in
@@ -135,8 +134,7 @@ class Relay:
         if incoming.path != self._server.path:
             return Outgoing(404)
         if incoming.body is None:
-            why = f"OpenClaw sent a request that cannot be read: {incoming.error}."
-            self.run.end(faults.cli_failed(self._client.name, why))
+            self.run.end(faults.cli_failed(self._client.name, "OpenClaw sent a request that is not JSON."))
             return Outgoing(400)
         if why := self._what_is_missing(incoming.body):
             self.run.end(faults.cannot_play(self._client.name, f"this OpenClaw {why}"))
@@ -148,7 +146,8 @@ class Relay:
         n_sent = sum(map(_n_images_in, messages_of(body)))
         if n_sent < self._missing_images:
             return f"sends {n_sent} of the prompt's {counted(self._missing_images, 'picture')}."
-        known = json.dumps([body.get("tools"), system_of(body)])
+        system = [turn for turn in messages_of(body) if turn.get("role") in ("system", "developer")]
+        known = json.dumps([body.get("tools"), body.get("instructions"), system])
         missing = ", ".join([tool.name for tool in self._missing_tools if tool.name not in known][:3])
         if missing:
             return f"does not take {missing} from the plugin that adds the prompt's tools."
