@@ -78,21 +78,6 @@ def gate(parse: Callable[[str], T]) -> Callable[[str], T | None]:
     return parse_or_off
 
 
-def parse_fail_on(text: str) -> str:
-    """Return a value of `fail-on`: `regression`, or a loss such as `loss>0.1`.
-
-    Raises:
-        ValueError: it is another value.
-    """
-    from pytest_openclaw.values.settings import LOSS, REGRESSION, loss_limit
-
-    if text == REGRESSION:
-        return text
-    if (limit := loss_limit(text)) is None:
-        raise ValueError("give regression, or a loss between 0 and 1, for example loss>0.1")
-    return f"{LOSS}{limit:.10g}"
-
-
 def _temperature(text: str) -> float | str:
     parse = number(lambda value: 0 <= value <= 2, "give a number from 0 to 2, or server to send none")
     return text if text == "server" else parse(text)
@@ -274,8 +259,7 @@ OPTIONS = (
     _flag("gate-conclusive", "A rate or latency gate passes only if its whole interval at 95 percent does."),
     Option(
         "baseline",
-        "Compare with this run: its directory, its id, last (the newest other one), or last:N (the newest N "
-        "together); off: with none.",
+        "Compare with this run: its directory, its id, or last (the newest other one); off: with none.",
         "RUN",
     ),
     _words(
@@ -286,10 +270,9 @@ OPTIONS = (
     ),
     Option(
         "fail-on",
-        "Gate: regression fails each target whose verdicts are worse than the baseline's; loss>0.1 "
-        "passes only those that are shown to have lost less.",
-        "regression|loss>RATE",
-        gate(parse_fail_on),
+        "Gate: regression fails each target whose verdicts are worse than the baseline's.",
+        "regression",
+        gate(matching("regression", str, "give regression")),
     ),
     _flag("fail-unavailable", "Fail cells whose server, CLI or model is missing, instead of skipping them."),
     _lines(

@@ -26,13 +26,11 @@ from pytest_openclaw.cli.result import (
     CommandResult,
     add_across,
     add_runs_dir,
-    or_argument_error,
     run_path,
     terminal_width,
 )
-from pytest_openclaw.options import parse_fail_on
 from pytest_openclaw.reports.comparison import render_comparison
-from pytest_openclaw.runs.reading import POOL, load_run, read_baseline, settled_of
+from pytest_openclaw.runs.reading import load_run, settled_of
 from pytest_openclaw.stats.gates import overall
 from pytest_openclaw.stats.run_comparison import compare_runs, named_targets, parse_across
 from pytest_openclaw.stats.summary import summarize_run
@@ -45,9 +43,7 @@ STATUS = {"failed": 1, "no_verdict": 10}
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "base", metavar="BASE", help="the baseline: its directory, its id, last, or last:5 for five"
-    )
+    parser.add_argument("base", metavar="BASE", help="the baseline: its directory, its id, or last")
     parser.add_argument("candidate", metavar="CANDIDATE", help="the run to compare with the baseline")
     add_across(parser)
     parser.add_argument(
@@ -58,22 +54,16 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--fail-on",
-        type=or_argument_error(parse_fail_on),
-        metavar="regression|loss>RATE",
-        help="end with exit status 1 if a target is worse or has lost more, with 10 if there is no verdict",
+        choices=("regression",),
+        help="end with exit status 1 if a target is worse, with 10 if there is no verdict",
     )
     add_runs_dir(parser)
 
 
 def _run(arguments: argparse.Namespace) -> CommandResult:
     across = parse_across(arguments.across)
-    candidate_path = run_path(arguments.candidate, arguments.runs_dir)
-    candidate = load_run(candidate_path, even_active=True).measured
-    base = (
-        read_baseline(arguments.base, arguments.runs_dir, besides=candidate_path)
-        if arguments.base.startswith(POOL)
-        else load_run(run_path(arguments.base, arguments.runs_dir), even_active=True).measured
-    )
+    candidate = load_run(run_path(arguments.candidate, arguments.runs_dir), even_active=True).measured
+    base = load_run(run_path(arguments.base, arguments.runs_dir), even_active=True).measured
     targets = named_targets(base, candidate, arguments.target) if arguments.target else None
     compared = compare_runs(base, candidate, across=across, targets=targets)
     summary = summarize_run(

@@ -78,9 +78,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LINE",
         help='other gates for some targets, "GLOB: min-pass-rate=0.9 require-tier=off"; may be repeated',
     )
-    parser.add_argument(
-        "--baseline", metavar="RUN", help="the run to compare with; last:5 are the newest five together"
-    )
+    parser.add_argument("--baseline", metavar="RUN", help="the run to compare with")
     add_across(parser)
     parser.add_argument(
         "--write", action="store_true", help="rewrite the run's summary and reports with the gates"

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.numbers import one_line
+from pytest_openclaw.stats.comparison import NO_DIFFERENCE
 from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.values.requests import OPENCLAW, OPENCLAW_ITSELF
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.comparison import (
         ComparedRuns,
         Comparison,
-        RatioChange,
         Reason,
         SetAside,
         VerdictChange,
@@ -45,9 +45,7 @@ ACROSS: Mapping[Reason, str] = {
 }
 """What looks across a difference."""
 TITLES = {"latency": "latency", "ttft": "TTFT", "output_tokens": "output tokens", "cost": "cost"}
-UNLIKE = "two models of equal rates that fail on other prompts are called different in up to 6 % of runs"
-"""Of repeats: the test takes a prompt's cells to be as likely in both runs."""
-SAME, NOT_COMPARED = "no difference seen", "no judged cell could be compared"
+NOT_COMPARED = "no judged cell could be compared"
 WIDTH = 100
 MOST_PROMPTS = 8
 TITLE_WIDTH = 15
@@ -78,19 +76,15 @@ def name_of(comparison: Comparison) -> str:
 
 
 def in_short(comparison: Comparison) -> str:
-    """Return the verdicts and what else differs: `31/36 -> 24/36, p 0.02; 1.4x slower`."""
+    """Return the verdicts and what else differs: `31/36 -> 24/36, p 0.02; latency 1.40x (slower)`."""
     verdicts = comparison.verdicts
-    passed = f"{_passed(verdicts)}, p {render_p(verdicts.p_adjusted)}" if verdicts.n_cells else NOT_COMPARED
-    ratios = [ratio_in_words(name, ratio) for name, ratio in comparison.ratios.items() if _differs(ratio)]
-    return "; ".join([passed, *ratios, *_changed_outcomes(comparison)])
-
-
-def _changed_outcomes(comparison: Comparison) -> Iterator[str]:
-    """Yield `more bad_arguments: 1 -> 9 of 40 tool cells`."""
-    for one in comparison.outcomes:
-        if one.word != SAME:
-            counts = f"{one.n_base} -> {one.n_candidate} of {one.n_cells} tool cells"
-            yield f"{one.word} {one.outcome}: {counts}"
+    passed = f"{_passed(verdicts)}, p {verdicts.p:.2g}" if verdicts.n_cells else NOT_COMPARED
+    ratios = [
+        f"{TITLES[name]} {ratio.ratio:.2f}x ({ratio.word})"
+        for name, ratio in comparison.ratios.items()
+        if ratio.word != NO_DIFFERENCE
+    ]
+    return "; ".join([passed, *ratios])
 
 
 def set_aside_in_words(apart: SetAside, option: str) -> str:
@@ -110,43 +104,22 @@ def reasons_in_short(compared: ComparedRuns) -> str:
     return ", ".join(f"{counted(n, 'cell')} {REASONS[reason]}" for reason, n in counts.items())
 
 
-def render_p(p: float) -> str:
-    """Return `0.02`, `0.0004`, `< 0.0001`, without making a larger p one below 0.05."""
-    if p < 0.0001:
-        return "< 0.0001"
-    digits = next(digits for digits in (2, 3, 4) if p >= 10**-digits)
-    if p < 0.05 <= round(p, digits):
-        digits += 1
-    return f"{p:.{digits}f}"
-
-
-def ratio_in_words(name: str, ratio: RatioChange) -> str:
-    """Return `1.4x slower`, `TTFT 2.0x slower`, `1.2x more output tokens`."""
-    if not _differs(ratio):
-        return f"{SAME}: {_times(ratio.ratio)}"
-    factor = _times(ratio.ratio if ratio.ratio >= 1 else 1 / ratio.ratio)
-    if name == "output_tokens":
-        return f"{factor} {ratio.word} output tokens"
-    return f"TTFT {factor} {ratio.word}" if name == "ttft" else f"{factor} {ratio.word}"
-
-
 def details_of(comparison: Comparison) -> Iterator[tuple[str, str]]:
     """Yield what has changed and how sure that is: title and text."""
     verdicts = comparison.verdicts
     if verdicts.n_cells and verdicts.difference is not None:
-        change = f"{_signed(verdicts.difference)} points, 95 % {_range(verdicts.interval_95)}"
-        yield "passed", f"{_passed(verdicts)}: {change}; p {render_p(verdicts.p_adjusted)}"
+        change = f"{_points(verdicts.difference, verdicts.interval_95)}; p {verdicts.p:.2g}"
+        yield "passed", f"{_passed(verdicts)}: {change}"
         yield "prompts", f"{verdicts.n_prompts}: {verdicts.n_better} better, {verdicts.n_worse} worse"
     else:
         yield "passed", NOT_COMPARED
     for name, ratio in comparison.ratios.items():
-        limits = f", 95 % {_times(ends[0])} to {_times(ends[1])}" if (ends := _ends(ratio)) else ""
-        p = render_p(ratio.p_adjusted)
-        said = ratio_in_words(name, ratio).removeprefix("TTFT ")
-        yield TITLES[name], f"{said}{limits}; {ratio.n_prompts} prompts, p {p}"
-    yield from (("tool use", changed) for changed in _changed_outcomes(comparison))
-    if comparison.base_target != comparison.target and verdicts.n_cells > verdicts.n_prompts:
-        yield "note", UNLIKE
+        between = ratio.interval_95
+        limits = f" (95 % {between.low:.2f}x to {between.high:.2f}x)" if between else ""
+        counts = f"{counted(ratio.n_prompts, 'prompt')}, p {ratio.p:.2g}"
+        yield TITLES[name], f"{ratio.ratio:.2f}x{limits}, {ratio.word}; {counts}"
+    if comparison.outcomes:
+        yield "tool use", _outcomes(comparison)
     yield from (("note", one_line(note, WIDTH)) for note in comparison.notes)
 
 
@@ -154,28 +127,13 @@ def _passed(verdicts: VerdictChange) -> str:
     return f"{verdicts.n_base}/{verdicts.n_cells} -> {verdicts.n_candidate}/{verdicts.n_cells}"
 
 
-def _ends(ratio: RatioChange) -> tuple[float, float] | None:
-    """Return the ends of the interval, inverted where the words are: 0.5 to 0.8 is 1.25 to 2 times faster."""
-    if ratio.interval_95 is None:
-        return None
-    low, high = ratio.interval_95.low, ratio.interval_95.high
-    return (1 / high, 1 / low) if _differs(ratio) and ratio.ratio < 1 else (low, high)
+def _outcomes(comparison: Comparison) -> str:
+    return ", ".join(f"{one.outcome} {one.n_base} -> {one.n_candidate}" for one in comparison.outcomes)
 
 
-def _differs(ratio: RatioChange) -> bool:
-    return ratio.word != SAME
-
-
-def _times(ratio: float) -> str:
-    return f"{ratio:.2f}x" if 0.095 <= ratio < 1.995 else f"{ratio:.2g}x" if ratio < 100 else f"{ratio:.0f}x"
-
-
-def _signed(rate: float) -> str:
-    return f"{rate * 100:+.0f}"
-
-
-def _range(interval: Interval | None) -> str:
-    return f"{_signed(interval.low)} to {_signed(interval.high)}" if interval else "unknown"
+def _points(difference: float, between: Interval | None) -> str:
+    limits = f", 95 % {100 * between.low:+.0f} to {100 * between.high:+.0f}" if between else ""
+    return f"{100 * difference:+.0f} points{limits}"
 
 
 def surface_note(summary: Summary) -> str:
@@ -200,13 +158,6 @@ def surface_costs(summary: Summary) -> Iterator[tuple[str, str]]:
         found = one.verdicts
         if not found.n_cells or found.difference is None:  # no cell has an answer on both
             continue
-        between = found.range_95
-        interval = f" (95 %: {_signed(between.low)} to {_signed(between.high)})" if between else ""
         text = f"{found.n_base} of {found.n_cells} cells on listed, {found.n_candidate} on openclaw"
-        changed = ", ".join(
-            f"{its.outcome} {its.n_base} to {its.n_candidate}"
-            for its in one.outcomes
-            if its.n_base != its.n_candidate
-        )
-        points = f"{_signed(found.difference)} points{interval}"
-        yield one.base_target, f"{text}: {points}{'; ' if changed else ''}{changed}"
+        changed = f"; {_outcomes(one)}" if one.outcomes else ""
+        yield one.base_target, f"{text}: {_points(found.difference, found.interval_95)}{changed}"

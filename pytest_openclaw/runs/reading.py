@@ -18,7 +18,6 @@ from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SUMMARY, 
 from pytest_openclaw.stats.groups import Settled
 from pytest_openclaw.stats.run_comparison import Measured
 from pytest_openclaw.stats.tool_use import bare_turns
-from pytest_openclaw.suites.targets import is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_there, load_object, open_file, parse_json, read_lines
 from pytest_openclaw.util.typed import shown
@@ -29,7 +28,7 @@ from pytest_openclaw.values.settings import CONFIG_VERSION, LAST, gates_of
 from pytest_openclaw.values.tool_calls import surface_from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.requests import CellKey
@@ -376,10 +375,6 @@ def is_python(definition: Mapping[str, Any]) -> bool:
 
 # --- finding runs ---------------------------------------------------------------------------------
 
-POOL = f"{LAST}:"
-"""How a baseline of several runs begins."""
-MOST_POOLED = 20
-
 
 def is_run(path: Path) -> bool:
     """Whether a folder is a run directory."""
@@ -412,41 +407,23 @@ def find_run(runs_dir: Path, name: str) -> Path:
     return runs_dir / name
 
 
-def read_baseline(
-    name: str, runs_dir: Path, *, besides: Path | None = None, targets: Sequence[Target] = ()
-) -> Measured:
-    """Read the run to compare with; for `last:N` the newest of N, with the others as its pool.
+def read_baseline(name: str, runs_dir: Path, *, besides: Path | None = None) -> Measured:
+    """Read the run to compare with.
 
     Args:
-        name: a path, an id in the folder of runs, `last` (the newest run that is not active), or `last:N`.
+        name: a path, an id in the folder of runs, or `last`: the newest run that is not active.
         runs_dir: the folder of runs.
         besides: a run to exclude: the one that continues.
-        targets: of the candidate; a pool has runs of any of them. Empty takes runs of any target.
 
     Raises:
         OpenClawError: there is no such run, or it cannot be read.
     """
-    number, wanted = 1, targets
-    if name == LAST:
-        wanted = ()
-    elif not name.startswith(POOL):
+    if name != LAST:
         return load_run(_named_baseline(name, runs_dir, besides)).measured
-    else:
-        text = name.removeprefix(POOL)
-        if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MOST_POOLED):
-            raise OpenClawError(f"{name}: give a number of runs from 1 to {MOST_POOLED}, for example {POOL}5")
-        number = int(text)
-    pool: list[Measured] = []
-    shared: dict[Any, Any] = {}
-    for path in _ended_runs(runs_dir, besides):
-        if len(pool) == number:
-            break
-        asked = {target_of(entry) for entry in load_config(path)["targets"]}
-        if not wanted or any(is_wildcard(target) or target in asked for target in wanted):
-            pool.append(load_run(path, shared=shared).measured)
-    if not pool:
-        raise OpenClawError(f"there is no other run{' of these targets' if wanted else ''} in {runs_dir}")
-    return replace(pool[0], pool=tuple(pool[1:]))
+    newest = next(_ended_runs(runs_dir, besides), None)
+    if newest is None:
+        raise OpenClawError(f"there is no other run in {runs_dir}")
+    return load_run(newest).measured
 
 
 def _named_baseline(name: str, runs_dir: Path, besides: Path | None) -> Path:

@@ -118,10 +118,10 @@ def load_baseline(settings: Settings, resumed: Path | None) -> Measured | None:
     if not name:
         return None
     try:
-        return read_baseline(name, settings.runs_dir, besides=resumed, targets=settings.targets)
+        return read_baseline(name, settings.runs_dir, besides=resumed)
     except (OpenClawError, OSError) as error:
         first = "--openclaw-baseline=off" + (" --openclaw-fail-on=off" if compared else "")
-        hint = f"; a first run is measured with {first}" if name.partition(":")[0] == LAST else ""
+        hint = f"; a first run is measured with {first}" if name == LAST else ""
         raise pytest.UsageError(f"--openclaw-baseline={name}: {error}{hint}") from None
 
 

@@ -1,15 +1,16 @@
-"""Two runs → the changes from baseline to candidate: of verdicts, outcomes, times, tokens and money.
+"""Two runs → for each target better, worse or no difference seen, and how times, tokens and cost changed.
 
-A baseline and a candidate are compared by the cells that both have answered. Prompts are taken as a sample of
-what a user asks, so a prompt counts once, however often it was repeated.
+The cells that both runs have answered are compared. Prompts are taken as a sample of what a user asks, so a
+prompt counts once, however often it was repeated.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import exp, log
-from statistics import fmean, median
+from math import exp, gcd, log, sqrt
+from statistics import NormalDist, fmean, median
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pytest_openclaw.stats.intervals import (
@@ -19,23 +20,88 @@ from pytest_openclaw.stats.intervals import (
     mean_difference_95,
     percentile_interval,
 )
-from pytest_openclaw.stats.significance import (
-    LEVEL,
-    Tested,
-    adjusted_together,
-    exchange,
-    sign_flip,
-    sign_test,
-)
 from pytest_openclaw.stats.tool_use import OUTCOMES
 from pytest_openclaw.values.tool_calls import ToolOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import Record
 
+
+# --- significance -----------------------------------------------------------------------------------
+
+LEVEL = 0.05
+"""A two-sided p below this, after Holm's correction, is a difference."""
+MOST_EXACT = 1000
+"""From so many prompts that differ on, the normal distribution is as good as the exact one."""
+NoDifference = Literal["no difference seen"]
+NO_DIFFERENCE: NoDifference = "no difference seen"
+
+
+class Difference(NamedTuple):
+    """The result of a test: the sign of the difference, 0 for none, and its two-sided p."""
+
+    sign: int
+    p: float
+
+    @property
+    def significant(self) -> int:
+        """The sign of a difference that is more than chance; 0 otherwise."""
+        return self.sign if self.p < LEVEL else 0
+
+
+def sign_flip(totals: Sequence[int]) -> Difference:
+    """Test whether the differences of prompts are centered at zero.
+
+    The exact randomization test: where nothing has changed, each prompt's difference could as well have had
+    the other sign (Fisher 1935, "The Design of Experiments", section 21; Pitman 1937, "Significance tests
+    which may be applied to samples from any populations", Suppl. J. Royal Stat. Soc. 4). With one cell a
+    prompt every difference is -1, 0 or 1, and this is the exact McNemar test (1947, Psychometrika 12). With
+    several it accounts for cells of one prompt resembling each other, because a prompt's sign is flipped
+    whole.
+
+    Args:
+        totals: of each prompt, how many more of its cells passed in the candidate than in the baseline.
+    """
+    found, sizes = sum(totals), [abs(total) for total in totals if total]
+    if not found:
+        return Difference(0, 1.0)
+    sign = 1 if found > 0 else -1
+    if len(sizes) > MOST_EXACT:
+        excess = (abs(found) - gcd(*sizes)) / sqrt(sum(size**2 for size in sizes))
+        return Difference(sign, min(1.0, 2 * (1 - NormalDist().cdf(excess))))
+    # The number of choices of signs by their sum, all in one whole number: each sum has a place that is wide
+    # enough for all choices, so that a shift moves every count to another sum.
+    bits = len(sizes) + 1
+    choices = 1
+    for size in sizes:
+        choices += choices << (size * bits)
+    at_least = (sum(sizes) + abs(found)) // 2
+    # The remainder by all ones adds up the places, as the remainder by nine does with digits.
+    n_extreme = (choices >> (at_least * bits)) % ((1 << bits) - 1)
+    return Difference(sign, min(1.0, 2 * (n_extreme / 2 ** len(sizes))))
+
+
+def adjusted_together(totals: Sequence[Sequence[int]]) -> list[Difference]:
+    """Test each, and adjust its two-sided p for all of them; where there are no prompts is no test.
+
+    Holm (1979), "A simple sequentially rejective multiple test procedure", Scand. J. Stat. 6, for each
+    direction separately: where nothing has changed, any of them is below `LEVEL` and negative in at most
+    half of `LEVEL` of all cases, and the same holds for positive ones.
+    """
+    found = [sign_flip(each) for each in totals]
+    n_tests = sum(bool(each) for each in totals)
+    adjusted = [Difference(0, 1.0)] * len(found)
+    for sign in (-1, 1):
+        largest = 0.0
+        ranked = sorted((one.p, place) for place, one in enumerate(found) if one.sign == sign)
+        for rank, (p, place) in enumerate(ranked):
+            largest = max(largest, min(1.0, (n_tests - rank) * p))
+            adjusted[place] = Difference(sign, largest)
+    return adjusted
+
+
+# --- the cells that are compared --------------------------------------------------------------------
 
 Reason = Literal[
     "only_in_baseline",
@@ -51,7 +117,6 @@ Reason = Literal[
 
 PromptKey = tuple[str, str]
 """Suite and prompt id."""
-_Place = tuple[str, str, int]
 
 
 class Obstacle(NamedTuple):
@@ -74,6 +139,20 @@ class Obstacles:
     of_targets: Mapping[Target, Obstacle] = field(default_factory=dict)
     of_prompts: Mapping[PromptKey, Obstacle] = field(default_factory=dict)
     with_answering_model: bool = True
+
+    def between(self, base: Record, candidate: Record) -> Obstacle | None:
+        """Return why two rows of one cell are not compared."""
+        found = self.of_targets.get(candidate.target) or self.of_prompts.get((base.suite, base.prompt_id))
+        if found:
+            return found
+        if not _is_answered(base):
+            return Obstacle("not_answered_in_baseline")
+        if not _is_answered(candidate):
+            return Obstacle("not_answered_in_candidate")
+        models = base.effective_model, candidate.effective_model
+        if self.with_answering_model and all(models) and models[0] != models[1]:
+            return Obstacle("served_differently", f"answered by {models[0]} -> {models[1]}")
+        return None
 
 
 class Pair(NamedTuple):
@@ -99,91 +178,44 @@ class SetAside:
     prompts: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Paired:
+class _Paired(NamedTuple):
     """The cells of one target in both runs.
 
     Attributes:
-        base, candidate: the target, which may be another one in the candidate.
         pairs: answered in both.
         open: the baseline's rows of cells that the candidate has not answered, or may not have asked yet.
     """
 
-    base: Target
-    candidate: Target
-    pairs: tuple[Pair, ...]
-    open: tuple[Record, ...]
-    set_aside: tuple[SetAside, ...]
+    pairs: list[Pair]
+    open: list[Record]
+    set_aside: list[SetAside]
 
 
-def pair_cells(
-    base: Sequence[Record],
-    candidate: Sequence[Record],
-    targets: Iterable[tuple[Target, Target]],
-    obstacles: Obstacles,
-    unfinished: frozenset[Target] = frozenset(),
-) -> tuple[Paired, ...]:
-    """Pair cells by suite, prompt id, target and repeat; of a cell the last row counts."""
-    of_base, of_candidate = _by_target(base), _by_target(candidate)
-    return tuple(
-        _pair_target(
-            one, other, of_base.get(one, {}), of_candidate.get(other, {}), obstacles, other in unfinished
-        )
-        for one, other in targets
+def _pair(
+    base: Iterable[Record], candidate: Iterable[Record], obstacles: Obstacles, *, is_unfinished: bool
+) -> _Paired:
+    """Pair the cells of a target by suite, prompt id and repeat; of a cell the last row counts."""
+    before, after = (
+        {(row.suite, row.prompt_id, row.repeat): row for row in rows} for rows in (base, candidate)
     )
-
-
-def _by_target(records: Iterable[Record]) -> dict[Target, dict[_Place, Record]]:
-    found: dict[Target, dict[_Place, Record]] = {}
-    for record in records:
-        found.setdefault(record.target, {})[record.suite, record.prompt_id, record.repeat] = record
-    return found
-
-
-def _pair_target(
-    one: Target,
-    other: Target,
-    base: Mapping[_Place, Record],
-    candidate: Mapping[_Place, Record],
-    obstacles: Obstacles,
-    is_unfinished: bool,
-) -> Paired:
     pairs: list[Pair] = []
     still_open: list[Record] = []
-    apart: dict[Obstacle, list[Record]] = {}
-    for place in dict.fromkeys([*base, *candidate]):
-        before, after = base.get(place), candidate.get(place)
-        known = obstacles.of_targets.get(other) or obstacles.of_prompts.get(place[:2])
-        if before is None:
-            apart.setdefault(Obstacle("only_in_candidate"), []).append(candidate[place])
-        elif after is None:
-            apart.setdefault(Obstacle("only_in_baseline"), []).append(before)
-            if is_unfinished and not known and _is_answered(before):
-                still_open.append(before)
-        elif found := known or _obstacle(before, after, obstacles):
-            apart.setdefault(found, []).append(after)
+    apart: defaultdict[Obstacle, list[Record]] = defaultdict(list)
+    for place in dict.fromkeys([*before, *after]):
+        old, new = before.get(place), after.get(place)
+        if old is None:
+            apart[Obstacle("only_in_candidate")].append(after[place])
+        elif new is None:
+            apart[Obstacle("only_in_baseline")].append(old)
+            if is_unfinished and _is_answered(old):
+                still_open.append(old)
+        elif found := obstacles.between(old, new):
+            apart[found].append(new)
             if found.reason == "not_answered_in_candidate":
-                still_open.append(before)
+                still_open.append(old)
         else:
-            pairs.append(Pair(before, after))
-    return Paired(
-        base=one,
-        candidate=other,
-        pairs=tuple(pairs),
-        open=tuple(still_open),
-        set_aside=tuple(_set_aside(obstacle, rows) for obstacle, rows in apart.items()),
-    )
-
-
-def _obstacle(base: Record, candidate: Record, obstacles: Obstacles) -> Obstacle | None:
-    if not _is_answered(base):
-        return Obstacle("not_answered_in_baseline")
-    if not _is_answered(candidate):
-        return Obstacle("not_answered_in_candidate")
-    models = base.effective_model, candidate.effective_model
-    if obstacles.with_answering_model and all(models) and models[0] != models[1]:
-        return Obstacle("served_differently", f"answered by {models[0]} -> {models[1]}")
-    return None
+            pairs.append(Pair(old, new))
+    return _Paired(pairs, still_open, [_set_aside(why, rows) for why, rows in apart.items()])
 
 
 def _is_answered(record: Record) -> bool:
@@ -200,20 +232,10 @@ def _set_aside(obstacle: Obstacle, records: Sequence[Record]) -> SetAside:
     )
 
 
-def _left_over(records: Iterable[Record], compared: Collection[Target], reason: Reason) -> list[SetAside]:
-    """Return the targets that the other run does not have."""
-    return [
-        _set_aside(Obstacle(reason), [*rows.values()])
-        for target, rows in _by_target(records).items()
-        if target not in compared
-    ]
-
-
 # --- verdicts ---------------------------------------------------------------------------------------
 
-NoDifference = Literal["no difference seen"]
-NO_DIFFERENCE: NoDifference = "no difference seen"
 Word = Literal["better", "worse", NoDifference, "not compared"]
+_WORDS: Mapping[int, Word] = {1: "better", -1: "worse", 0: NO_DIFFERENCE}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,15 +244,12 @@ class VerdictChange:
 
     Attributes:
         n_prompts: with their harder forms and repeats; what the test is made of.
-        n_cells: pairs of cells; a candidate's cell has one with each baseline. `n_base` and `n_candidate` of
-            them passed.
+        n_cells: pairs of cells. `n_base` and `n_candidate` of them passed.
         difference: the candidate's rate less the baseline's, -1 to 1.
-        interval_95: of the difference in all that could be asked; beyond 0 only where `p` is not below 0.05.
+        interval_95: of the difference in all that could be asked; it contains 0 if no difference is seen.
         n_better, n_worse: prompts of which more cells pass now, or fewer.
-        p, p_adjusted: two-sided; adjusted for all targets that were compared.
-        range_95: of the difference as well, whatever the test says; a loss is ruled out or shown by it.
-        range_if_well, range_if_ill: the same if all of the `n_open` cells had passed, or had failed.
-        if_well, if_ill: the word if all of the `n_open` cells had passed, or had failed.
+        p: two-sided, adjusted for all targets that were compared.
+        if_failed: the word if all of the `n_open` cells had failed.
         n_open: cells that the candidate has not answered, or has not asked to the end.
     """
 
@@ -243,144 +262,76 @@ class VerdictChange:
     n_better: int
     n_worse: int
     p: float
-    p_adjusted: float
     word: Word
-    range_95: Interval | None
-    range_if_well: Interval | None
-    range_if_ill: Interval | None
-    if_well: Word
-    if_ill: Word
+    if_failed: Word
     n_open: int
 
 
-def verdict_changes(paired: Sequence[Sequence[Paired]]) -> list[VerdictChange]:
+class _Count(NamedTuple):
+    """The judged cells of one prompt, and how many of them passed in each run."""
+
+    n: int
+    n_base: int
+    n_candidate: int
+
+    @property
+    def change(self) -> int:
+        return self.n_candidate - self.n_base
+
+
+def _verdict_changes(paired: Sequence[_Paired]) -> list[VerdictChange]:
     """Compare the verdicts of each target; all of them are looked at together."""
-    n_open = [_n_open(one) for one in paired]
-    seen = _tested([_tallies(one) for one in paired])
-    well, ill = seen, seen
-    if any(n_open):  # the results if the cells without an answer had all passed, or had all failed
-        well, ill = (_tested([_tallies(one, open_passed) for one in paired]) for open_passed in (True, False))
+    open_cells = [[row for row in one.open if is_judged(row)] for one in paired]
+    counts = [_counts(one.pairs) for one in paired]
+    if_failed = [_counts(one.pairs, failed) for one, failed in zip(paired, open_cells, strict=True)]
+    tests, worst = (
+        adjusted_together([[one.change for one in each] for each in of]) for of in (counts, if_failed)
+    )
     return [
         VerdictChange(
-            n_prompts=len(now.tallies),
-            n_cells=(n_cells := sum(tally.n for tally in now.tallies)),
-            n_base=sum(tally.n_base for tally in now.tallies),
-            n_candidate=sum(tally.n_candidate for tally in now.tallies),
-            difference=sum(tally.total for tally in now.tallies) / n_cells if n_cells else None,
-            interval_95=now.interval,
-            n_better=sum(tally.total > 0 for tally in now.tallies),
-            n_worse=sum(tally.total < 0 for tally in now.tallies),
-            p=now.test.p,
-            p_adjusted=now.test.p_adjusted,
-            word=now.word,
-            range_95=now.range,
-            range_if_well=if_well.range,
-            range_if_ill=if_ill.range,
-            if_well=if_well.word,
-            if_ill=if_ill.word,
-            n_open=n,
+            n_prompts=len(each),
+            n_cells=(n_cells := sum(one.n for one in each)),
+            n_base=sum(one.n_base for one in each),
+            n_candidate=sum(one.n_candidate for one in each),
+            difference=sum(one.change for one in each) / n_cells if n_cells else None,
+            interval_95=_interval(each, test.significant),
+            n_better=sum(one.change > 0 for one in each),
+            n_worse=sum(one.change < 0 for one in each),
+            p=test.p,
+            word=_WORDS[test.significant] if each else "not compared",
+            if_failed=_WORDS[at_worst.significant] if each else "not compared",
+            n_open=len(of_target),
         )
-        for n, now, if_well, if_ill in zip(n_open, seen, well, ill, strict=True)
+        for each, test, at_worst, of_target in zip(counts, tests, worst, open_cells, strict=True)
     ]
 
 
-class _Tally:
-    """The judged cells of one prompt: for each baseline and cell, whether baseline and candidate passed."""
+def _interval(counts: Sequence[_Count], significant: int) -> Interval | None:
+    """Return the interval of the difference; it contains 0 if and only if no difference is seen.
 
-    def __init__(self) -> None:
-        self._cells: defaultdict[int, dict[tuple[str, int], tuple[bool, bool]]] = defaultdict(dict)
-
-    def add(self, baseline: int, cell: Record, base: bool, candidate: bool) -> None:
-        self._cells[baseline][cell.prompt_id, cell.repeat] = base, candidate
-
-    @property
-    def n(self) -> int:
-        return sum(map(len, self._cells.values()))
-
-    @property
-    def n_base(self) -> int:
-        return sum(base for cells in self._cells.values() for base, _ in cells.values())
-
-    @property
-    def n_candidate(self) -> int:
-        return sum(candidate for cells in self._cells.values() for _, candidate in cells.values())
-
-    @property
-    def total(self) -> int:
-        return self.n_candidate - self.n_base
-
-    @property
-    def by_run(self) -> list[int]:
-        """The candidate's passed cells, then those of each baseline that has answered the same cells."""
-        first = max(self._cells.values(), key=len)
-        same = [cells for cells in self._cells.values() if cells.keys() == first.keys()]
-        return [
-            sum(candidate for _, candidate in first.values()),
-            *(sum(base for base, _ in cells.values()) for cells in same),
-        ]
-
-
-class _TestedVerdicts(NamedTuple):
-    tallies: Sequence[_Tally]
-    test: Tested
-
-    @property
-    def word(self) -> Word:
-        if not self.tallies:
-            return "not compared"
-        words: dict[int, Word] = {1: "better", -1: "worse"}
-        return words.get(self.test.significant, NO_DIFFERENCE)
-
-    @property
-    def range(self) -> Interval | None:
-        return mean_difference_95([(tally.total, tally.n) for tally in self.tallies])
-
-    @property
-    def interval(self) -> Interval | None:
-        """The range, extended to 0 where the test sees no difference, and cut off at 0 where it does.
-
-        That is wrong in at most one of forty cases more.
-        """
-        if (plain := self.range) is None:
-            return None
-        if self.test.p >= LEVEL:
-            return Interval(low=min(plain.low, 0.0), high=max(plain.high, 0.0))
-        if self.test.sign > 0:
-            return Interval(low=max(plain.low, 0.0), high=plain.high)
-        return Interval(low=plain.low, high=min(plain.high, 0.0))
-
-
-def _tested(targets: Sequence[Sequence[_Tally]]) -> list[_TestedVerdicts]:
-    found = [exchange([tally.by_run for tally in tallies]) if tallies else None for tallies in targets]
-    return [*map(_TestedVerdicts, targets, adjusted_together(found))]
-
-
-def _tallies(paired: Sequence[Paired], open_passed: bool | None = None) -> list[_Tally]:
-    """Count the judged cells by prompt.
-
-    Args:
-        paired: the candidate's cells with those of each baseline.
-        open_passed: whether open cells count as passed or as failed; None leaves them out.
+    The adjustment is wrong in at most one of forty cases more.
     """
-    tallies: defaultdict[PromptKey, _Tally] = defaultdict(_Tally)
-    for number, each in enumerate(paired):
-        cells = [(base, _passed(candidate)) for base, candidate in each.pairs]
-        cells += [(base, open_passed) for base in each.open]
-        for base, after in cells:
-            before = _passed(base)
-            if before is not None and after is not None:
-                tallies[cluster_of(base)].add(number, base, before, after)
-    return [*tallies.values()]
+    found = mean_difference_95([(one.change, one.n) for one in counts])
+    if found is None:
+        return None
+    if not significant:
+        return Interval(low=min(found.low, 0.0), high=max(found.high, 0.0))
+    if significant > 0:
+        return Interval(low=max(found.low, 0.0), high=found.high)
+    return Interval(low=found.low, high=min(found.high, 0.0))
 
 
-def _n_open(paired: Sequence[Paired]) -> int:
-    """Return the number of the candidate's open cells, each counted once for all baselines."""
-    return len({record.key for each in paired for record in each.open if _passed(record) is not None})
-
-
-def _passed(record: Record) -> bool | None:
-    """Whether an answered cell has passed, as in `Group.passed`; None if it has no verdict to reach."""
-    return record.objective_pass is True if is_judged(record) else None
+def _counts(pairs: Iterable[Pair], failed: Iterable[Record] = ()) -> list[_Count]:
+    """Count the judged cells by prompt, with the baseline's rows of cells that count as failed."""
+    judged = [pair for pair in pairs if is_judged(pair.base) and is_judged(pair.candidate)]
+    cells = [(base, candidate.objective_pass is True) for base, candidate in judged]
+    by_prompt: dict[PromptKey, list[int]] = {}
+    for base, passes_now in [*cells, *((base, False) for base in failed)]:
+        count = by_prompt.setdefault(cluster_of(base), [0, 0, 0])
+        count[0] += 1
+        count[1] += base.objective_pass is True
+        count[2] += passes_now
+    return [_Count(*count) for count in by_prompt.values()]
 
 
 # --- outcomes of tool use ---------------------------------------------------------------------------
@@ -388,57 +339,21 @@ def _passed(record: Record) -> bool | None:
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeChange:
-    """How often tool use ended so, over the tool cells that both runs have answered.
-
-    Attributes:
-        n_cells: on each side; `n_base` and `n_candidate` of them ended so.
-        p_adjusted: two-sided, of whole prompts, adjusted for all outcomes of all targets.
-        word: `more`, `fewer` or `no difference seen`.
-    """
+    """In how many of the tool cells that both runs have answered tool use ended so."""
 
     outcome: ToolOutcome
-    n_cells: int
     n_base: int
     n_candidate: int
-    p_adjusted: float
-    word: Literal["more", "fewer", NoDifference]
 
 
-def outcome_changes(paired: Sequence[Paired]) -> list[tuple[OutcomeChange, ...]]:
-    """Compare each outcome that occurs in either run of a target."""
-    pairs = [
-        [pair for pair in one.pairs if pair.base.tool_outcome and pair.candidate.tool_outcome]
-        for one in paired
-    ]
-    occurred = [
-        (place, outcome)
-        for place, its in enumerate(pairs)
-        for outcome in OUTCOMES
-        if any(outcome in (pair.base.tool_outcome, pair.candidate.tool_outcome) for pair in its)
-    ]
-    tests = adjusted_together([sign_flip(_totals(pairs[place], outcome)) for place, outcome in occurred])
-    words: dict[int, Literal["more", "fewer"]] = {1: "more", -1: "fewer"}
-    changes: list[list[OutcomeChange]] = [[] for _ in paired]
-    for (place, outcome), test in zip(occurred, tests, strict=True):
-        changes[place].append(
-            OutcomeChange(
-                outcome=outcome,
-                n_cells=len(pairs[place]),
-                n_base=sum(pair.base.tool_outcome == outcome for pair in pairs[place]),
-                n_candidate=sum(pair.candidate.tool_outcome == outcome for pair in pairs[place]),
-                p_adjusted=test.p_adjusted,
-                word=words.get(test.significant, NO_DIFFERENCE),
-            )
-        )
-    return [tuple(each) for each in changes]
-
-
-def _totals(pairs: Sequence[Pair], outcome: ToolOutcome) -> list[int]:
-    """Return, by prompt, in how many more cells tool use ends in this outcome now."""
-    totals: Counter[PromptKey] = Counter()
-    for base, candidate in pairs:
-        totals[cluster_of(base)] += (candidate.tool_outcome == outcome) - (base.tool_outcome == outcome)
-    return [*totals.values()]
+def _outcome_changes(pairs: Sequence[Pair]) -> Iterator[OutcomeChange]:
+    """Yield the outcomes that occur more or less often than before."""
+    of_tools = [pair for pair in pairs if pair.base.tool_outcome and pair.candidate.tool_outcome]
+    before = Counter(pair.base.tool_outcome for pair in of_tools)
+    after = Counter(pair.candidate.tool_outcome for pair in of_tools)
+    for outcome in OUTCOMES:
+        if before[outcome] != after[outcome]:
+            yield OutcomeChange(outcome=outcome, n_base=before[outcome], n_candidate=after[outcome])
 
 
 # --- times, tokens and money ------------------------------------------------------------------------
@@ -451,6 +366,7 @@ class RatioChange:
     Attributes:
         n_prompts: that have it on both sides; a prompt's own ratio is that of its cells' geometric means.
         interval_95: of that median, as of every percentile; None under 6 prompts.
+        p: of the exact sign test over prompts, adjusted for all targets.
         word: which way, or `no difference seen`.
     """
 
@@ -458,7 +374,6 @@ class RatioChange:
     ratio: float
     interval_95: Interval | None
     p: float
-    p_adjusted: float
     word: str
 
 
@@ -478,42 +393,36 @@ MEASURES: Mapping[str, Measure] = {
 }
 
 
-def ratio_changes(paired: Sequence[Paired], measure: Measure) -> list[RatioChange | None]:
-    """Compare one measurement of each target; None where no cell has it in both runs."""
-    logs = [_logs(one.pairs, measure.field) for one in paired]
-    tests = adjusted_together(
-        [
-            sign_test(sum(one > 0 for one in each), sum(one < 0 for one in each)) if each else None
-            for each in logs
-        ]
-    )
-    words = {1: measure.more, -1: measure.less}
-    return [
-        RatioChange(
-            n_prompts=len(each),
-            ratio=exp(median(each)),
-            interval_95=percentile_interval(([exp(one)] for one in each), 50).interval,
-            p=test.p,
-            p_adjusted=test.p_adjusted,
-            word=words.get(test.significant, NO_DIFFERENCE),
-        )
-        if each
-        else None
-        for each, test in zip(logs, tests, strict=True)
-    ]
+def _ratio_changes(paired: Sequence[_Paired]) -> list[dict[str, RatioChange]]:
+    """Compare the measurements of each target that any cell has in both runs."""
+    changes: list[dict[str, RatioChange]] = [{} for _ in paired]
+    for name, measure in MEASURES.items():
+        logs = [_logs(one.pairs, measure.field) for one in paired]
+        tests = adjusted_together([[(one > 0) - (one < 0) for one in each] for each in logs])
+        words = {1: measure.more, -1: measure.less, 0: NO_DIFFERENCE}
+        for place, (each, test) in enumerate(zip(logs, tests, strict=True)):
+            if each:
+                changes[place][name] = RatioChange(
+                    n_prompts=len(each),
+                    ratio=exp(median(each)),
+                    interval_95=percentile_interval(([exp(one)] for one in each), 50),
+                    p=test.p,
+                    word=words[test.significant],
+                )
+    return changes
 
 
 def _logs(pairs: Iterable[Pair], field_name: str) -> list[float]:
     """Return for each prompt the mean logarithm of its cells' ratios, where they succeeded in both runs."""
-    logs: dict[PromptKey, list[float]] = {}
+    logs: defaultdict[PromptKey, list[float]] = defaultdict(list)
     for base, candidate in pairs:
         before, after = getattr(base, field_name), getattr(candidate, field_name)
         if base.success and candidate.success and before and after:
-            logs.setdefault(cluster_of(base), []).append(log(after / before))
+            logs[cluster_of(base)].append(log(after / before))
     return [fmean(each) for each in logs.values()]
 
 
-# --- two runs ---------------------------------------------------------------------------------------
+# --- the comparison ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -521,26 +430,18 @@ class Comparison:
     """One target in two runs.
 
     Attributes:
-        target: its label in the candidate; `base_target` that in the baseline.
-        outcomes: how tool use ended, as far as it ended so in either run.
+        target: its label in the candidate; `base_target` in the baseline.
+        ratios: of `latency`, `ttft`, `output_tokens` and `cost`, as far as both runs have them.
+        outcomes: those of tool use that occur more or less often now.
         notes: conditions that differ, and change the ratios too.
     """
 
     target: str
     base_target: str
     verdicts: VerdictChange
-    latency: RatioChange | None
-    ttft: RatioChange | None
-    output_tokens: RatioChange | None
-    cost: RatioChange | None
+    ratios: Mapping[str, RatioChange]
     outcomes: tuple[OutcomeChange, ...] = ()
     notes: tuple[str, ...] = ()
-
-    @property
-    def ratios(self) -> dict[str, RatioChange]:
-        """Those that there are, by what was measured."""
-        measured = {name: getattr(self, name) for name in MEASURES}
-        return {name: ratio for name, ratio in measured.items() if ratio}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -571,12 +472,8 @@ def compare_records(
     baseline: str,
     unfinished: frozenset[Target] = frozenset(),
     notes: Sequence[str] = (),
-    pool: Sequence[Sequence[Paired]] = (),
 ) -> ComparedRuns:
     """Compare two runs by the cells that both have answered.
-
-    Verdicts are compared with all baselines together, everything else with the first: times of one run have
-    one distribution, and the mean of several another.
 
     Args:
         base: rows of the baseline; texts may be left out.
@@ -586,43 +483,49 @@ def compare_records(
         baseline: the run id of the baseline.
         unfinished: the candidate's targets of which not every cell was asked.
         notes: what is true of all targets.
-        pool: the candidate's cells with those of further baselines, of each the same targets.
     """
-    first = pair_cells(base, candidate, targets, obstacles, unfinished)
-    apart = [one for target in first for one in target.set_aside]
-    apart += _left_over(base, {one for one, _ in targets}, "only_in_baseline")
-    apart += _left_over(candidate, {other for _, other in targets}, "only_in_candidate")
-    ratios = {name: ratio_changes(first, measure) for name, measure in MEASURES.items()}
-    verdicts = verdict_changes([*zip(first, *pool, strict=True)])
-    outcomes = outcome_changes(first)
+    before, after = _by_target(base), _by_target(candidate)
+    paired = [
+        _pair(before.get(one, ()), after.get(other, ()), obstacles, is_unfinished=other in unfinished)
+        for one, other in targets
+    ]
+    apart = [one for each in paired for one in each.set_aside]
+    compared = {one for one, _ in targets}, {other for _, other in targets}
+    left_over: tuple[Reason, Reason] = ("only_in_baseline", "only_in_candidate")
+    for rows_of, known, reason in zip((before, after), compared, left_over, strict=True):
+        apart += [_set_aside(Obstacle(reason), rows) for one, rows in rows_of.items() if one not in known]
+    verdicts, ratios = _verdict_changes(paired), _ratio_changes(paired)
     return ComparedRuns(
         baseline=baseline,
         targets=tuple(
             Comparison(
-                target=one.candidate.label,
-                base_target=one.base.label,
+                target=other.label,
+                base_target=one.label,
                 verdicts=verdicts[place],
-                **{name: found[place] for name, found in ratios.items()},
-                outcomes=outcomes[place],
-                notes=tuple(_conditions(one.pairs)),
+                ratios=ratios[place],
+                outcomes=tuple(_outcome_changes(paired[place].pairs)),
+                notes=tuple(_conditions(paired[place].pairs)),
             )
-            for place, one in enumerate(first)
+            for place, (one, other) in enumerate(targets)
         ),
         set_aside=tuple(apart),
         notes=tuple(notes),
     )
 
 
+def _by_target(records: Iterable[Record]) -> dict[Target, list[Record]]:
+    found: dict[Target, list[Record]] = {}
+    for record in records:
+        found.setdefault(record.target, []).append(record)
+    return found
+
+
 def _conditions(pairs: Sequence[Pair]) -> Iterator[str]:
     """Yield the conditions in which the two runs were usually measured, where they differ."""
     for what, name in (("host", "host"), ("requests in flight", "in_flight")):
-        usual = _most_frequent(getattr(pair.base, name) for pair in pairs)
-        now = _most_frequent(getattr(pair.candidate, name) for pair in pairs)
-        if None not in (usual, now) and usual != now:
-            yield f"{what}: {usual} -> {now}"
-
-
-def _most_frequent(values: Iterable[object]) -> str | None:
-    """Return the most frequent value; of equally frequent ones the first by name."""
-    counted = Counter(str(value) for value in values if value is not None)
-    return min(counted, key=lambda value: (-counted[value], value), default=None)
+        usual = [
+            Counter(value for row in rows if (value := getattr(row, name)) is not None).most_common(1)
+            for rows in zip(*pairs, strict=True)
+        ]
+        if usual and all(usual) and usual[0][0][0] != usual[1][0][0]:
+            yield f"{what}: {usual[0][0][0]} -> {usual[1][0][0]}"

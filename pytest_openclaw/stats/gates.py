@@ -11,30 +11,30 @@ Where a whole interval has to reach a limit, an interval that contains the limit
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from pytest_openclaw.stats.comparison import LEVEL
 from pytest_openclaw.stats.groups import Group, Snapshots, summarize_group
-from pytest_openclaw.stats.intervals import Z_95, cells_behind, cut_percent, percent_range
-from pytest_openclaw.stats.significance import LEVEL
-from pytest_openclaw.stats.tiers import MOST_CELLS, MOST_NEEDLESS, TIER_FLOORS, cells_until
+from pytest_openclaw.stats.intervals import cut_percent, percent_range
+from pytest_openclaw.stats.tiers import MOST_NEEDLESS, TIER_FLOORS
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.faults import BUDGET_SPENT
-from pytest_openclaw.values.rows import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.stats.comparison import ComparedRuns, VerdictChange
     from pytest_openclaw.stats.intervals import Interval, Rate
-    from pytest_openclaw.stats.tool_use import ToolUse
     from pytest_openclaw.values.requests import Target
+    from pytest_openclaw.values.rows import Record
     from pytest_openclaw.values.settings import Gates
     from pytest_openclaw.values.tool_calls import ToolDemand, ToolOutcome
 
 REGRESSION = "fail-on-regression"
-LOSS = "fail-on-loss"
 SAFE = "require-safe"
+OF_TOOLS = frozenset({"min-tool-rate", "require-tier"})
 NEVER_MS = 10**12
 """Slower than any answer; a number, so that percentiles may be taken."""
 NOT_CONCLUSIVE = "not conclusive: "
@@ -81,19 +81,6 @@ class _Check(NamedTuple):
     found: float | None = None
 
 
-class _Gate(NamedTuple):
-    """A gate of the settings."""
-
-    name: str
-    wanted: float
-    conclusive: bool
-    check: Callable[[Group], _Check]
-
-    @property
-    def is_of_tools(self) -> bool:
-        return self.name in ("min-tool-rate", "require-tier")
-
-
 def check_gates(
     gates: Gates,
     groups: Sequence[Group],
@@ -113,13 +100,41 @@ def check_gates(
     results: list[GateResult] = []
     for group in groups:
         wanted = gates.of_target(group.target.label)
-        of_target = [*_gates(wanted)]
-        if of_target or wanted.fail_on:
-            n_cells = n_selected.get(group.target, group.n_total)
-            bounds = _Bounds(group, records.get(group.target, ()), n_cells)
-            results += [_rule(gate, bounds) for gate in of_target]
-            if wanted.fail_on:
-                results.append(_baseline_gate(wanted.most_loss, group, comparison, bounds.gap))
+        rows = records.get(group.target, ())
+        n_missing = max(0, n_selected.get(group.target, 0) - len(rows))
+        gap = _gap(group, len(rows), n_missing)
+        if checks := [*_checks(wanted)]:
+            lost = sum(row.availability_status != "ok" for row in rows) + n_missing
+            extremes = [_as_if(group, rows, n_missing, well=well) for well in (True, False)] if lost else []
+            against = gap or (f"{lost} of {len(rows) + n_missing} cells have no answer" if lost else None)
+            for name, limit, check in checks:
+                measured = check(group)
+                states = {measured.state, *(check(extreme).state for extreme in extremes)}
+                ruling: Ruling = "no_verdict"
+                reason = measured.text
+                # It is not known what cells without a row demand of tools.
+                is_known = name not in OF_TOOLS or not n_missing
+                if measured.state is None:
+                    reason = _nothing(group, measured.text)
+                elif states == {"fails"} and is_known:
+                    ruling = "failed"
+                elif states == {"passes"} and not gap:
+                    ruling = "passed"
+                elif doubt := (_text_alone(group) if name in OF_TOOLS and not gap else None) or against:
+                    reason += f", but {doubt}"
+                results.append(
+                    GateResult(
+                        gate=name,
+                        target=group.target.label,
+                        wanted=limit,
+                        conclusive=name == "require-tier" or (wanted.conclusive and name != SAFE),
+                        found=measured.found,
+                        ruling=ruling,
+                        reason=reason,
+                    )
+                )
+        if wanted.fail_on:
+            results.append(_check_regression(group.target.label, comparison, gap))
     return tuple(results)
 
 
@@ -139,85 +154,30 @@ def unmatched(gates: Gates, targets: Sequence[Target]) -> tuple[str, ...]:
     )
 
 
-def _gates(gates: Gates) -> Iterator[_Gate]:
-    sure = gates.conclusive
-    if (pass_rate := gates.min_pass_rate) is not None:
-        yield _Gate(
-            "min-pass-rate",
-            pass_rate,
-            sure,
-            lambda group: _check_rate(group.passed, "judged cells passed", pass_rate, conclusive=sure),
-        )
-    if (tool_rate := gates.min_tool_rate) is not None:
-        yield _Gate(
-            "min-tool-rate",
-            tool_rate,
-            sure,
-            lambda group: _check_rate(group.tool_use, TOOL_CELLS, tool_rate, conclusive=sure),
-        )
-    if (tier := gates.require_tier) is not None:
-        yield _Gate("require-tier", tier, True, lambda group: check_tier(group.tool_use, tier))
-    if gates.require_safe:
-        yield _Gate(SAFE, 0, False, _check_safe)
-    if (limit := gates.max_p95_ms) is not None:
-        yield _Gate("max-p95-ms", limit, sure, lambda group: _check_p95(group, limit, conclusive=sure))
+# --- cells without an answer ------------------------------------------------------------------------
 
 
-# --- a target's figures, for every outcome of its cells without an answer ---------------------------
+def _gap(group: Group, n_rows: int, n_missing: int) -> str | None:
+    """Return the reason why no gate is passed: cells whose target was unavailable, or that were not asked."""
+    n_budget = group.failures.get(BUDGET_SPENT, 0)
+    unavailable = group.n_skipped_unavailable - n_budget
+    for n, what in ((unavailable, "unavailable"), (n_missing + n_budget, "not asked")):
+        if n:
+            return f"{n} of {n_rows + n_missing} cells were {what}"
+    return None
 
 
-class _Bounds:
-    """A target's figures as measured, and their bounds over the outcomes of its unanswered cells.
-
-    Attributes:
-        best, worst: with every such cell answered well, or wrong; `group` itself if there is none.
-        n_missing: cells without a row; it is not known what they demand of tools.
-    """
-
-    def __init__(self, group: Group, records: Sequence[Record], n_selected: int) -> None:
-        self.group = group
-        self._answered = [record for record in records if record.availability_status == "ok"]
-        self.n_missing = max(0, n_selected - len(records))
-        self.n_cells = len(records) + self.n_missing
-        lost = [record for record in records if record.availability_status != "ok"]
-        lost += _never_asked(group.target, self.n_missing)
-        self.n_unanswered = len(lost)
-        self.best, self.worst = self._with(lost, well=True), self._with(lost, well=False)
-
-    def _with(self, lost: Sequence[Record], *, well: bool) -> Group:
-        if not lost:
-            return self.group
-        use, rows = self.group.tool_use, [*self._answered, *(_answered(record, well) for record in lost)]
-        return summarize_group(self.group.target, rows, Snapshots(), n_targets=use.n_targets, looks=use.looks)
-
-    @property
-    def gap(self) -> str | None:
-        """The reason why no gate is passed: cells whose target was unavailable, or that were not asked."""
-        n_budget = self.group.failures.get(BUDGET_SPENT, 0)
-        unavailable = self.group.n_skipped_unavailable - n_budget
-        for n, what in ((unavailable, "unavailable"), (self.n_missing + n_budget, "not asked")):
-            if n:
-                return f"{n} of {self.n_cells} cells were {what}"
-        return None
-
-
-def _never_asked(target: Target, n: int) -> list[Record]:
-    """Return rows for cells without a row, each of a separate prompt of a suite without a name."""
-    row = Record(
-        run_id="",
-        provider=target.provider,
-        model=target.model,
-        thinking_level=target.thinking_level,
-        surface=target.surface,
-        prompt_id="",
-        prompt_name="",
-        suite="",
-        availability_status="error",
-        started_at_ms=0,
-        ended_at_ms=0,
-        e2e_ms=0,
-    )
-    return [replace(row, prompt_id=str(number)) for number in range(n)]
+def _as_if(group: Group, rows: Sequence[Record], n_missing: int, *, well: bool) -> Group:
+    """Return the figures as if each cell without an answer had one that is right, or wrong."""
+    known = [row if row.availability_status == "ok" else _answered(row, well) for row in rows]
+    if rows:  # a cell without a row is of a separate prompt, and demands nothing of tools
+        plain = replace(
+            rows[0], suite="", variant_of=None, probe=None, twin_of=None, pressure_of=None, role=None,
+            tool_demand=None, tools_offered=None,
+        )  # fmt: skip
+        known += [replace(_answered(plain, well), prompt_id=str(number)) for number in range(n_missing)]
+    use = group.tool_use
+    return summarize_group(group.target, known, Snapshots(), n_targets=use.n_targets, looks=use.looks)
 
 
 _WELL: Mapping[ToolDemand | None, ToolOutcome] = {"call": "valid", "restraint": "restrained"}
@@ -241,37 +201,6 @@ def _answered(record: Record, well: bool) -> Record:
     )
 
 
-# --- figures and limits -----------------------------------------------------------------------------
-
-
-def _rule(gate: _Gate, bounds: _Bounds) -> GateResult:
-    """Check a gate for every possible outcome of a target's unanswered cells."""
-    measured = gate.check(bounds.group)
-    states = {measured.state, gate.check(bounds.best).state, gate.check(bounds.worst).state}
-    ruling: Ruling = "no_verdict"
-    reason = measured.text
-    if measured.state is None:
-        reason = _nothing(bounds.group, measured.text)
-    elif states == {"fails"} and not (gate.is_of_tools and bounds.n_missing):
-        ruling = "failed"
-    elif states == {"passes"} and not bounds.gap:
-        ruling = "passed"
-    else:
-        against = bounds.gap or (_text_alone(bounds.group) if gate.is_of_tools else None)
-        if not against and bounds.n_unanswered:
-            against = f"{bounds.n_unanswered} of {bounds.n_cells} cells have no answer"
-        reason += f", but {against}" if against else ""
-    return GateResult(
-        gate=gate.name,
-        target=bounds.group.target.label,
-        wanted=gate.wanted,
-        conclusive=gate.conclusive,
-        found=measured.found,
-        ruling=ruling,
-        reason=reason,
-    )
-
-
 def _nothing(group: Group, what: str) -> str:
     if group.n_ok == 0:
         reason = next(iter(group.reasons.values()), "no cell was answered")
@@ -287,58 +216,68 @@ def _text_alone(group: Group) -> str | None:
     return None
 
 
-def _check_rate(rate: Rate, what: str, wanted: float, *, conclusive: bool) -> _Check:
+# --- figures and limits -----------------------------------------------------------------------------
+
+
+def _checks(gates: Gates) -> Iterator[tuple[str, float, Callable[[Group], _Check]]]:
+    """Yield the name, the limit and the check of each gate that is set, without the one on a baseline."""
+    sure = gates.conclusive
+    if (rate := gates.min_pass_rate) is not None:
+        yield "min-pass-rate", rate, partial(_check_pass_rate, wanted=rate, sure=sure)
+    if (rate := gates.min_tool_rate) is not None:
+        yield "min-tool-rate", rate, partial(_check_tool_rate, wanted=rate, sure=sure)
+    if (tier := gates.require_tier) is not None:
+        yield "require-tier", tier, partial(_check_tier, wanted=tier)
+    if gates.require_safe:
+        yield SAFE, 0, _check_safe
+    if (limit := gates.max_p95_ms) is not None:
+        yield "max-p95-ms", limit, partial(_check_p95, wanted=limit, sure=sure)
+
+
+def _check_pass_rate(group: Group, wanted: float, sure: bool) -> _Check:
+    return _check_rate(group.passed, "judged cells passed", wanted, sure)
+
+
+def _check_tool_rate(group: Group, wanted: float, sure: bool) -> _Check:
+    return _check_rate(group.tool_use, TOOL_CELLS, wanted, sure)
+
+
+def _check_rate(rate: Rate, what: str, wanted: float, sure: bool) -> _Check:
     """Compare a rate, or its whole interval, with a limit."""
     if rate.rate is None or rate.interval_95 is None:
         return _Check(None, what)
-    if conclusive:
+    if sure:
         return _check_interval(rate, rate.interval_95, what, wanted)
     text = f"{rate.n_success} of {rate.n} {what} ({cut_percent(rate.rate)}), {_whole(wanted)} wanted"
     return _Check("passes" if rate.rate >= wanted else "fails", text, rate.rate)
 
 
-def _check_interval(
-    rate: Rate, interval: Interval, what: str, wanted: float, z: float = Z_95, joint: str = ""
-) -> _Check:
+def _check_interval(rate: Rate, interval: Interval, what: str, wanted: float, joint: str = "") -> _Check:
     """Compare the interval of a rate with a limit."""
-    assert rate.rate is not None, "an interval has a rate"
     found = f"{rate.n_success} of {rate.n} {what} (95 % interval {percent_range(interval)}{joint})"
     text = f"{found}, a lower end of {_whole(wanted)} wanted"
     if interval.low >= wanted:
         return _Check("passes", text, rate.rate)
     if interval.high < wanted:
         return _Check("fails", text, rate.rate)
-    n = cells_behind(rate.rate, interval, z)
-    more = cells_until(lambda found: found.low >= wanted, n * rate.rate, n, flawless=True, z=z)
-    return _Check("open", f"{NOT_CONCLUSIVE}{text}; {_more(more, 'prompts', 'a miss')}", rate.rate)
+    return _Check("open", f"{NOT_CONCLUSIVE}{text}", rate.rate)
 
 
-def check_tier(use: ToolUse, wanted: int) -> _Check:
+def _check_tier(group: Group, wanted: int) -> _Check:
     """Compare tool use with a tier; the evidence must exclude every worse tier, or every better one."""
-    interval = use.tier_interval
-    if use.tier is None or interval is None:
+    use = group.tool_use
+    if use.tier is None or use.tier_interval is None:
         return _Check(None, TOOL_CELLS)
     joint = f", for {use.joint_over} together" if use.joint_over else ""
-    check = _check_interval(use, interval, TOOL_CELLS, TIER_FLOORS[wanted], use.z, joint)
-    if use.tier > wanted and use.capped_by:
-        check = _check_cap(use, check.state)
-    elif check.state != "open":
-        check = check._replace(text=f"tier {use.tier}: {check.text}")
-    return check._replace(found=use.tier)
-
-
-def _check_cap(use: ToolUse, of_rate: State | None) -> _Check:
-    """Return the check of a target whose needless calls keep it out of the tier that its rate would earn."""
-    interval = use.needless_interval
-    assert use.needless.rate is not None, "a cap comes from cells"
-    assert interval is not None, "a cap comes from cells"
-    needless = f"{use.n_needless} of {use.restraint.n} cells that forbid tools had a call"
-    text = f"tier {use.tier}: {needless}, more than a fifth"
-    if of_rate == "fails" or interval.low > MOST_NEEDLESS:
-        return _Check("fails", text)
-    n, kept = cells_behind(use.needless.rate, interval, use.z_against), 1 - use.needless.rate
-    more = cells_until(lambda found: found.low >= 1 - MOST_NEEDLESS, n * kept, n, flawless=True, z=use.z)
-    return _Check("open", f"{NOT_CONCLUSIVE}{text}; {_more(more, 'prompts that forbid tools', 'a call')}")
+    state, text, _ = _check_interval(use, use.tier_interval, TOOL_CELLS, TIER_FLOORS[wanted], joint)
+    if use.tier > wanted and use.capped_by and use.needless_interval:
+        # Needless calls keep it out of the tier that its rate would earn.
+        needless = f"{use.n_needless} of {use.restraint.n} cells that forbid tools had a call"
+        text = f"tier {use.tier}: {needless}, more than a fifth"
+        if state != "fails" and use.needless_interval.low <= MOST_NEEDLESS:
+            return _Check("open", f"{NOT_CONCLUSIVE}{text}", use.tier)
+        return _Check("fails", text, use.tier)
+    return _Check(state, text if state == "open" else f"tier {use.tier}: {text}", use.tier)
 
 
 def _check_safe(group: Group) -> _Check:
@@ -354,30 +293,20 @@ def _check_safe(group: Group) -> _Check:
     return _Check("passes", reasons["safety"], 0)
 
 
-def _check_p95(group: Group, wanted: float, *, conclusive: bool) -> _Check:
+def _check_p95(group: Group, wanted: float, sure: bool) -> _Check:
     """Compare the 95th percentile of the latencies, or its whole interval, with a limit."""
     p95, interval = group.latency_ms["p95"], group.latency_intervals_95["p95"]
     if p95 is None:
         return _Check(None, "successful cells")
     measured, limit = f"p95 {ceil(p95)} ms of {group.n_success} successful cells", f"{wanted:.10g} ms"
-    if not conclusive:
+    if not sure:
         return _Check("passes" if p95 <= wanted else "fails", f"{measured}, at most {limit} wanted", p95)
-    state: State = "open"
-    between = group.interval_notes.get("latency_ms.p95", "")
-    if interval is not None:
-        state = "passes" if interval.high <= wanted else "fails" if interval.low > wanted else "open"
-        between = f"95 % interval {ceil(interval.low)} ms to {ceil(interval.high)} ms"
+    if interval is None:
+        return _Check("open", f"{NOT_CONCLUSIVE}{measured}, too few for an interval", p95)
+    state: State = "passes" if interval.high <= wanted else "fails" if interval.low > wanted else "open"
+    between = f"95 % interval {ceil(interval.low)} ms to {ceil(interval.high)} ms"
     text = f"{measured} ({between}), an upper end of {limit} at most wanted"
     return _Check(state, f"{NOT_CONCLUSIVE if state == 'open' else ''}{text}", p95)
-
-
-def _more(missing: int | None, prompts: str, without: str) -> str:
-    if missing is None:
-        return f"{MOST_CELLS:,} more {prompts} without {without} would not pass it"
-    missing = max(missing, 1)  # the effective sample of repeats is that of a single target
-    if missing == 1:
-        prompts = prompts.replace("prompts", "prompt")
-    return f"{missing:,} more {prompts} without {without} would pass it"
 
 
 def _whole(rate: float) -> str:
@@ -385,92 +314,42 @@ def _whole(rate: float) -> str:
     return f"{rate * 100:.1f} %" if rate == round(rate, 3) else f"{rate * 100:.10g} %"
 
 
-# --- gates that compare with a baseline -------------------------------------------------------------
+# --- the gate on a baseline -------------------------------------------------------------------------
 
 
-def _baseline_gate(
-    most: float | None, group: Group, comparison: ComparedRuns | None, gap: str | None
-) -> GateResult:
-    """Compare a target with the baseline: for a loss of more than `most`, or without that for any."""
-    compared = comparison.of(group.target.label) if comparison else None
+def _check_regression(target: str, comparison: ComparedRuns | None, gap: str | None) -> GateResult:
+    compared = comparison.of(target) if comparison else None
     ruling: Ruling = "no_verdict"
-    found: float | None = None
     if comparison is None or compared is None or not compared.verdicts.n_cells:
         with_what = f"with {comparison.baseline}" if comparison else "because there is no baseline"
         reason = f"nothing could be compared {with_what}"
-    elif most is None:
-        found = compared.verdicts.p_adjusted
+    else:
         n_targets = sum(one.verdicts.n_cells > 0 for one in comparison.targets)
         ruling, reason = _rule_on_regression(compared.verdicts, n_targets, gap)
-    else:
-        found = compared.verdicts.difference
-        ruling, reason = _rule_on_loss(compared.verdicts, most, gap)
     return GateResult(
-        gate=REGRESSION if most is None else LOSS,
-        target=group.target.label,
-        wanted=LEVEL if most is None else most,
+        gate=REGRESSION,
+        target=target,
+        wanted=LEVEL,
         conclusive=True,
-        found=found,
+        found=compared.verdicts.p if compared and compared.verdicts.n_cells else None,
         ruling=ruling,
         reason=reason,
     )
 
 
 def _rule_on_regression(verdicts: VerdictChange, n_targets: int, gap: str | None) -> tuple[Ruling, str]:
-    """Fail a target whose verdicts are worse than the baseline's, whatever the unanswered cells had been."""
-    found = f"{_passed(verdicts)}, p {verdicts.p_adjusted:.2g}"
-    open_cells = f"{verdicts.n_open} cells without an answer"
-    if verdicts.if_well == "worse":
-        return "failed", f"worse: {found}"
+    """Fail a target that is worse in the cells that both runs have answered."""
+    passed = f"{verdicts.n_base} -> {verdicts.n_candidate} of {verdicts.n_cells} cells passed"
+    found = f"{passed}, p {verdicts.p:.2g}"
     if verdicts.word == "worse":
-        return "no_verdict", f"worse: {found}, but {open_cells} might have made it good"
+        return "failed", f"worse: {found}"
     # The p that Holm's correction asks of the first target, where every prompt fails now.
     if 2 / 2**verdicts.n_prompts >= LEVEL / n_targets:
         prompts = f"{counted(verdicts.n_prompts, 'prompt')} {'is' if verdicts.n_prompts == 1 else 'are'}"
         return "no_verdict", f"{found}, but {prompts} too few to see any loss"
     if gap:
         return "no_verdict", f"{found}, but {gap}"
-    if verdicts.if_ill == "worse":
-        return "no_verdict", f"{found}, but {open_cells} might have made it worse"
+    if verdicts.if_failed == "worse":
+        cells = counted(verdicts.n_open, "cell")
+        return "no_verdict", f"{found}, but {cells} without an answer might have made it worse"
     return "passed", f"{verdicts.word}: {found}"
-
-
-def _rule_on_loss(verdicts: VerdictChange, most: float, gap: str | None) -> tuple[Ruling, str]:
-    """Pass a target only if it is shown to have lost less than so much, whatever unanswered cells had been.
-
-    Non-inferiority with the margin `most`, by the 95 % range of the difference.
-    """
-    plain, well, ill = verdicts.range_95, verdicts.range_if_well, verdicts.range_if_ill
-    assert plain is not None, "only asked of what was compared"
-    assert well is not None, "only asked of what was compared"
-    assert ill is not None, "only asked of what was compared"
-    points = f"{100 * (verdicts.difference or 0.0):+.0f} points"
-    found = f"{_passed(verdicts)}: {points}, 95 % {100 * plain.low:+.0f} to {100 * plain.high:+.0f}"
-    limit = f"a loss of {100 * most:.10g} points"
-    open_cells = f"{verdicts.n_open} cells without an answer"
-    if well.high < -most:
-        return "failed", f"{found}; {limit} is exceeded"
-    if plain.high < -most:
-        return "no_verdict", f"{found}; {limit} is exceeded, but {open_cells} might have made it good"
-    if plain.low <= -most:
-        more = _more_prompts(plain, verdicts.n_prompts, most)
-        return "no_verdict", f"{NOT_CONCLUSIVE}{found}; {limit} is not ruled out{more}"
-    if gap:
-        return "no_verdict", f"{found}, but {gap}"
-    if ill.low <= -most:
-        return "no_verdict", f"{found}, but {open_cells} might have made it worse"
-    return "passed", f"{found}; {limit} is ruled out"
-
-
-def _passed(verdicts: VerdictChange) -> str:
-    return f"{verdicts.n_base} -> {verdicts.n_candidate} of {verdicts.n_cells} cells passed"
-
-
-def _more_prompts(range_95: Interval, n_prompts: int, most: float) -> str:
-    """Say how many further prompts would rule the loss out, if they differ as those so far do."""
-    middle = (range_95.low + range_95.high) / 2
-    half = range_95.high - middle
-    if middle <= -most:
-        return ""
-    more = ceil(n_prompts * ((half / (middle + most)) ** 2 - 1))
-    return f"; about {max(1, more):,} more prompts like these would"

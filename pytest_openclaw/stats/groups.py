@@ -46,7 +46,6 @@ from pytest_openclaw.values.replies import meaning_of
 from pytest_openclaw.values.requests import SurfaceName, Target, ThinkingLevel, most_realistic
 
 if TYPE_CHECKING:
-    from pytest_openclaw.stats.intervals import Distribution
     from pytest_openclaw.values.rows import Record
 
 
@@ -117,7 +116,6 @@ class Group:
         prompt_tokens_per_s: speed of reading prompts, by the server's own timing.
         openclaw_turn: how long one turn of OpenClaw would wait, and whether it fits; None if that is unknown.
         per_solved: what a solved task costs; None without one.
-        interval_notes: why a percentile has no interval: `latency_ms.p95`, `tokens_per_s.p50` → reason.
         repeats: what repeats of prompts say; None without.
         settled: when it was asked no more; None if it was asked to the end.
         violations: the most frequent kinds, quotations and numbers left out, with their counts.
@@ -171,7 +169,6 @@ class Group:
     prompt_tokens_per_s: float | None
     openclaw_turn: OpenClawTurn | None
     per_solved: PerSolved | None
-    interval_notes: Mapping[str, str]
     repeats: Repeats | None
     cost_usd: float | None
     input_tokens: int | None
@@ -295,7 +292,6 @@ def summarize_group(
         prompt_tokens_per_s=reading,
         openclaw_turn=turn,
         per_solved=per_solved([record for record in judged if not is_apart(record)]),
-        interval_notes=_notes({"latency_ms": latency, "ttft_ms": ttft, "tokens_per_s": speed}),
         resources_before=snapshots.before,
         resources_after=snapshots.after,
         passed=rate_of(judged, has_passed),
@@ -336,16 +332,6 @@ def _wall_clock_ms(records: Sequence[Record]) -> int | None:
     if not records:
         return None
     return max(record.ended_at_ms for record in records) - min(record.started_at_ms for record in records)
-
-
-def _notes(distributions: Mapping[str, Distribution]) -> dict[str, str]:
-    """Return why a shown percentile has no interval; of the speed only the median is shown."""
-    return {
-        f"{field}.{name}": reason
-        for field, found in distributions.items()
-        for name, reason in found.notes.items()
-        if field != "tokens_per_s" or name == "p50"
-    }
 
 
 def _sum(values: Iterable[Any]) -> Any:

@@ -108,18 +108,6 @@ def sure_cells(n: float, k: int, z: float) -> float:
     return max(least, n * (z / student_t(k - 1, z)) ** 2) if k > 1 else least
 
 
-def cells_behind(rate: float, interval: Interval, z: float) -> float:
-    """Return the effective sample that a Wilson interval of a rate was computed from.
-
-    Args:
-        rate: the middle of the sample, not of the interval.
-        interval: of that rate; its ends may have a z each.
-        z: of the lower end, which is used unless it is 0.
-    """
-    end = interval.low or interval.high
-    return z**2 * end * (1 - end) / (rate - end) ** 2
-
-
 def most_cells(rate: float, k: int, z: float) -> float:
     """Return how many cells of that rate have no higher lower end than `k` flawless ones."""
     floor = k / (k + z**2)
@@ -291,13 +279,6 @@ def clusters_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) 
 CONFIDENCE = 0.95
 
 
-class PercentileInterval(NamedTuple):
-    """The 95 % interval of a percentile, in the unit of its values, or the reason why there is none."""
-
-    interval: Interval | None
-    reason: str | None = None
-
-
 class _Ranks(NamedTuple):
     """From the `low`-th to the `high`-th smallest value, counted from 1."""
 
@@ -322,8 +303,8 @@ def percentile(values: Sequence[float], q: float) -> float:
     return ordered[below] + (ordered[above] - ordered[below]) * (rank - below)
 
 
-def percentile_interval(values_by_prompt: Iterable[Sequence[float]], q: float) -> PercentileInterval:
-    """Return the 95 % interval of the `q`-th percentile: two of the values.
+def percentile_interval(values_by_prompt: Iterable[Sequence[float]], q: float) -> Interval | None:
+    """Return the 95 % interval of the `q`-th percentile, two of the values; None where they are too few.
 
     Without repeats the number of values below the percentile is binomial, whatever their distribution, so
     the ranks are exact: Hahn & Meeker (1991), "Statistical Intervals", 5.2. Repeats of a prompt resemble
@@ -343,24 +324,16 @@ def percentile_interval(values_by_prompt: Iterable[Sequence[float]], q: float) -
     ordered = sorted(value for values in prompts for value in values)
     n, share = len(ordered), q / 100
     if not n:
-        return PercentileInterval(None, "no values")
+        return None
     worst = floor(n**2 / sum(len(values) ** 2 for values in prompts) + 1e-9)
     if _ranks(worst, share) is None:
-        return PercentileInterval(None, _too_few(n, len(prompts), worst, share))
+        return None
     n_effective = max(worst, _effective_n(prompts, ordered, share))
     ranks = _ranks(n_effective, share)
     assert ranks
     low = max(1, ranks.low * n // n_effective)
     high = min(n, -(-ranks.high * n // n_effective))
-    return PercentileInterval(Interval(low=ordered[low - 1], high=ordered[high - 1]))
-
-
-def fewest_values(share: float) -> int:
-    """Return how many prompts an interval takes; 6 for the median, 59 for p95, 299 for p99."""
-    n = max(1, ceil(log(1 - CONFIDENCE) / log(max(share, 1 - share))))
-    while share**n + (1 - share) ** n > 1 - CONFIDENCE:
-        n += 1
-    return n
+    return Interval(low=ordered[low - 1], high=ordered[high - 1])
 
 
 def _effective_n(prompts: Sequence[Sequence[float]], ordered: Sequence[float], share: float) -> int:
@@ -370,15 +343,6 @@ def _effective_n(prompts: Sequence[Sequence[float]], ordered: Sequence[float], s
     at = ordered[ceil(len(ordered) * share) - 1]
     clusters = [Cluster(sum(value <= at for value in values), len(values)) for values in prompts]
     return floor(effective_n(clusters) * (Z_95 / student_t(len(prompts) - 1)) ** 2)
-
-
-def _too_few(n: int, n_prompts: int, worth: int, share: float) -> str:
-    wanted = f"p{100 * share:g} takes {fewest_values(share)}"
-    if n == n_prompts:
-        return f"{wanted} values, there {'is 1' if n == 1 else f'are {n}'}"
-    prompts = f"there {'is 1' if n_prompts == 1 else f'are {n_prompts}'} with {n} values"
-    uneven = f", worth {worth} that are repeated alike" if worth < n_prompts else ""
-    return f"{wanted} prompts, {prompts}{uneven}"
 
 
 @lru_cache(maxsize=1024)
@@ -419,12 +383,10 @@ class Distribution(NamedTuple):
     Attributes:
         values: p50, p95, p99 and mean; None without a row that has it.
         intervals: of the percentiles, 95 % each.
-        notes: why a percentile has no interval: `p95` → reason.
     """
 
     values: Mapping[str, float | None]
     intervals: Mapping[str, Interval | None]
-    notes: Mapping[str, str]
 
 
 def distribution_of(records: Sequence[Record], measured: Callable[[Record], float | None]) -> Distribution:
@@ -434,12 +396,10 @@ def distribution_of(records: Sequence[Record], measured: Callable[[Record], floa
         if (value := measured(record)) is not None:
             by_prompt.setdefault(cluster_of(record), []).append(value)
     values = [value for of_prompt in by_prompt.values() for value in of_prompt]
-    found = {f"p{q}": percentile_interval(by_prompt.values(), q) for q in PERCENTILES}
     return Distribution(
         values={
             **{f"p{q}": percentile(values, q) if values else None for q in PERCENTILES},
             "mean": fmean(values) if values else None,
         },
-        intervals={name: one.interval for name, one in found.items()},
-        notes={name: one.reason for name, one in found.items() if one.reason},
+        intervals={f"p{q}": percentile_interval(by_prompt.values(), q) for q in PERCENTILES},
     )

@@ -7,12 +7,11 @@ reason, unless the user compares `across` that difference.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.stats.comparison import ComparedRuns, Obstacle, Obstacles, compare_records, pair_cells
+from pytest_openclaw.stats.comparison import ComparedRuns, Obstacle, Obstacles, compare_records
 from pytest_openclaw.stats.weight import served_in
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import LISTED
@@ -40,7 +39,6 @@ class Measured:
         records: of each cell the last row; texts are left out.
         config, inventory: as in its files.
         n_selected: cells by target; one that was not asked to the end has fewer rows.
-        pool: earlier runs that are a baseline together with this one.
     """
 
     run_id: str
@@ -48,7 +46,6 @@ class Measured:
     config: JsonObject
     inventory: JsonObject
     n_selected: Mapping[Target, int]
-    pool: tuple[Measured, ...] = ()
 
     @cached_property
     def targets(self) -> dict[Target, int]:
@@ -58,11 +55,10 @@ class Measured:
             counts[record.target] = counts.get(record.target, 0) + 1
         return counts
 
-    @cached_property
+    @property
     def unfinished(self) -> frozenset[Target]:
         """Targets of which not every cell has a row."""
-        rows = self.targets
-        return frozenset(target for target, n in self.n_selected.items() if rows[target] < n)
+        return frozenset(target for target, n in self.n_selected.items() if self.targets[target] < n)
 
 
 def compare_runs(
@@ -75,43 +71,38 @@ def compare_runs(
     """Compare two runs.
 
     Args:
-        base: the baseline, perhaps with a pool.
+        base: the baseline.
         candidate: the other one.
         across: differences to look across, of `ACROSS`.
         targets: of both; None takes those that both have, and if there are none and each has one, these two.
     """
-    paired = common_targets(base, candidate, across) if targets is None else list(targets)
-    notes = [*_notes(base, candidate)]
-    pool = []
-    for run in base.pool:
-        common = [pair for pair in paired if pair[0] in run.targets]
-        obstacles = _obstacles(run, candidate, common, across)
-        cells = pair_cells(run.records, candidate.records, paired, obstacles, candidate.unfinished)
-        if any(one.pairs for one in cells):
-            pool.append((run.run_id, cells))
-        else:
-            notes.append(f"{run.run_id} is left out of the baseline: none of its cells can be compared")
-    if pool:
-        ids = [base.run_id, *(run_id for run_id, _ in pool)]
-        notes.append(f"verdicts are compared with {len(ids)} runs: {', '.join(ids)}")
+    paired = _common_targets(base, candidate, across) if targets is None else list(targets)
+    obstacles = Obstacles(
+        of_targets={
+            other: obstacle
+            for one, other in paired
+            if (obstacle := _target_obstacle(base, candidate, one, other, across))
+        },
+        of_prompts=dict(_prompt_obstacles(base, candidate, across)),
+        with_answering_model="serving" not in across and all(one == other for one, other in paired),
+    )
     return compare_records(
         base.records,
         candidate.records,
         paired,
-        _obstacles(base, candidate, paired, across),
+        obstacles,
         baseline=base.run_id,
         unfinished=candidate.unfinished,
-        notes=notes,
-        pool=[cells for _, cells in pool],
+        notes=[*_notes(base, candidate)],
     )
 
 
-def common_targets(
-    base: Measured, candidate: Measured, across: Collection[str] = ()
+def _common_targets(
+    base: Measured, candidate: Measured, across: Collection[str]
 ) -> list[tuple[Target, Target]]:
     """Return the targets that are compared unless the user names some.
 
-    Across surfaces, they are those of one model on two surfaces, in their order if both runs have both.
+    Across surfaces, they are the targets of one model on two surfaces, in their order if both runs have both.
     """
     theirs, ours = base.targets, candidate.targets
     if "surface" in across:
@@ -155,20 +146,6 @@ def _target(run: Measured, label: str) -> Target:
     return found
 
 
-def _obstacles(
-    base: Measured, candidate: Measured, paired: Sequence[tuple[Target, Target]], across: Collection[str]
-) -> Obstacles:
-    return Obstacles(
-        of_targets={
-            other: obstacle
-            for one, other in paired
-            if (obstacle := _target_obstacle(base, candidate, one, other, across))
-        },
-        of_prompts=dict(_prompt_obstacles(base, candidate, across)),
-        with_answering_model="serving" not in across and all(one == other for one, other in paired),
-    )
-
-
 def _target_obstacle(
     base: Measured, candidate: Measured, one: Target, other: Target, across: Collection[str]
 ) -> Obstacle | None:
@@ -178,10 +155,9 @@ def _target_obstacle(
         return Obstacle("asked_differently", "; ".join(differing))
     if one == other and "serving" not in across:
         then, now = _served(base.inventory, one.label), _served(candidate.inventory, one.label)
-        common = sorted((then.keys() & now.keys()) - NOT_SERVING)
         changes = [
             _change(key.replace("_", " "), " or ".join(then[key]), " or ".join(now[key]))
-            for key in common
+            for key in sorted((then.keys() & now.keys()) - NOT_SERVING)
             if then[key] != now[key]
         ]
         if changes:
@@ -225,7 +201,9 @@ def _prompt_obstacles(
     base: Measured, candidate: Measured, across: Collection[str]
 ) -> Iterator[tuple[PromptKey, Obstacle]]:
     obstacles: dict[str, Reason] = {"prompt": "prompt_changed", "validator": "validator_changed"}
-    for key, changed in _changed_prompts(base, candidate):
+    then, now = _definitions(base), _definitions(candidate)
+    for key in then.keys() & now.keys():
+        changed = [name for name in PROMPTS if then[key].get(name) != now[key].get(name)]
         for need, reason in obstacles.items():
             names = keys_to(PROMPTS, "compare", need, changed)
             if names and need not in across:
@@ -233,14 +211,8 @@ def _prompt_obstacles(
                 break
 
 
-def _changed_prompts(base: Measured, candidate: Measured) -> Iterator[tuple[PromptKey, list[str]]]:
-    """Yield the keys that differ of each prompt of both runs."""
-    then, now = (
-        {(prompt["suite"], prompt["id"]): prompt for prompt in run.config["prompts"]}
-        for run in (base, candidate)
-    )
-    for key in then.keys() & now.keys():
-        yield key, [name for name in PROMPTS if then[key].get(name) != now[key].get(name)]
+def _definitions(run: Measured) -> dict[PromptKey, Mapping[str, Any]]:
+    return {(prompt["suite"], prompt["id"]): prompt for prompt in run.config["prompts"]}
 
 
 def _notes(base: Measured, candidate: Measured) -> Iterator[str]:
@@ -248,12 +220,6 @@ def _notes(base: Measured, candidate: Measured) -> Iterator[str]:
         if missing := sum(run.n_selected[target] - run.targets[target] for target in run.unfinished):
             yield f"{run.run_id} is not finished: {missing} of its cells have no row"
     yield from _differing(SETTINGS, "noted", base.config, candidate.config)
-    noted = Counter(
-        name
-        for _, changed in _changed_prompts(base, candidate)
-        for name in keys_to(PROMPTS, "compare", "noted", changed)
-    )
-    yield from (f"{name} of {n} prompt{'s' * (n > 1)} differs" for name, n in sorted(noted.items()))
     before, after = (
         (run.inventory.get("packages") or {}).get("pytest-openclaw") for run in (base, candidate)
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from pytest_openclaw.stats.comparison import ComparedRuns, Obstacles, compare_records
+from pytest_openclaw.stats.comparison import LEVEL, ComparedRuns, Obstacles, compare_records, sign_flip
 from pytest_openclaw.stats.gates import GateResult, check_gates, overall, unmatched
 from pytest_openclaw.stats.groups import (
     Group,
@@ -24,14 +24,13 @@ from pytest_openclaw.stats.groups import (
     summarize_group,
 )
 from pytest_openclaw.stats.intervals import cluster_of
-from pytest_openclaw.stats.significance import LEVEL, sign_flip
 from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, calls_of, did_right
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.requests import LISTED, OPENCLAW_ITSELF
 from pytest_openclaw.values.tool_calls import SUBSTITUTE
 
 if TYPE_CHECKING:
-    from pytest_openclaw.stats.significance import Difference
+    from pytest_openclaw.stats.comparison import Difference
     from pytest_openclaw.stats.tool_use import ToolUse
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import Record

@@ -60,9 +60,6 @@ THINKING_ROOM_TOKENS: Mapping[ThinkingLevel, int] = {
 """Tokens added to a prompt's `max_output_tokens`, which are for the answer only, at each thinking level."""
 MOST_REPEATS = 10
 """How often `--openclaw-until-conclusive` asks a prompt at most, unless `--openclaw-repeat` is set."""
-REGRESSION = "regression"
-LOSS = "loss>"
-"""The start of a value of `fail_on` that limits a loss."""
 LOOKS = (1, 3, 10)
 """After so many repeats a run that ends early looks at its results, and after the last one."""
 SUITE_LOOKS = (12, 24, 48)
@@ -148,8 +145,7 @@ class Gates:
         require_tier: 1, 2 or 3; the evidence must exclude every worse tier.
         require_safe: no safety probe may do harm, and all must be answered.
         max_p95_ms: the 95th percentile of the latencies may be this at most.
-        fail_on: `regression` fails a target that is shown to be worse than in the baseline; `loss>0.1` passes
-            only one that is shown to have lost less than a tenth of its cells.
+        fail_on: `regression` fails a target that is shown to be worse than in the baseline.
         conclusive: the whole 95 % interval of a rate or percentile must reach what is wanted, not only the
             figure itself; a tier is always asked for so.
         by_target: what is different for some targets; a later line goes before an earlier one.
@@ -160,14 +156,9 @@ class Gates:
     require_tier: Tier | None = None
     require_safe: bool = False
     max_p95_ms: PositiveAmount | None = None
-    fail_on: str | None = None
+    fail_on: Literal["regression"] | None = None
     conclusive: bool = False
     by_target: tuple[GateLine, ...] = ()
-
-    @property
-    def most_loss(self) -> float | None:
-        """The loss, 0 to 1, that `loss>…` rules out; None without it."""
-        return loss_limit(self.fail_on or "")
 
     @property
     def all_there_are(self) -> tuple[Gates, ...]:
@@ -197,17 +188,6 @@ def firm_gates(gates: Gates, said: Gates, given: Collection[str]) -> Gates:
         for line in gates.by_target
     )
     return replace(gates, **firm, by_target=tuple(lines))
-
-
-def loss_limit(fail_on: str) -> float | None:
-    """Return the loss of a gate such as `loss>0.1`, between 0 and 1; None if it is no such gate."""
-    if not fail_on.startswith(LOSS):
-        return None
-    try:
-        limit = float(fail_on.removeprefix(LOSS))
-    except ValueError:
-        return None
-    return limit if 0 < limit < 1 else None
 
 
 class Shard(NamedTuple):
@@ -259,9 +239,6 @@ def gates_of(values: Mapping[str, Any]) -> Gates:
     for each in (values, *(line["changes"] for line in values.get("by_target", ()))):
         if unknown := [name for name in each if name not in known]:
             raise OpenClawError(f"gates has {unknown[0]!r}, a key that is not known")
-        fail_on = each.get("fail_on")
-        if fail_on not in (None, REGRESSION) and loss_limit(str(fail_on)) is None:
-            raise OpenClawError(f"fail_on is {fail_on!r}; it is regression, or a loss such as {LOSS}0.1")
         try:
             converted(each, Gates)
         except ValueError as error:

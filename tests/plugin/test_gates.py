@@ -37,7 +37,7 @@ def _unwrapped(session: Any) -> str:
         pytest.param(_cells(3, 1), [], 1, "not_gated", "", id="cells"),
         pytest.param(_cells(3, 1), ["--openclaw-verdict=gate", "--openclaw-min-pass-rate=0.76"], 1, "failed", "3 of 4 judged cells passed (75.0 %), 76.0 % wanted", id="rate-missed"),
         pytest.param(_tools(16, 0), ["--openclaw-require-tier=1"], 0, "passed", "tier 1: 16 of 16", id="tier-conclusive"),
-        pytest.param(_tools(6, 0), ["--openclaw-require-tier=1"], 10, "no_verdict", "10 more prompts without a miss would pass it", id="tier-not-conclusive"),
+        pytest.param(_tools(6, 0), ["--openclaw-require-tier=1"], 10, "no_verdict", "not conclusive: 6 of 6 tool cells", id="tier-not-conclusive"),
         pytest.param({"P1": ("refused", YES)}, ["--openclaw-min-pass-rate=0"], 10, "no_verdict", "nothing was answered", id="nothing-answered"),
         pytest.param({**_cells(3, 0), "Z": ("nomodel", YES)}, ["--openclaw-min-pass-rate=0.5", "--openclaw-concurrency=1"], 10, "no_verdict", "1 of 4 cells were unavailable", id="partly-unavailable"),
         pytest.param({**_cells(9, 0), "Z": ("timeout", YES)}, ["--openclaw-min-pass-rate=0.9"], 1, "passed", "9 of 9 judged cells passed", id="a-fault-fails-beside-a-gate"),

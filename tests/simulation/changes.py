@@ -108,7 +108,7 @@ def simulate(
         found.failed += summary.verdict == "failed"
         found.better += any(one.verdicts.word == "better" for one in compared.targets)
         found.slower_or_faster += any(
-            one.latency is not None and one.latency.word != "no difference seen" for one in compared.targets
+            one.ratios["latency"].word != "no difference seen" for one in compared.targets
         )
         for one in compared.targets:
             interval = one.verdicts.interval_95

@@ -129,7 +129,7 @@ def coverage_of_percentiles(
     held: dict[str, list[bool]] = {name: [] for name in truths}
     for run in range(n_runs):
         times = latencies.draw(source, design)
-        given = {f"p{q}": percentile_interval(times, q).interval for q in PERCENTILES}
+        given = {f"p{q}": percentile_interval(times, q) for q in PERCENTILES}
         assert run % CHECKED or summarize(timed_rows(times)).latency_intervals_95 == given
         for name, truth in truths.items():
             if interval := given[name]:

@@ -6,7 +6,7 @@ from math import sqrt
 
 import pytest
 
-from pytest_openclaw.stats.significance import LEVEL
+from pytest_openclaw.stats.comparison import LEVEL
 from tests.simulation.changes import EQUAL_MODELS, LOSSES, Found, Loss, mixed, simulate, simulate_loss
 
 # In a group, so that their common data is simulated once.

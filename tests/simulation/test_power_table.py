@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from pytest_openclaw.stats.significance import LEVEL, sign_flip
+from pytest_openclaw.stats.comparison import LEVEL, sign_flip
 
 pytestmark = [pytest.mark.newest, pytest.mark.simulation, pytest.mark.xdist_group("simulation")]
 

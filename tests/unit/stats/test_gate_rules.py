@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.options import parse_fail_on
 from pytest_openclaw.session.settings import parse_gate_line
 from pytest_openclaw.stats.gates import GateResult
 from pytest_openclaw.util.errors import OpenClawError
@@ -98,16 +97,15 @@ SLOW = {"e2e_ms": 101}
         pytest.param([*passes(10), *misses(9, **SLOW), *faults(1)], 0, FAST, "failed", "p95 101 ms", id="slow-with-a-fault-that-is-fast"),
         # The whole interval.
         pytest.param([*passes(35)], 0, SURE, "passed", "35 of 35 judged cells passed (95 % interval 90.1 % to 100.0 %), a lower end of 90.0 % wanted", id="conclusive"),
-        pytest.param([*passes(34)], 0, SURE, "no_verdict", "not conclusive: 34 of 34 judged cells passed (95 % interval 89.8 % to 100.0 %), a lower end of 90.0 % wanted; 1 more prompt without a miss would pass it", id="not-conclusive"),
-        pytest.param([*passes(8), *misses(2)], 0, SURE, "no_verdict", "; 59 more prompts", id="missed-and-open"),
+        pytest.param([*passes(34)], 0, SURE, "no_verdict", "not conclusive: 34 of 34 judged cells passed (95 % interval 89.8 % to 100.0 %), a lower end of 90.0 % wanted", id="not-conclusive"),
+        pytest.param([*passes(8), *misses(2)], 0, SURE, "no_verdict", "not conclusive: 8 of 10", id="missed-and-open"),
         pytest.param([*passes(8), *misses(12)], 0, SURE, "failed", "8 of 20 judged cells passed (95 % interval 21.8 % to 61.3 %)", id="conclusively-missed"),
-        pytest.param([*passes(9)], 0, Gates(min_pass_rate=1.0, conclusive=True), "no_verdict", "10,000 more prompts without a miss would not pass it", id="all-of-all-prompts"),
         pytest.param([*passes(34), *faults(1)], 0, SURE, "no_verdict", "1 of 35 cells have no answer", id="the-fault-might-have-been-the-proof"),
         pytest.param([*passes(60), *faults(1)], 0, SURE, "passed", "60 of 60", id="conclusive-with-a-fault-as-a-miss"),
         pytest.param([*passes(80)], 0, SURELY_FAST, "passed", "p95 100 ms of 80 successful cells (95 % interval 100 ms to 100 ms), an upper end of 100 ms at most wanted", id="conclusively-fast"),
         pytest.param([*passes(78), *misses(2, **SLOW)], 0, SURELY_FAST, "no_verdict", "not conclusive: p95 100 ms of 80 successful cells (95 % interval 100 ms to 101 ms)", id="not-conclusively-fast"),
         pytest.param([*passes(70), *misses(10, **SLOW)], 0, SURELY_FAST, "failed", "(95 % interval 101 ms to 101 ms)", id="conclusively-slow"),
-        pytest.param([*passes(40)], 0, SURELY_FAST, "no_verdict", "(p95 takes 59 values, there are 40)", id="too-few-for-an-interval"),
+        pytest.param([*passes(40)], 0, SURELY_FAST, "no_verdict", "p95 100 ms of 40 successful cells, too few for an interval", id="too-few-for-an-interval"),
     ],
 )  # fmt: skip
 def test_one_gate_on_one_target(
@@ -129,10 +127,10 @@ TIER_1, CAPPED = Gates(require_tier=1), "7 of 10 cells that forbid tools had a c
     [
         pytest.param([*tool_cells(1, 3, **WIRE), *tool_cells(30, 0)], Gates(min_tool_rate=0.5), "failed", "1 of 4 tool cells succeeded (25.0 %), 50.0 % wanted", id="native-goes-first"),
         pytest.param([*tool_cells(16, 0, **WIRE), *tool_cells(0, 30)], TIER_1, "passed", "tier 1: 16 of 16 tool cells succeeded", id="text-beside-it-costs-nothing"),
-        pytest.param(tool_cells(31, 3, **WIRE), TIER_1, "no_verdict", "not conclusive: 31 of 34 tool cells succeeded (95 % interval 77.0 % to 96.9 %), a lower end of 80.0 % wanted; 6 more prompts without a miss would pass it", id="too-few-prompts"),
+        pytest.param(tool_cells(31, 3, **WIRE), TIER_1, "no_verdict", "not conclusive: 31 of 34 tool cells succeeded (95 % interval 77.0 % to 96.9 %), a lower end of 80.0 % wanted", id="too-few-prompts"),
         pytest.param(tool_cells(20, 14, **WIRE), TIER_1, "failed", "tier 2: 20 of 34 tool cells succeeded (95 % interval 42.2 % to 73.6 %)", id="worse"),
         pytest.param([cell(f"P{n}", "valid", repeat=r, **WIRE) for n in range(4) for r in range(1, 5)], TIER_1, "no_verdict", "not conclusive: 16 of 16", id="repeats-are-no-proof"),
-        pytest.param([*tool_cells(16, 0, **WIRE), *restraint_cells(3, 1, **WIRE)], TIER_1, "no_verdict", "not conclusive: tier 2: 1 of 4 cells that forbid tools had a call, more than a fifth; 21 more prompts that forbid tools without a call would pass it", id="capped-by-few-prompts"),
+        pytest.param([*tool_cells(16, 0, **WIRE), *restraint_cells(3, 1, **WIRE)], TIER_1, "no_verdict", "not conclusive: tier 2: 1 of 4 cells that forbid tools had a call, more than a fifth", id="capped-by-few-prompts"),
         pytest.param([*tool_cells(16, 0, **WIRE), *restraint_cells(3, 7, **WIRE)], TIER_1, "failed", CAPPED, id="capped"),
         pytest.param([*tool_cells(16, 0, **WIRE), *restraint_cells(3, 1, **WIRE)], Gates(require_tier=2), "passed", "tier 2: 16 of 16", id="capped-is-tier-2"),
         # A fault where a call, or none, was asked for.
@@ -186,96 +184,67 @@ def test_a_gate_on_safety(rows: list[Record], n_unasked: int, ruling: str, reaso
     assert (found.asked, found.ruling, found.reason) == ("require-safe", ruling, reason)
 
 
-REGRESSION, LOSS = Gates(fail_on="regression"), Gates(fail_on="loss>0.1")
+REGRESSION = Gates(fail_on="regression")
 
 
-def _compared(
-    base: str, candidate: str, gates: Gates, n_selected: int = 0, status: str | None = None
-) -> GateResult:
+def _compared(base: str, candidate: str, n_selected: int = 0, status: str | None = None) -> GateResult:
     rows = cells(candidate)
     if status:
         rows = [replace(one, availability_status=status) if one.failure_type else one for one in rows]  # type: ignore[arg-type]
     selected = {TARGET: n_selected or len(rows)}
     unfinished = frozenset(selected if selected[TARGET] > len(rows) else ())
     comparison = compare(cells(base), rows, unfinished=unfinished)
-    return summary_of(rows, gates=gates, n_selected=selected, comparison=comparison).gates[0]
+    return summary_of(rows, gates=REGRESSION, n_selected=selected, comparison=comparison).gates[0]
 
 
 @pytest.mark.parametrize(
-    ("base", "candidate", "gates", "ruling", "reason"),
+    ("base", "candidate", "ruling", "reason"),
     [
-        pytest.param("+" * 9, "-" * 6 + "+" * 3, REGRESSION, "failed", "worse: 9 -> 3 of 9 cells passed, p 0.031", id="worse"),
-        pytest.param("+" * 9, "-" * 5 + "+" * 4, REGRESSION, "passed", "no difference seen: 9 -> 4 of 9 cells passed, p 0.062", id="chance"),
-        pytest.param("-" * 9, "+" * 9, REGRESSION, "passed", "better: 0 -> 9 of 9 cells passed", id="better"),
-        pytest.param("+" * 9, "-" * 8 + "?", REGRESSION, "failed", "worse: 8 -> 0 of 8", id="worse-whatever-was-unavailable"),
-        pytest.param("+" * 9, "+" * 8 + "?", REGRESSION, "no_verdict", "8 -> 8 of 8 cells passed, p 1, but 1 of 9 cells were unavailable", id="unavailable-is-no-pass"),
-        pytest.param("-" + "+" * 9, "+" + "-" * 7 + "+?", REGRESSION, "no_verdict", "but 1 of 10 cells were unavailable", id="undecided"),
-        pytest.param("+" * 9, "?" * 9, REGRESSION, "no_verdict", "nothing could be compared with before", id="nothing-answered"),
-        pytest.param("o" * 9, "o" * 9, REGRESSION, "no_verdict", "nothing could be compared with before", id="nothing-judged"),
-        pytest.param("+" * 5, "+" * 5, REGRESSION, "no_verdict", "5 prompts are too few to see any loss", id="a-gate-that-could-never-fail"),
-        pytest.param("+" * 100, "+" * 100, LOSS, "passed", "100 -> 100 of 100 cells passed: +0 points, 95 % -3 to +3; a loss of 10 points is ruled out", id="nothing-lost"),
-        pytest.param("+" * 60, "-" * 30 + "+" * 30, LOSS, "failed", "; a loss of 10 points is exceeded", id="half-is-lost"),
-        pytest.param("+" * 20, "+" * 20, LOSS, "no_verdict", "not conclusive: 20 -> 20 of 20 cells passed: +0 points, 95 % -13 to +13; a loss of 10 points is not ruled out; about", id="too-few"),
-        pytest.param("+" * 100, "-" * 15 + "+" * 85, LOSS, "no_verdict", "a loss of 10 points is not ruled out", id="on-the-wrong-side-perhaps"),
-        pytest.param("+" * 100, "+" * 99 + "?", LOSS, "no_verdict", "but 1 of 100 cells were unavailable", id="loss-and-unavailable"),
+        pytest.param("+" * 9, "-" * 6 + "+" * 3, "failed", "worse: 9 -> 3 of 9 cells passed, p 0.031", id="worse"),
+        pytest.param("+" * 9, "-" * 5 + "+" * 4, "passed", "no difference seen: 9 -> 4 of 9 cells passed, p 0.062", id="chance"),
+        pytest.param("-" * 9, "+" * 9, "passed", "better: 0 -> 9 of 9 cells passed", id="better"),
+        pytest.param("+" * 9, "-" * 8 + "?", "failed", "worse: 8 -> 0 of 8", id="worse-whatever-was-unavailable"),
+        pytest.param("+" * 9, "+" * 8 + "?", "no_verdict", "8 -> 8 of 8 cells passed, p 1, but 1 of 9 cells were unavailable", id="unavailable-is-no-pass"),
+        pytest.param("-" + "+" * 9, "+" + "-" * 7 + "+?", "no_verdict", "but 1 of 10 cells were unavailable", id="undecided"),
+        pytest.param("+" * 9, "?" * 9, "no_verdict", "nothing could be compared with before", id="nothing-answered"),
+        pytest.param("o" * 9, "o" * 9, "no_verdict", "nothing could be compared with before", id="nothing-judged"),
+        pytest.param("+" * 5, "+" * 5, "no_verdict", "5 prompts are too few to see any loss", id="a-gate-that-could-never-fail"),
     ],
 )  # fmt: skip
-def test_gates_on_a_baseline(base: str, candidate: str, gates: Gates, ruling: str, reason: str) -> None:
-    """A regression fails if no missing reply could have prevented it; a loss passes only if it is ruled out."""
-    found = _compared(base, candidate, gates)
+def test_a_gate_on_a_baseline(base: str, candidate: str, ruling: str, reason: str) -> None:
+    """It fails a target that is worse in the cells that both have answered."""
+    found = _compared(base, candidate)
 
     assert found.ruling == ruling
     assert reason in found.reason
 
 
-def test_a_cell_that_is_not_compared_is_counted_both_ways() -> None:
+def test_a_cell_that_is_not_compared_may_have_been_lost() -> None:
     """A decisive fault, or a cell that was not asked, leaves the gate open; another one does not."""
-    found = _compared("+" * 9, "-" * 5 + "+" * 3 + "?", REGRESSION, status="error")
-    assert (found.ruling, "1 cells without an answer might have made it worse" in found.reason) == (
+    found = _compared("+" * 9, "-" * 5 + "+" * 3 + "?", status="error")
+    assert (found.ruling, "1 cell without an answer might have made it worse" in found.reason) == (
         "no_verdict",
         True,
     )
-    assert _compared("+" * 9, "-" * 4 + "+" * 4 + "?", REGRESSION, status="error").ruling == "passed"
-    assert _compared("+" * 9, "+" * 7, REGRESSION, 9).ruling == "no_verdict"
-    assert _compared("+" * 9, "-" * 6, REGRESSION, 9).ruling == "failed"
-    found = _compared("+" * 6 + "-" * 6, "-" * 6, REGRESSION, 12)
-    assert (found.ruling, "might have made it good" in found.reason) == ("no_verdict", True)
-    found = _compared("+" * 60 + "-" * 60, "-" * 60, LOSS, 120)
-    assert (found.ruling, "might have made it good" in found.reason) == ("no_verdict", True)
-    found = _compared("+" * 90, "+" * 80 + "?" * 10, LOSS, status="error")
-    assert (found.ruling, "might have made it worse" in found.reason) == ("no_verdict", True)
+    assert _compared("+" * 9, "-" * 4 + "+" * 4 + "?", status="error").ruling == "passed"
+    assert _compared("+" * 9, "+" * 7, 9).ruling == "no_verdict"
+    assert _compared("+" * 9, "-" * 6, 9).ruling == "failed"
 
 
-@pytest.mark.parametrize("gates", [REGRESSION, LOSS], ids=["regression", "loss"])
-def test_without_a_baseline_nothing_passes(gates: Gates) -> None:
+def test_without_a_baseline_nothing_passes() -> None:
     """A merged or rescored run that was started with the gate has none."""
-    found = ruled(cells("+" * 9), gates)
+    found = ruled(cells("+" * 9), REGRESSION)
 
     assert (found.ruling, found.found) == ("no_verdict", None)
     assert found.reason == "nothing could be compared because there is no baseline"
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("regression", "regression"), ("loss>.050", "loss>0.05"), ("loss>1e-2", "loss>0.01")],
-)
-def test_values_of_fail_on(text: str, value: str) -> None:
-    """A word, or a loss between 0 and 1."""
-    assert parse_fail_on(text) == value
-    assert Gates(fail_on=value).most_loss == (None if value == "regression" else float(value[5:]))
-
-
-@pytest.mark.parametrize("text", ["loss", "loss>0", "loss>1", "loss>ten", "loss>nan", "0.1"])
-def test_other_values_of_fail_on_are_refused(text: str) -> None:
-    """Both on the command line and in the files of a run."""
-    with pytest.raises(
-        ValueError, match=r"give regression, or a loss between 0 and 1, for example loss>0\.1"
-    ):
-        parse_fail_on(text)
-    with pytest.raises(OpenClawError, match="fail_on is"):
-        gates_of({"fail_on": text})
-    with pytest.raises(OpenClawError, match="fail_on is"):
-        gates_of({"by_target": [{"target": "*", "changes": {"fail_on": text}}]})
+def test_other_values_of_fail_on_are_refused() -> None:
+    """In the files of a run as on the command line."""
+    with pytest.raises(OpenClawError, match="fail_on"):
+        gates_of({"fail_on": "loss>0.1"})
+    with pytest.raises(OpenClawError, match="fail_on"):
+        gates_of({"by_target": [{"target": "*", "changes": {"fail_on": "loss>0.1"}}]})
 
 
 def _row(number: int, demand: Any, repeat: int, how: str, ms: int) -> Record:

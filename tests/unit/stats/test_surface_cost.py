@@ -51,8 +51,8 @@ def test_points_lost_have_a_paired_interval() -> None:
     assert (cost.base_target, cost.target) == (TARGET.label, ON_OPENCLAW.label)
     assert (verdicts.n_cells, verdicts.n_base, verdicts.n_candidate) == (70, 70, 40)
     assert verdicts.difference == pytest.approx(-30 / 70)
-    assert verdicts.range_95 is not None
-    assert verdicts.range_95.low < -30 / 70 < verdicts.range_95.high < 0
+    assert verdicts.interval_95 is not None
+    assert verdicts.interval_95.low < -30 / 70 < verdicts.interval_95.high < 0
     page, screen = render_markdown(summary), " ".join(render_terminal(summary, "summary.md", width=120))
     assert "70 of 70 cells on listed, 40 on openclaw: -43 points" in page
     assert "70 of 70 cells on listed, 40 on openclaw: -43 points" in " ".join(screen.split())
