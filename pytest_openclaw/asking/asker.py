@@ -169,9 +169,7 @@ class Asker:
         """Take all cells of the session, in their order, and send them ahead of their tests."""
         self._call(self._plan, cells)
 
-    def ask(
-        self, token: str, cell: Cell | None = None, request: Request | None = None, *, again: bool = False
-    ) -> CallResult:
+    def ask(self, token: str, cell: Cell | None = None, request: Request | None = None) -> CallResult:
         """Wait for the result of a cell's call; see `submit`.
 
         Raises:
@@ -179,13 +177,13 @@ class Asker:
             AskerFailed: the session stops.
             Exception: a provider raised it, and it is not a `CallFailed`.
         """
-        future = self.submit(token, cell, request, again=again)
+        future = self.submit(token, cell, request)
         while not future.done():
             concurrent.futures.wait([future], _SIGNAL_S)
         return future.result()
 
     def submit(
-        self, token: str, cell: Cell | None = None, request: Request | None = None, *, again: bool = False
+        self, token: str, cell: Cell | None = None, request: Request | None = None
     ) -> Future[CallResult]:
         """Return the result of a cell's call, to come; have the cell sent if it was not.
 
@@ -193,10 +191,9 @@ class Asker:
             token: of the cell.
             cell: needed for a cell that is not planned.
             request: sent in place of what the cell's prompt and the settings say.
-            again: the test has used a reply of this cell already; this is a request of its own.
         """
         future: Future[CallResult] = Future()
-        self._call(self._submit, token, cell, request, again, future)
+        self._call(self._submit, token, cell, request, future)
         return future
 
     def done(self, token: str) -> None:
@@ -318,11 +315,10 @@ class Asker:
         token: str,
         cell: Cell | None,
         request: Request | None,
-        again: bool,
         future: Future[CallResult],
     ) -> None:
         job = self._jobs.get(token)
-        if job is None or (again and job.is_sent):
+        if job is None:
             cell = cell or self._plans[token].cell
             job = self._jobs[token] = _Job(token=token, cell=cell, request=request)
         job.waiters.append(future)

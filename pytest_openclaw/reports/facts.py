@@ -205,9 +205,6 @@ def _of_the_run(summary: Summary) -> Iterator[Finding]:
             calls = f"{counted(n, 'call')} of workers {'was' if n == 1 else 'were'}"
             text = f"at most {calls} not recorded; a resumed run asks again"
             yield Finding(label="interrupted", text=text)
-    if n := summary.n_rerun:
-        text = f"{counted(n, 'cell')} by another plugin; the first try counts"
-        yield Finding(label="run again", text=text)
     if summary.n_rows and not summary.n_answered:
         yield Finding(label="no verdict", text="no cell was answered")
     if budget := summary.budget:

@@ -123,17 +123,14 @@ class Environment:
         self._names = file_names(targets)
         here = collect_inventory()
         self.host: str = here["host"]["name"]
-        began = here | (earlier or {})
-        self._facts: dict[str, JsonObject] = dict(began.get("targets", {}))
+        earlier = earlier or {}
+        self._facts: dict[str, JsonObject] = dict(earlier.get("targets", {}))
         self.inventory = {
             "run_id": directory.run_id,
             "openclaw_release": release,
-            **{name: began[name] for name in (*here, "resumed_on") if name in began},
+            **{name: earlier.get(name, value) for name, value in here.items()},
             "targets": self._facts,
         }
-        others = began.get("resumed_on", [])
-        if here not in [{name: self.inventory.get(name) for name in here}, *others]:
-            self.inventory["resumed_on"] = [*others, here]
 
     def take(self, target: Target, facts: JsonObject) -> None:
         """Add new facts about a target, see `Asker.facts`; the first of each name counts."""

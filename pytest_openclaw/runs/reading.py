@@ -46,7 +46,7 @@ LEFT_OUT: dict[str, Any] = {
     "extra": {},
 }  # fmt: skip
 """The texts of a record, with the values that replace them: no figure depends on them."""
-_APART = {*LEFT_OUT, "turns", "reruns"}
+_APART = {*LEFT_OUT, "turns"}
 _KEPT = tuple(one.name for one in fields(Record) if one.name not in _APART)
 _kept_of = attrgetter(*_KEPT)
 
@@ -68,7 +68,6 @@ def without_texts(record: Record, shared: dict[Any, Any]) -> Record:
         **dict(zip(_KEPT, kept, strict=True)),
         **{**LEFT_OUT, "parsed_output": None if score is None else {"score": score}},
         turns=turns and shared.setdefault(repr(turns), turns),
-        reruns=record.reruns,
     )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, deque
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.catalog import release_of
-from pytest_openclaw.runs.directory import RESULTS, SUMMARY, SURFACE
+from pytest_openclaw.runs.directory import SUMMARY, SURFACE
 from pytest_openclaw.runs.environment import Environment
 from pytest_openclaw.runs.reading import in_planned_order, without_texts
 from pytest_openclaw.runs.report_files import Plugins
@@ -19,8 +18,6 @@ from pytest_openclaw.stats.repeats import always_alike
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs
 from pytest_openclaw.stats.summary import Budget, Summary, summarize_run, to_json
 from pytest_openclaw.stats.tool_use import is_futile, tool_use_of
-from pytest_openclaw.util.files import read_lines
-from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.signals import epoch_ms, held_signals
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.faults import BUDGET_SPENT
@@ -212,8 +209,7 @@ class RunSession:
         self._early_stopping = EarlyStopping(plan.stages, settings.looks)
         self._n_left_out: Counter[Target] = Counter()
         self._n_open = Counter(plan.n_selected)
-        self._numbers: dict[CellKey, int] = {}
-        self._rerun: set[int] = set()
+        self._recorded: set[CellKey] = set()
         self._shared: dict[Any, Any] = {}
         if earlier:
             self._take_over(earlier)
@@ -247,14 +243,9 @@ class RunSession:
         """Write a row to disk, then take it into the counts.
 
         Returns:
-            False for a later try of a cell, which another plugin has run again: it is kept for the first
-            one's `reruns`.
+            False for a cell that has a row: another plugin, or xdist after a worker's death, ran it again.
         """
-        if (number := self._numbers.get(record.key)) is not None:
-            first = self.records[number]
-            reruns = record.reruns or (*first.reruns, record.as_rerun())
-            self.records[number] = replace(first, reruns=reruns)
-            self._rerun.add(number)
+        if record.key in self._recorded:
             return False
         record = replace(record, run_id=self.directory.run_id, host=self._environment.host)
         row = to_row(record)
@@ -266,7 +257,7 @@ class RunSession:
         return True
 
     def _count(self, record: Record) -> None:
-        self._numbers[record.key] = len(self.records)
+        self._recorded.add(record.key)
         self.records.append(without_texts(record, self._shared))
         self._decide(self._early_stopping.take(record))
 
@@ -300,8 +291,6 @@ class RunSession:
 
     def finish(self, n_unrecorded_calls: int = 0, *, spent_usd: float = 0.0) -> Summary:
         """Write the summary of the rows so far, and return it."""
-        if self._rerun:
-            self.directory.replace_rows(self._lines_with_reruns())
         records = in_planned_order(self.records, self.plan.targets, self.plan.prompts)
         n_selected = self._n_selected()
         self._environment.end(dict.fromkeys(record.target for record in records))
@@ -335,11 +324,6 @@ class RunSession:
         self.directory.write_json(SUMMARY, to_json(summary))
         self.plugins.write_reports(self.directory, summary)
         return summary
-
-    def _lines_with_reruns(self) -> Iterator[bytes]:
-        for number, line in enumerate(read_lines(self.directory.path / RESULTS)):
-            reruns = self.records[number].reruns
-            yield line_of({**json.loads(line), "reruns": [*reruns]}) if number in self._rerun else line
 
     def _n_selected(self) -> dict[Target, int]:
         """Count the cells of each target that are needed, see `EarlyStopping.n_needed`."""

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.replies import CallResult, Fault
     from pytest_openclaw.values.requests import CellKey
-    from pytest_openclaw.values.rows import Payload, Record, Rerun
+    from pytest_openclaw.values.rows import Payload, Record
     from pytest_openclaw.values.settings import Settings
 
 HELD = pytest.StashKey["CellRun | KeptCell"]()
-"""In an item of pytest's own, a Python benchmark: what it does for its cell."""
+"""In a Python benchmark, an item of pytest's own: what it does for its cell."""
 
 
 class Missed(pytest.fail.Exception, AssertionError):  # type: ignore[name-defined,misc]  # no type to mypy
@@ -42,12 +42,12 @@ class Missed(pytest.fail.Exception, AssertionError):  # type: ignore[name-define
 class Link(Protocol):
     """The way to the owner of the run: its `Asker` in the same process, or an xdist worker's channel."""
 
-    def ask(self, token: str, cell: Cell, *, again: bool = False) -> CallResult:
+    def ask(self, token: str, cell: Cell) -> CallResult:
         """Wait for the result of a cell's call; see `Asker.ask`."""
         ...
 
     def done(self, token: str) -> None:
-        """Forget the reply of a cell whose test has ended or was interrupted."""
+        """Forget the reply of a cell whose test has ended."""
         ...
 
 
@@ -73,29 +73,23 @@ class CellRun:
 
     Attributes:
         result: from the call until the item has ended.
-        first: the row of the first try, until the item has ended; it counts if another plugin, such as
-            pytest-rerunfailures, runs the item again.
-        reruns: how later tries have ended, as in rows.
         verdict_errors: exceptions that are a verdict on the model.
     """
 
-    # ten thousand cells have one each
-    __slots__ = ("cell", "first", "parts", "reruns", "result")
+    __slots__ = ("cell", "parts", "result")  # ten thousand cells have one each
     verdict_errors: ClassVar[tuple[type[BaseException], ...]] = (Missed,)
 
     def __init__(self, cell: Cell, parts: CellParts) -> None:
         self.cell = cell
         self.parts = parts
         self.result: CellResult | None = None
-        self.first: Record | None = None
-        self.reruns: tuple[Rerun, ...] = ()
 
     # --- the phases of a test ---
 
     def set_up(self, token: str) -> None:
         """Send the cell and judge its reply; skip or fail the item if there is none."""
         self.call(token)
-        self.judge()
+        self._judge()
 
     def call(self, token: str) -> CellResult:
         """Return how the cell's call ended; skip or fail the item if there is no reply.
@@ -109,35 +103,34 @@ class CellRun:
         if not parts.sends:
             pytest.skip("no model is asked here")
         try:
-            self.result = CellResult(
-                cell=cell, call=parts.link.ask(token, cell, again=self.first is not None)
-            )
+            self.result = CellResult(cell=cell, call=parts.link.ask(token, cell))
         except CellNotSent as why:
             raise pytest.skip.Exception(str(why), _use_item_location=True) from None
-        except AskerFailed as error:  # no traceback of ours would show more
-            self.result = CellResult.never_sent(cell, error)
-            text = printable(parts.redactor.text(f"{cell.id}: {error}"))
-            raise pytest.fail.Exception(text, pytrace=False) from None
         except Exception as error:
             self.result = CellResult.never_sent(cell, error)
+            if isinstance(error, AskerFailed):  # no traceback of ours would show more
+                self._fail(f"{cell.id}: {error}")
             raise
         if self.result.fault and self.result.outcome.pytest != "failed":
-            self.judge()
+            self._judge()
             self._end_without_reply(self.result.fault)
         return self.result
 
     def _end_without_reply(self, fault: Fault) -> NoReturn:
         from pytest_openclaw.values.faults import BUDGET_SPENT
 
-        message = printable(self.parts.redactor.text(fault.message))
         is_spent = fault.failure_type == BUDGET_SPENT  # the user's own wish, and no server's lack
         is_skipped = fault.status == "skipped_unavailable"
         if is_skipped and (is_spent or not self.parts.settings.fail_unavailable):
             # At the item's place, so that pytest's summary counts them by suite and not by this line.
+            message = printable(self.parts.redactor.text(fault.message))
             raise pytest.skip.Exception(message, _use_item_location=True)
-        pytest.fail(message, pytrace=False)
+        self._fail(fault.message)
 
-    def judge(self) -> None:
+    def _fail(self, message: str) -> NoReturn:
+        raise pytest.fail.Exception(printable(self.parts.redactor.text(message)), pytrace=False) from None
+
+    def _judge(self) -> None:
         """Add the verdict of the suite's validator, or the harm that was done before a fault."""
         result = self.result
         assert result is not None, "the call has ended"
@@ -182,23 +175,13 @@ class CellRun:
 
     # --- the report ---
 
-    @property
-    def is_being_judged(self) -> bool:
-        """Whether a reply is here and no verdict on it."""
-        return self.result is not None and not (self.result.judgment or self.result.fault)
-
     def payload(self, call: pytest.CallInfo[None], report: pytest.TestReport) -> Payload:
-        """Return what the report carries: the row of the first try, or that the cell was left out."""
+        """Return what the report carries: the row, or that the cell was left out."""
         result = self.result_after(call)
         if result is None:
             suite, prompt_id, target, repeat = self.cell.key
             return LeftOut(suite=suite, prompt_id=prompt_id, target=target.label, repeat=repeat)
-        record = self.record(result, report)
-        if self.first is None:
-            self.first = record
-            return record
-        self.reruns += (record.as_rerun(),)
-        return replace(self.first, reruns=self.reruns)
+        return self.record(result, report)
 
     def result_after(self, call: pytest.CallInfo[None]) -> CellResult | None:
         """Return how the cell has ended after a phase; None if it was skipped before it was sent."""

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_openclaw.asking.asker import PlannedCell
-from pytest_openclaw.session.cells import CellRun, KeptCell, cell_of, held_by, run_of
+from pytest_openclaw.session.cells import cell_of, held_by, run_of
 from pytest_openclaw.session.items import SuiteFile, SuiteFiles
 from pytest_openclaw.session.python_benchmarks import parametrize_reply, with_cell
-from pytest_openclaw.session.repeat_threshold import defer, passed_strictly
+from pytest_openclaw.session.repeat_threshold import defer
 from pytest_openclaw.session.reporting import clean_report, clean_warning
 from pytest_openclaw.suites.cells import base_id
-from pytest_openclaw.values.rows import PAYLOAD, Record
+from pytest_openclaw.values.rows import PAYLOAD
 from pytest_openclaw.values.settings import parse_shard
 
 if TYPE_CHECKING:
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.protocols import Provider
     from pytest_openclaw.values.settings import Shard
 
-FAILED_SUBTEST = pytest.StashKey[pytest.CallInfo[None]]()
 DIVIDED = pytest.StashKey[str]()
 """In pytest's config: the digest of the cells that the shards divide."""
 UNKNOWN_IDS = pytest.StashKey[str]()
@@ -78,9 +75,9 @@ class ExecutionHooks:
         self._parts = parts
         self._providers = providers
         self._suites = SuiteFiles(config, parts.settings)
-        self._items: list[pytest.Item] = []
         self._under_way = ""
-        self._in_call: pytest.Item | None = None
+        self._in_call = False
+        self._failed_subtest: pytest.CallInfo[None] | None = None
 
     # --- collecting ---
 
@@ -114,42 +111,30 @@ class ExecutionHooks:
             result = yield
         if shard := self._parts.settings.shard:
             _keep_shard(config, items, parse_shard(shard))
-        self._items = items
         return result
 
     # --- running ---
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Keep no reply longer than its item runs."""
-        if cell_of(item) is not None:
-            self._under_way = item.nodeid
-        if (run := run_of(item)) is None:
-            return (yield)
-        try:
-            report = yield
-        except (KeyboardInterrupt, pytest.exit.Exception):
-            # A reply that has come is judged at the session's end, but not again by what was interrupted.
-            if run.is_being_judged:
-                self._parts.link.done(item.nodeid)
-            raise
-        else:
+        """Keep no reply longer than its item runs; an interrupted one is judged at the end."""
+        self._under_way = item.nodeid if cell_of(item) is not None else ""
+        result = yield
+        if run := run_of(item):
             self._parts.link.done(item.nodeid)
-            return report
-        finally:
-            # pytest keeps every item to the end, and an answer may have megabytes
-            run.result = run.first = None
+            run.result = None  # pytest keeps every item to the end, and an answer may have megabytes
+        return result
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         """Fail a Python benchmark whose answer is empty or refused, whatever it would assert."""
         if run := run_of(item):
             run.before_test()
-        self._in_call = item
+        self._in_call, self._failed_subtest = True, None
         try:
             return (yield)
         finally:
-            self._in_call = None
+            self._in_call = False
 
     # --- reporting ---
 
@@ -159,62 +144,36 @@ class ExecutionHooks:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Put the cell's row on its report, so that it travels from worker to controller."""
         report = yield
-        if (held := held_by(item)) is None:
+        if self._in_call:  # of a subtest
+            self._failed_subtest = self._failed_subtest or (call if report.failed else None)
             return report
-        if self._in_call is item:  # the report of a subtest, which pytest makes before the test has ended
-            if report.failed:
-                item.stash.setdefault(FAILED_SUBTEST, call)
-        else:
+        # A cell has one row, whichever phase ends it.
+        ends = call.when == "call" or (call.when == "setup" and call.excinfo is not None)
+        if ends and (held := held_by(item)) is not None:
             if call.when == "call" and call.excinfo is None:
-                call = item.stash.get(FAILED_SUBTEST, call)
-            # A cell has one row, whichever phase ends it.
-            if call.when == "call" or (call.when == "setup" and call.excinfo is not None):
-                self._attach(item, held, call, report)
-        clean_report(report, self._parts.redactor, self._config)
+                call = self._failed_subtest or call
+            payload = held.payload(call, report)
+            if self._config.getoption("xmlpath", None):
+                from pytest_openclaw.reports.ci_files import cell_properties
+
+                item.user_properties.extend(cell_properties(payload))
+            setattr(report, PAYLOAD, payload)
+            if call.excinfo is not None and isinstance(call.excinfo.value, held.verdict_errors):
+                defer(report, held.cell)
         return report
 
-    def _attach(
-        self,
-        item: pytest.Item,
-        held: CellRun | KeptCell,
-        call: pytest.CallInfo[None],
-        report: pytest.TestReport,
-    ) -> None:
-        payload = held.payload(call, report)
-        is_first = not (isinstance(payload, Record) and payload.reruns)
-        if is_first and self._config.getoption("xmlpath", None):
-            from pytest_openclaw.reports.ci_files import cell_properties
-
-            item.user_properties.extend(cell_properties(payload))
-        setattr(report, PAYLOAD, payload)
-        if held.cell.prompt.min_passes is not None and _is_verdict(held, report, call):
-            defer(report, held.cell, self._n_selected[held.cell.key._replace(repeat=1)])
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Make printable what was added to a cell's report since it was made, such as a subtest's output."""
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
+        """Make a cell's report safe before a worker sends it, and before anything shows it."""
         if report.nodeid == self._under_way:
             clean_report(report, self._parts.redactor, self._config)
+        return (yield)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
         """Make a warning printable before a worker sends it and the terminal shows it."""
         if self._under_way:
             clean_warning(warning_message, self._parts.redactor)
-
-    @cached_property
-    def _n_selected(self) -> Counter[object]:
-        cells = filter(None, map(cell_of, self._items))
-        return Counter(cell.key._replace(repeat=1) for cell in cells)
-
-
-def _is_verdict(held: CellRun | KeptCell, report: pytest.TestReport, call: pytest.CallInfo[None]) -> bool:
-    """Whether an item failed by what its model said, and not by a fault or by another plugin's hook."""
-    if not report.failed or call.when != "call":
-        return False
-    if call.excinfo is None:
-        return passed_strictly(report)
-    return isinstance(call.excinfo.value, held.verdict_errors)
 
 
 def _order_cells(providers: Mapping[str, Provider], collected: list[pytest.Item], *, is_mixed: bool) -> None:

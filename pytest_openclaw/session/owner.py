@@ -244,10 +244,6 @@ class Owner:
             decision = run.decisions.popleft()
             self.asker.decide(decision.target.label, decision.stage, decision.ends)
 
-    def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        """Keep no reply longer than its item runs, in a worker too."""
-        self.asker.done(nodeid)
-
     def keep(self, records: Iterable[Record]) -> None:
         """Record rows that no report contained, at the session's end, for each cell without a row."""
         if self.run is None:

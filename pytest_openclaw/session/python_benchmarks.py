@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 
 from pytest_openclaw.session.cells import HELD, CellRun, KeptCell, run_of
-from pytest_openclaw.session.repeat_threshold import expectation_of
+from pytest_openclaw.session.repeat_threshold import STRICT, passed_strictly
 from pytest_openclaw.suites.load import pictures_beside
 from pytest_openclaw.suites.prompt import check_id, read_prompt
 from pytest_openclaw.values.replies import Verdict
@@ -148,35 +148,39 @@ class BenchmarkRun(CellRun):
     def before_test(self) -> None:
         """Fail a cell whose reply is empty or refused, whatever the test would assert."""
         if self.result is not None:
-            self.assert_passed(_judged_by_test(self.result, None))
+            passed = self.result if self.result.fault else self.result.with_verdict(Verdict(passed=True))
+            self.assert_passed(passed)
 
     def result_after(self, call: pytest.CallInfo[None]) -> CellResult | None:
-        """Return the cell's result with the verdict of the test."""
+        """Return the cell's result with the verdict of the test.
+
+        An `AssertionError` or `pytest.fail` is a verdict; any other exception means that the benchmark broke.
+        """
         result = super().result_after(call)
-        return _judged_by_test(result, call) if result and self.result else result
+        if result is None or result.fault:
+            return result
+        error = call.excinfo.value if call.excinfo else None
+        if error is None:
+            return result.with_verdict(Verdict(passed=True))
+        if isinstance(error, pytest.skip.Exception):
+            return result.with_verdict(Verdict(passed=None))
+        if isinstance(error, self.verdict_errors) and call.when == "call":
+            violation = str(error) or "the test's assertion failed"
+            return result.with_verdict(Verdict(passed=False, violation=violation))
+        return result.broken(error)
 
     def record(self, result: CellResult, report: pytest.TestReport) -> Record:
         """Return the cell's row; the test's marks say whether it was expected to fail."""
-        return replace(super().record(result, report), known_failure=expectation_of(report))
+        return replace(super().record(result, report), known_failure=_expectation_of(report))
 
 
-def _judged_by_test(result: CellResult, call: pytest.CallInfo[None] | None) -> CellResult:
-    """Return a Python benchmark's result with the verdict of its test.
-
-    An `AssertionError` or `pytest.fail` is a verdict; any other exception means that the benchmark broke.
-    Before the test has run (`call` is None) the cell has passed.
-    """
-    if result.fault:
-        return result
-    error = call.excinfo.value if call and call.excinfo else None
-    if error is None:
-        return result.with_verdict(Verdict(passed=True))
-    if isinstance(error, pytest.skip.Exception):
-        return result.with_verdict(Verdict(passed=None))
-    if isinstance(error, AssertionError | pytest.fail.Exception) and call and call.when == "call":
-        violation = str(error) or "the test's assertion failed"
-        return result.with_verdict(Verdict(passed=False, violation=violation))
-    return result.broken(error)
+def _expectation_of(report: pytest.TestReport) -> str | None:
+    """Return the reason of an xfail, whether the test failed or passed; None if it has no xfail."""
+    if passed_strictly(report):
+        return str(report.longrepr).removeprefix(STRICT) or "expected to fail"
+    why: str | None = getattr(report, "wasxfail", None)
+    # The reason of `pytest.xfail()` in a test has a prefix.
+    return why if why is None else why.removeprefix("reason: ") or "expected to fail"
 
 
 def _with_parameters(cell: Cell, callspec_id: str) -> Cell:

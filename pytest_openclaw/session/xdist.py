@@ -100,10 +100,10 @@ class Worker:
         _Pickler(message).dump(Collected.of(session))
         self._channel.send(message.getvalue())
 
-    def ask(self, token: str, cell: Cell, *, again: bool = False) -> CallResult:
+    def ask(self, token: str, cell: Cell) -> CallResult:
         """Return how the cell's call ended; see `Asker.ask`."""
         del cell  # the controller has it
-        self._channel.send((token, again))
+        self._channel.send(("ask", token))
         answer = self._answers.get()
         if answer is None:
             raise pytest.exit.Exception("the session is stopping")
@@ -113,7 +113,8 @@ class Worker:
         return result
 
     def done(self, token: str) -> None:
-        """Do nothing: the controller forgets a reply when the item has ended."""
+        """Have the controller forget the reply of a cell."""
+        self._channel.send(("done", token))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_to_serializable(self) -> Generator[None, dict[str, Any] | None, dict[str, Any] | None]:
@@ -134,7 +135,7 @@ class Controller:
         self._collected: dict[WorkerController, Collected] = {}
         self._running: set[WorkerController] = set()
         self._tokens: frozenset[str] = frozenset()
-        self._reported_by: dict[str, WorkerController] = {}
+        self._ended: set[str] = set()
 
     @property
     def _dsession(self) -> Any:
@@ -168,17 +169,18 @@ class Controller:
         node.workerinput[INPUT] = pickle.dumps(given)
         node.workerinput[CHANNEL] = channel
 
-    def _receive(self, node: WorkerController, message: bytes | tuple[str, bool]) -> None:
+    def _receive(self, node: WorkerController, message: bytes | tuple[str, str]) -> None:
         """Take a worker's message, in execnet's thread."""
         if isinstance(message, bytes):
             self._collected[node] = pickle.loads(message)  # noqa: S301 - from a worker of ours
+        elif message[0] == "ask":
+            node.notify_inproc("openclaw_question", node=node, token=message[1])
         else:
-            token, again = message
-            node.notify_inproc("openclaw_question", node=node, token=token, again=again)
+            self._owner.asker.done(message[1])
 
-    def _answer_question(self, node: WorkerController, token: str, *, again: bool) -> None:
+    def _answer_question(self, node: WorkerController, token: str) -> None:
         try:
-            future = self._owner.asker.submit(token, again=again)
+            future = self._owner.asker.submit(token)
         except AskerFailed as error:
             self._send(node, error)
         else:
@@ -227,7 +229,7 @@ class Controller:
 
     def pytest_handlecrashitem(self, crashitem: str, sched: Scheduling) -> None:
         """Run a cell again that has no row; its reply, if it has come, is still here."""
-        if crashitem in self._tokens and crashitem not in self._reported_by:
+        if crashitem in self._tokens and crashitem not in self._ended:
             from xdist.scheduler import LoadScopeScheduling
 
             # Schedulers of scopes, files and groups redistribute a dead worker's items themselves.
@@ -246,14 +248,10 @@ class Controller:
             setattr(report, PAYLOAD, payload_from_text(text))
         return report
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
-        """Keep a cell's payload only on its first report: a cell may be run again after its worker died."""
-        if PAYLOAD in vars(report):
-            node = vars(report)["node"]
-            if self._reported_by.setdefault(report.nodeid, node) is not node:
-                del vars(report)[PAYLOAD]
-        return (yield)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note which cells have a row."""
+        if report.when == "call" or (report.when == "setup" and not report.passed):
+            self._ended.add(report.nodeid)
 
     def pytest_runtest_logfinish(self) -> None:
         """End the workers when `-x` stops the session: xdist lets them run all that they hold."""

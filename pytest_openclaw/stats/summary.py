@@ -91,7 +91,6 @@ class Summary:
         state: `interrupted` if some selected cells have no row.
         n_cells: cells selected.
         n_rows: rows in `results.jsonl`.
-        n_rerun: cells that another plugin ran again; the first try counts.
         n_unrecorded_calls: at most so many calls of xdist's workers have no row, because the run was
             interrupted; always below the cells that have none.
         verdict: of all gates together.
@@ -114,7 +113,6 @@ class Summary:
     n_cells: int
     n_rows: int
     n_unrecorded_calls: int = 0
-    n_rerun: int = 0
     groups: Sequence[Group]
     gates: Sequence[GateResult] = ()
     verdict: Literal["passed", "failed", "no_verdict", "not_gated"] = "not_gated"
@@ -418,7 +416,6 @@ def summarize_run(
         slowest=slowest(records),
         best=best_of(groups, groups_of),
         n_unrecorded_calls=max(0, min(n_unrecorded_calls, n_cells - len(records))),
-        n_rerun=sum(bool(record.reruns) for record in records),
         comparison=comparison,
         surface=surface,
         surface_cost=_surface_cost(records, [*n_selected], run_id),

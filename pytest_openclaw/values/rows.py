@@ -94,17 +94,6 @@ class ImageEntry(TypedDict):
     sha256: Sha256
 
 
-class Rerun(TypedDict):
-    """A later try of a cell."""
-
-    availability_status: str
-    failure_type: str | None
-    objective_pass: bool | None
-    violation: str | None
-    e2e_ms: Count
-    cost_usd: float | None
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
     """A row of results.jsonl.
@@ -188,8 +177,6 @@ class Record:
         images: The pictures of the prompt; the row does not contain them.
         role: The role of OpenClaw's config that the suite is evidence for; such rows are outside the rates of
             tool use.
-        reruns: How later tries of the cell ended, which another plugin made, such as pytest-rerunfailures.
-            The row is the first try's, and no figure depends on these.
         leaked_valid: Of a cell that is `leaked_as_text`: whether its written calls would have been right, had
             the server read them; in an exchange, whether they are a right next step. Null for all others.
         extra: Unknown keys, which pass through: `x_…` of a plugin, or another version's.
@@ -261,20 +248,8 @@ class Record:
     surface: SurfaceName = LISTED
     images: tuple[ImageEntry, ...] | None = None
     role: ModelRole | None = None
-    reruns: tuple[Rerun, ...] = ()
     leaked_valid: bool | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
-
-    def as_rerun(self) -> Rerun:
-        """Return it as an entry of another row's `reruns`."""
-        return Rerun(
-            availability_status=self.availability_status,
-            failure_type=self.failure_type,
-            objective_pass=self.objective_pass,
-            violation=self.violation,
-            e2e_ms=self.e2e_ms,
-            cost_usd=self.cost_usd,
-        )
 
     @property
     def target(self) -> Target:

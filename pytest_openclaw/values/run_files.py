@@ -183,7 +183,6 @@ class InventoryPart(TypedDict):
     memory_total_bytes: NotRequired[Count | None]
     gpus: NotRequired[list[dict[str, Any]] | None]
     targets: dict[str, TargetFacts]
-    resumed_on: NotRequired[list[dict[str, Any]] | None]
 
 
 class InventoryFile(InventoryPart):

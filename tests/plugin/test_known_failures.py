@@ -163,44 +163,6 @@ def test_in_python_it_is_pytests_own_mark(project: Any) -> None:
     assert again.result.parseoutcomes() == first.result.parseoutcomes()
 
 
-# --- with a repeat threshold --------------------------------------------------------------------
-
-# Passes in the repeats that its prompt names.
-DICE = """
-from pytest_openclaw import Provider, Reply
-
-
-class Dice(Provider):
-    name = "dice"
-
-    async def ask(self, request):
-        return Reply(text="yes" if str(request.seed) in request.prompt.split() else "no")
-
-
-def pytest_openclaw_providers():
-    return [Dice]
-"""
-
-
-@pytest.mark.parametrize(
-    ("prompt", "outcomes"),
-    [
-        pytest.param("pass 2 3", {"xpassed": 2, "xfailed": 3}, id="as-expected"),
-        pytest.param("pass 1 2 3 4", {"xpassed": 3, "xfailed": 1, "failed": 1}, id="it-passes-now"),
-    ],
-)
-def test_a_flaky_prompt_may_pass_now_and_then(project: Any, prompt: str, outcomes: dict[str, int]) -> None:
-    """It is expected to pass less often than required; passing often enough is a strict failure."""
-    project.extend_conftest(DICE)
-    write(project, {"prompt": prompt, "pass": "4 of 5", "xfail": {"reason": "flaky", "strict": True}})
-
-    session = project.run(models="dice/a")
-
-    session.outcomes(**outcomes)
-    if "failed" in outcomes:
-        assert '[XPASS(strict)] flaky (pass = "4 of 5": r1, r2, r3, r4 passed)' in session.text
-
-
 def test_a_rescored_run_expects_what_the_suite_expects_today(
     plain_project: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

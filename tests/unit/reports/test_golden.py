@@ -63,7 +63,7 @@ def _many() -> Summary:
     gates = Gates(min_pass_rate=0.9, require_tier=1, max_p95_ms=500)
     summary = summary_of(rows, gates=gates)
     budget = Budget(budget_usd=0.2, spent_usd=0.21, n_not_asked=3)
-    return replace(summary, budget=budget, unmatched_gates=["cloud/*"], n_rerun=1)
+    return replace(summary, budget=budget, unmatched_gates=["cloud/*"])
 
 
 def _alone() -> Summary:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.runs.directory import RunDirectory
-from pytest_openclaw.runs.environment import collect_inventory, file_names
+from pytest_openclaw.runs.environment import file_names
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.resume import Plan
 from pytest_openclaw.runs.session import RunSession
@@ -164,21 +164,6 @@ def test_a_resumed_run_takes_its_rows_over(directory: RunDirectory) -> None:
     assert _load(directory, "inventory.json") == earlier.inventory
     (group, _) = session.finish().groups
     assert (group.n_total, group.resources_before) == (1, {"n": 1})
-
-
-def test_another_machine_is_noted(directory: RunDirectory) -> None:
-    """The inventory keeps the run's first machine, and names those on which it was resumed, each once."""
-    plan = _session(directory, {A: 1}).plan
-    earlier = load_run(directory.path, even_active=True)
-    began = {**earlier.inventory, "host": {"name": "elsewhere"}}
-    here = collect_inventory()
-
-    inventory = began
-    for _ in range(2):
-        RunSession(directory, Settings(), plan, replace(earlier, inventory=inventory))
-        inventory = _load(directory, "inventory.json")
-
-    assert inventory == {**began, "resumed_on": [here]}
 
 
 def test_each_setting_has_a_rule(directory: RunDirectory) -> None:
