@@ -19,7 +19,7 @@ from pytest_openclaw.values.rows import to_row
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_openclaw.values.replies import Fault, Reply, Turn, Usage
+    from pytest_openclaw.values.replies import Fault, Reply, Turn
     from pytest_openclaw.values.rows import Record
     from pytest_openclaw.values.tool_calls import ToolCall
 
@@ -44,13 +44,7 @@ _TEXTS = {
     "fault_message": MAX_TEXT_BYTES // 4,
     "raw_output": MAX_TEXT_BYTES,
 }
-_LISTS = {
-    "tool_calls": MAX_TEXT_BYTES,
-    "tool_notes": MAX_TEXT_BYTES,
-    "harm_tools": MAX_TEXT_BYTES,
-    "tool_call_details": MAX_ROW_BYTES,
-    "turns": MAX_ROW_BYTES,
-}
+_LISTS = ("tool_calls", "tool_notes", "harm_tools", "tool_call_details", "turns")
 """Fields in the order in which they share the space that the texts leave."""
 
 
@@ -61,9 +55,6 @@ def _cut(cuts: Counter[str], field: str, text: T, max_bytes: int = MAX_NAME_BYTE
     kept = clip(text, max_bytes)
     cuts[field] += _bytes(text) - _bytes(kept)
     return kept
-
-
-# --- replies --------------------------------------------------------------------------------------
 
 
 def bounded_reply(reply: Reply) -> Reply:
@@ -81,7 +72,6 @@ def bounded_reply(reply: Reply) -> Reply:
         effective_model=_cut(cuts, "effective_model", reply.effective_model),
         turns=turns,
         tool_calls=calls if turns else _calls(reply.tool_calls, cuts),
-        usage=_usages(reply.usage),
         cut=dict(+cuts),
     )
 
@@ -94,7 +84,6 @@ def bounded_fault(fault: Fault) -> Fault:
         message=_cut(cuts, "fault_message", fault.message, MAX_TEXT_BYTES),
         raw=_cut(cuts, "raw_output", fault.raw, MAX_ANSWER_BYTES),
         turns=tuple(_turn(turn, cuts) for turn in fault.turns),
-        usage=_usages(fault.usage),
         cut=dict(+cuts),
     )
 
@@ -117,67 +106,51 @@ def _calls(calls: Sequence[ToolCall], cuts: Counter[str]) -> tuple[ToolCall, ...
     room = MAX_CALLS_BYTES
     for call in calls:
         if len(kept) == MAX_CALLS or room <= 0:
-            cuts["tool_call_details"] += _bytes(call.name + call.arguments + (call.id or ""))
+            cuts["tool_call_details"] += _bytes(call.name + call.arguments)
             continue
-        one = replace(
-            call,
-            name=_cut(cuts, "tool_call_details", call.name, MAX_NAME_BYTES),
-            id=_cut(cuts, "tool_call_details", call.id),
-            arguments=_cut(cuts, "tool_call_details", call.arguments, room),
-        )
-        room -= _bytes(one.name + one.arguments + (one.id or ""))
-        kept.append(one)
+        arguments = _cut(cuts, "tool_call_details", call.arguments, room)
+        name, id_ = (_cut(cuts, "tool_call_details", word) for word in (call.name, call.id))
+        kept.append(replace(call, name=name or "", id=id_, arguments=arguments))
+        room -= _bytes(call.name + arguments)
     return tuple(kept)
 
 
 def _turn(turn: Turn, cuts: Counter[str]) -> Turn:
+    calls = _calls(turn.calls, cuts)
     return replace(
         turn,
         text=_answer(turn.text, cuts),
         reasoning=_cut(cuts, "reasoning", turn.reasoning, MAX_ANSWER_BYTES),
-        calls=(calls := _calls(turn.calls, cuts)),
+        calls=calls,
         results=tuple(_cut(cuts, "turns", result, MAX_TEXT_BYTES) for result in turn.results[: len(calls)]),
         finish_reason=_cut(cuts, "turns", turn.finish_reason),
     )
-
-
-def _usages(usages: Sequence[Usage]) -> tuple[Usage, ...]:
-    return tuple(replace(usage, model=usage.model and clip(usage.model, MAX_NAME_BYTES)) for usage in usages)
 
 
 def _bytes(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-# --- rows -----------------------------------------------------------------------------------------
-
-
 def clipped(record: Record) -> Record:
     """Return a record whose row takes at most `MAX_ROW_BYTES`, with the missing bytes by field."""
     cuts = Counter(record.cut or {})
-    texts: dict[str, Any] = {
-        name: _cut(cuts, name, text, most)
-        for name, most in _TEXTS.items()
-        if (text := getattr(record, name)) is not None
+    kept: dict[str, Any] = {
+        name: _cut(cuts, name, getattr(record, name), most) for name, most in _TEXTS.items()
     }
-    parsed = record.parsed_output
-    if parsed is not None and _size(parsed) > MAX_TEXT_BYTES:
-        cuts["parsed_output"] += _size(parsed) - _size(None)
-        parsed = None
-    lists: dict[str, Any] = {name: list(value) for name in _LISTS if (value := getattr(record, name))}
-    texts["parsed_output"] = parsed
-    bare: dict[str, Any] = {**texts, **dict.fromkeys(lists, ()), "cut": None}
+    if (size := _size(record.parsed_output)) > MAX_TEXT_BYTES:
+        cuts["parsed_output"] += size - _size(None)
+        kept["parsed_output"] = None
+    lists = {name: list(value) for name in _LISTS if (value := getattr(record, name))}
+    bare: dict[str, Any] = {**kept, **dict.fromkeys(lists, ()), "cut": None}
     room = MAX_ROW_BYTES - _ROOM_FOR_CUT - _size(to_row(replace(record, **bare)))
     for name, items in lists.items():
         short = [_with_short_texts(item) for item in items]
-        most = min(_LISTS[name], room) - len("[]")
         ends = accumulate(_size(item) + len(", ") for item in short)
-        kept = tuple(item for item, end in zip(short, ends, strict=True) if end <= most)
-        cuts[name] += _size(items) - _size(kept)
-        room -= _size(kept)
-        texts[name] = kept
+        kept[name] = tuple(item for item, end in zip(short, ends, strict=True) if end <= room)
+        cuts[name] += _size(items) - _size(kept[name])
+        room -= _size(kept[name])
     cut = dict(+cuts) or None
-    return replace(record, **texts, truncated=bool(cut) or record.truncated, cut=cut)
+    return replace(record, **kept, truncated=bool(cut) or record.truncated, cut=cut)
 
 
 def unjudged(record: Record) -> Record:

@@ -42,13 +42,14 @@ _CALL_PREFIX = re.compile(r"\A(?:malformed|unexpected) (?:function|tool) calls?:
 
 
 class Answer:
-    """One attempt, received piece by piece; it starts when it is created, or later by `receive_sent`.
+    """One attempt, received piece by piece.
 
     Attributes:
         streaming: whether the pieces arrive as they are generated. If the answer arrives whole, the time
             of its first token is not known, and `ttft_ms` stays None.
         is_over: whether the end mark has arrived.
-        has_usage: whether the server has sent token counts.
+        started: when the request was sent.
+        arrived: when the next pieces arrived; None means that they arrive with the call.
     """
 
     def __init__(
@@ -60,10 +61,10 @@ class Answer:
     ) -> None:
         """Start the clock `monotonic`, by which all moments are; `wall_ms` returns their time of day."""
         self.streaming = streaming
-        self.is_over = self.has_usage = False
+        self.is_over = False
+        self.started = monotonic()
+        self.arrived: float | None = None
         self._monotonic, self._wall_ms = monotonic, wall_ms
-        self._started = monotonic()
-        self._arrived: float | None = None
         self._first_token: float | None = None
         self._first_output: float | None = None
         self._latest: float | None = None
@@ -74,19 +75,8 @@ class Answer:
         self._blocks: dict[Hashable, dict[str, list[Any]]] = {}
         self._notes: list[str] = []
         self._model: str | None = None
-        self._counts: dict[str, int] = {}
-        self._tokens_per_s: float | None = None
-        self._prompt_tokens_per_s: float | None = None
-
-    # --- times --------------------------------------------------------------------------------
-
-    def receive_sent(self, moment: float) -> None:
-        """Restart the clock: the request was sent at `moment`."""
-        self._started = moment
-
-    def receive_arrival(self, moment: float) -> None:
-        """Set the arrival time of the next pieces; otherwise the time of the call counts."""
-        self._arrived = moment
+        self._counts: dict[str, int] | None = None
+        self._speeds: tuple[float | None, float | None] = None, None
 
     def receive_at_once(self) -> None:
         """Note that the answer has arrived whole: the time of its first token is not known."""
@@ -112,17 +102,24 @@ class Answer:
         if piece and text.add(piece, key=key, choice=choice, at_end=at_end or self._is_finished):
             self._stamp(output=channel != "reasoning")
 
-    def receive_start(self, channel: Channel, text: str, *, key: Hashable) -> None:
-        """Add the text with which a block starts: its first piece, or a copy of all that follows."""
-        if text:
-            self._texts[channel].announce(text, key=key)
-            self._stamp(output=channel != "reasoning")
+    def receive_whole(
+        self,
+        channel: Channel,
+        text: str,
+        *,
+        key: Hashable = _ALL,
+        choice: int = 0,
+        starts: bool = False,
+    ) -> None:
+        """Add the whole text of a block, or of a channel; any part of it may have arrived already.
 
-    def receive_whole(self, channel: Channel, text: str, *, key: Hashable = _ALL, choice: int = 0) -> None:
-        """Add the whole text of a block, or of a channel; any part of it may have arrived already."""
+        A text that `starts` a block is its first piece, or a copy of all that follows.
+        """
         if text:
+            self._texts[channel].complete(text, key=key, choice=choice, starts=starts)
+            if starts:
+                self._stamp(output=channel != "reasoning")
             self._touch()
-            self._texts[channel].complete(text, key=key, choice=choice)
 
     def receive_note(self, text: str) -> None:
         """Keep what the server says about the end of the answer, which no model wrote, for `raw` only."""
@@ -178,14 +175,15 @@ class Answer:
         `input_tokens`. For the total see `settled`.
         """
         self._touch()
-        self.has_usage = True
         known = {name: count for name, count in settled(counts, total_tokens).items() if count is not None}
-        self._counts |= {name: count for name, count in known.items() if count or not self._counts.get(name)}
+        so_far = self._counts or {}
+        self._counts = so_far | {
+            name: count for name, count in known.items() if count or not so_far.get(name)
+        }
 
     def receive_speeds(self, tokens_per_s: float | None, prompt_tokens_per_s: float | None) -> None:
         """Set the speeds as measured by the server: of generation, and of reading what no cache had."""
-        self._tokens_per_s = tokens_per_s or self._tokens_per_s
-        self._prompt_tokens_per_s = prompt_tokens_per_s or self._prompt_tokens_per_s
+        self._speeds = tokens_per_s or self._speeds[0], prompt_tokens_per_s or self._speeds[1]
 
     def receive_model(self, name: str) -> None:
         """Set the name of the answering model, as reported by the server."""
@@ -273,7 +271,7 @@ class Answer:
 
     def timing(self) -> Timing:
         """Return the times of the attempt, up to the last byte of a complete answer, or up to now."""
-        started_at_ms = self._wall_ms(self._started)
+        started_at_ms = self._wall_ms(self.started)
         latest = self._latest if self.ended else None
         e2e_ms = self._since_start(self._monotonic() if latest is None else latest)
         return Timing(
@@ -286,15 +284,15 @@ class Answer:
 
     def timing_since(self, first: Answer) -> Timing:
         """Return the times of several answers up to this one; first tokens are those of the first."""
-        e2e_ms = self.timing().e2e_ms + (self._started - first._started) * 1000
+        e2e_ms = self.timing().e2e_ms + (self.started - first.started) * 1000
         timing = first.timing()
         return replace(timing, ended_at_ms=timing.started_at_ms + round(e2e_ms), e2e_ms=e2e_ms)
 
     def usage(self) -> tuple[Usage, ...]:
         """Return the counts with the model's name; empty if the server has sent none."""
-        if not self.has_usage:
-            return ()
         counts = self._counts
+        if counts is None:
+            return ()
         n_input = counts.get("input_tokens")
         if (n_uncached := counts.get("uncached_tokens")) is not None:
             n_input = n_uncached + counts.get("cached_tokens", 0) + counts.get("cache_write_tokens", 0)
@@ -328,11 +326,11 @@ class Answer:
             finish_reason=valid_text(self._finish_reason) if self._finish_reason else None,
             effective_model=self._effective_model(),
             timing=self.timing(),
-            tokens_per_s=self._tokens_per_s,
-            prompt_tokens_per_s=self._prompt_tokens_per_s,
+            tokens_per_s=self._speeds[0],
+            prompt_tokens_per_s=self._speeds[1],
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
-            reasoning_tokens=self._counts.get("reasoning_tokens"),
+            reasoning_tokens=(self._counts or {}).get("reasoning_tokens"),
             cached_tokens=usage.cached_tokens,
             usage=usages,
             carried=tuple(
@@ -359,13 +357,13 @@ class Answer:
     def _touch(self) -> None:
         """Note the time of a part of the answer, whose bytes have arrived."""
         if not self.is_over:
-            self._latest = self._arrived
+            self._latest = self.arrived
 
     def _moment(self) -> float:
-        return self._monotonic() if self._arrived is None else self._arrived
+        return self._monotonic() if self.arrived is None else self.arrived
 
     def _since_start(self, moment: float) -> float:
-        return (moment - self._started) * 1000
+        return (moment - self.started) * 1000
 
 
 # --- texts --------------------------------------------------------------------------------------
@@ -373,19 +371,25 @@ class Answer:
 
 @dataclass
 class _Block:
-    """One text as its pieces arrive."""
+    """One text as its pieces arrive.
 
-    # Each with whether it came with, or after, a finish reason.
+    Attributes:
+        pieces: each with whether it came with, or after, a finish reason.
+        whole: the text as it was sent in one piece.
+        starts: whether the pieces may continue it.
+    """
+
     pieces: list[tuple[str, bool]] = field(default_factory=list)
-    announced: str = ""
     whole: str = ""
+    starts: bool = False
 
     def text(self) -> str:
         text = _joined(self.pieces)
-        # The announced text is a copy of the text, or its first piece.
-        if text != self.announced and not (_is_telling(self.announced) and text.startswith(self.announced)):
-            text = self.announced + text
-        return self.whole if self.whole.startswith(text) else text
+        if text == self.whole or (_is_telling(self.whole) and text.startswith(self.whole)):
+            return text
+        if self.whole.startswith(text):
+            return self.whole
+        return self.whole + text if self.starts else text
 
 
 class _Text:
@@ -405,20 +409,12 @@ class _Text:
             self._blocks.setdefault(key, _Block()).pieces.append((piece, at_end))
         return is_read
 
-    def announce(self, text: str, *, key: Hashable) -> None:
-        block = self._blocks.get(key)
-        if block is not None and block.pieces:
-            self.complete(text, key=key)
-        elif block is not None or not self._is_copy(text):
-            self._blocks.setdefault(key, _Block()).announced = text
-
-    def complete(self, text: str, *, key: Hashable, choice: int = 0) -> None:
-        if key == _ALL:
-            if self._is_read(choice):
-                self._message = max(self._message, text, key=len)
-        elif key in self._blocks or not self._is_copy(text):
+    def complete(self, text: str, *, key: Hashable, choice: int, starts: bool) -> None:
+        if key != _ALL:
             block = self._blocks.setdefault(key, _Block())
-            block.whole = max(block.whole, text, key=len)
+            block.whole, block.starts = max(block.whole, text, key=len), starts
+        elif self._is_read(choice):
+            self._message = max(self._message, text, key=len)
 
     def text(self) -> str:
         """Return the text so far, without repetitions by the server."""
@@ -429,11 +425,6 @@ class _Text:
         if self._choice is None:
             self._choice = choice
         return self._choice == choice
-
-    def _is_copy(self, text: str) -> bool:
-        """Whether a text whose key is new is a streamed one; some gateways change keys on the way."""
-        streamed = [block.text() for block in self._blocks.values() if not block.whole]
-        return bool(streamed) and (text in streamed or text == "".join(streamed))
 
 
 def _is_telling(text: str) -> bool:

@@ -160,8 +160,8 @@ def read_messages(payload: JsonObject, answer: Answer) -> WireError | None:
 
 def _read_block(block: JsonObject, index: int | None, answer: Answer) -> None:
     """Read the start of a block, which some gateways send with all of its text."""
-    answer.receive_start("text", text_in(block.get("text")), key=index)
-    answer.receive_start("reasoning", text_in(block.get("thinking")), key=index)
+    answer.receive_whole("text", text_in(block.get("text")), key=index, starts=True)
+    answer.receive_whole("reasoning", text_in(block.get("thinking")), key=index, starts=True)
     if block.get("type") == "tool_use":
         call = _call_of(block)
         # An empty input is also the place for the pieces to come.
@@ -269,7 +269,6 @@ class AnthropicMessages(OverHttp):
             payload.get("type") == "message" and isinstance(payload.get("content"), list)
         ),
         end_mark="a stop_reason or message_stop",
-        done_ends=False,
     )
 
     def find_address(self) -> Address:

@@ -211,7 +211,6 @@ class Gemini(OverHttp):
         read=read_gemini,
         is_whole=lambda payload: bool(payload.get("candidates") or payload.get("promptFeedback")),
         end_mark="a finishReason",
-        done_ends=False,
     )
 
     def find_address(self) -> Address:

@@ -14,13 +14,14 @@ import logging
 import socket
 import ssl
 import time
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING
 
 import httpx2
 
+from pytest_openclaw.providers import stream
 from pytest_openclaw.providers.address import is_loopback
 from pytest_openclaw.providers.wire import error_of_body, retry_after_s, shortened
 from pytest_openclaw.values import faults
@@ -33,11 +34,9 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.replies import Fault
 
 CONNECT_TIMEOUT_S = 30.0
-ERROR_BODY_TIMEOUT_S = 5.0
 LONGEST_ERROR_BODY_BYTES = 1 << 18
 # A compressing proxy delays tokens until it has enough of them.
 _HEADERS = {"user-agent": "pytest-openclaw", "accept-encoding": "identity"}
-_REDIRECTS = (301, 302, 303, 307, 308)
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ETIMEDOUT, errno.EADDRNOTAVAIL)
 
 # They would log every request from the asker's thread into whichever test is running.
@@ -98,9 +97,8 @@ class HttpClient:
         return await self._response(call, body, is_second=True)
 
     async def _read(self, response: httpx2.Response, body: AnswerBody) -> None:
-        body.begin(response.headers)
-        left_bytes = body.most_bytes
-        pieces = response.aiter_bytes()
+        body.kind = response.headers.get("content-type", "")
+        pieces, n_bytes = response.aiter_bytes(), 0
         while True:
             patience_s = body.patience_s
             try:
@@ -112,9 +110,9 @@ class HttpClient:
                 piece = None
             if piece is None:
                 break
-            left_bytes -= len(piece)
-            if left_bytes < 0:
-                why = f"it is longer than {body.most_bytes >> 20} MiB"
+            n_bytes += len(piece)
+            if n_bytes > stream.MOST_BYTES:
+                why = f"it is longer than {stream.MOST_BYTES >> 20} MiB"
                 raise CallFailed(faults.malformed(self.name, why))
             body.feed(piece)
         body.close()
@@ -132,29 +130,26 @@ class HttpClient:
 
     def _no_answer(self, call: Call, error: Exception) -> Fault:
         why = call.hide(shortened(str(error)))
-        where = call.base_url
-        match error:
-            case httpx2.ConnectTimeout():
-                return faults.unreachable(self.name, where, f"no connection within {CONNECT_TIMEOUT_S:g} s")
-            case httpx2.ConnectError():
-                causes = [*_causes(error)]
-                for absence in filter(None, map(_absence, causes)):
-                    return faults.unreachable(self.name, where, absence)
+        if isinstance(error, httpx2.ConnectTimeout):
+            why = f"no connection within {CONNECT_TIMEOUT_S:g} s"
+        elif isinstance(error, httpx2.ConnectError):
+            causes = [*_causes(error)]
+            absence = next(filter(None, map(_absence, causes)), None)
+            if absence is None:
                 words = [cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror]
                 return faults.connection_lost(self.name, words[0] if words else why)
-            case httpx2.ProxyError() | httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
-                return faults.unreachable(self.name, where, why)
-        if _is_loss(error):
-            return faults.connection_lost(self.name, "closed by the server")
-        return faults.malformed(self.name, f"no HTTP answer: {why}")
+            why = absence
+        elif not isinstance(error, (httpx2.ProxyError, httpx2.InvalidURL, httpx2.UnsupportedProtocol)):
+            if _is_loss(error):
+                return faults.connection_lost(self.name, "closed by the server")
+            return faults.malformed(self.name, f"no HTTP answer: {why}")
+        return faults.unreachable(self.name, call.base_url, why)
 
     async def _refusal(self, call: Call, response: httpx2.Response) -> Fault:
         status = response.status_code
-        if status in _REDIRECTS:
-            words = "redirected without saying where"
-            if target := response.next_request:
-                words = f"redirected to {_shown(target.url)}, and no prompt or key is sent there. "
-                words += "If it is right, name that address."
+        if target := response.next_request:
+            words = f"redirected to {_shown(target.url)}, and no prompt or key is sent there. "
+            words += "If it is right, name that address."
             error = faults.WireError(status=status, message=words)
         else:
             error = error_of_body(status, await _error_body(response), phrase=response.reason_phrase)
@@ -177,7 +172,7 @@ class _Trace:
         if event.startswith("connection."):
             self.has_connected = True
         elif event.endswith("send_request_headers.started"):
-            self._body.sent(time.perf_counter())
+            self._body.answer.started = time.perf_counter()
 
 
 def _new_client(host: str) -> httpx2.AsyncClient:
@@ -207,16 +202,13 @@ def _is_loss(error: Exception) -> bool:
 
 
 async def _error_body(response: httpx2.Response) -> bytes:
-    """Return as much of an error's body as arrives soon; the status is known, so errors do not matter."""
+    """Return the start of an error's body; the status is known, so a lost connection does not matter."""
     body = bytearray()
-    try:
-        async with asyncio.timeout(ERROR_BODY_TIMEOUT_S):
-            async for piece in response.aiter_bytes():
-                body += piece
-                if len(body) >= LONGEST_ERROR_BODY_BYTES:
-                    break
-    except (httpx2.HTTPError, TimeoutError):
-        return bytes(body)
+    with suppress(httpx2.HTTPError):
+        async for piece in response.aiter_bytes():
+            body += piece
+            if len(body) >= LONGEST_ERROR_BODY_BYTES:
+                break
     return bytes(body)
 
 

@@ -1,14 +1,12 @@
 """Ollama: its own API, `/api/chat`, which OpenClaw uses, and what its two providers have in common.
 
 Facts about a model distinguish two models that are served under one name. Each question to the server is
-small, bounded and optional: Ollama answers some, llama.cpp others, and a server may answer none of them. A
-path on the server's machine is never recorded.
+small, bounded and optional: a server may answer none of them.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -50,15 +48,11 @@ class Ollama(OverHttp):
     """Ollama through one of its APIs; as an endpoint of the user's, any server with that API.
 
     `OLLAMA_HOST` gives its address where `base_env` is not set.
-
-    Attributes:
-        facts: routes that report facts about a model; of a fact that several report, the last one counts.
     """
 
     own_url: ClassVar[str | None] = "http://127.0.0.1:11434/v1"
     key_envs: ClassVar[tuple[str, ...]] = ("OLLAMA_API_KEY",)
     warms_up: ClassVar[bool] = True
-    facts: ClassVar[tuple[str, ...]]
 
     def __init__(self, setup: ProviderSetup) -> None:
         super().__init__(setup)
@@ -92,13 +86,22 @@ class Ollama(OverHttp):
 
     async def fingerprint(self, model: str) -> JsonObject:
         """Return the server's facts under our names, without those that it does not report."""
-        found: JsonObject = {}
-        for path in self.facts:
-            base_url = self.address.base_url if path == "/models" else self.address.root_url
-            answer = await self.question(base_url + path, {"model": model} if path == "/api/show" else None)
-            facts = _facts_in(path, answer, model)
-            found |= {name: value for name, value in facts.items() if value not in (None, "")}
-        return found
+        root = self.address.root_url
+        version = text_in((await self.question(f"{root}/api/version")).get("version"))
+        shown = await self.question(f"{root}/api/show", {"model": model})
+        running = entry_of(await self.question(f"{root}/api/ps"), model)
+        capabilities, template = texts_in(shown.get("capabilities")), text_in(shown.get("template"))
+        found = {
+            "server": "ollama" if version else None,
+            "server_version": version,
+            "digest": running.get("digest"),
+            "quantisation": object_in(shown.get("details")).get("quantization_level"),
+            "context_length": running.get("context_length"),
+            "template_sha256": sha256_of(template),
+            "template_shows_tools": "tools" in capabilities if capabilities else None,
+            "parameters": shown.get("parameters"),
+        }
+        return {name: value for name, value in found.items() if value not in (None, "")}
 
     async def question(self, url: str, body: JsonObject | None = None) -> JsonObject:
         """Return the answer to a question that not every server knows; {} without one."""
@@ -106,6 +109,20 @@ class Ollama(OverHttp):
             return await self.fetch(url, body, timeout_s=QUESTION_TIMEOUT_S)
         except CallFailed:
             return {}
+
+
+def entry_of(answer: JsonObject, model: str) -> JsonObject:
+    """Return the model's entry in a list of a server; a name without a tag means `:latest`."""
+    for name in (model, f"{model}:latest"):
+        for entry in objects_in(answer.get("data")) or objects_in(answer.get("models")):
+            if name in (*map(entry.get, ("id", "name", "model")), *texts_in(entry.get("aliases"))):
+                return entry
+    return {}
+
+
+def sha256_of(template: str) -> str | None:
+    """Return the hash of a chat template; None without one."""
+    return hashlib.sha256(template.encode("utf-8", "replace")).hexdigest() if template else None
 
 
 # --- requests -----------------------------------------------------------------------------------
@@ -251,7 +268,6 @@ class OllamaNative(Ollama):
     takes: ClassVar[frozenset[str]] = Ollama.takes - {"tool_choice"}
     path: ClassVar[str] = "/api/chat"
     models_path: ClassVar[str] = "/api/tags"
-    facts: ClassVar[tuple[str, ...]] = ("/api/version", "/api/show", "/api/tags", "/api/ps")
     # Some models think, and have no levels.
     refusable: ClassVar[Mapping[str, str]] = {"level": "is not supported for this model"}
     dialect: ClassVar[Dialect] = Dialect(
@@ -259,8 +275,6 @@ class OllamaNative(Ollama):
         read=read_ollama,
         is_whole=lambda payload: payload.get("done") is True,
         end_mark='"done": true',
-        done_ends=False,
-        by_lines=True,
     )
 
     def __init__(self, setup: ProviderSetup) -> None:
@@ -295,83 +309,3 @@ class OllamaNative(Ollama):
         # An older server reports no capabilities.
         known = {name: texts_in(show.get("capabilities")) for name, show in shown.items()}
         return tuple(name for name, words in known.items() if "completion" in (words or ["completion"]))
-
-
-# --- facts about a model ------------------------------------------------------------------------
-
-_SERVERS = {"llamacpp": "llama.cpp", "vllm": "vllm", "sglang": "sglang"}
-"""Who owns a model in a server's list → the server."""
-# An expression or a statement of a Jinja template, or an action of Ollama's Go template.
-_TEMPLATE_CODE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
-_TOOLS_IN_CODE = re.compile(r"(?<![\w'\"])tools\b|\.Tools\b")
-
-
-def _facts_in(path: str, answer: JsonObject, model: str) -> JsonObject:
-    """Return what the answer of a route says about the model and its server."""
-    entry, details = _entry(answer, model), object_in(answer.get("details"))
-    meta = object_in(entry.get("meta"))
-    match path:
-        case "/models":  # llama.cpp has the model's sizes under `meta`, vLLM its context
-            return {
-                "server": _SERVERS.get(str(entry.get("owned_by"))),
-                "quantisation": meta.get("ftype"),
-                "parameter_count": meta.get("n_params"),
-                "context_length": meta.get("n_ctx") or count_in(entry.get("max_model_len")),
-                "context_length_trained": meta.get("n_ctx_train"),
-            }
-        case "/props":
-            supported = object_in(answer.get("chat_template_caps")).get("supports_tools")
-            return {
-                "server_version": answer.get("build_info"),
-                "quantisation": answer.get("model_ftype"),
-                "context_length": object_in(answer.get("default_generation_settings")).get("n_ctx"),
-                **_of_template(answer.get("chat_template")),
-                **({"template_shows_tools": supported} if isinstance(supported, bool) else {}),
-            }
-        case "/api/version":
-            version = text_in(answer.get("version"))
-            return {"server": "ollama", "server_version": version} if version else {}
-        case "/api/show":
-            info = object_in(answer.get("model_info"))  # with keys such as `llama.context_length`
-            capabilities = sorted(texts_in(answer.get("capabilities")))
-            return {
-                "quantisation": details.get("quantization_level"),
-                "parameter_size": details.get("parameter_size"),
-                "family": details.get("family"),
-                "capabilities": capabilities or None,
-                "context_length_trained": next(
-                    (value for key, value in info.items() if key.endswith(".context_length")), None
-                ),
-                **_of_template(answer.get("template")),
-                # Newer models are rendered by Ollama's own code, and not by the template.
-                **({"template_shows_tools": "tools" in capabilities} if capabilities else {}),
-                "parameters": answer.get("parameters"),
-            }
-        case "/api/tags":
-            return {"digest": entry.get("digest")}
-    return {  # of /api/ps; older versions of Ollama do not report the context
-        "context_length": count_in(entry.get("context_length")),
-        "size_bytes": count_in(entry.get("size")),
-        "vram_bytes": count_in(entry.get("size_vram")),
-    }
-
-
-def _entry(answer: JsonObject, model: str) -> JsonObject:
-    """Return the model's entry in a list of a server; a name without a tag means `:latest`."""
-    for name in (model, f"{model}:latest"):
-        for entry in objects_in(answer.get("data")) or objects_in(answer.get("models")):
-            if name in (*map(entry.get, ("id", "name", "model")), *texts_in(entry.get("aliases"))):
-                return entry
-    return {}
-
-
-def _of_template(template: Any) -> JsonObject:
-    if not isinstance(template, str) or not template:
-        return {}
-    sha256 = hashlib.sha256(template.encode("utf-8", "replace")).hexdigest()
-    return {"template_sha256": sha256, "template_shows_tools": shows_tools(template)}
-
-
-def shows_tools(template: str) -> bool:
-    """Whether the code of a chat template refers to the offered tools."""
-    return any(_TOOLS_IN_CODE.search(code) for code in _TEMPLATE_CODE.findall(template))

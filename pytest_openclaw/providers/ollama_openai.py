@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers.bodies import chosen, function_of, users_content, with_ids
-from pytest_openclaw.providers.ollama import Ollama, call_of, dialog
+from pytest_openclaw.providers.ollama import Ollama, call_of, dialog, entry_of, sha256_of
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.wire import (
     count_in,
@@ -46,6 +46,8 @@ _COUNTS = {
 }
 # Without these the question is the same. Some servers reject each field that they do not know.
 _OPTIONAL = ("think", "stream_options", "seed", "temperature")
+_SERVERS = {"llamacpp": "llama.cpp", "vllm": "vllm", "sglang": "sglang"}
+"""Who owns a model in a server's list → the server."""
 _NO_REASONING = "turns without reasoning_content"
 """What servers refuse that require a model's own thinking in later turns."""
 _REJECTS = r"(?=.*(support|extra|unknown|unrecogni[sz]ed|unexpected|permitted|allowed))"
@@ -223,7 +225,6 @@ class OllamaOpenAI(Ollama):
     base_env: ClassVar[str | None] = "OLLAMA_OPENAI_BASE"
     api: ClassVar[str] = "openai-completions"
     path: ClassVar[str] = "/chat/completions"
-    facts: ClassVar[tuple[str, ...]] = ("/models", "/props", "/api/version", "/api/show", "/api/tags")
     refusable: ClassVar[Mapping[str, str]] = {
         _NO_REASONING: "reasoning_content",
         **{name: rf"{_REJECTS}.*\b{name}\b" for name in _OPTIONAL},
@@ -235,3 +236,19 @@ class OllamaOpenAI(Ollama):
         end_mark="a finish_reason or [DONE]",
         done_ends=True,
     )
+
+    async def fingerprint(self, model: str) -> JsonObject:
+        """Return the facts of llama.cpp, of another server with a list of models, or of Ollama."""
+        entry = entry_of(await self.question(f"{self.address.base_url}/models"), model)
+        props, meta = await self.question(f"{self.address.root_url}/props"), object_in(entry.get("meta"))
+        in_use = object_in(props.get("default_generation_settings")).get("n_ctx") or meta.get("n_ctx")
+        found = {
+            "server": _SERVERS.get(text_in(entry.get("owned_by"))),
+            "server_version": props.get("build_info"),
+            "quantisation": props.get("model_ftype") or meta.get("ftype"),
+            "context_length": in_use or entry.get("max_model_len"),
+            "template_sha256": sha256_of(text_in(props.get("chat_template"))),
+            "template_shows_tools": object_in(props.get("chat_template_caps")).get("supports_tools"),
+        }
+        known = {name: value for name, value in found.items() if value not in (None, "")}
+        return known | await super().fingerprint(model)

@@ -109,47 +109,30 @@ def _said(text: str, number: int) -> JsonObject:
 
 def read_responses(payload: JsonObject, answer: Answer) -> WireError | None:
     """Add an event of a stream, or a whole response, to the answer so far; return the error, if it is one."""
-    kind = payload.get("type")
-    if payload.get("object") == "response":
-        return _read_end(payload, answer)
-    if not isinstance(kind, str) or kind == "error":
+    kind = text_in(payload.get("type"))
+    if kind in _ENDS or payload.get("object") == "response":
+        return _read_end(object_in(payload.get("response")) if kind in _ENDS else payload, answer)
+    if kind in ("", "error"):
         return error_in(payload)
-    if kind in _ENDS:
-        return _read_end(object_in(payload.get("response")), answer)
-    name = kind.removeprefix("response.")
+    name, is_whole = kind.removeprefix("response."), kind.endswith(".done")
     if name == "created":
         answer.receive_model(text_in(object_in(payload.get("response")).get("model")))
     elif name.startswith("output_item."):
-        _read_item(payload, answer, is_whole=name.endswith(".done"))
+        _read_item(payload, answer, starts=not is_whole)
     elif name.startswith("function_call_arguments."):
-        is_whole = name.endswith(".done")
         arguments = text_in(payload.get("arguments" if is_whole else "delta"))
         answer.receive_tool_call(key=_key(payload), arguments=arguments, whole=is_whole)
-    else:
-        _read_text(name, payload, answer)
+    elif channel := _channel_of(name):
+        part = "summary" if "summary" in name else "content"
+        key = _block_key(payload, part, count_in(payload.get(f"{part}_index")) or 0)
+        if is_whole:
+            answer.receive_whole(channel, _text_of(payload), key=key)
+        else:
+            answer.receive_text(text_in(payload.get("delta")), channel, key=key)
     return None
 
 
-def _read_text(name: str, event: JsonObject, answer: Answer) -> None:
-    """Add a text of an event: a delta, or the start or the whole of a part.
-
-    Other servers have other names for reasoning than `reasoning_text` and `reasoning_summary_text`.
-    """
-    part = object_in(event.get("part"))
-    channel = _channel_of(text_in(part.get("type")) or name)
-    if channel is None:
-        return
-    kind = "summary" if "summary" in name else "content"
-    key = _block_key(event, kind, count_in(event.get(f"{kind}_index")) or 0)
-    if name.endswith(".delta"):
-        answer.receive_text(text_in(event.get("delta")), channel, key=key)
-    elif name.endswith(".done"):
-        answer.receive_whole(channel, _text_of(part or event), key=key)
-    elif name.endswith(".added"):
-        answer.receive_start(channel, _text_of(part), key=key)
-
-
-def _read_item(event: JsonObject, answer: Answer, *, is_whole: bool) -> None:
+def _read_item(event: JsonObject, answer: Answer, *, starts: bool) -> None:
     """Add an item as it starts, or as it is complete."""
     item = object_in(event.get("item"))
     if item.get("type") == "function_call":
@@ -157,12 +140,9 @@ def _read_item(event: JsonObject, answer: Answer, *, is_whole: bool) -> None:
         answer.receive_tool_call(
             key=_key(event, item), id=call.id, name=call.name or None, arguments=call.arguments, whole=True
         )
-    for channel, kind, place, text in _texts_of(item):
-        key = _block_key({"item_id": item.get("id"), **event}, kind, place)
-        if is_whole:
-            answer.receive_whole(channel, text, key=key)
-        else:
-            answer.receive_start(channel, text, key=key)
+    for channel, part, place, text in _texts_of(item):
+        key = _block_key({"item_id": item.get("id"), **event}, part, place)
+        answer.receive_whole(channel, text, key=key, starts=starts)
 
 
 def _read_end(response: JsonObject, answer: Answer) -> WireError | None:
@@ -180,15 +160,14 @@ def _read_end(response: JsonObject, answer: Answer) -> WireError | None:
     if usage := object_in(response.get("usage")):
         answer.receive_usage(**counts_in(usage, _COUNTS))
     why = text_in(object_in(response.get("incomplete_details")).get("reason"))
-    if not why and status == "incomplete":
-        why = "incomplete"
-    failure = answer.receive_finish_word(why or "stop")
+    failure = answer.receive_finish_word(why or ("incomplete" if status == "incomplete" else "stop"))
     if failure is None:
         answer.receive_end()
     return failure
 
 
 def _channel_of(name: str) -> Channel | None:
+    """Return the channel of an event or a part; servers have several names for reasoning."""
     if "reasoning" in name or name == "summary_text":
         return "reasoning"
     if "refusal" in name:
@@ -202,12 +181,10 @@ def _text_of(part: JsonObject) -> str:
 
 def _texts_of(item: JsonObject) -> Iterator[tuple[Channel, str, int, str]]:
     """Yield the texts of an item: channel, `content` or `summary`, the place there, and the text."""
-    if item.get("type") not in ("message", "reasoning"):
-        return
-    for kind in ("content", "summary"):
+    is_thought = item.get("type") == "reasoning"
+    for kind in ("content", "summary") if is_thought or item.get("type") == "message" else ():
         for place, part in enumerate(objects_in(item.get(kind))):
-            is_thought = item["type"] == "reasoning"
-            channel = "reasoning" if is_thought else _channel_of(text_in(part.get("type")) or "text")
+            channel = "reasoning" if is_thought else _channel_of(text_in(part.get("type")))
             if channel is not None:
                 yield channel, kind, place, _text_of(part)
 
@@ -220,20 +197,17 @@ def _call_of(item: JsonObject) -> ToolCall:
     )
 
 
-def _key(*holders: JsonObject) -> int | str | None:
+def _key(event: JsonObject, item: JsonObject | None = None) -> str | int | None:
     """Return the shared key of one call's events; llama.cpp sends the call's id instead of the item's."""
-    for holder in holders:
-        for name in ("item_id", "id", "call_id"):
-            if isinstance(key := holder.get(name), str) and key:
-                return key
-    index = holders[0].get("output_index")
-    return index if isinstance(index, int) else None
+    item = item or {}
+    ids = (event.get("item_id"), item.get("id"), item.get("call_id"))
+    return next(filter(None, map(text_in, ids)), None) or count_in(event.get("output_index"))
 
 
-def _block_key(event: JsonObject, kind: str, place: int) -> Hashable:
+def _block_key(event: JsonObject, part: str, place: int) -> Hashable:
     """Return the key of one text; some servers omit the number of its item, and others the item's id."""
     number = count_in(event.get("output_index"))
-    return (text_in(event.get("item_id")) if number is None else number), kind, place
+    return (text_in(event.get("item_id")) if number is None else number), part, place
 
 
 # --- the provider -------------------------------------------------------------------------------
@@ -256,5 +230,4 @@ class OpenAIResponses(OverHttp):
         read=read_responses,
         is_whole=lambda payload: isinstance(payload.get("output"), list),
         end_mark="response.completed",
-        done_ends=False,
     )

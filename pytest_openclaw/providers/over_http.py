@@ -231,10 +231,9 @@ class OverHttp(Provider):
 
     def call(self, path: str, body: JsonObject | None, *, model: str = "") -> Call:
         """Return a request to a path under the base URL, or to a whole URL, with the key."""
-        streamed = "application/x-ndjson" if self.dialect.by_lines else "text/event-stream"
         headers = {
             "content-type": "application/json",
-            "accept": f"application/json, {streamed}",
+            "accept": "application/json, text/event-stream, application/x-ndjson",
             **self.headers,
             **self._credentials(),
         }

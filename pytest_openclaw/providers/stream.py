@@ -3,21 +3,18 @@
 The form of the bytes decides, not the content type, which gateways change. A stream ends with its end mark,
 or with the body after a finish reason. A finish reason by itself ends nothing; only silence after it does.
 
-Server-sent events follow the WHATWG standard, without `id` and `retry`. In addition these are read: a last
-event without a blank line, events without blank lines between them, a field `error` (older llama.cpp
-servers), and a line of bare JSON, which gateways send when they fail.
+Of server-sent events `event` and `data` are read. In addition to the standard, a last event may lack its
+blank line, and a line may be bare JSON, which gateways send when they fail.
 """
 
 from __future__ import annotations
 
 import codecs
-import json
-import re
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_openclaw.providers.wire import error_of_object, load_object, objects_in, page_title, shortened
+from pytest_openclaw.providers.wire import error_of_object, load_object, page_title, shortened
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
@@ -39,11 +36,6 @@ SILENCE_S = 2.0
 """Without a byte after a finish reason: the answer has ended, though its end mark is missing."""
 LINGER_S = 0.2
 """For the end of the body after the end mark: the connection can then be used again."""
-_STREAM_TYPES = frozenset(
-    {"text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl"}
-)
-_BLANKS = " \t"
-_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,53 +78,42 @@ class Dialect:
         is_whole: whether an object is a whole answer.
         end_mark: a description of the end of a stream.
         done_ends: whether `[DONE]` is an end mark.
-        by_lines: whether a stream has one JSON object per line; otherwise it has server-sent events.
     """
 
     body: Callable[[Request, Collection[str]], JsonObject]
     read: Callable[[JsonObject, Answer], faults.WireError | None]
     is_whole: Callable[[JsonObject], bool]
     end_mark: str
-    done_ends: bool
-    by_lines: bool = False
+    done_ends: bool = False
 
 
 class AnswerBody:
-    """Reads the body of one answer, chunk by chunk; raises `CallFailed` if it is an error or malformed."""
+    """Reads the body of one answer, chunk by chunk; raises `CallFailed` if it is an error or malformed.
+
+    Attributes:
+        kind: the content type.
+    """
 
     def __init__(self, name: str, call: Call, dialect: Dialect, answer: Answer) -> None:
-        self.name, self.call = name, call
-        self._dialect, self._answer = dialect, answer
+        self.name, self.call, self.answer = name, call, answer
+        self.kind = ""
+        self._dialect = dialect
         self._events = EventReader()
         self._payload: JsonObject | None = None
-        self._ignored = self._kind = ""
-        self._is_buffered = False
-        self.most_bytes = MOST_BYTES
-
-    def sent(self, moment: float) -> None:
-        """Start the clock: the request was sent at this moment of `time.perf_counter`."""
-        self._answer.receive_sent(moment)
-
-    def begin(self, headers: Mapping[str, str]) -> None:
-        """Receive the headers, with names in lower case."""
-        self._kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        is_json = "json" in self._kind and self._kind not in _STREAM_TYPES
-        self.most_bytes = MOST_EVENT_BYTES if is_json else MOST_BYTES
-        self._is_buffered = is_json and "content-length" in headers
+        self._ignored = ""
 
     @property
     def patience_s(self) -> float | None:
         """How long to wait for the next bytes; after that the body counts as ended."""
-        return LINGER_S if self._answer.is_over else SILENCE_S if self._answer.ended else None
+        return LINGER_S if self.answer.is_over else SILENCE_S if self.answer.ended else None
 
     def feed(self, piece: bytes) -> None:
         """Read the next bytes, which have just arrived."""
-        self._answer.receive_arrival(time.perf_counter())
-        if self._answer.is_over:
+        self.answer.arrived = time.perf_counter()
+        if self.answer.is_over:
             return
         events = self._events.feed(piece)
-        if self._events.is_stream:  # perhaps one that was not requested
-            self._answer.streaming = not self._is_buffered
+        self.answer.streaming |= self._events.is_stream  # perhaps one that was not requested
         for event in events:
             self._take(event)
         if self._events.pending_bytes > MOST_EVENT_BYTES:
@@ -141,34 +122,34 @@ class AnswerBody:
 
     def _take(self, event: Event) -> None:
         """Read an event; a text that is not JSON is a heartbeat, such as a date, `ping` or `null`."""
-        answer, data = self._answer, event.data.strip()
+        answer, data = self.answer, event.data.strip()
         if answer.is_over:
             return
         if data == "[DONE]":
             if self._dialect.done_ends or answer.ended:
                 answer.receive_end()
             return
-        payloads, errors = _objects_of(data), []
+        payload, error = load_object(data), None
         if event.type == "error":
-            errors = [error_of_object(payloads[0] if payloads else data)]
-        elif payloads:
-            self._payload = payloads[-1]
-            errors = [*filter(None, (self._dialect.read(payload, answer) for payload in payloads))]
+            error = error_of_object(payload or data)
+        elif payload is not None:
+            self._payload = payload
+            error = self._dialect.read(payload, answer)
         elif not data.startswith("{"):
             self._ignored = data
         elif not answer.is_complete:
             raise CallFailed(self._no_object(data))
-        if errors and not answer.is_complete:
-            raise CallFailed(self._fault(errors[0]))
+        if error and not answer.is_complete:
+            raise CallFailed(self._fault(error))
 
     def close(self) -> None:
         """Read the rest, at the end of the body or at a silence that ends the answer."""
-        answer, events = self._answer, self._events
+        answer, events = self.answer, self._events
         if answer.is_over:
             return
         for event in events.close():
             # A last event whose end is missing is read if it is complete otherwise.
-            if event.type == "error" or event.data.strip() == "[DONE]" or _objects_of(event.data):
+            if event.type == "error" or event.data.strip() == "[DONE]" or load_object(event.data):
                 self._take(event)
         if not events.is_stream:
             self._close_whole(events.text())
@@ -178,20 +159,15 @@ class AnswerBody:
             raise CallFailed(faults.stream_broken(self.name, why))
 
     def _close_whole(self, text: str) -> None:
-        """Read a body without events: a whole answer, or the beginning of a stream."""
-        is_stream = self._kind in _STREAM_TYPES or (
-            self._answer.streaming and "json" not in self._kind and self._kind != "text/html"
-        )
+        """Read a body without events: a whole answer."""
+        if self._payload is None and load_object(text) is not None:
+            self._take(Event("message", text))
+        self.answer.receive_at_once()
         if self._payload is None:
-            for payload in _objects_of(text):
-                self._take(Event("message", json.dumps(payload)))
-        self._answer.receive_at_once()
-        is_cut = not text.strip() or text.lstrip().startswith("{")
-        if self._payload is not None and self._dialect.is_whole(self._payload):
-            self._answer.receive_end()
-        elif not self._answer.ended and not (is_stream and is_cut):
-            if self._payload is None:
-                raise CallFailed(self._no_object(text))
+            raise CallFailed(self._no_object(text))
+        if self._dialect.is_whole(self._payload):
+            self.answer.receive_end()
+        elif not (self.answer.ended or self.answer.has_tokens):
             why = f"this holds no answer: {self.call.hide(shortened(text))}"
             raise CallFailed(faults.malformed(self.name, why, raw=valid_text(text)))
 
@@ -202,17 +178,17 @@ class AnswerBody:
 
     def _fault(self, error: faults.WireError) -> Fault:
         error = self.call.hide_in(error)
-        if self._answer.has_tokens and not error.written:
+        if self.answer.has_tokens and not error.written:
             said = error.message or error.code or error.type or "no reason given"
             return faults.stream_broken(self.name, f"after the first tokens the server says: {said}")
         return faults.refused_by_server(self.name, self.call.model, error)
 
     def lost(self, fault: Fault) -> Fault | None:
         """Return the fault with all that has arrived; None if the answer is complete nevertheless."""
-        if self._answer.is_complete:
+        if self.answer.is_complete:
             return None
-        raw = self.call.hide(self._answer.raw() or fault.raw)
-        return replace(fault, raw=raw, timing=self._answer.timing(), usage=self._answer.usage())
+        raw = self.call.hide(self.answer.raw() or fault.raw)
+        return replace(fault, raw=raw, timing=self.answer.timing(), usage=self.answer.usage())
 
 
 class Event(NamedTuple):
@@ -238,7 +214,7 @@ class EventReader:
         self._line: list[str] = []
         self._type = ""
         self._data: list[str] = []
-        self._after_cr = self._has_blanks = self._is_text = False
+        self._is_text = False
         self._n_objects = 0
 
     def feed(self, chunk: bytes) -> list[Event]:
@@ -246,7 +222,13 @@ class EventReader:
         text = self._decode(chunk)
         if not self.is_stream:
             self._before.append(text)
-        events = [event for line in self._lines(text) for event in self._read(line)]
+        first, *others = text.split("\n")
+        self._line.append(first)
+        events: list[Event] = []
+        if others:  # joined only here: a line of many pieces is not searched again for each of them
+            lines = ["".join(self._line), *others[:-1]]
+            self._line = [others[-1]]
+            events = [event for line in lines for event in self._read(line.removesuffix("\r"))]
         self.pending_bytes = 0 if events else self.pending_bytes + len(chunk)
         return events
 
@@ -254,80 +236,31 @@ class EventReader:
         """Return the last events, whose ends are missing."""
         rest = self._decode(b"", final=True)
         self._before.append(rest)
-        line, self._line = "".join([*self._line, rest]), []
-        return [*(self._read(line) if line else ()), *self._read("")]
+        line = "".join([*self._line, rest])
+        return [*self._read(line), *self._read("")] if line else [*self._read("")]
 
     def text(self) -> str:
         """Return all of a body that is not a stream."""
         return "".join(self._before)
 
-    def _lines(self, text: str) -> list[str]:
-        """Complete lines without their ends; CR counts at once, and an LF that follows later is skipped."""
-        if self._after_cr:
-            text, self._after_cr = text.removeprefix("\n"), not text
-        if not text:
-            return []
-        self._after_cr = text.endswith("\r")
-        first, *others = _LINE_END.split(text)
-        self._line.append(first)
-        if not others:
-            return []
-        lines = ["".join(self._line), *others[:-1]]
-        self._line = [others[-1]]
-        return lines
-
     def _read(self, line: str) -> Iterator[Event]:
+        name, _, value = line.partition(":")
+        start = line.lstrip()[:1]
         if self._is_text:
             return
-        name, _, value = line.partition(":")
-        start = line.lstrip(_BLANKS)[:1]
         if not start:
-            self._has_blanks = self._has_blanks or bool(self._data)
-            yield from self._dispatch()
-        elif name in ("data", "event", "error"):
-            if self._data and not self._has_blanks and self._is_complete():
-                yield from self._dispatch()  # the server omits blank lines
-            self._begin()
-            value = value.removeprefix(" ")
-            if name == "event":
-                self._type = value
-            else:
-                self._type = "error" if name == "error" else self._type
-                self._data.append(value)
+            event = Event(self._type or "message", "\n".join(self._data))
+            self._type, self._data = "", []
+            if event.data:
+                yield event
+        elif name == "event":
+            self.is_stream, self._type = True, value.removeprefix(" ")
+        elif name == "data":
+            self.is_stream = True
+            self._data.append(value.removeprefix(" "))
         elif start == "{" and (self.is_stream or self._n_objects or load_object(line) is not None):
             self._n_objects += 1
-            if self._n_objects > 1:
-                self._begin()
-            yield from self._dispatch()
+            self.is_stream |= self._n_objects > 1
             yield Event("message", line)
-        elif not self.is_stream and start in ("[", "<", "{"):
+        elif start in "[<{" and not self.is_stream:
             self._is_text = True  # one text of several lines
-
-    def _is_complete(self) -> bool:
-        """Whether the data lines so far are an event that needs no blank line."""
-        # Long data are joined and parsed only if their ends allow it, not at each of their lines.
-        if self._data[0][:1] != "{" or self._data[-1].rstrip()[-1:] != "}":
-            return self._data == ["[DONE]"]
-        return load_object("\n".join(self._data)) is not None
-
-    def _begin(self) -> None:
-        self.is_stream = True
-        self._before.clear()
-
-    def _dispatch(self) -> Iterator[Event]:
-        event = Event(self._type or "message", "\n".join(self._data))
-        self._type, self._data = "", []
-        if event.data:
-            yield event
-
-
-def _objects_of(text: str) -> list[JsonObject]:
-    """Return the JSON object that a text is, or the objects of a JSON array; none for another text."""
-    if (payload := load_object(text)) is not None:
-        return [payload]
-    if not text.lstrip().startswith("["):
-        return []
-    try:
-        return objects_in(json.loads(text))
-    except (ValueError, RecursionError):
-        return []

@@ -18,20 +18,17 @@ from pytest_openclaw.util.typed import LARGEST
 from pytest_openclaw.values.faults import WireError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Mapping
 
     from pytest_openclaw.util.files import JsonObject
 
 _LONGEST_TEXT = 300
 _MESSAGES = ("message", "detail", "error_description", "msg", "status_msg")
-_BLANKS = " \t\n\r"
 _TITLE = re.compile(r"<(title|h1)\b[^>]*>(.*?)</\1\s*>", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 # Ollama's, if its parser cannot read what the model wrote:
 # https://github.com/ollama/ollama/blob/main/model/parsers/parsers.go
 _UNREAD_CALL = re.compile(r"error parsing tool call: raw='(.*)', err=", re.DOTALL)
-# `json.loads` does the same in twice the time for an event of a stream.
-_decode = json.JSONDecoder().raw_decode
 
 
 # --- values -------------------------------------------------------------------------------------
@@ -39,14 +36,13 @@ _decode = json.JSONDecoder().raw_decode
 
 def load_object(text: str) -> JsonObject | None:
     """Return the JSON object that `text` is, None if it is something else."""
-    text = text.strip(_BLANKS)
-    if not text.startswith("{"):
+    if not text.lstrip().startswith("{"):
         return None
     try:
-        value, end = _decode(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return value if end == len(text) else None
+    return value if isinstance(value, dict) else None
 
 
 def text_in(value: Any) -> str:
@@ -96,9 +92,6 @@ def error_in(payload: Mapping[str, Any]) -> WireError | None:
         return error_of_object(payload)
     if "base_resp" in payload and (reply := object_in(payload["base_resp"])).get("status_code"):
         return error_of_object(reply)  # MiniMax's
-    for key, value in payload.items():
-        if key.startswith("error "):  # https://github.com/ollama/ollama/issues/11781
-            return error_of_object(f"{key}: {json_text(value)}")
     return None
 
 
@@ -223,31 +216,26 @@ def settled(counts: Mapping[str, int | None], total: int | None) -> dict[str, in
     """Return the counts with all cached tokens in the input and all reasoning tokens in the output.
 
     Most servers count like this. xAI and some gateways count reasoning in addition to the output, and others
-    cached tokens in addition to the input; the total shows which convention a server has. Tokens of the
-    total that no other count has are reasoning, as in Gemini's API for chat completions. A part that is
-    larger than the whole is never in it.
+    cached tokens in addition to the input: the total has them, or a part is larger than the whole. Tokens of
+    the total that no other count has are reasoning, as in Gemini's API for chat completions.
     """
     n_input, n_output = counts.get("input_tokens"), counts.get("output_tokens")
     if not n_input:
         return {**counts, "input_tokens": None}
-    read, hidden = counts.get("cached_tokens") or 0, counts.get("reasoning_tokens") or 0
-    outside_input = read if read > n_input else 0
+    cached, reasoning = counts.get("cached_tokens") or 0, counts.get("reasoning_tokens") or 0
+    written = counts.get("cache_write_tokens") or 0
+    more_input = cached if cached > n_input else 0
     if n_output is None:
-        return {**counts, "input_tokens": n_input + outside_input}
-    outside_output = hidden if hidden > n_output else 0
-    if beyond := max(0, (total or 0) - n_input - n_output):
-        ways = product((0, read, read + (counts.get("cache_write_tokens") or 0)), (0, hidden))
-        found = next((way for way in ways if sum(way) == beyond), None)
-        if found is None and not hidden:
-            hidden = beyond - outside_input
-            found = outside_input, hidden
-            counts = {**counts, "reasoning_tokens": hidden}
-        outside_input, outside_output = found or (outside_input, outside_output)
-    return {
-        **counts,
-        "input_tokens": n_input + outside_input,
-        "output_tokens": n_output + outside_output,
-    }
+        return {**counts, "input_tokens": n_input + more_input}
+    more_output = reasoning if reasoning > n_output else 0
+    beyond = max(0, (total or 0) - n_input - n_output)
+    ways = product((0, cached, cached + written), (0, reasoning))
+    if beyond and (way := next((way for way in ways if sum(way) == beyond), None)):
+        more_input, more_output = way
+    elif beyond and not reasoning:
+        reasoning = more_output = beyond - more_input
+        counts = {**counts, "reasoning_tokens": reasoning}
+    return {**counts, "input_tokens": n_input + more_input, "output_tokens": n_output + more_output}
 
 
 def counts_in(usage: JsonObject, names: Mapping[str, str]) -> dict[str, int | None]:
@@ -258,12 +246,9 @@ def counts_in(usage: JsonObject, names: Mapping[str, str]) -> dict[str, int | No
         names: our name → the servers' names, such as `prompt_tokens_details.cached_tokens`, separated by
             blanks; the largest of their counts is returned.
     """
-    return {name: max(_counts_at(usage, paths.split()), default=None) for name, paths in names.items()}
-
-
-def _counts_at(usage: JsonObject, paths: Iterable[str]) -> Iterator[int]:
-    for path in paths:
-        holder, _, name = path.rpartition(".")
-        count = count_in((object_in(usage.get(holder)) if holder else usage).get(name))
-        if count is not None:
-            yield count
+    found: dict[str, int | None] = {}
+    for ours, paths in names.items():
+        places = [path.rpartition(".") for path in paths.split()]
+        values = [(object_in(usage.get(holder)) if holder else usage).get(name) for holder, _, name in places]
+        found[ours] = max((count for value in values if (count := count_in(value)) is not None), default=None)
+    return found

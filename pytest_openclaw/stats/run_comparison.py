@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.rows import Record
     from pytest_openclaw.values.settings import Rule
 
-NOT_SERVING = frozenset({"size_bytes", "vram_bytes"})
-"""The memory that a model took at that moment, which does not change its answers."""
 LONGEST_VALUE = 24
 
 
@@ -157,7 +155,7 @@ def _target_obstacle(
         then, now = _served(base.inventory, one.label), _served(candidate.inventory, one.label)
         changes = [
             _change(key.replace("_", " "), " or ".join(then[key]), " or ".join(now[key]))
-            for key in sorted((then.keys() & now.keys()) - NOT_SERVING)
+            for key in sorted(then.keys() & now.keys())
             if then[key] != now[key]
         ]
         if changes:

@@ -25,10 +25,6 @@ validator = {{ type = "tool_call", calls = [{{ name = "read", arguments = {{ pat
 """
 WRITTEN = '<tool_call>{"name": "read", "arguments": {"path": "notes.md"}}</tool_call>'
 READ = calling(("read", {"path": "notes.md"}))
-TEMPLATES = {
-    True: "{% for tool in tools %}{{ tool }}{% endfor %}{{ messages }}",
-    False: "{{ messages }}",
-}
 
 
 def answers(body: dict[str, Any], *, content: str = "", calls: Any = None) -> Script:
@@ -99,7 +95,10 @@ def llama_server(respond: Callable[[dict[str, Any]], Script], *, shows_tools: bo
     server = MisbehavingServer()
     entry = {"id": "m", "owned_by": "llamacpp", "meta": {"n_ctx": 4096}}
     server.on("/v1/models", Script.answer({"object": "list", "data": [entry]}))
-    server.on("/props", Script.answer({"build_info": "b7000", "chat_template": TEMPLATES[shows_tools]}))
+    server.on(
+        "/props",
+        Script.answer({"build_info": "b7000", "chat_template_caps": {"supports_tools": shows_tools}}),
+    )
     server.on("/v1/chat/completions", lambda request: respond(request.json))
     return server
 

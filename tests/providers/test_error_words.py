@@ -212,7 +212,6 @@ IN_A_200 = {
     "minimax-balance": ({"choices": None, "base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}, QUOTA),
     "minimax-key": ({"base_resp": {"status_code": 1004, "status_msg": "login fail: Please carry the API secret key"}}, ("http_401", "auth_error", "target", False)),
     "minimax-unknown": ({"base_resp": {"status_code": 1000, "status_msg": "unknown error"}}, BROKEN),
-    "old-ollama": ({"error parsing tool call": "invalid character 'c' looking for beginning of value"}, ("stream_error", "error", "cell", False)),
     "tools": ({"error": "qwen3 does not support tools"}, NO_TOOLS),
     "model": ({"error": "model 'qwen3' not found"}, NO_MODEL),
     "no-model": ({"error": "no route found in the model"}, BROKEN),

@@ -83,12 +83,11 @@ def test_an_error_inside_a_200(form, stream, server, error, failure_type, availa
 @pytest.mark.parametrize(
     "data",
     [
-        b'error: {"message": "boom"}\n\n',
         b"event: error\ndata: boom\n\n",
         b'{"error": {"message": "boom"}}\n',
         b'{"error": "boom"}',
     ],
-    ids=["llama.cpp-field", "named-event", "bare-line", "bare-line-cut"],
+    ids=["named-event", "bare-line", "bare-line-cut"],
 )
 def test_errors_in_odd_frames(server, data):
     """An error that a server frames badly is still read."""

@@ -13,7 +13,6 @@ from pytest_openclaw.providers import http
 from tests.providers.servers.apis import ask, described
 from tests.providers.servers.misbehaving import (
     Close,
-    Hang,
     MisbehavingServer,
     Reset,
     Script,
@@ -128,13 +127,9 @@ def test_a_body_that_is_not_http(form, stream, server, size):
     assert (fault.failure_type, fault.status, fault.raw) == ("malformed_response", "error", "")
 
 
-@pytest.mark.parametrize(
-    "steps", [pytest.param((b'{"error', Reset()), id="reset"), pytest.param((b"", Hang()), id="stalled")]
-)
-def test_an_error_whose_body_breaks_off_is_that_error(form, server, monkeypatch, steps):
+def test_an_error_whose_body_breaks_off_is_that_error(form, server):
     """The status is known, even if its explanation is lost."""
-    monkeypatch.setattr(http, "ERROR_BODY_TIMEOUT_S", 0.1)
-    server.enqueue(Script.of(head(503, content_length="100", retry_after="7"), *steps))
+    server.enqueue(Script.of(head(503, content_length="100", retry_after="7"), b'{"error', Reset()))
 
     fault = ask(form.provider(server.url))
 
@@ -161,14 +156,4 @@ def test_a_key_never_follows_to_another_origin(form, stream, server, status):
         f"{form.kind.name}: HTTP {status}: redirected to http://127.0.0.1:{other.port}/v1/x, "
         "and no prompt or key is sent there. If it is right, name that address.",
         "",
-    )
-
-
-def test_a_redirect_to_nowhere(form, server):
-    """A redirect without an address is reported as such."""
-    server.enqueue(Script.answer(status=307))
-
-    assert (
-        ask(form.provider(server.url)).message
-        == f"{form.kind.name}: HTTP 307: redirected without saying where"
     )

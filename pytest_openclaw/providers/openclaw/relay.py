@@ -32,7 +32,7 @@ from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from pytest_openclaw.providers.openclaw.loopback import Incoming
     from pytest_openclaw.providers.openclaw.workspace import Scratch
@@ -185,9 +185,8 @@ class Relay:
 class _Held(AnswerBody):
     """Reads an answer and keeps its bytes."""
 
-    def begin(self, headers: Mapping[str, str]) -> None:
-        super().begin(headers)
-        self.kind = headers.get("content-type", "")
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self.pieces: list[bytes] = []
 
     def feed(self, piece: bytes) -> None:

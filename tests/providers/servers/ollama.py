@@ -136,11 +136,9 @@ class OllamaServer(MisbehavingServer):
             return Script.answer({"error": f"model '{model}' not found"}, status=404)
         return Script.answer(
             {
-                "modelfile": "FROM /usr/share/ollama/blobs/sha256-1",
                 "parameters": "num_ctx 4096",
                 "template": TEMPLATE,
-                "details": {"family": "llama", "parameter_size": "3.2B", "quantization_level": "Q4_K_M"},
-                "model_info": {"llama.context_length": 131072},
+                "details": {"quantization_level": "Q4_K_M"},
                 "capabilities": capabilities,
             }
         )
@@ -149,9 +147,4 @@ class OllamaServer(MisbehavingServer):
         return {"name": name, "model": name, "size": 2_000_000_000, "digest": "a" * 64}
 
     def _running(self, name: str) -> dict[str, Any]:
-        return {
-            **self._entry(name),
-            "size": 3_000_000_000,
-            "size_vram": 1_000_000_000,
-            "context_length": 4096,
-        }
+        return {**self._entry(name), "context_length": 4096}

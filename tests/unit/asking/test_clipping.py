@@ -143,7 +143,7 @@ def test_every_text_of_a_reply_is_bounded() -> None:
         pytest.param({"fault_message": "a" * MEGABYTE}, "a" * 16384, MEGABYTE - 16384, id="fault_message"),
         pytest.param({"finish_reason": "a" * 2000}, "a" * 1024, 976, id="finish_reason"),
         pytest.param({"parsed_output": {"a": "b" * MEGABYTE}}, None, MEGABYTE + 9 - 4, id="parsed_output"),
-        pytest.param({"tool_calls": ("a" * 48,) * 9999}, ("a" * 48,) * 1260, 8739 * 52, id="tool_calls"),
+        pytest.param({"tool_calls": ("a" * 1020,) * 2048}, ("a" * 1020,) * 1021, 1027 * 1024, id="tool_calls"),
         pytest.param(
             {"tool_call_details": (detail(arguments="a" * MEGABYTE), detail())},
             (detail(arguments="a" * MAX_TEXT_BYTES), detail()), MEGABYTE - MAX_TEXT_BYTES, id="tool_call_details",

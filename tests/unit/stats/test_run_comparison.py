@@ -84,7 +84,6 @@ def test_what_differs_is_set_aside_unless_looked_across(
         pytest.param({}, {"repeat": 5, "baseline": "x", "across": ["serving"]}, id="repeats-and-baselines"),
         pytest.param({}, {"providers": {"lab": {**LAB, "base_url": "http://10.0.0.1/v1"}}}, id="address"),
         pytest.param(_prompts(), _prompts(tags=["new"], name="other", category="c", repeat=3), id="names-of-a-prompt"),
-        pytest.param(_server(digest="a", vram_bytes=1), _server(digest="a", vram_bytes=2), id="memory-of-the-moment"),
         pytest.param(_server(digest="a"), _server(server_version="1"), id="known-of-one-alone"),
     ],
 )  # fmt: skip
