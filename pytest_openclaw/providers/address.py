@@ -7,17 +7,18 @@ import ipaddress
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pytest_openclaw.util.errors import TargetError
 
 OLLAMA_PORT = 11434
 _VERSION = re.compile(r"/v1(beta|alpha)?\Z")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-# The path of a request, which providers add to the address.
+_UNSPECIFIED = re.compile(r"\A(0\.0\.0\.0|\[::\])?(?=:\d|\Z)")
+_PORT = re.compile(r":\d+\Z")
 _ROUTE = re.compile(
-    r"(?:(?:/chat)?/completions|/responses|/messages|/api/(?:chat|generate)"
-    r"|/models/[^/]+:(?:streamG|g)enerateContent)/*\Z"
+    r"(?:(?:(?:/chat)?/completions|/responses|/messages|/api/(?:chat|generate)"
+    r"|/models/[^/]+:(?:streamG|g)enerateContent)/*)+\Z"
 )
 
 
@@ -80,6 +81,8 @@ class Address:
 def parse_address(text: str, *, source: str) -> Address:
     """Parse an address; `http://` is optional, and so is `/v1` if there is no path.
 
+    The path of a request, such as `/chat/completions`, is left out, because providers add it.
+
     Raises:
         TargetError: it is not an HTTP address. The message names `source` and quotes nothing of the address,
             which may contain a password.
@@ -89,53 +92,36 @@ def parse_address(text: str, *, source: str) -> Address:
         parts = urlsplit(written if "://" in written else f"http://{written}")
         host, port = parts.hostname, parts.port
     except ValueError:  # an invalid port or IPv6 address
-        host, parts, port = None, urlsplit(""), None
-    if (
-        parts.scheme not in _DEFAULT_PORTS
-        or not host
-        or port == 0
-        or not written.isprintable()
-        or " " in written
-    ):
+        parts, host, port = urlsplit(""), None, None
+    is_plain = written.isprintable() and not set(" ?#") & set(written)
+    if parts.scheme not in _DEFAULT_PORTS or not host or port == 0 or not is_plain:
         raise TargetError(
-            f"{source}: this is not an http:// or https:// address. Write for example http://127.0.0.1:8000/v1."
+            f"{source}: this is not an http:// or https:// address without a query. Write for example "
+            "http://127.0.0.1:8000/v1."
         )
-    if "?" in written or "#" in written:
-        raise TargetError(
-            f"{source}: the address continues after its path, with ? or #. Leave that part out."
-        )
-    if route := _ROUTE.search(parts.path):
-        base = _base_url(parts._replace(path=parts.path[: route.start()]), host, port)
-        raise TargetError(
-            f"{source}: the address ends in {route[0].rstrip('/')}, the path of a request, which would be "
-            f"there twice. Write the address before it: {base}."
-        )
-    return Address(base_url=_base_url(parts, host, port), userinfo=parts.netloc.rpartition("@")[0])
+    shown_host = f"[{host}]" if ":" in host else host
+    shown_port = "" if port in (None, _DEFAULT_PORTS[parts.scheme]) else f":{port}"
+    path = _ROUTE.sub("", parts.path).rstrip("/") or "/v1"
+    base_url = f"{parts.scheme}://{shown_host}{shown_port}{path}"
+    return Address(base_url=base_url, userinfo=parts.netloc.rpartition("@")[0])
 
 
 def parse_ollama_host(text: str) -> Address:
-    """Parse Ollama's variable `OLLAMA_HOST` in the same way as Ollama's client.
+    """Parse Ollama's variable `OLLAMA_HOST`: `host`, `host:port`, `:port` or a whole address.
 
-    `host`, `host:port`, `:port`, `[::1]:port` and `scheme://…` are read as in Ollama's `envconfig`: the port
-    is 11434 unless there is a scheme, a scheme without a port means its default port, and an unspecified
-    host, which is meant for listening, means this machine.
+    As in Ollama's client, the port is 11434 unless there is a scheme, and an unspecified host, which is meant
+    for listening, means this machine.
 
     Raises:
         TargetError: it has none of these forms.
     """
-    written = text.strip(" \t\r\n\"'")
-    if written == "ollama.com":
-        return parse_address("https://ollama.com", source="OLLAMA_HOST")
-    scheme, has_scheme, rest = written.rpartition("://")
+    scheme, has_scheme, rest = text.strip(" \t\r\n\"'").rpartition("://")
     userinfo, at, hostport = rest.partition("/")[0].rpartition("@")
-    path = rest.removeprefix(rest.partition("/")[0]).rstrip("/").removesuffix("/v1")
-    host, port = _split_port(hostport)
-    if host in ("", "0.0.0.0", "[::]"):  # noqa: S104 - read, not bound
-        host = "127.0.0.1"
-    if not has_scheme:
-        scheme, port = "http", port or str(OLLAMA_PORT)
-    port = f":{port}" if port else ""
-    return parse_address(f"{scheme}://{userinfo}{at}{host}{port}{path}/v1", source="OLLAMA_HOST")
+    path = rest[len(userinfo + at + hostport) :].rstrip("/").removesuffix("/v1")
+    hostport = _UNSPECIFIED.sub("127.0.0.1", hostport)
+    if not has_scheme and not _PORT.search(hostport):
+        hostport += f":{OLLAMA_PORT}"
+    return parse_address(f"{scheme or 'http'}://{userinfo}{at}{hostport}{path}/v1", source="OLLAMA_HOST")
 
 
 def is_loopback(host: str) -> bool:
@@ -149,18 +135,3 @@ def is_loopback(host: str) -> bool:
         return False
     mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
     return (mapped or ip).is_loopback
-
-
-def _split_port(hostport: str) -> tuple[str, str]:
-    if hostport.count(":") > 1 and not hostport.startswith("["):
-        return f"[{hostport}]", ""
-    host, colon, port = hostport.rpartition(":")
-    if not colon or "]" in port:
-        return hostport, ""
-    return host, port
-
-
-def _base_url(parts: SplitResult, host: str, port: int | None) -> str:
-    shown_host = f"[{host}]" if ":" in host else host
-    shown_port = "" if port in (None, _DEFAULT_PORTS[parts.scheme]) else f":{port}"
-    return f"{parts.scheme}://{shown_host}{shown_port}{parts.path.rstrip('/') or '/v1'}"

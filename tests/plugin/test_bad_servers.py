@@ -402,19 +402,6 @@ def test_unknown_finish_words_are_listed(project: Any, monkeypatch: pytest.Monke
     assert "bored" in next(project.folder.glob("runs/*/summary.md")).read_text("utf-8")
 
 
-def test_an_address_with_the_path_of_a_request(project: Any) -> None:
-    """It is a usage error before anything is asked."""
-    project.suite({"P1": ("Greet me.", FITS)})
-    project.pytester.makeini(
-        "[pytest]\nopenclaw_endpoints = lab = ollama_openai http://127.0.0.1:9/v1/chat/completions"
-    )
-
-    session = project.run(models="lab/m")
-
-    assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert "http://127.0.0.1:9/v1" in session.text
-
-
 def test_what_is_not_there_beside_what_answers(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A missing model is skipped and does not fail a session in which another model answers."""
     project.suite({"P1": ("Greet me.", FITS)})

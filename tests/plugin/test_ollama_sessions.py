@@ -71,10 +71,7 @@ def test_rows(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     }
     target = session.load("inventory.json")["targets"]["ollama_native/m@low"]
     assert target["warm_up"]["ok"] is True
-    assert (target["server"]["capabilities"], target["server"]["context_length"]) == (
-        ["completion", "tools"],
-        4096,
-    )
+    assert (target["server"]["server"], target["server"]["context_length"]) == ("ollama", 4096)
 
 
 def test_a_missing_capability_is_no_failure(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,9 @@ from tests.providers.servers.ollama import OLLAMA
         pytest.param("http://[::1]:8000", "http://[::1]:8000/v1", id="ipv6"),
         pytest.param("  http://a/v1\n", "http://a/v1", id="blanks-around"),
         pytest.param("http://me:pw@a:1/v1", "http://a:1/v1", id="user-info-is-not-shown"),
+        pytest.param("http://a:1/v1/chat/completions", "http://a:1/v1", id="path-of-a-request"),
+        pytest.param("a/x/v1/messages/", "http://a/x/v1", id="path-of-a-message"),
+        pytest.param("http://a/v1beta/models/g:generateContent", "http://a/v1beta", id="path-with-a-model"),
     ],
 )
 def test_parse_address(text, base_url):
@@ -49,6 +52,8 @@ def test_parse_address(text, base_url):
         "http://a:0",
         "http://[::1",
         "http://a\x00/",
+        "http://a/v1?key=secret",
+        "http://a/v1#x",
     ],
 )
 def test_no_address(text):
@@ -57,40 +62,8 @@ def test_no_address(text):
         parse_address(text, source="OPENAI_BASE_URL")
 
     assert str(raised.value) == (
-        "OPENAI_BASE_URL: this is not an http:// or https:// address. Write for example http://127.0.0.1:8000/v1."
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "base_url"),
-    [
-        ("http://me:pw@a:8000/v1/chat/completions", "http://a:8000/v1."),
-        ("a:8000/v1/completions/", "http://a:8000/v1."),
-        ("http://a:8000/v1/responses", "http://a:8000/v1."),
-        ("https://a/proxy/v1/messages", "https://a/proxy/v1."),
-        ("http://a:11434/api/chat", "http://a:11434/v1."),
-        ("http://a/v1beta/models/gemini-3:streamGenerateContent", "http://a/v1beta."),
-        ("http://a/v1beta/models/gemini-3:generateContent", "http://a/v1beta."),
-    ],
-)
-def test_the_path_of_a_request_is_not_part_of_an_address(text, base_url):
-    """Providers add it, so that it would be there twice; the error has the address to write."""
-    with pytest.raises(TargetError) as raised:
-        parse_address(text, source="lab")
-
-    assert str(raised.value).startswith("lab: ")
-    assert str(raised.value).endswith(base_url)
-    assert "pw" not in str(raised.value)
-
-
-@pytest.mark.parametrize("text", ["http://a/v1?key=secret", "http://a/v1#x"])
-def test_an_address_ends_with_its_path(text):
-    """A query may contain a key, which would be written into logs."""
-    with pytest.raises(TargetError) as raised:
-        parse_address(text, source="vllm")
-
-    assert (
-        str(raised.value) == "vllm: the address continues after its path, with ? or #. Leave that part out."
+        "OPENAI_BASE_URL: this is not an http:// or https:// address without a query. Write for example "
+        "http://127.0.0.1:8000/v1."
     )
 
 
@@ -108,12 +81,10 @@ def test_an_address_ends_with_its_path(text):
         pytest.param("https://box", "https://box/v1", id="https-has-its-own-port"),
         pytest.param("https://box/ollama/", "https://box/ollama/v1", id="path"),
         pytest.param("https://box/v1", "https://box/v1", id="path-with-v1"),
-        pytest.param("::1", "http://[::1]:11434/v1", id="ipv6"),
         pytest.param("[::1]", "http://[::1]:11434/v1", id="ipv6-in-brackets"),
         pytest.param("[::1]:1234", "http://[::1]:1234/v1", id="ipv6-port"),
         pytest.param('"box"', "http://box:11434/v1", id="quotes"),
         pytest.param("me:pw@box", "http://box:11434/v1", id="user-info"),
-        pytest.param("ollama.com", "https://ollama.com/v1", id="the-cloud"),
     ],
 )
 def test_parse_ollama_host(text, base_url):
