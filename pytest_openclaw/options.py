@@ -218,7 +218,7 @@ OPTIONS = (
         "USD",
         number(lambda usd: 0 < usd < inf, "give US dollars greater than 0, for example 5 or 0.25"),
     ),
-    _flag("dry-run", "Show the cells of the run, and estimate tokens, time and cost; send no request."),
+    _flag("dry-run", "Show the cells of the run, and estimate tokens and cost; send no request."),
     _flag(
         "diagnose",
         "After the tests, find why a local server's tool cells ended without a call (model, template, parser "

@@ -138,20 +138,13 @@ class Asker:
     Args:
         providers: by name, made for this run.
         settings: timeouts, retries, limits, budget.
-        on_wait: receives a token, the reason and the seconds when a cell waits before another attempt; it is
-            called in the asker's thread.
     """
 
-    def __init__(
-        self,
-        providers: Mapping[str, Provider],
-        settings: Settings,
-        on_wait: Callable[[str, str, float], None] = lambda *_: None,
-    ) -> None:
+    def __init__(self, providers: Mapping[str, Provider], settings: Settings) -> None:
         self.facts: deque[tuple[Target, JsonObject]] = deque()
         self._providers = providers
         self._settings = settings
-        self._sender = Sender(providers, settings, on_wait, lambda *fact: self.facts.append(fact))
+        self._sender = Sender(providers, settings, lambda *fact: self.facts.append(fact))
         limits = endpoint_limits(providers, settings)
         self._queues = {endpoint: _Queue(limit=limit) for endpoint, limit in limits.items()}
         self._plans: dict[str, PlannedCell] = {}
@@ -218,10 +211,10 @@ class Asker:
         """What all calls so far have cost."""
         return self._sender.spent_usd
 
-    def awaited(self) -> Mapping[str, str]:
-        """Return, by endpoint, the cell that has been in flight longest."""
-        oldest = {endpoint: next(iter([*queue.in_flight]), None) for endpoint, queue in self._queues.items()}
-        return {endpoint: job.token for endpoint, job in oldest.items() if job}
+    @property
+    def n_in_flight(self) -> int:
+        """How many cells have been sent and have no result yet."""
+        return sum(len(queue.in_flight) for queue in self._queues.values())
 
     def close(self) -> tuple[list[tuple[Cell, CallResult]], int]:
         """Give up what is in flight and close the providers.
@@ -370,7 +363,7 @@ class Asker:
                 queue.ahead.add(job)
             provider = self._providers[job.cell.target.provider]
             request = job.request or request_for(job.cell, self._settings, provider)
-            sending = self._sender.send(job.token, job.cell, request, job.queued_at)
+            sending = self._sender.send(job.cell, request, job.queued_at)
             queue.in_flight[job] = task = asyncio.ensure_future(sending)
             task.add_done_callback(partial(self._sent, queue, job))
         return has_sent

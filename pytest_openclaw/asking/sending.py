@@ -139,13 +139,11 @@ class Sender:
         self,
         providers: Mapping[str, Provider],
         settings: Settings,
-        on_wait: Callable[[str, str, float], None] = lambda *_: None,
         on_fact: Callable[[Target, JsonObject], None] = lambda *_: None,
     ) -> None:
         self.spent_usd = 0.0
         self._providers = providers
         self._settings = settings
-        self._on_wait = on_wait
         self._on_fact = on_fact
         self._down: dict[tuple[str, str], Fault] = {}
         self._in_flight: Counter[str] = Counter()
@@ -156,9 +154,7 @@ class Sender:
         self._identified: set[str] = set()
         self._caches: defaultdict[tuple[str, str], PromptCache] = defaultdict(PromptCache)
 
-    async def send(
-        self, token: str, cell: Cell, request: Request, queued_at: float | None = None
-    ) -> CallResult:
+    async def send(self, cell: Cell, request: Request, queued_at: float | None = None) -> CallResult:
         """Send a cell, with its retries; before the first of a target, make the target ready.
 
         Raises:
@@ -169,7 +165,7 @@ class Sender:
         queued = time.perf_counter() if queued_at is None else queued_at
 
         def attempts(request: Request) -> Coroutine[Any, Any, CallResult]:
-            return self._attempts(provider, token, target, request, queued)
+            return self._attempts(provider, target, request, queued)
 
         self._in_flight[provider.endpoint] += 1
         try:
@@ -212,7 +208,7 @@ class Sender:
         return self._spent(target)
 
     async def _attempts(
-        self, provider: Provider, token: str, target: Target, request: Request, queued_at: float
+        self, provider: Provider, target: Target, request: Request, queued_at: float
     ) -> CallResult:
         cold = target.label not in self._asked
         self._asked.add(target.label)
@@ -252,7 +248,6 @@ class Sender:
             )
             if wait_s is None:
                 return ended
-            self._on_wait(token, self._redactor.text(result.message), wait_s)
             await asyncio.sleep(wait_s)
             waited_s += wait_s
 

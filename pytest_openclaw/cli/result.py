@@ -9,7 +9,7 @@ import sys
 import textwrap
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.util.errors import OpenClawError
@@ -234,8 +234,3 @@ def is_chosen(record: Record, arguments: argparse.Namespace) -> bool:
 def fits(text: str, glob: str | None) -> bool:
     """Whether a text fits a glob; without one, all do."""
     return glob is None or fnmatchcase(text.lower(), glob.lower())
-
-
-def suite_fits(suite: str, glob: str | None) -> bool:
-    """Whether a suite fits a glob by its path or by its file's name."""
-    return fits(suite, glob) or fits(PurePosixPath(suite).name, glob)

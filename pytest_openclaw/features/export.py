@@ -6,8 +6,7 @@ CR LF.
 
 A model's answer is foreign text, and a spreadsheet computes what looks like a
 formula: a text that begins with = + - @ (also after blanks), a tab, a line end
-or a ' is prefixed with '. Remove one leading ' to restore the text, or use
---exact if a program reads the file. Numbers are never changed.
+or a ' is prefixed with '. Numbers are never changed.
 
 Example:
   pytest-openclaw export last --into rows.csv
@@ -33,15 +32,14 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.util.files import JsonObject
+# What a spreadsheet takes for the beginning of a formula, in full-width forms too, also behind blanks and
+# characters that it does not show; and our own guard, so that removing it restores the text.
+_FORMULA = re.compile(rf"[\s{UNSEEN}]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n']")
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
-    parser.add_argument(
-        "--into", type=Path, metavar="FILE", help="a new file; without it, stdout gets the rows"
-    )
-    parser.add_argument("--exact", action="store_true", help="leave texts as they are: no ' before formulas")
+    parser.add_argument("--into", type=Path, metavar="FILE", help="a new file (stdout)")
     add_filters(parser)
 
 
@@ -50,66 +48,45 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     if into and is_there(into):
         raise OpenClawError(f"{into} exists already; name a file that does not")
     run = read_run(arguments, even_active=True)
-    torn = f"{run.name}: the last line was torn when the run was killed, and is left out"
-    warnings = [torn] if run.is_torn else []
     chosen = [row for row in run.rows.values() if is_chosen(row.record, arguments)]
-    columns: dict[str, None] = {}
+    fields: dict[str, None] = {}
     extra: set[str] = set()
     for row in chosen:
         record = row.whole
-        columns = columns or dict.fromkeys(key for key in to_row(record) if key not in record.extra)
+        fields = fields or dict.fromkeys(key for key in to_row(record) if key not in record.extra)
         extra.update(record.extra)
-    names = [*columns, *sorted(extra)]
+    names = [*fields, *sorted(extra)]
     # Read line by line: the texts of a large run do not fit into memory.
-    rows: Iterator[JsonObject] = (parse_json(row.line) for row in chosen)
-    text = render_csv(rows, names, guarded=not arguments.exact)
-    data: JsonObject = {"run": run.name, "into": None, "n_rows": len(chosen), "columns": names}
-    if into:
-        with replacing(into) as file:
-            file.writelines(line.encode() for line in text)
-        line = f"wrote {counted(len(chosen), 'row')} of {run.name} into {into}"
-        return CommandResult(lines=[line], data={**data, "into": str(into)}, warnings=warnings)
-    if arguments.json:
-        return CommandResult(lines=[], data={**data, "rows": [*rows]}, warnings=warnings)
-    return CommandResult(lines=[], data=data, warnings=warnings, raw=text)
+    text = render_csv((parse_json(row.line) for row in chosen), names)
+    data = {"run": run.name, "into": str(into) if into else None, "n_rows": len(chosen), "columns": names}
+    if into is None:
+        return CommandResult(lines=[], data=data, warnings=run.shortcomings, raw=text)
+    with replacing(into) as file:
+        file.writelines(line.encode() for line in text)
+    line = f"wrote {counted(len(chosen), 'row')} of {run.name} into {into}"
+    return CommandResult(lines=[line], data=data, warnings=run.shortcomings)
 
 
-# What a spreadsheet takes for the beginning of a formula, in their full-width forms too, also behind blanks
-# and characters that it does not show; and our own guard, so that it can be taken off again.
-_FORMULA = re.compile(rf"[\s{UNSEEN}]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n']")
-GUARD = "'"
-
-
-def render_csv(
-    rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, guarded: bool = True
-) -> Iterator[str]:
-    """Yield a heading and the rows, each with its line end (CR LF, as RFC 4180 wants it).
-
-    Args:
-        rows: as in `results.jsonl`; a missing value is empty, as null is.
-        columns: their keys, in this order.
-        guarded: put a `'` before a text that a spreadsheet would take for a formula, or that begins with one;
-            without a leading `'` every text is what it was.
-    """
+def render_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Iterator[str]:
+    """Yield a heading and the rows, each with its line end (CR LF, as RFC 4180 wants it)."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")
-    writer.writerow(_flat(name, guarded=guarded) for name in columns)
-    yield buffer.getvalue()
+    writer.writerow(columns)
     for row in rows:
+        yield buffer.getvalue()
         buffer.seek(0)
         buffer.truncate()
-        writer.writerow(_flat(row.get(name), guarded=guarded) for name in columns)
-        yield buffer.getvalue()
+        writer.writerow(_flat(row.get(name)) for name in columns)
+    yield buffer.getvalue()
 
 
-def _flat(value: Any, *, guarded: bool) -> str:
-    """Return a JSON value as the text of one cell."""
+def _flat(value: Any) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     text = valid_text(value)
-    return GUARD + text if guarded and _FORMULA.match(text) else text
+    return f"'{text}" if _FORMULA.match(text) else text
 
 
 COMMANDS = (Command(name="export", help=__doc__, add_arguments=_add_arguments, run=_run),)

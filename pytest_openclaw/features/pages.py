@@ -9,29 +9,22 @@ marked.
 Like results.jsonl it contains the models' answers: send it only to people who
 may read those.
 
-With --all and no RUN, the page is of all runs in the folder: the rates of each
-target over time with their intervals, changes of its tier, and a link to each
-run.
-
 Example:
   pytest-openclaw report last
-  pytest-openclaw report --all
   pytest-openclaw report 20260214_081500 --baseline 20260213_235930
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from pytest_openclaw.cli.result import (
     Command,
     CommandResult,
     add_across,
-    add_runs_dir,
+    add_run,
     read_run,
     run_path,
     write_over_ours,
@@ -43,7 +36,6 @@ from pytest_openclaw.reports.html.page import FIRST_WORDS, ShownRun
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.stats.run_comparison import compare_runs, parse_across
-from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import counted
 
 if TYPE_CHECKING:
@@ -52,68 +44,20 @@ if TYPE_CHECKING:
     from pytest_openclaw.runs.reading import StoredRow, StoredRun
     from pytest_openclaw.stats.comparison import ComparedRuns
 
-FILE, INDEX = "report.html", "index.html"
+FILE = "report.html"
 MOST_CELLS = 20_000
 """Cells of a page; it has about a kilobyte of each, which a browser loads at once."""
 TORN = "The last line of the rows was torn when the run was killed, and is left out."
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", metavar="RUN", help="the run's directory, its id, or last")
-    parser.add_argument("--all", action="store_true", help=f"all runs of the folder, as {INDEX}")
-    add_runs_dir(parser)
+    add_run(parser)
     parser.add_argument("--baseline", metavar="RUN", help="an older run, to mark what has changed")
     add_across(parser)
-    parser.add_argument(
-        "--into", metavar="FILE", help=f"the page (RUN/{FILE}, or {INDEX} in the folder of runs)"
-    )
+    parser.add_argument("--into", metavar="FILE", help=f"the page (RUN/{FILE})")
 
 
 def _run(arguments: argparse.Namespace) -> CommandResult:
-    if arguments.all == (arguments.run is not None):
-        raise OpenClawError("name a run (last is the newest one), or --all")
-    return _all(arguments) if arguments.all else _one(arguments)
-
-
-def _all(arguments: argparse.Namespace) -> CommandResult:
-    from pytest_openclaw.features.history import read_history, render_index
-
-    folder = arguments.runs_dir
-    if arguments.baseline:
-        raise OpenClawError("--baseline is for the page of one run")
-    if not folder.is_dir():
-        raise OpenClawError(f"there is no folder of runs {folder}")
-    history = read_history(folder, lambda _: True)
-    if not history.n_runs:
-        raise OpenClawError(f"there is no run in {folder}")
-    into = Path(arguments.into) if arguments.into else folder / INDEX
-    paths = {entry.path for runs in history.entries.values() for entry in runs}
-    page = render_index(history.entries, {path: _link(path, into) for path in paths})
-    write_over_ours(into, page, FIRST_WORDS, "page")
-    return CommandResult(
-        lines=[
-            f"{counted(history.n_runs, 'run')}, {counted(len(history.entries), 'target')}",
-            f"wrote {into}",
-        ],
-        data={
-            "runs_dir": str(folder),
-            "into": str(into),
-            "n_runs": history.n_runs,
-            "n_targets": len(history.entries),
-            "n_bytes": into.stat().st_size,
-            "unreadable": [{"path": str(path), "reason": reason} for path, reason in history.unreadable],
-        },
-        warnings=[reason for _, reason in history.unreadable],
-    )
-
-
-def _link(run: Path, index: Path) -> str:
-    """Return the address of a run's page, or of its summary, relative to the index."""
-    file = next((run / name for name in (FILE, "summary.md") if (run / name).is_file()), run)
-    return quote(Path(os.path.relpath(file.resolve(), index.resolve().parent)).as_posix())
-
-
-def _one(arguments: argparse.Namespace) -> CommandResult:
     run = read_run(arguments)
     baseline = load_run(run_path(arguments.baseline, arguments.runs_dir)) if arguments.baseline else None
     into = Path(arguments.into) if arguments.into else run.path / FILE

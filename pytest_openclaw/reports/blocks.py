@@ -48,7 +48,6 @@ class Table:
         below: a line under each row, for a terminal.
         drop: names of columns that a narrow terminal leaves out, the first one first.
         shrinks: the column that a narrow terminal shortens.
-        links: the address behind each row's name, on an HTML page.
     """
 
     head: Sequence[str]
@@ -58,7 +57,6 @@ class Table:
     below: Sequence[str] = ()
     drop: Sequence[str] = ()
     shrinks: int = 0
-    links: Sequence[str] = ()
 
     def is_left(self, column: int) -> bool:
         """Whether a column's texts begin on the left."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import textwrap
-from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from pytest_openclaw.reports.numbers import (
     WIDTH,
     one_line,
     render_ms,
+    render_time,
     render_usd,
     shorten,
 )
@@ -265,7 +265,7 @@ def measured(record: Record) -> dict[str, str]:
 
 def _worded(name: str, value: Any) -> str:
     if name == "started_at_ms":
-        return _moment(value)
+        return render_time(value, "%Y-%m-%d %H:%M:%S UTC")
     if name.endswith("_ms"):
         return render_ms(value)
     if name == "cost_usd":
@@ -273,13 +273,6 @@ def _worded(name: str, value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _moment(milliseconds: int) -> str:
-    try:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (ValueError, OverflowError, OSError):  # not a moment of a calendar
-        return DASH
 
 
 # --- cells of a stored run, in a terminal -----------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
@@ -42,10 +42,10 @@ def render_duration(seconds: float) -> str:
 
 
 def render_time(milliseconds: int, form: str) -> str:
-    """Return a moment, in ms since the epoch, by this machine's clock and in a form of `strftime`."""
+    """Return a moment, in ms since the epoch, in UTC and in a form of `strftime`."""
     try:
-        return datetime.fromtimestamp(milliseconds / 1000).astimezone().strftime(form)
-    except (ValueError, OverflowError, OSError):  # no moment of a calendar's
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime(form)
+    except (ValueError, OverflowError, OSError):  # not a moment of a calendar
         return DASH
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.blocks import (
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.reports.blocks import Block
     from pytest_openclaw.stats.groups import Group
-    from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.summary import Summary, SummaryPart
     from pytest_openclaw.stats.tool_use import ToolUse
     from pytest_openclaw.values.tool_calls import ToolOutcome
@@ -386,25 +386,15 @@ def _known_failures(summary: Summary) -> Iterator[Finding]:
 
 
 def targets_chart(groups: Sequence[Group]) -> Chart:
-    """Return the rates of right tool calls, or without any of passed cells."""
+    """Return the rates of right tool calls between the tiers' limits, or without any of passed cells."""
     is_of_tools = any(group.tool_use.n for group in groups)
     rates = [(group.target.label, group.tool_use if is_of_tools else group.passed) for group in groups]
-    points = [
-        rate_point(label, one.rate or 0.0, one.interval_95, one.n_success, one.n)
-        for label, one in rates
-        if one.n
-    ]
-    return rates_chart(points, is_of_tools=is_of_tools)
-
-
-def rate_point(name: str, rate: float, interval: Interval | None, n_success: int, n: int) -> ChartPoint:
-    """Return a rate of a target, or of a run."""
-    low, high = (interval.low, interval.high) if interval else (rate, rate)
-    return ChartPoint(name, rate, low, high, f"{n_success} of {n}, {render_interval(interval)}")
-
-
-def rates_chart(points: Sequence[ChartPoint], *, is_of_tools: bool) -> Chart:
-    """Return rates of right tool calls between the tiers' limits, or of passed cells."""
+    points = []
+    for label, one in rates:
+        if one.rate is not None:
+            low, high = astuple(one.interval_95) if one.interval_95 else (one.rate, one.rate)
+            shown = f"{one.n_success} of {one.n}, {render_interval(one.interval_95)}"
+            points.append(ChartPoint(label, one.rate, low, high, shown))
     title = "Right tool calls, and where the tiers begin" if is_of_tools else "Passed"
     limits = [TIER_FLOORS[2], TIER_FLOORS[1]] if is_of_tools else []
     ticks = [0.0, *limits, 1.0] if is_of_tools else [0.0, 0.25, 0.5, 0.75, 1.0]

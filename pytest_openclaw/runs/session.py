@@ -239,14 +239,13 @@ class RunSession:
         """The names of the selected cells' suites."""
         return {key.suite for key in self.plan.cells}
 
-    def add(self, record: Record) -> bool:
+    def add(self, record: Record) -> None:
         """Write a row to disk, then take it into the counts.
 
-        Returns:
-            False for a cell that has a row: another plugin, or xdist after a worker's death, ran it again.
+        A cell that has a row keeps it: another plugin, or xdist after a worker's death, ran it again.
         """
         if record.key in self._recorded:
-            return False
+            return
         record = replace(record, run_id=self.directory.run_id, host=self._environment.host)
         row = to_row(record)
         row |= self.plugins.added_keys(row)
@@ -254,7 +253,6 @@ class RunSession:
             self.directory.append(row)
             self._count(record)
         self._end_cell(record.target)
-        return True
 
     def _count(self, record: Record) -> None:
         self._recorded.add(record.key)

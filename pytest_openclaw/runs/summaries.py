@@ -14,12 +14,7 @@ from pytest_openclaw.runs.reading import in_planned_order, settled_of
 from pytest_openclaw.runs.report_files import Plugins
 from pytest_openclaw.stats.comparison import ComparedRuns
 from pytest_openclaw.stats.gates import GateResult
-from pytest_openclaw.stats.groups import (
-    Snapshots,
-    group_records,
-    snapshots_in,
-    summarize_group,
-)
+from pytest_openclaw.stats.groups import snapshots_in
 from pytest_openclaw.stats.run_comparison import compare_runs
 from pytest_openclaw.stats.summary import (
     SUMMARY_VERSION,
@@ -37,7 +32,7 @@ from pytest_openclaw.values.settings import CONFIG_VERSION, Gates, looks_of
 from pytest_openclaw.values.tool_calls import surface_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from pytest_openclaw.runs.reading import StoredRow, StoredRun
@@ -113,15 +108,6 @@ def gated_summary(
         budget=Budget(**written["budget"]) if written.get("budget") else None,
         added=msgspec.convert(written.get("added", ()), tuple[SummaryPart, ...]),
     )
-
-
-def groups_of(records: Iterable[Record], looks: Sequence[int]) -> list[JsonObject]:
-    """Return the figures by target, as in `summary.json`, without the machine's snapshots."""
-    by_target = group_records(records)
-    return [
-        to_json(summarize_group(target, own, Snapshots(), n_targets=len(by_target), looks=looks))
-        for target, own in by_target.items()
-    ]
 
 
 # --- a new run ------------------------------------------------------------------------------------

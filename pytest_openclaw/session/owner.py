@@ -15,7 +15,7 @@ import pytest
 
 from pytest_openclaw.session.execution import Collected
 from pytest_openclaw.session.items import hint_on_suites
-from pytest_openclaw.session.progress import LiveLine, Progress, terminal_of
+from pytest_openclaw.session.progress import LiveLine, terminal_of
 from pytest_openclaw.session.registries import describe, plugins_of
 from pytest_openclaw.session.repeat_threshold import passed_strictly
 from pytest_openclaw.session.reporting import (
@@ -89,7 +89,7 @@ class Owner:
         self.settings = settings
         self.providers = providers
         self.resumed = resumed
-        self.asker = Asker(providers, settings, self._note_wait)
+        self.asker = Asker(providers, settings)
         self.run: RunSession | None = None
         self.suspects: Suspects | None = None
         self._config = config
@@ -98,7 +98,7 @@ class Owner:
         self._sends = sends
         self._failures = CellFailures(config, settings.targets)
         config.pluginmanager.register(self._failures, "openclaw-failures")
-        self._progress: Progress | None = None
+        self._line: LiveLine | None = None
         self._cells: dict[CellKey, Cell] = {}
         self._summary: Summary | None = None
         self._hint = ""
@@ -178,17 +178,10 @@ class Owner:
     def _show_progress(self, plan: Plan) -> None:
         if (terminal := terminal_of(self._config)) is None:
             return
-        self._progress = progress = Progress(
-            {target.label: n for target, n in plan.n_selected.items()},
-            {target.label: self.providers[target.provider].endpoint for target in plan.n_selected},
-        )
-        line = LiveLine(terminal, lambda width: progress.line(width, self.asker.awaited()))
+        total = sum(plan.n_selected.values())
+        self._line = line = LiveLine(terminal, lambda: self.asker.n_in_flight, total)
         self._config.pluginmanager.register(line, "openclaw-progress")
         self._open.callback(line.pytest_sessionfinish)
-
-    def _note_wait(self, token: str, why: str, seconds: float) -> None:
-        if self._progress:
-            self._progress.note_wait(token, why, seconds)
 
     # --- rows ---
 
@@ -201,6 +194,10 @@ class Owner:
         if payload and self.run:
             self._failures.note(report, payload)
             self._take(self.run, report, payload)
+            if self._line:
+                self._line.done = len(self.run.records)
+                self._line.total -= isinstance(payload, LeftOut)
+                self._line.failed += report.failed
             self._publish_decisions(self.run)
 
     def _take(self, run: RunSession, report: pytest.TestReport, payload: Payload) -> None:
@@ -208,15 +205,11 @@ class Owner:
         match payload:
             case LeftOut():
                 run.leave_out(payload)
-                if self._progress:
-                    self._progress.leave_out(payload.target)
             case KeptVerdict():
                 self._n_verdicts_failed += report.failed and (not payload.passed or passed_strictly(report))
-                if self._progress:
-                    self._progress.leave_out(payload.target, is_kept=True)
             case Record():
                 try:
-                    is_first = self._add(run, payload)
+                    self._add(run, payload)
                 except OSError as error:
                     self._write_error = error
                     self._cannot_record(run, error)
@@ -224,14 +217,11 @@ class Owner:
                     self._count_failure(report, payload)
                 if self.suspects and (cell := self._cells.get(payload.key)):
                     self.suspects.note(cell, payload)
-                if is_first and self._progress:
-                    self._progress.count(payload.target.label, payload.cost_usd)
 
-    def _add(self, run: RunSession, record: Record) -> bool:
-        is_first = run.add(record)
+    def _add(self, run: RunSession, record: Record) -> None:
+        run.add(record)
         while self.asker.facts:
             run.take_facts(*self.asker.facts.popleft())
-        return is_first
 
     def _count_failure(self, report: pytest.TestReport, record: Record) -> None:
         if record.availability_status == "ok":

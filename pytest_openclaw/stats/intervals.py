@@ -26,11 +26,6 @@ class Interval:
     high: float
 
 
-def stored_interval(stored: Mapping[str, float] | None) -> Interval | None:
-    """Return an interval of `summary.json`."""
-    return Interval(low=stored["low"], high=stored["high"]) if stored else None
-
-
 class Cluster(NamedTuple):
     """The cells of one prompt: its repeats, and its harder forms."""
 

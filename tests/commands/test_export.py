@@ -92,12 +92,8 @@ def test_values_are_flat(runs: Path) -> None:
 )
 def test_no_text_becomes_a_formula(text: str) -> None:
     """Such a text gets a leading ', which can be removed again."""
-    assert (_cell(text), _cell(text, guarded=False)) == (f"'{text}", text)
-
-
-def _cell(value: Any, *, guarded: bool = True) -> str:
-    (found,) = _read("".join(render_csv([{"a": value, "b": 1}], ["a", "b"], guarded=guarded)))
-    return found["a"]
+    (found,) = _read("".join(render_csv([{"a": text, "b": 1}], ["a", "b"])))
+    assert found["a"] == f"'{text}"
 
 
 @given(texts=st.lists(st.text(), min_size=1))
@@ -108,19 +104,6 @@ def test_every_text_survives(texts: list[str]) -> None:
     read = [r["a"] for r in _read(text)]
     assert [one.removeprefix("'") for one in read] == texts
     assert not any(one.lstrip()[:1] in set("=+-@") and one.lstrip() for one in read)
-
-
-def test_exact_texts_for_programs(runs: Path) -> None:
-    """`--exact` leaves out the guard."""
-    store(runs / "two", [row(A, "P1", raw_output=FORMULA)])
-
-    assert main(["export", "two", "--into", "guarded.csv"]) == 0
-    assert main(["export", "two", "--into", "exact.csv", "--exact"]) == 0
-
-    shown = [
-        _read(Path(name).read_bytes().decode())[0]["raw_output"] for name in ("guarded.csv", "exact.csv")
-    ]
-    assert shown == [f"'{FORMULA}", FORMULA]
 
 
 def test_stdout_gets_the_bytes_that_a_file_gets(runs: Path) -> None:

@@ -48,29 +48,9 @@ def test_it_overwrites_nothing_but_its_own(
 _PAGE = '<!doctype html>\n<html lang="en" data-made-by="pytest-openclaw"></html>'
 
 
-def test_all_runs_are_one_page(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It lies beside the runs, links to each run's page or summary, and is replaced by the next one."""
-    store(Path("runs/two words"), [row(A, "P1")])
-    (run / "summary.md").write_text("x")
-    assert main(["report", "two words"]) == 0
-
-    assert main(["report", "--all"]) == 0
-    assert main(["report", "--all", "--json"]) == 0
-
-    page = Path("runs/index.html").read_text("utf-8")
-    assert all(link in page for link in ('"one/summary.md"', '"two%20words/report.html"'))
-    assert '"n_runs": 2' in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        pytest.param([], "name a run (last is the newest one), or --all", id="neither"),
-        pytest.param(["one", "--all"], "name a run (last is the newest one), or --all", id="both"),
-        pytest.param(
-            ["--all", "--baseline", "one"], "--baseline is for the page of one run", id="baseline-of-all"
-        ),
-        pytest.param(["--all", "--runs-dir", "lost"], "there is no folder of runs lost", id="no-folder"),
         pytest.param(["nowhere"], "there is no run nowhere in runs; the last one is one", id="run"),
         pytest.param(["one", "--baseline", "nowhere"], "there is no run nowhere in runs", id="baseline"),
     ],

@@ -1,4 +1,4 @@
-"""The HTML pages: one file each, whose own script and style are the only ones that its policy lets run."""
+"""The HTML page of a run: one file, whose own script and style are the only ones that its policy lets run."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import html
 import json
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.blocks import Details, Findings, Section, Table, section_data
 from pytest_openclaw.reports.facts import answers, findings, targets_table
 from pytest_openclaw.reports.html.cells import cell_data
-from pytest_openclaw.reports.numbers import one_line, render_duration
+from pytest_openclaw.reports.numbers import one_line, render_duration, render_time
 from pytest_openclaw.reports.sections import sections_of, targets_chart
 from pytest_openclaw.util.text import counted, valid_text
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.util.files import JsonObject
 
 FIRST_WORDS = '<!doctype html>\n<html lang="en" data-made-by="pytest-openclaw">'
-SCRIPTS = {"page.html": ("base.js", "cells.js", "panel.js", "main.js"), "index.html": ("base.js", "main.js")}
+SCRIPTS = ("base.js", "cells.js", "panel.js", "main.js")
 NAME_WIDTH = 64
 _RULINGS = {
     "passed": "all gates passed",
@@ -88,8 +87,24 @@ def render_page(run: ShownRun) -> str:
             "baseline": run.baseline,
         },
     }
-    islands = [element("page", page), element("details", cells.details)]
-    return render_file(f"{one_line(run.summary.run_id, 80)} · OpenClaw benchmark", "page.html", islands)
+    script = "(() => {\n'use strict';\n" + "\n".join(map(_asset, SCRIPTS)) + "})();"
+    style = _asset("page.css")
+    # Nothing is loaded, sent or framed; only script and style of the page are used.
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; "
+        "form-action 'none'"
+    )
+    return fill(
+        {
+            "first_words": FIRST_WORDS,
+            "policy": policy,
+            "title": html.escape(f"{one_line(run.summary.run_id, 80)} · OpenClaw benchmark"),
+            "style": style,
+            "islands": f"{element('page', page)}\n{element('details', cells.details)}",
+            "script": script,
+        },
+        _asset("page.html"),
+    )
 
 
 def _header(run: ShownRun) -> JsonObject:
@@ -103,14 +118,14 @@ def _header(run: ShownRun) -> JsonObject:
             f"{len(run.cells):,} of {run.n_cells:,} cells can be opened below: misses first. "
             "All figures, tables and charts are of all cells."
         )
-    asked = datetime.fromtimestamp(began / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+    seconds = max(0, ended - began) / 1000
     n_targets = counted(len(summary.groups), "target")
     return {
         "title": one_line(summary.run_id, 80),
         "ruling": summary.verdict if summary.gates else "",
         "said": _RULINGS[summary.verdict],
         "facts": [
-            ("asked", f"{asked} UTC, for {render_duration(max(0, ended - began) / 1000)}"),
+            ("asked", f"{render_time(began, '%Y-%m-%d %H:%M UTC')}, for {render_duration(seconds)}"),
             ("cells", f"{summary.n_rows:,} on {n_targets}"),
         ],
         "notes": notes,
@@ -196,29 +211,6 @@ def element(name: str, value: Any) -> str:
 def fill(values: Mapping[str, str], template: str) -> str:
     """Fill `{{name}}` in a template, once: what a value holds is never filled again."""
     return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], template)
-
-
-def render_file(title: str, body: str, islands: Sequence[str]) -> str:
-    """Return the file of a page: a body of `assets/` with its script and style, and its data in islands."""
-    script = "(() => {\n'use strict';\n" + "\n".join(map(_asset, SCRIPTS[body])) + "})();"
-    style = _asset("page.css")
-    # Nothing is loaded, sent or framed; only script and style of the page are used.
-    policy = (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; "
-        "form-action 'none'"
-    )
-    return fill(
-        {
-            "first_words": FIRST_WORDS,
-            "policy": policy,
-            "title": html.escape(title),
-            "style": style,
-            "body": _asset(body),
-            "islands": "\n".join(islands),
-            "script": script,
-        },
-        _asset("frame.html"),
-    )
 
 
 def _hash(text: str) -> str:

@@ -33,7 +33,7 @@ def send(sender: Sender, *requests: dict[str, Any]) -> list[CallResult]:
 
     async def sending() -> list[CallResult]:
         asked = [Request(**{"model": "m", "prompt": "hi", "max_output_tokens": 1, **one}) for one in requests]
-        return [await sender.send(one.prompt, cell(), one, 0.0) for one in asked]
+        return [await sender.send(cell(), one, 0.0) for one in asked]
 
     return asyncio.run(sending())
 

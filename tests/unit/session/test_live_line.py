@@ -13,6 +13,8 @@ import pytest
 
 from pytest_openclaw.session.progress import LiveLine
 
+LINE = "openclaw 0/9, 1 in flight, 0 failed"
+
 
 def _until(happened: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 120
@@ -54,13 +56,13 @@ def terminal() -> Terminal:
 def test_it_is_below_and_leaves_the_cursor(terminal: Terminal, above: int) -> None:
     """Pytest continues in its row, also in the last row of the screen."""
     terminal.write("".join(f"row {n}\n" for n in range(above)) + "suite.toml ..")
-    line = LiveLine(terminal, lambda width: "openclaw 2/9", every_s=0.01, first_after_s=0)
-    _until(lambda: terminal.rows[-1] == "openclaw 2/9")
+    line = LiveLine(terminal, lambda: 1, 9, every_s=0.01, first_after_s=0)
+    _until(lambda: terminal.rows[-1] == LINE)
 
     with line.away():
         terminal.write("F")
         away = terminal.rows
-    _until(lambda: terminal.rows[-1] == "openclaw 2/9")
+    _until(lambda: terminal.rows[-1] == LINE)
 
     assert terminal.rows[-2] == away[-1] == "suite.toml ..F"
     line.pytest_sessionfinish()
@@ -70,7 +72,7 @@ def test_it_is_below_and_leaves_the_cursor(terminal: Terminal, above: int) -> No
 def test_a_new_row_of_pytest_is_not_written_over_the_line(terminal: Terminal) -> None:
     """No rest of a long line stays behind a short row."""
     terminal.write("suite.toml .")
-    line = LiveLine(terminal, lambda width: "openclaw 2/9 " + "x" * 20, every_s=0.01, first_after_s=0)
+    line = LiveLine(terminal, lambda: 1, 9, every_s=0.01, first_after_s=0)
     _until(lambda: len(terminal.rows) == 2)
 
     with line.away():
@@ -85,7 +87,7 @@ def test_a_reader_who_has_left_is_no_error(times: int) -> None:
     """A closed pipe ends the line and nothing else, however often it is stopped."""
     reader, writer = os.pipe()
     os.close(reader)
-    line = LiveLine(os.fdopen(writer, "w"), lambda width: "openclaw", every_s=0.01, first_after_s=0)
+    line = LiveLine(os.fdopen(writer, "w"), lambda: 1, 9, every_s=0.01, first_after_s=0)
     _until(lambda: not line._thread.is_alive())
 
     for _ in range(times):

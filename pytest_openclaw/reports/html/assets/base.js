@@ -1,4 +1,4 @@
-// Text, elements, tables and charts, for both pages.
+// Text, elements, tables and charts.
 
 const page = JSON.parse(document.querySelector('script.page').textContent);
 const byId = (id) => document.getElementById(id);
@@ -51,14 +51,11 @@ const badge = (text, look) => make('span', { class: 'badge ' + (look || '') }, t
 // What scrolls can be reached by the keyboard.
 const scroller = (name, content) => make('div', { class: 'scroll', role: 'region', tabindex: 0, 'aria-label': name }, content);
 
-function table({ caption, head, left, kept, rows, links }) {
+function table({ caption, head, left, kept, rows }) {
   const look = (column) => (left[column] ? null : 'figure');
-  const body = rows.map((row, n) => make('tr', null, row.length < head.length
+  const body = rows.map((row) => make('tr', null, row.length < head.length
     ? [make('th', { scope: 'row' }, row[0]), make('td', { colspan: kept.length - 1 }, row[1])]
-    : kept.map((column) => {
-      const content = links.length && !column ? make('a', { href: links[n] }, row[column]) : row[column];
-      return make(column ? 'td' : 'th', { scope: column ? null : 'row', class: look(column) }, content);
-    })));
+    : kept.map((column) => make(column ? 'td' : 'th', { scope: column ? null : 'row', class: look(column) }, row[column]))));
   return scroller(caption, make('table', null, make('caption', { class: 'unseen' }, caption),
     make('thead', null, make('tr', null, kept.map((column) => make('th', { scope: 'col', class: look(column) }, worded(head[column]))))),
     make('tbody', null, body)));

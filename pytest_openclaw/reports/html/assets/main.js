@@ -57,7 +57,7 @@ function buildSections() {
   byId('run-notes').append(...notes.map((note) => make('p', null, note)));
   const early = page.sections.filter(({ id }) => EARLY.has(id));
   const late = page.sections.filter(({ id }) => !EARLY.has(id));
-  const cells = byId('cells') ? [{ id: 'cells', title: 'Cells' }] : [];
+  const cells = [{ id: 'cells', title: 'Cells' }];
   byId('before').append(...early.map(sectionOf));
   byId('after').append(...late.map(sectionOf));
   byId('nav').append(...[...early, ...cells, ...late].map((one) => make('a', { href: '#' + one.id }, one.title)));
@@ -66,5 +66,5 @@ function buildSections() {
 }
 
 buildSections();
-if (byId('cells')) buildCells();
+buildCells();
 document.body.dataset.ready = 'yes';
