@@ -222,7 +222,7 @@ OPTIONS = (
     _flag(
         "diagnose",
         "After the tests, find why a local server's tool cells ended without a call (model, template, parser "
-        "or stream), with at most 5 requests a target.",
+        "or stream), with at most 3 requests a target.",
     ),
     Option(
         "verdict",

@@ -78,8 +78,6 @@ def messages_body(request: Request, refused: Collection[str] = ()) -> JsonObject
         body["temperature"] = min(request.temperature, 1.0)
     if request.tools:
         body["tools"] = [function_of(tool, "input_schema") for tool in request.tools]
-        if request.tool_choice == "required":
-            body["tool_choice"] = {"type": "any"}
     return body
 
 

@@ -71,8 +71,6 @@ def gemini_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
     if request.tools:
         functions = [function_of(tool, "parametersJsonSchema") for tool in request.tools]
         body["tools"] = [{"functionDeclarations": functions}]
-        if request.tool_choice == "required":
-            body["toolConfig"] = {"functionCallingConfig": {"mode": "ANY"}}
     return body
 
 

@@ -265,7 +265,6 @@ class OllamaNative(Ollama):
 
     name: ClassVar[str] = "ollama_native"
     api: ClassVar[str] = "ollama"
-    takes: ClassVar[frozenset[str]] = Ollama.takes - {"tool_choice"}
     path: ClassVar[str] = "/api/chat"
     models_path: ClassVar[str] = "/api/tags"
     # Some models think, and have no levels.

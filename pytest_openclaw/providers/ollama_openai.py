@@ -75,7 +75,7 @@ def chat_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
         body |= {"reasoning_effort": request.thinking_level, "think": True}
     if request.tools:
         body["tools"] = [{"type": "function", "function": function_of(tool)} for tool in request.tools]
-        body["tool_choice"] = request.tool_choice
+        body["tool_choice"] = "auto"
     return {name: value for name, value in body.items() if name not in refused}
 
 

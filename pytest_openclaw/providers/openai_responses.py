@@ -63,8 +63,6 @@ def responses_body(request: Request, refused: Collection[str] = ()) -> JsonObjec
     if request.tools:
         # Without `strict` it means true in this API, which most schemas do not support.
         body["tools"] = [{"type": "function", **function_of(tool), "strict": False} for tool in request.tools]
-        if request.tool_choice == "required":
-            body["tool_choice"] = request.tool_choice
     return body
 
 

@@ -53,7 +53,7 @@ class OverHttp(Provider):
     needs_key: ClassVar[bool] = False
     takes_tools: ClassVar[bool] = True
     takes_messages: ClassVar[bool] = True
-    takes: ClassVar[frozenset[str]] = frozenset({"temperature", "seed", "tool_choice", "fields", "images"})
+    takes: ClassVar[frozenset[str]] = frozenset({"temperature", "seed", "fields", "images"})
     path: ClassVar[str]
     models_path: ClassVar[str] = "/models"
     dialect: ClassVar[Dialect]

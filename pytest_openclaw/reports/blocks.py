@@ -151,13 +151,6 @@ class Chart:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Code:
-    """Lines to be copied into a shell."""
-
-    lines: Sequence[str]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Details:
     """A block that a click unfolds."""
 
@@ -165,7 +158,7 @@ class Details:
     block: Block
 
 
-Block = Sentence | Table | Findings | Answers | Chart | Code | Details
+Block = Sentence | Table | Findings | Answers | Chart | Details
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,7 +186,7 @@ def is_empty(block: Block) -> bool:
     match block:
         case Details():
             return is_empty(block.block)
-        case Sentence(text=content) | Table(rows=content) | Code(lines=content):
+        case Sentence(text=content) | Table(rows=content):
             return not content
         case Findings(entries=content) | Answers(entries=content) | Chart(points=content):
             return not content
@@ -398,8 +391,6 @@ def _markdown_lines(block: Block) -> tuple[list[str], list[str]]:
             table = tabulate(rows, head, tablefmt="pipe", disable_numparse=True, colalign=aligned)
             lines = table.splitlines()
             return lines[:2], lines[2:]
-        case Code():
-            return [], ["```sh", *map(printable, block.lines), "```"]
         case _:  # a chart, whose figures are in a table
             return [], []
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.reports.blocks import (
     Chart,
     ChartPoint,
-    Code,
     Finding,
     Findings,
     Section,
@@ -28,7 +27,7 @@ from pytest_openclaw.reports.numbers import (
     render_tokens,
     render_usd,
 )
-from pytest_openclaw.stats.diagnosis import advice_on, commands_of, parser_remedy
+from pytest_openclaw.stats.diagnosis import advice_on, parser_remedy
 from pytest_openclaw.stats.tiers import TIER_FLOORS, TIER_NAMES
 from pytest_openclaw.stats.tool_use import OUTCOMES
 
@@ -269,19 +268,20 @@ def _advice(uses: Sequence[tuple[str, ToolUse]], occurred: Sequence[ToolOutcome]
 
 
 def _diagnosis(groups: Sequence[Group]) -> Section:
-    found = [(group.target, group.diagnosis) for group in groups if group.diagnosis]
     entries = [
-        Finding(label=one.cause or "unknown", text=f"{one.prompt_id}: {one.in_words}", target=target.label)
-        for target, one in found
+        Finding(
+            label=found.cause or "unknown",
+            text=f"{found.prompt_id}: {found.in_words}",
+            target=group.target.label,
+        )
+        for group in groups
+        if (found := group.diagnosis)
     ]
     return Section(
         id="diagnosis",
         title="Part at fault",
-        intro="The requests that show it are files in the run's directory.",
-        blocks=[
-            Findings(entries=entries),
-            *(Code(lines=[*commands_of(one, target.model)]) for target, one in found),
-        ],
+        intro="The requests that show it are in diagnosis_<target>.json of the run's directory.",
+        blocks=[Findings(entries=entries)],
     )
 
 

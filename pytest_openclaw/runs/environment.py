@@ -146,14 +146,10 @@ class Environment:
         self.write()
 
     def take_diagnosis(self, target: Target, evidence: JsonObject) -> None:
-        """Add what the repeats of a target's cell have shown; write each request to a file of its own."""
-        tries = []
-        for one in evidence["tries"]:
-            file = f"diagnosis_{self._names[target]}_{one['change']}.json"
-            self._directory.write_json(file, one["body"])
-            tries.append({**{key: value for key, value in one.items() if key != "body"}, "file": file})
-        kept = {**evidence, "run_id": self._directory.run_id, "tries": tries}
-        self._facts.setdefault(target.label, {})["diagnosis"] = kept
+        """Add the results of a cell's repeats, and write them with their requests to a file."""
+        self._directory.write_json(f"diagnosis_{self._names[target]}.json", evidence)
+        tries = [{key: value for key, value in one.items() if key != "body"} for one in evidence["tries"]]
+        self._facts.setdefault(target.label, {})["diagnosis"] = {**evidence, "tries": tries}
         self.write()
 
     def end(self, targets: Iterable[Target]) -> None:

@@ -15,10 +15,9 @@
 
 from __future__ import annotations
 
-import shlex
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -62,18 +61,12 @@ def advice_on(outcome: ToolOutcome, evidence: Evidence | None) -> Advice | None:
     return Advice(found["short"], found["full"].replace("{diagnose}", known["diagnose"]))
 
 
-def parser_remedy(provider: str, server: str | None, path: str | None = None) -> str:
-    """Return what makes a server read the calls that a model writes as text.
-
-    Args:
-        provider: that the target is asked by; an endpoint of the user's own has a name of its own.
-        server: as it reports itself; None if it does not.
-        path: of the request; None if it is not known.
-    """
+def parser_remedy(provider: str, server: str | None) -> str:
+    """Return what makes a server, as it reports itself, read the calls that a model writes as text."""
     remedies: Mapping[str, str] = _advice()["remedy"]
     if provider == "llama_cpp":
         return remedies["llama_cpp"]
-    if server == "ollama" and provider != "ollama_native" and path != "/api/chat":
+    if server == "ollama" and provider != "ollama_native":
         return remedies["ollama /v1"]
     return remedies.get(server or "") or remedies[_BY_PROVIDER.get(provider, "unknown")]
 
@@ -89,23 +82,6 @@ _WITH_A_CALL = frozenset(
     {"valid", "forbidden_call", "extra_call", "wrong_tool", "bad_arguments", "unknown_tool"}
 )
 """Outcomes that only a call on the wire has."""
-ENGINE = "pytest_openclaw.providers.llama_cpp.server"
-CHANGES: Mapping[str, str] = {
-    "as_asked": "as in the run",
-    "unstreamed": "unstreamed",
-    "tool_choice_required": "with tool_choice=required",
-    "single_tool": "with a single tool",
-    "without_tools": "without tools, for one token",
-    "streamed_again": "streamed again",
-}
-OUTCOMES: Mapping[str, str] = {
-    "called": "a call",
-    "leaked_as_text": "a call written as text",
-    "no_call": "words and no call",
-    "claimed_not_done": "a claim and no call",
-    "empty": "nothing",
-    "fault": "no answer",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,19 +89,22 @@ class Repeat:
     """The cell, asked in one way.
 
     Attributes:
-        change: how, of `CHANGES`; `as_asked` is the cell itself.
-        outcome: of `OUTCOMES`.
-        input_tokens, output_tokens: as counted by the server.
+        change: `as_asked` is the cell itself, then `unstreamed`, `without_tools`, `streamed_again`.
+        outcome: `called`, `empty`, `fault`, or one of the cell's own.
         message: why there is no answer.
-        command: sends it again, in the run's directory; the key is a variable's name.
     """
 
     change: str
     outcome: str
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    message: str | None = None
-    command: str = ""
+    input_tokens: int | None
+    output_tokens: int | None
+    message: str | None
+
+    @property
+    def in_words(self) -> str:
+        """How it ended."""
+        words = {"called": "a call", "leaked_as_text": "a call written as text", "empty": "nothing"}
+        return words.get(self.outcome, "words and no call")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +112,6 @@ class Diagnosis:
     """The part at fault in one cell of a target, with the evidence.
 
     Attributes:
-        run_id: of the run whose directory has the requests.
         outcome: of the cell.
         cause: None if the repeats do not show one.
         finding: the cause in words, with what shows it.
@@ -142,15 +120,14 @@ class Diagnosis:
         repeats: in the order in which they were sent.
     """
 
-    run_id: str
     suite: str
     prompt_id: str
     outcome: str
     cause: Cause | None
     finding: str
-    fix: str = ""
-    template_shows_tools: bool | None = None
-    repeats: Sequence[Repeat] = field(default_factory=list)
+    fix: str
+    template_shows_tools: bool | None
+    repeats: Sequence[Repeat]
 
     @property
     def in_words(self) -> str:
@@ -175,150 +152,69 @@ def diagnosis_of(evidence: JsonObject | None, records: Sequence[Record]) -> Diag
     """
     if evidence is None:
         return None
-    repeats = [_repeat(one, evidence["request"]) for one in evidence["tries"]]
-    found = _Sent({repeat.change: repeat for repeat in repeats}, evidence, records).cause()
+    names = [field.name for field in fields(Repeat)]
+    repeats = [Repeat(**{name: one.get(name) for name in names}) for one in evidence["tries"]]
+    cause, finding, fix = _cause({repeat.change: repeat for repeat in repeats}, evidence, records)
     return Diagnosis(
-        run_id=evidence["run_id"],
         suite=evidence["suite"],
         prompt_id=evidence["prompt_id"],
         outcome=evidence["outcome"],
-        cause=found.cause,
-        finding=found.finding,
-        fix=found.fix,
+        cause=cause,
+        finding=finding,
+        fix=fix,
         template_shows_tools=evidence["server"].get("template_shows_tools"),
         repeats=repeats,
     )
 
 
-class _NamedCause(NamedTuple):
-    cause: Cause | None
-    finding: str
-    fix: str = ""
-
-
-class _Sent(NamedTuple):
-    """The repeats of a cell, and what the other cells show."""
-
-    repeats: Mapping[str, Repeat]
-    evidence: JsonObject
-    records: Sequence[Record]
-
-    def cause(self) -> _NamedCause:
-        plain = self.repeats["unstreamed"]
-        if plain.outcome == "called":
-            return self._of_stream()
-        if hidden := self._hides_tools():
-            what = f"the chat template does not show the model its tools: {hidden}"
-            return _NamedCause("template", what, self._server_fix())
-        if plain.outcome == "fault":
-            return _NamedCause(None, f"the cell could not be repeated: {plain.message}")
-        is_lost = plain.outcome == "empty" and (plain.output_tokens or 0) >= SWALLOWED_TOKENS
-        if plain.outcome == "leaked_as_text" or is_lost:
-            return self._of_parser(plain)
-        return self._of_model(plain)
-
-    def _of_stream(self) -> _NamedCause:
-        again = self.repeats.get("streamed_again")
+def _cause(
+    repeats: Mapping[str, Repeat], evidence: JsonObject, records: Sequence[Record]
+) -> tuple[Cause | None, str, str]:
+    """Return the cause, what shows it, and the fix."""
+    plain, again = repeats["unstreamed"], repeats.get("streamed_again")
+    if plain.outcome == "called":
         if again is None or again.outcome == "called":
             what = "the same request now has a call, so its answers vary: repeat the cell (-repeat)"
-            return _NamedCause(None, what)
-        return _NamedCause(
-            "stream",
-            f"unstreamed the answer has a call, streamed {_words(again)}: the server's stream loses the call",
-            "use --openclaw-stream=off, and set streaming: false for this model in OpenClaw",
-        )
-
-    def _hides_tools(self) -> str | None:
-        """Return what shows that the tools do not reach the model; None if they do, or may."""
-        says = self.evidence["server"].get("template_shows_tools")
-        if self.evidence["server"].get("server") == "ollama" and says is not None:
-            # Its counts leave out what it has cached, and its list of capabilities is reliable.
-            return None if says else "Ollama does not list tools among its capabilities"
-        without = self._tokens("without_tools")
-        given = self._tokens("unstreamed") or self._tokens("as_asked")
-        if without and given:
-            n = self.evidence["tools_offered"]
-            tools = "its tool" if n == 1 else f"its {n} tools"
-            counts = f"the prompt has {given} tokens with {tools} and {without} without"
-            return None if given > without else counts
-        return "the server's own description of it names no tools" if says is False else None
-
-    def _of_parser(self, plain: Repeat) -> _NamedCause:
-        rows = self.records
-        n_called = sum(row.tools_offered is not None and row.tool_outcome in _WITH_A_CALL for row in rows)
-        if n_called and plain.outcome == "leaked_as_text":
+            return None, what, ""
+        what = f"unstreamed the answer has a call, streamed {again.in_words}: the server's stream loses it"
+        fix = "use --openclaw-stream=off, and set streaming: false for this model in OpenClaw"
+        return "stream", what, fix
+    remedy = parser_remedy(records[0].provider if records else "", evidence["server"].get("server"))
+    if hidden := _hides_tools(repeats, evidence):
+        return "template", f"the chat template does not show the model its tools: {hidden}", remedy
+    if plain.outcome == "fault":
+        return None, f"the cell could not be repeated: {plain.message}", ""
+    if plain.outcome == "leaked_as_text":
+        n_called = sum(row.tools_offered is not None and row.tool_outcome in _WITH_A_CALL for row in records)
+        if n_called:
             others = counted(n_called, "other cell")
-            finding = f"the server reads the model's calls in {others}, and here the model wrote one as text"
-            return _NamedCause("model", finding, "take a larger or less quantised model")
-        leaked = [row.leaked_valid for row in rows if row.leaked_valid is not None]
-        what = "the model writes its call, and the server does not read it"
-        if plain.outcome == "empty":
-            tokens = f"{plain.output_tokens} tokens"
-            what = f"the model generates {tokens}, and the server delivers nothing of them"
-        elif leaked:
-            what += f" ({leaked_in_words(sum(leaked), len(leaked))})"
-        if self._calls("tool_choice_required"):
-            fix = 'set params.extra_body.tool_choice "required" for this model in OpenClaw'
-            return _NamedCause("parser", f"{what} unless tool_choice is required", fix)
-        return _NamedCause("parser", what, self._server_fix())
+            what = f"the server reads the model's calls in {others}, and here the model wrote one as text"
+            return "model", what, "take a larger or less quantised model"
+        leaked = [row.leaked_valid for row in records if row.leaked_valid is not None]
+        known = f" ({leaked_in_words(sum(leaked), len(leaked))})" if leaked else ""
+        return "parser", f"the model writes its call, and the server does not read it{known}", remedy
+    if plain.outcome == "empty" and (plain.output_tokens or 0) >= SWALLOWED_TOKENS:
+        what = f"the model generates {plain.output_tokens} tokens, and the server delivers nothing of them"
+        return "parser", what, remedy
+    what = f"the model sees its tools and answers with {plain.in_words}, streamed or not"
+    return "model", what, "offer fewer tools, or take a larger model or one trained to call tools"
 
-    def _of_model(self, plain: Repeat) -> _NamedCause:
-        what = f"the model sees its tools and answers with {_words(plain)}, streamed or not"
-        if self._calls("single_tool"):
-            n = self.evidence["tools_offered"]
-            what += f"; offered one tool in place of {n} it calls"
-            return _NamedCause("model", what, "offer fewer tools")
-        if self._calls("tool_choice_required"):
-            return _NamedCause("model", f"{what}; forced by tool_choice it calls", "take a larger model")
-        return _NamedCause("model", what, "take a larger model, or one trained to call tools")
 
-    def _server_fix(self) -> str:
-        """Return what makes this server show tools to the model and read its calls."""
-        provider = self.records[0].provider if self.records else ""
-        server = self.evidence["server"].get("server")
-        return parser_remedy(provider, server, self.evidence["request"]["path"])
-
-    def _calls(self, change: str) -> bool:
-        return change in self.repeats and self.repeats[change].outcome == "called"
-
-    def _tokens(self, change: str) -> int | None:
-        return self.repeats[change].input_tokens if change in self.repeats else None
+def _hides_tools(repeats: Mapping[str, Repeat], evidence: JsonObject) -> str | None:
+    """Return what shows that the tools do not reach the model; None if they do, or may."""
+    says = evidence["server"].get("template_shows_tools")
+    if evidence["server"].get("server") == "ollama" and says is not None:
+        # Its counts leave out what it has cached, and its list of capabilities is reliable.
+        return None if says else "Ollama does not list tools among its capabilities"
+    without = repeats["without_tools"].input_tokens
+    given = repeats["unstreamed"].input_tokens or repeats["as_asked"].input_tokens
+    if without and given:
+        tools = counted(evidence["tools_offered"], "tool")
+        counts = f"the prompt has {given} tokens with its {tools} and {without} without"
+        return None if given > without else counts
+    return "the server's own description of it names no tools" if says is False else None
 
 
 def leaked_in_words(n_valid: int, n: int) -> str:
     """Say how many of the calls that were written as text would have been right."""
     return f"{n_valid} of {counted(n, 'written call')} {'is' if n == 1 else 'are'} right"
-
-
-def _words(repeat: Repeat) -> str:
-    return OUTCOMES.get(repeat.outcome, repeat.outcome)
-
-
-def _repeat(found: JsonObject, request: JsonObject) -> Repeat:
-    return Repeat(
-        change=found["change"],
-        outcome=found["outcome"],
-        input_tokens=found.get("input_tokens"),
-        output_tokens=found.get("output_tokens"),
-        message=found.get("message"),
-        command=_command(request, found["file"]),
-    )
-
-
-def _command(request: JsonObject, file: str) -> str:
-    """Return the line of curl; the engine's address and key are those that its command prints."""
-    words = [f'-H "{name}: {value}"' for name, value in request["headers"].items()]
-    url = shlex.quote(f"{request['url']}{request['path']}")
-    if request["url"] is None:
-        words.append('-H "authorization: Bearer $TOKEN"')
-        url = f'"$URL/v1{request["path"]}"'
-    return " ".join(["curl -sS", *words, f"-d @{shlex.quote(file)}", url])
-
-
-def commands_of(diagnosis: Diagnosis, model: str) -> Iterator[str]:
-    """Yield the lines that repeat a diagnosis by hand, in the run's directory."""
-    if any("$URL" in repeat.command for repeat in diagnosis.repeats):
-        yield f"# python -m {ENGINE} --model FILE --alias {shlex.quote(model)} prints URL and TOKEN"
-    for repeat in diagnosis.repeats:
-        yield f"# {CHANGES.get(repeat.change, repeat.change)}: {_words(repeat)}"
-        yield repeat.command

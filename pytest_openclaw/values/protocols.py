@@ -147,7 +147,7 @@ class Provider(Protocol):
     #: whether it answers the calls of `request.world` and sends `request.turns` itself, and returns the whole
     #: exchange as one reply
     plays_worlds: ClassVar[bool] = False
-    #: which of temperature, seed, tool_choice, fields and images of a request it sends; only with
+    #: which of temperature, seed, fields and images of a request it sends; only with
     #: images it gets prompts with pictures
     takes: ClassVar[frozenset[str]] = frozenset()
     #: whether it is OpenClaw itself, which adds to a question what it sends with it

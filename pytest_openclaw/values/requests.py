@@ -92,7 +92,6 @@ DEFAULT_CONTEXT_TOKENS = 128_000
 
 OpenClaw 2026.9.6 writes it for a server of one's own (`CUSTOM_PROVIDER_DEFAULT_CONTEXT_WINDOW_TOKENS`).
 """
-ToolChoice = Literal["auto", "required"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,8 +104,6 @@ class Request:
         seed: distinguishes the repeats of a prompt, if the API has one; None leaves it to the server.
         tools: offered to the model.
         listed_tools: on the surface `openclaw`, those that the prompt lists itself.
-        tool_choice: `auto` leaves it to the model whether to call one; `required` has the API force a call,
-            if it can.
         fields: further fields of the request, as its API names them; they have precedence.
         images: pictures that belong to `prompt`.
         messages: the turns before `prompt`, with the results of their calls.
@@ -129,7 +126,6 @@ class Request:
     timeout_s: float = 300.0
     tools: tuple[Tool, ...] = ()
     listed_tools: tuple[Tool, ...] = ()
-    tool_choice: ToolChoice = "auto"
     fields: Mapping[str, Any] = field(default_factory=dict)
     images: tuple[Image, ...] = ()
     messages: tuple[Turn, ...] = ()

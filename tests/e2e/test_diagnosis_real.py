@@ -50,10 +50,8 @@ def diagnosis(folder: Path, url: str, token: str, model: str, prompt: dict[str, 
     project.suite(prompt)
     ended = project.where(LAB_KEY=token).run("--openclaw-diagnose", models=f"lab/{model}")
     found: dict[str, Any] = ended.run.group("lab")["diagnosis"]
-    for repeat in found["repeats"]:
-        assert "$LAB_KEY" in repeat["command"]
-        name = repeat["command"].split(" -d @")[1].split()[0]
-        assert json.loads((ended.run.path / name).read_text())["model"] == model
+    (file,) = ended.run.path.glob("diagnosis_*.json")
+    assert all(one["body"]["model"] == model for one in json.loads(file.read_text())["tries"])
     assert all(token not in path.read_text() for path in ended.run.path.iterdir() if path.suffix != ".html")
     return found
 

@@ -137,15 +137,6 @@ def test_without_a_choice_the_server_decides(api: str) -> None:
     assert both["temperature"] == 0.5
 
 
-def test_a_call_can_be_required() -> None:
-    """Each API has its own word for it."""
-    request = Request(model="m", prompt="p", tools=(READ,), tool_choice="required")
-
-    assert chat_body(request)["tool_choice"] == responses_body(request)["tool_choice"] == "required"
-    assert messages_body(request)["tool_choice"] == {"type": "any"}
-    assert gemini_body(request)["toolConfig"] == {"functionCallingConfig": {"mode": "ANY"}}
-
-
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [

@@ -14,21 +14,18 @@ def test_every_bad_outcome_has_its_advice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("provider", "server", "path", "remedy"),
+    ("provider", "server", "remedy"),
     [
-        pytest.param("ollama_openai", "ollama", None, "use ollama_native", id="ollama-by-v1"),
-        pytest.param("lab", "ollama", "/api/chat", "take a model that `ollama show`", id="a-second-ollama"),
-        pytest.param("ollama_native", None, None, "take a model that `ollama show`", id="ollama"),
-        pytest.param("lab", "llama.cpp", None, "start llama-server with --jinja", id="llama-server"),
-        pytest.param("llama_cpp", "llama.cpp", None, "serve it by llama-server", id="embedded"),
-        pytest.param("lab", "vllm", None, "start vLLM", id="vllm"),
-        pytest.param("lab", "sglang", None, "start SGLang", id="sglang"),
-        pytest.param("gemini", None, None, "take the model from another provider", id="cloud"),
-        pytest.param("lab", None, None, "configure the chat template", id="unknown"),
+        pytest.param("ollama_openai", "ollama", "use ollama_native", id="ollama-by-v1"),
+        pytest.param("ollama_native", None, "take a model that `ollama show`", id="ollama"),
+        pytest.param("lab", "llama.cpp", "start llama-server with --jinja", id="llama-server"),
+        pytest.param("llama_cpp", "llama.cpp", "serve it by llama-server", id="embedded"),
+        pytest.param("lab", "vllm", "start vLLM", id="vllm"),
+        pytest.param("lab", "sglang", "start SGLang", id="sglang"),
+        pytest.param("gemini", None, "take the model from another provider", id="cloud"),
+        pytest.param("lab", None, "configure the chat template", id="unknown"),
     ],
 )
-def test_what_makes_a_server_read_calls(
-    provider: str, server: str | None, path: str | None, remedy: str
-) -> None:
+def test_what_makes_a_server_read_calls(provider: str, server: str | None, remedy: str) -> None:
     """Each server has a setting of its own."""
-    assert parser_remedy(provider, server, path).startswith(remedy)
+    assert parser_remedy(provider, server).startswith(remedy)
