@@ -138,9 +138,9 @@ class Session:
         else:
             self.process.send_signal(number)
 
-    def end(self) -> Ended:
+    def end(self, *, within_s: float = SESSION_BOUND_S) -> Ended:
         """Wait for the session to end."""
-        deadline = time.monotonic() + SESSION_BOUND_S
+        deadline = time.monotonic() + within_s
         while self.process.poll() is None:
             assert time.monotonic() < deadline, f"the session hangs:\n{self._text()}"
             self.engines |= self.started(ENGINE)
