@@ -22,7 +22,6 @@ T = TypeVar("T")
 
 SUITE_NAME = re.compile(r"prompts_.*\.(?i:toml|json|jsonl|ya?ml)\Z")
 """Also files in formats that suites do not have: they are collected as errors and not silently left out."""
-_SUITE_SUFFIXES = frozenset({".toml", ".json", ".jsonl", ".yaml", ".yml"})
 
 # --- parsers: each raises ValueError with what to give instead ----------------------------------
 
@@ -373,29 +372,3 @@ def named_benchmarks(config: pytest.Config) -> tuple[Path, ...]:
     return tuple(
         path for path in named_paths(config) if SUITE_NAME.match(path.name) or is_below(path, folders)
     )
-
-
-def unknown_key(config: pytest.Config) -> str:
-    """Return the error of an ini key with our prefix that no plugin has, or ""; pytest would only warn."""
-    # pytest has no public list of them: https://docs.pytest.org/en/stable/deprecations.html#config-inicfg
-    text = config.inipath.read_text("utf-8", "replace") if config.inipath else ""
-    lines = (*text.splitlines(), *(config.getoption("override_ini", None) or ()))
-    for key in (found[1] for line in lines if (found := re.match(r"(openclaw_\w+)\s*[=:]", line))):
-        try:
-            config.getini(key)
-        except ValueError:
-            return f"there is no ini key {key}; pytest --help lists the keys"
-    return ""
-
-
-def misnamed_suite(config: pytest.Config) -> str:
-    """Return the error of a file that the command line names and that would be a suite under another name."""
-    folders = suite_dirs(config)
-    for path in named_paths(config):
-        suffix = path.suffix.lower()
-        if suffix not in _SUITE_SUFFIXES or SUITE_NAME.match(path.name) or not path.is_file():
-            continue
-        if is_below(path, folders) or "prompts" in path.read_text("utf-8", "replace"):
-            hint = f"Rename it to prompts_{path.name}." if suffix in (".toml", ".json") else "Convert it."
-            return f"{path.name} is not a suite: suites are named prompts_*.toml or prompts_*.json. {hint}"
-    return ""

@@ -216,18 +216,17 @@ class Asker:
         """How many cells have been sent and have no result yet."""
         return sum(len(queue.in_flight) for queue in self._queues.values())
 
-    def close(self) -> tuple[list[tuple[Cell, CallResult]], int]:
+    def close(self) -> list[tuple[Cell, CallResult]]:
         """Give up what is in flight and close the providers.
 
         Returns:
-            The replies of cells whose tests have not ended, in the order of the plan; and how many calls were
-            given up, which have no result.
+            The replies of cells whose tests have not ended, in the order of the plan.
         """
         thread, self._thread = self._thread, None
         self._is_closed = True
         if thread is None:
             self._loop.close()
-            return [], 0
+            return []
         closing = self._close()
         try:
             asyncio.run_coroutine_threadsafe(closing, self._loop).result(3 * CLOSING_S)
@@ -238,9 +237,8 @@ class Asker:
             pass
         thread.join(CLOSING_S)
         sys.setswitchinterval(self._switch_s)
-        left = [job for job in self._jobs.values() if job.is_sent]
-        replies = [(job.cell, job.result) for job in left if isinstance(job.result, CallResult)]
-        return replies, sum(job.result is None for job in left)
+        left = self._jobs.values()
+        return [(job.cell, job.result) for job in left if isinstance(job.result, CallResult)]
 
     # --- the thread ---
 

@@ -12,7 +12,7 @@ from pytest_openclaw.util.text import printable
 from pytest_openclaw.values.rows import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from pytest_openclaw.stats.summary import Summary
 
@@ -22,7 +22,7 @@ MOST = 10
 LONGEST = 300
 
 
-def render_annotations(summary: Summary, places: Mapping[tuple[str, str], tuple[str, int]]) -> Iterator[str]:
+def render_annotations(summary: Summary) -> Iterator[str]:
     """Yield workflow commands: an error for each gate not passed, a warning for each missed prompt."""
     refused = [gate for gate in summary.gates if gate.ruling != "passed"]
     for gate in refused[:MOST]:
@@ -32,15 +32,13 @@ def render_annotations(summary: Summary, places: Mapping[tuple[str, str], tuple[
     shown = missed if len(missed) <= MOST else missed[: MOST - 1]
     for one in shown:
         title = f"{one.prompt_id} {one.prompt_name}: missed by all"
-        place = places.get((one.suite, one.prompt_id))
-        yield _command("warning", title, one.violation or "no usable answer", place)
+        yield _command("warning", title, one.violation or "no usable answer")
     if rest := len(missed) - len(shown):
         yield _command("warning", f"{rest} more prompts missed", "summary.md and report.html list them")
 
 
-def _command(kind: str, title: str, text: str, place: tuple[str, int] | None = None) -> str:
-    where = f"file={_property(place[0])},line={place[1]}," if place else ""
-    return f"::{kind} {where}title={_property(one_line(title, LONGEST))}::{_data(one_line(text, LONGEST))}"
+def _command(kind: str, title: str, text: str) -> str:
+    return f"::{kind} title={_property(one_line(title, LONGEST))}::{_data(one_line(text, LONGEST))}"
 
 
 def _data(text: str) -> str:

@@ -201,10 +201,6 @@ def findings(summary: Summary, *, are_misses_shown: bool = False) -> Iterator[Fi
 def _of_the_run(summary: Summary) -> Iterator[Finding]:
     if summary.state == "interrupted":
         yield Finding(label="interrupted", text=f"{summary.n_rows} of {summary.n_cells} cells have a row")
-        if n := summary.n_unrecorded_calls:
-            calls = f"{counted(n, 'call')} of workers {'was' if n == 1 else 'were'}"
-            text = f"at most {calls} not recorded; a resumed run asks again"
-            yield Finding(label="interrupted", text=text)
     if summary.n_rows and not summary.n_answered:
         yield Finding(label="no verdict", text="no cell was answered")
     if budget := summary.budget:

@@ -1,10 +1,11 @@
-"""What plugins add to a run: keys of a row before it is written, files beside the summary.
+"""What plugins add to a run: keys of a row before it is written, parts of the summary, files beside it.
 
 A plugin that breaks is reported at the end; the run loses only what the plugin would have added.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import re
@@ -22,16 +23,15 @@ from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.util.typed import converted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pytest_openclaw.runs.directory import RunDirectory
     from pytest_openclaw.stats.summary import Summary
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.rows import Record
 
-KEY = re.compile(r"x_[a-z0-9_]{1,60}")
+_KEY = re.compile(r"x_[a-z0-9_]{1,60}")
 """The prefix of keys that a plugin may add to a row; no field of ours will ever have it."""
-KEY_RULE = "a key of a plugin's begins with x_, as x_lab, and has small letters, digits and _"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,35 +65,27 @@ class Plugins:
     def added_keys(self, row: JsonObject) -> JsonObject:
         """Return the keys that the plugins add to a row; the row itself is unchanged."""
         added: JsonObject = {}
-        holders: dict[str, str] = {}
         for hook in self.row_hooks:
-            try:
-                returned = _checked(hook.see(copy.deepcopy(row)), holders)
-                _check_size(row | added | returned)
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:  # `pytest.fail` raises no Exception
-                self._complain(hook.claimant, "pytest_openclaw_record", error)
-                continue
-            added |= self.clean(returned)
-            holders |= dict.fromkeys(returned, hook.claimant)
+            with self._reporting(hook.claimant, "pytest_openclaw_record"):
+                returned = _checked(hook.see(copy.deepcopy(row)))
+                if twice := added.keys() & returned.keys():
+                    raise ValueError(f"{min(twice)} is added by another plugin already")
+                if len(line_of(row | added | returned)) > MAX_ROW_BYTES:
+                    raise ValueError(f"what it adds makes the row longer than {MAX_ROW_BYTES >> 10} KiB")
+                added |= self.clean(returned)
         return added
 
     def summary_parts(self, records: Sequence[Record]) -> tuple[SummaryPart, ...]:
         """Return what the plugins add to the summary of these records."""
         parts: dict[str, SummaryPart] = {}
         for hook in self.summary_hooks:
-            try:
+            with self._reporting(hook.claimant, "pytest_openclaw_summary"):
                 if (part := hook.see(records)) is None:
                     continue
                 if not isinstance(part, SummaryPart) or part.name in parts:
                     raise TypeError(f"it returned {part!r}, not a SummaryPart with a name of its own")
                 plain = json.loads(json.dumps(asdict(part), allow_nan=False))
                 parts[part.name] = converted(self.clean(valid_value(plain)), SummaryPart)
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:
-                self._complain(hook.claimant, "pytest_openclaw_summary", error)
         return tuple(parts.values())
 
     def write_reports(self, directory: RunDirectory, summary: Summary) -> None:
@@ -103,29 +95,34 @@ class Plugins:
             OSError: one cannot be written.
         """
         for report in self.reports:
-            try:
-                text: object = report.render(summary)
+            text: object = None
+            with self._reporting(report.claimant, f"{report.name} is not written"):
+                text = report.render(summary)
                 if not isinstance(text, str):
                     raise TypeError(f"render returned {type(text).__name__}, not a text")
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:
-                self._complain(report.claimant, f"{report.name} is not written", error)
-                # An older one would describe other rows.
-                directory.remove(report.name)
-                continue
-            directory.write_text(report.name, self.clean(valid_text(text)))
+            if isinstance(text, str):
+                directory.write_text(report.name, self.clean(valid_text(text)))
+            else:
+                directory.remove(report.name)  # an older one would describe other rows
 
-    def _complain(self, claimant: str, what: str, error: BaseException) -> None:
-        frames = traceback.extract_tb(error.__traceback__)
-        # The place of the error, unless it was rejected here.
-        last = frames[-1]
-        place = f" ({Path(last.filename).name}:{last.lineno})" if last.filename != __file__ else ""
-        said = f"{type(error).__name__}: {error}"
-        self._complaints[f"{_shown(claimant)}: {what}: {said}{place}"] += 1
+    @contextlib.contextmanager
+    def _reporting(self, claimant: str, what: str) -> Iterator[None]:
+        """Note an error of a plugin, and continue."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # `pytest.fail` raises no Exception
+            # The place of the error, unless it was rejected here.
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            place = f" ({Path(last.filename).name}:{last.lineno})" if last.filename != __file__ else ""
+            # A conftest's name is its whole path.
+            path = Path(claimant)
+            who = "/".join(path.parts[-2:]) if path.is_absolute() else claimant
+            self._complaints[f"{who}: {what}: {type(error).__name__}: {error}{place}"] += 1
 
 
-def _checked(returned: Any, holders: dict[str, str]) -> JsonObject:
+def _checked(returned: Any) -> JsonObject:
     """Return the result of a hook as plain JSON.
 
     Raises:
@@ -136,20 +133,8 @@ def _checked(returned: Any, holders: dict[str, str]) -> JsonObject:
     if not isinstance(returned, dict):
         raise TypeError(f"it returned {type(returned).__name__}, not a dict or None")
     for key in returned:
-        if not isinstance(key, str) or not KEY.fullmatch(key):
-            raise ValueError(f"{key!r} cannot be added; {KEY_RULE}")
-        if key in holders:
-            raise ValueError(f"{key} is added by {_shown(holders[key])} already")
+        if not isinstance(key, str) or not _KEY.fullmatch(key):
+            rule = "a key of a plugin's begins with x_, as x_lab, and has small letters, digits and _"
+            raise ValueError(f"{key!r} cannot be added; {rule}")
     plain: JsonObject = json.loads(json.dumps(returned, allow_nan=False))
     return valid_value(plain)  # type: ignore[no-any-return]
-
-
-def _check_size(row: JsonObject) -> None:
-    if len(line_of(row)) > MAX_ROW_BYTES:
-        raise ValueError(f"what it adds makes the row longer than {MAX_ROW_BYTES >> 10} KiB")
-
-
-def _shown(claimant: str) -> str:
-    """A plugin's name; of a conftest, whose name is its whole path, the end of it."""
-    path = Path(claimant)
-    return "/".join(path.parts[-2:]) if path.is_absolute() else claimant

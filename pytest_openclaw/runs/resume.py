@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, fields, replace
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.numbers import shorten
 from pytest_openclaw.runs.reading import repeats_of, target_of
 from pytest_openclaw.suites.cells import definitions, stages_of
-from pytest_openclaw.suites.targets import is_wildcard
 from pytest_openclaw.values.settings import (
     PROMPTS,
     PROVIDERS,
@@ -31,6 +29,7 @@ from pytest_openclaw.values.settings import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from pytest_openclaw.runs.directory import RunDirectory
     from pytest_openclaw.runs.reading import PromptKey, StoredRow, StoredRun
     from pytest_openclaw.suites.cells import Stage
     from pytest_openclaw.util.files import JsonObject
@@ -181,21 +180,34 @@ def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) 
     return replace(settings, **{**others, "targets": targets_of(config), "gates": gates})
 
 
-def other_targets(config: JsonObject, given: Sequence[Target]) -> list[str]:
-    """Return how the targets of the command line differ from the run's; `*` matches any model."""
-    recorded = targets_of(config)
-    unknown = [target for target in given if not any(_means(target, one) for one in recorded)]
-    missing = [one for one in recorded if not any(_means(target, one) for target in given)]
-    return [
-        *(f"{target.label} is named, which the run does not have" for target in unknown),
-        *(f"{target.label} is not named, which the run has" for target in missing),
-    ]
+@dataclass(frozen=True, kw_only=True)
+class ResumedRun:
+    """The run that this session continues, as earlier sessions left it.
 
+    Attributes:
+        settings: of this session, with those that the run keeps.
+        kept: the kept verdicts, by cell.
+        directory: locked until the session ends; None if the session writes nothing.
+    """
 
-def _means(given: Target, target: Target) -> bool:
-    if is_wildcard(given):
-        return replace(given, model=target.model) == target and fnmatchcase(target.model, given.model)
-    return given == target
+    earlier: StoredRun
+    settings: Settings
+    kept: Mapping[CellKey, Replay]
+    directory: RunDirectory | None = None
+
+    def refusal(self, plan: Plan, settings: Settings) -> str:
+        """Return the error of a session that would change the definition of the run; "" if there is none."""
+        changes = find_changes(self.earlier.config, self.kept, plan, settings)
+        if not changes:
+            return ""
+        more = [f"and {len(changes) - MAX_SHOWN} more"] if len(changes) > MAX_SHOWN else []
+        return "\n".join(
+            [
+                f"--openclaw-resume={self.earlier.run_id}: this differs from the recorded run:",
+                *(f"  {change}" for change in [*changes[:MAX_SHOWN], *more]),
+                "Undo that, or start a new run without --openclaw-resume. No request was sent.",
+            ]
+        )
 
 
 # --- changes ------------------------------------------------------------------------------------
@@ -213,18 +225,6 @@ def find_changes(config: JsonObject, kept: Collection[CellKey], plan: Plan, sett
     changes = [*_changed_prompts(config, plan), *_changed_settings(config, settings)]
     changes += _changed_providers(config, plan, {key.target.provider for key in kept})
     return changes or [*_changed_cells(config, kept, plan)]
-
-
-def refusal(run_id: str, changes: Sequence[str]) -> str:
-    """Return the error for a run that cannot be resumed, with a hint."""
-    more = [f"and {len(changes) - MAX_SHOWN} more"] if len(changes) > MAX_SHOWN else []
-    return "\n".join(
-        [
-            f"--openclaw-resume={run_id}: this differs from the recorded run:",
-            *(f"  {change}" for change in [*changes[:MAX_SHOWN], *more]),
-            "Undo that, or start a new run without --openclaw-resume. No request was sent.",
-        ]
-    )
 
 
 def _changed_prompts(config: JsonObject, plan: Plan) -> Iterator[str]:

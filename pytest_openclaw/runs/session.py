@@ -287,7 +287,7 @@ class RunSession:
         if any(decision.ends for decision in made):
             self.directory.write_config(self._config())
 
-    def finish(self, n_unrecorded_calls: int = 0, *, spent_usd: float = 0.0) -> Summary:
+    def finish(self, *, spent_usd: float = 0.0) -> Summary:
         """Write the summary of the rows so far, and return it."""
         records = in_planned_order(self.records, self.plan.targets, self.plan.prompts)
         n_selected = self._n_selected()
@@ -310,7 +310,6 @@ class RunSession:
             generated_at_ms=epoch_ms(),
             looks=self._settings.looks,
             settled=self._early_stopping.ended,
-            n_unrecorded_calls=n_unrecorded_calls,
             comparison=compare_runs(baseline, measured, across=across) if baseline else None,
             surface=surface_facts(self._settings.surface),
         )

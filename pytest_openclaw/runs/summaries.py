@@ -99,7 +99,6 @@ def gated_summary(
         looks=looks_of(run.config),
         settled=settled_of(run.config),
         surface=run.config.get("surface"),
-        n_unrecorded_calls=written.get("n_unrecorded_calls", 0),
         comparison=compare_runs(baseline, run.measured, across=across) if baseline else None,
     )
     # Only the old summary knows what the sessions spent, and what plugins added.

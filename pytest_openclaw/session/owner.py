@@ -5,6 +5,9 @@ It is a plain session, or xdist's controller, where the reports of all workers a
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
 import warnings
 from collections import Counter
 from contextlib import ExitStack
@@ -13,31 +16,27 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import pytest
 
-from pytest_openclaw.session.execution import Collected
-from pytest_openclaw.session.items import hint_on_suites
+from pytest_openclaw.session.execution import Collected, hint_on_suites
 from pytest_openclaw.session.progress import LiveLine, terminal_of
 from pytest_openclaw.session.registries import describe, plugins_of
-from pytest_openclaw.session.repeat_threshold import passed_strictly
 from pytest_openclaw.session.reporting import (
     CellFailures,
     exit_status,
-    github_annotations,
+    passed_strictly,
     show_repeat,
     write_for_ci,
 )
-from pytest_openclaw.session.resuming import resume_command
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import interrupted_by_signals, session_ends
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.rows import PAYLOAD, KeptVerdict, LeftOut, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_openclaw.asking.asker import Asker
-    from pytest_openclaw.runs.resume import Plan
+    from pytest_openclaw.runs.resume import Plan, ResumedRun
     from pytest_openclaw.runs.session import RunSession
-    from pytest_openclaw.session.resuming import ResumedRun
     from pytest_openclaw.stats.run_comparison import Measured
     from pytest_openclaw.stats.summary import Summary
     from pytest_openclaw.util.files import JsonObject
@@ -107,7 +106,6 @@ class Owner:
         # without harness errors and targets that failed only by `--openclaw-fail-unavailable`.
         self._n_verdicts_failed = 0
         self._n_faults_failed: Counter[str] = Counter()
-        self._n_lost = 0
         self._write_error: OSError | None = None
 
     # --- the run begins ---
@@ -116,14 +114,14 @@ class Owner:
         """Show in one line what is measured."""
         from pytest_openclaw.reports.numbers import listed
 
-        notes = ""
+        settings, notes = self.settings, ""
         if resumed := self.resumed:
             notes = f"; {resumed.earlier.run_id} continues, {counted(len(resumed.kept), 'cell')} kept"
-        if shard := self.settings.shard:
-            notes += f"; shard {shard}"
+        if settings.shard:
+            notes += f"; shard {settings.shard}"
         width = self._config.get_terminal_writer().fullwidth
-        labels = [target.label for target in self.settings.targets]
-        return f"openclaw: {listed(labels, max(width // 2, width - len('openclaw: ') - len(notes)))}{notes}"
+        labels = listed([target.label for target in settings.targets], width - len("openclaw: ") - len(notes))
+        return f"openclaw: {labels}{notes}"
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
@@ -147,8 +145,8 @@ class Owner:
         if self.run or not (self.resumed or selected):
             return
         plan = Plan.of(selected, self.settings, describe(self.providers), collected.divided)
-        if self.resumed:
-            self.resumed.refuse_changes(plan, self.settings)
+        if self.resumed and (why := self.resumed.refusal(plan, self.settings)):
+            raise pytest.UsageError(why)
         try:
             self.run = self._open_run(plan)
         except (OpenClawError, OSError) as error:
@@ -235,21 +233,14 @@ class Owner:
             self.asker.decide(decision.target.label, decision.stage, decision.ends)
 
     def keep(self, records: Iterable[Record]) -> None:
-        """Record rows that no report contained, at the session's end, for each cell without a row."""
-        if self.run is None:
+        """Record rows that no report contained, at the session's end."""
+        if self.run is None or self._write_error:
             return
-        known = {record.key for record in self.run.records}
-        for record in records:
-            if record.key in known:
-                continue
-            known.add(record.key)
-            if self._write_error is None:
-                try:
-                    self._add(self.run, record)
-                    continue
-                except OSError as error:
-                    self._write_error = error
-            self._n_lost += 1
+        try:
+            for record in records:
+                self._add(self.run, record)
+        except OSError as error:
+            self._write_error = error
 
     # --- the run ends ---
 
@@ -299,8 +290,7 @@ class Owner:
                     run.take_diagnosis(target, self._redactor.value(evidence))
             except OSError as error:
                 self._write_error = error
-        replies, n_given_up = self.asker.close()
-        self._n_lost += n_given_up
+        replies = self.asker.close()
         # Some are judged only by their tests or in workers; a resumed run sends these again.
         elsewhere = {"python", "judged_by_workers"}
         self.keep(
@@ -319,7 +309,7 @@ class Owner:
     def _finish(self, run: RunSession) -> Summary:
         """Write the summary; end the session if that or a row before it is impossible."""
         try:
-            self._summary = run.finish(self._n_lost, spent_usd=self.asker.spent_usd)
+            self._summary = run.finish(spent_usd=self.asker.spent_usd)
         except OSError as error:
             self._cannot_record(run, error)
         if self._write_error:
@@ -328,13 +318,9 @@ class Owner:
 
     def _cannot_record(self, run: RunSession, error: OSError) -> NoReturn:
         """End the session, because further measurements would be lost; the rows so far are on disk."""
-        if isinstance(error, FileNotFoundError):
-            hint = "If it was moved, move it back"
-        else:
-            hint = "Every row before this is kept there; make room"
         pytest.exit(
             f"openclaw: cannot write in {run.directory.path} ({error.strerror or error}). "
-            f"{hint}, then: {self._resume_command(run)}",
+            f"Every row before this is kept there; make room, then: {self._resume_command(run)}",
             returncode=pytest.ExitCode.INTERNAL_ERROR,
         )
 
@@ -349,16 +335,15 @@ class Owner:
             terminalreporter.write_line(self._hint)
         if summary is None or run is None or not (summary.n_rows or summary.gates):
             return
+        from pytest_openclaw.reports.ci_files import render_annotations
         from pytest_openclaw.reports.terminal import render_complaints
-        from pytest_openclaw.suites.load import is_suite_file
 
         width = self._config.get_terminal_writer().fullwidth
         # In pytest 9 each plugin has to respect `--no-summary`; pytest 8 does not call this hook then.
         if not self._config.getoption("no_summary", False):
             self._show_summary(terminalreporter, run, summary, width)
-        files = {suite: self._config.rootpath / suite for suite in run.suites if is_suite_file(suite)}
-        complaints = self._redactor.value(run.plugins.complaints)
-        for line in (*github_annotations(summary, files), *render_complaints(complaints, width)):
+        lines = [*render_annotations(summary)] if os.environ.get("GITHUB_ACTIONS") == "true" else []
+        for line in (*lines, *render_complaints(self._redactor.value(run.plugins.complaints), width)):
             terminalreporter.write_line(line)
 
     def _show_summary(
@@ -392,3 +377,21 @@ class Owner:
 def _is_whole(session: pytest.Session, exitstatus: int | pytest.ExitCode) -> bool:
     """Whether the session has not been interrupted."""
     return exitstatus in _ENDED and not (session.shouldstop or session.shouldfail)
+
+
+# Options that a resumed run keeps itself, and those that would end it at the first replayed verdict.
+_LEFT_OUT = re.compile(r"--openclaw-(models|providers|thinking|run-id|resume)|--maxfail|--exitfirst|-x")
+
+
+def resume_command(args: Sequence[str], run_id: str) -> str:
+    """Return the command that continues a run: this session's own, for the same cells."""
+    kept: list[str] = []
+    words = iter(args)
+    for word in words:
+        name, has_value, _ = word.partition("=")
+        if not _LEFT_OUT.fullmatch(name):
+            # Combined switches of pytest, such as -xq.
+            kept.append(word.replace("x", "") if re.fullmatch(r"-[xvqsl]+", word) else word)
+        elif not has_value and name not in ("-x", "--exitfirst"):
+            next(words, None)
+    return shlex.join(["pytest", *kept, f"--openclaw-resume={run_id}"])

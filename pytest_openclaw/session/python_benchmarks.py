@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 
 from pytest_openclaw.session.cells import HELD, CellRun, KeptCell, run_of
-from pytest_openclaw.session.repeat_threshold import STRICT, passed_strictly
+from pytest_openclaw.session.reporting import STRICT, passed_strictly
 from pytest_openclaw.suites.load import pictures_beside
 from pytest_openclaw.suites.prompt import check_id, read_prompt
 from pytest_openclaw.values.replies import Verdict
 
 if TYPE_CHECKING:
     from pytest_openclaw.judging.judge import CellResult
+    from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.session.cells import CellParts
-    from pytest_openclaw.session.items import SuiteFiles
     from pytest_openclaw.values.prompts import Cell, Prompt
     from pytest_openclaw.values.replies import Reply
     from pytest_openclaw.values.rows import Record
@@ -38,7 +38,7 @@ class JudgedByTest:
         return Verdict(passed=None)
 
 
-def prompt_of(marker: pytest.Mark, definition: pytest.Function, suites: SuiteFiles) -> Prompt:
+def prompt_of(marker: pytest.Mark, definition: pytest.Function, suite: str, registry: Registry) -> Prompt:
     """Return the prompt that `@pytest.mark.openclaw(…)` describes.
 
     Raises:
@@ -66,26 +66,13 @@ def prompt_of(marker: pytest.Mark, definition: pytest.Function, suites: SuiteFil
     prompt, complaints = read_prompt(
         raw,
         prompt_id,
-        suite=suites.name_of(definition.path),
-        registry=suites.registry,
+        suite=suite,
+        registry=registry,
         read_file=pictures_beside(definition.path.parent),
     )
     if prompt is None:
         raise collector.CollectError("\n".join(f"{where}: {complaint}" for complaint in complaints))
-    prompt = replace(prompt, validator=JudgedByTest(), validator_spec={"type": JudgedByTest.type})
-    if (other := suites.claim_id(prompt, definition.nodeid)) != definition.nodeid:
-        raise collector.CollectError(f"{where}: {other} has the id {prompt_id!r} too. Give each its own.")
-    return prompt
-
-
-def parametrize_reply(metafunc: pytest.Metafunc, suites: SuiteFiles) -> None:
-    """Make one item per target and repeat from a function that is marked as a benchmark and takes `reply`."""
-    marker = metafunc.definition.get_closest_marker("openclaw")
-    if marker is None or "reply" not in metafunc.fixturenames:
-        return
-    if cells := suites.cells_of([prompt_of(marker, metafunc.definition, suites)]):
-        ids = [f"{cell.target.label}{cell.repeat_suffix}" for cell in cells]
-        metafunc.parametrize("reply", cells, indirect=True, ids=ids)
+    return replace(prompt, validator=JudgedByTest(), validator_spec={"type": JudgedByTest.type})
 
 
 def with_cell(item: pytest.Item, parts: CellParts) -> pytest.Item:

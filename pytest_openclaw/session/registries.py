@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,7 +15,7 @@ from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.protocols import Provider, ProviderSetup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     import pluggy
@@ -26,13 +27,14 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.settings import Settings
 
 T = TypeVar("T")
+Classes = Mapping[str, type[Provider] | Builtin]
 
-REPORT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
-# The files of a run, and those that a resumed run or a command reads.
-TAKEN_NAMES = re.compile(
+_REPORT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
+_TAKEN_NAMES = re.compile(
     r"(config|inventory|summary)\.json|results\.jsonl|resources_.*\.txt|openclaw\.patch\.json5",
     re.IGNORECASE,
 )
+"""The files of a run, and those that a resumed run or a command reads."""
 
 
 def provider_classes(config: pytest.Config) -> dict[str, type[Provider] | Builtin]:
@@ -44,10 +46,11 @@ def provider_classes(config: pytest.Config) -> dict[str, type[Provider] | Builti
     claims = []
     for claimant, provider in _claims(config.hook.pytest_openclaw_providers):
         name = getattr(provider, "name", None)
-        can_ask = isinstance(provider, Builtin) or callable(getattr(provider, "ask", None))
-        if not isinstance(name, str) or not name or "/" in name or not can_ask:
+        is_class = isinstance(provider, Builtin) or Provider in getattr(provider, "__mro__", ())
+        if not is_class or not isinstance(name, str) or not name or "/" in name:
             raise pytest.UsageError(
-                f"{claimant}: {provider!r} is not a provider: it needs a name without / and an async ask."
+                f"{claimant}: {provider!r} is not a provider: derive the class from "
+                "pytest_openclaw.Provider, with a name without / and an async ask."
             )
         claims.append((name, claimant, provider))
     return _by_name("provider", claims)
@@ -97,7 +100,7 @@ def reports_of(config: pytest.Config) -> tuple[NamedReport, ...]:
             raise pytest.UsageError(
                 f"{claimant}: {returned!r} is not a report: it needs a name and a render(summary)."
             )
-        if not REPORT_NAME.fullmatch(name) or TAKEN_NAMES.fullmatch(name):
+        if not _REPORT_NAME.fullmatch(name) or _TAKEN_NAMES.fullmatch(name):
             raise pytest.UsageError(
                 f"{claimant}: a report cannot be named {name!r}; give a plain file name of its own, "
                 "such as tiers.csv."
@@ -106,12 +109,15 @@ def reports_of(config: pytest.Config) -> tuple[NamedReport, ...]:
     return tuple(_by_name("report", claims).values())
 
 
-def _made(claimant: str, report: type[Any]) -> Any:
+def _made(owner: str, cls: Callable[..., T], *arguments: object) -> T:
+    """Return an object of a plugin's class."""
     try:
-        return report()
+        return cls(*arguments)
+    except OpenClawError as error:
+        raise pytest.UsageError(str(error)) from None
     except Exception as error:
         what = f"{type(error).__name__}: {error}"
-        raise pytest.UsageError(f"{claimant}: the report {report.__name__} cannot be made: {what}") from error
+        raise pytest.UsageError(f"{owner}: {getattr(cls, '__name__', cls)} cannot be made: {what}") from error
 
 
 def plugins_of(config: pytest.Config, clean: Callable[[Any], Any] = lambda value: value) -> Plugins:
@@ -120,36 +126,31 @@ def plugins_of(config: pytest.Config, clean: Callable[[Any], Any] = lambda value
     Raises:
         pytest.UsageError: see `reports_of`.
     """
-    from pytest_openclaw.runs.report_files import Plugins
+    from pytest_openclaw.runs.report_files import PluginHook, Plugins
+
+    def hooks(hook: pluggy.HookCaller, argument: str) -> tuple[PluginHook, ...]:
+        def see(one: pluggy.HookImpl, value: object) -> Any:
+            return one.function(*({argument: value, "config": config}[name] for name in one.argnames))
+
+        # In pytest's order; each by itself, so that an error of one does not affect another.
+        return tuple(
+            PluginHook(claimant=one.plugin_name, see=partial(see, one))
+            for one in reversed(hook.get_hookimpls())
+        )
 
     return Plugins(
         reports=reports_of(config),
-        row_hooks=_single_hooks(config.hook.pytest_openclaw_record, "row", config),
-        summary_hooks=_single_hooks(config.hook.pytest_openclaw_summary, "records", config),
+        row_hooks=hooks(config.hook.pytest_openclaw_record, "row"),
+        summary_hooks=hooks(config.hook.pytest_openclaw_summary, "records"),
         clean=clean,
     )
 
 
-def _single_hooks(hook: pluggy.HookCaller, argument: str, config: pytest.Config) -> tuple[PluginHook, ...]:
-    """Return the implementations of a hook in pytest's order; an error of one does not affect another."""
-    from pytest_openclaw.runs.report_files import PluginHook
-
-    def called(function: Callable[..., Any], names: Sequence[str], value: Any) -> Any:
-        return function(*({argument: value, "config": config}[name] for name in names))
-
-    return tuple(
-        PluginHook(claimant=one.plugin_name, see=partial(called, one.function, one.argnames))
-        for one in reversed(hook.get_hookimpls())
-    )
-
-
-def make_providers(
-    classes: Mapping[str, type[Provider] | Builtin], settings: Settings, scratch_dir: Path
-) -> dict[str, Provider]:
+def make_providers(classes: Classes, settings: Settings, scratch_dir: Path) -> dict[str, Provider]:
     """Return the providers of this run's targets.
 
     Raises:
-        pytest.UsageError: an address is invalid.
+        pytest.UsageError: an address is invalid, or a plugin's class is broken.
     """
     endpoints = {endpoint.name: endpoint for endpoint in settings.endpoints}
     providers: dict[str, Provider] = {}
@@ -163,10 +164,7 @@ def make_providers(
             options=settings.provider_options,
             scratch_dir=scratch_dir,
         )
-        try:
-            providers[name] = classes[endpoint.kind if endpoint else name](setup)
-        except OpenClawError as error:
-            raise pytest.UsageError(str(error)) from None
+        providers[name] = _made(f"provider {name}", classes[endpoint.kind if endpoint else name], setup)
     return providers
 
 

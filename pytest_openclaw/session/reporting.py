@@ -1,4 +1,4 @@
-"""What pytest shows of cells: safe text, a line for each failed one, CI output, the exit status."""
+"""What pytest shows of cells: safe text, a line for each failed one, repeats, CI output, the exit status."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_openclaw.session.repeat_threshold import SECTION
+from pytest_openclaw.suites.prompt import pass_text
 from pytest_openclaw.util.text import map_texts, printable
 from pytest_openclaw.values.rows import KeptVerdict, Record
 
 if TYPE_CHECKING:
     import warnings
-    from collections.abc import Generator, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Sequence
 
     from pytest_openclaw.stats.summary import Summary
     from pytest_openclaw.util.redact import Redactor
+    from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import Payload
 
@@ -75,9 +76,9 @@ def show_repeat(report: pytest.TestReport) -> None:
 
 # --- failed cells in pytest's last lines ----------------------------------------------------------
 
-TITLES = {"error": "ERRORS", "failed": "FAILURES"}
+_TITLES = {"error": "ERRORS", "failed": "FAILURES"}
 """The categories of pytest's reports that are shortened, with the titles of pytest's own sections."""
-USUAL_REPORT_CHARS = "fE"
+_USUAL_CHARS = "fE"
 """Pytest's default for `-r`."""
 
 
@@ -86,18 +87,14 @@ class CellFailures:
 
     def __init__(self, config: pytest.Config, targets: Sequence[Target]) -> None:
         self._config = config
-        self._only = targets[0].label if len(targets) == 1 else None
+        self._only = f"[{targets[0].label}]" if len(targets) == 1 else ""
         self._nodeids: set[str] = set()
-        self._whole: dict[str, list[pytest.TestReport]] = {}
 
     def note(self, report: pytest.TestReport, payload: Payload) -> None:
         """Remember a report of a missed cell or a fault; an error in our own code has its traceback."""
-        is_plain = (
-            payload.failure_type != "harness_error"
-            if isinstance(payload, Record)
-            else isinstance(payload, KeptVerdict) and not payload.passed
-        )
-        if report.failed and is_plain:
+        is_missed = isinstance(payload, KeptVerdict) and not payload.passed
+        is_plain = isinstance(payload, Record) and payload.failure_type != "harness_error"
+        if report.failed and (is_missed or is_plain):
             self._nodeids.add(report.nodeid)
 
     @property
@@ -111,77 +108,130 @@ class CellFailures:
     ) -> Generator[None, object, object]:
         """Show the lines in place of pytest's sections, and give pytest's counts their reports back."""
         stats = terminalreporter.stats
-        self._whole = {kind: stats[kind] for kind in TITLES if kind in stats}
-        if self._is_short:
-            for kind, reports in self._take_out(stats).items():
-                self._show(terminalreporter, kind, reports)
+        whole = {kind: stats[kind] for kind in _TITLES if kind in stats}
+        for kind, reports in whole.items() if self._is_short else ():
+            if cells := [report for report in reports if report.nodeid in self._nodeids]:
+                stats[kind] = [report for report in reports if report.nodeid not in self._nodeids]
+                self._show(terminalreporter, kind, cells)
         try:
             return (yield)
         finally:
-            stats.update(self._whole)
-
-    @pytest.hookimpl(trylast=True, specname="pytest_terminal_summary")
-    def pytest_terminal_summary_last(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Put cells into pytest's short summary if `-r` asks for it."""
-        if self._config.option.reportchars != USUAL_REPORT_CHARS:
-            terminalreporter.stats.update(self._whole)
+            stats.update(whole)
 
     @property
     def _is_short(self) -> bool:
-        """Whether nothing asks for more: neither `-v` nor `--tb`, nor the node id of a cell."""
+        """Whether nothing asks for more: neither `-v`, `--tb` nor `-r`, nor the node id of a cell."""
         option = self._config.option
         names_a_cell = any("::" in word for word in option.file_or_dir or ())
-        is_usual = option.tbstyle in ("auto", "line") and self._config.get_verbosity() <= 0
-        return is_usual and not names_a_cell and not getattr(option, "no_summary", False)
-
-    def _take_out(self, stats: dict[str, list[pytest.TestReport]]) -> dict[str, list[pytest.TestReport]]:
-        """Remove the cells from pytest's reports, and return them."""
-        taken = {}
-        for kind, reports in self._whole.items():
-            if cells := [report for report in reports if report.nodeid in self._nodeids]:
-                taken[kind] = cells
-                stats[kind] = [report for report in reports if report.nodeid not in self._nodeids]
-        return taken
+        is_usual = option.tbstyle in ("auto", "line") and option.reportchars == _USUAL_CHARS
+        is_quiet = self._config.get_verbosity() <= 0 and not getattr(option, "no_summary", False)
+        return is_usual and is_quiet and not names_a_cell
 
     def _show(self, terminal: pytest.TerminalReporter, kind: str, reports: list[pytest.TestReport]) -> None:
-        terminal.write_sep("=", TITLES[kind])
-        # A fault's message ends in what to do, so nothing is left out of it.
-        width = self._config.get_terminal_writer().fullwidth if kind == "failed" else None
+        from pytest_openclaw.reports.numbers import one_line
+
+        terminal.write_sep("=", _TITLES[kind])
         for report in reports:
-            terminal.write_line(in_one_line(report, width, only=self._only))
+            line = self._in_one_line(report)
+            # A fault's message ends in what to do, so nothing is left out of it.
+            width = self._config.get_terminal_writer().fullwidth
+            terminal.write_line(one_line(line, width) if kind == "failed" else line)
         if kind == "failed":
             prompt, _, rest = reports[0].nodeid.rpartition("::")[2].partition("[")
             first = prompt + rest.rpartition("]")[2]  # `-r2` of a repeat
             terminal.write_line(f"in full: pytest-openclaw show last {first}, or pytest -v")
 
+    def _in_one_line(self, report: pytest.TestReport) -> str:
+        """Return a cell's id and why it failed."""
+        name = report.nodeid.rpartition("::")[2]
+        prompt_id = name.partition("[")[0]
+        crash = getattr(report.longrepr, "reprcrash", None)
+        said = (getattr(crash, "message", "") or str(report.longrepr) or "failed").splitlines()[0]
+        for before in (
+            "Missed: ",
+            "Failed: ",
+            f"{prompt_id} ",
+            f"{prompt_id}: ",
+        ):  # id and name may be the same
+            said = said.removeprefix(before)
+        repeats = vars(report).get(_MISSED, "")
+        return printable(f"{name.replace(self._only, '')} {said}{repeats and f'; {repeats}'}")
 
-def in_one_line(report: pytest.TestReport, width: int | None, *, only: str | None) -> str:
-    """Return a cell's id and why it failed."""
-    from pytest_openclaw.reports.numbers import one_line
 
-    name = report.nodeid.rpartition("::")[2]
-    prompt_id = name.partition("[")[0]
-    crash = getattr(report.longrepr, "reprcrash", None)
-    said = (getattr(crash, "message", "") or str(report.longrepr) or "failed").splitlines()[0]
-    for before in ("Missed: ", "Failed: ", f"{prompt_id} ", f"{prompt_id}: "):  # id and name may be the same
-        said = said.removeprefix(before)
-    line = printable(f"{name.replace(f'[{only}]', '')} {'; '.join([said, *_repeats(report.longrepr)])}")
-    return line if width is None else one_line(line, width)
+# --- `pass = "4 of 5"` ----------------------------------------------------------------------------
+
+# Misses are counted where all reports arrive, because the repeats of a prompt may run in different workers.
+# Until then the report of one is not a failure: under `-x` the worker would stop.
+_CLAIM = "openclaw_repeat"
+"""The attribute of a failed repeat's report: prompt and target, repeat, threshold, how many may fail."""
+_MISSED = "openclaw_missed"
+"""The attribute of a failed report that says which repeats were missed."""
+STRICT = "[XPASS(strict)] "
+"""The beginning of pytest's message for a strict xfail that passed."""
 
 
-def _repeats(longrepr: object) -> Iterator[str]:
-    """Yield which repeats were missed, if the cell failed because too many were."""
-    for name, content, _ in getattr(longrepr, "sections", ()):
-        if name == SECTION:
-            yield content
-    if isinstance(longrepr, str):
-        lines = longrepr.splitlines()[1:]
-        yield from (line.removeprefix(f"  {SECTION} ") for line in lines if line.startswith(f"  {SECTION} "))
+def defer(report: pytest.TestReport, cell: Cell, n_selected: int) -> None:
+    """Mark the report of a failed repeat; the session decides with all repeats known.
+
+    Args:
+        report: of a cell, which may have failed.
+        cell: the cell.
+        n_selected: repeats of its prompt on its target in this session; if some were deselected, as many must
+            pass as before.
+    """
+    prompt = cell.prompt
+    if not report.failed or prompt.min_passes is None or prompt.repeat is None:
+        return
+    group = "\n".join((prompt.suite, prompt.id, cell.target.label))
+    asked, allowed = pass_text(prompt.min_passes, prompt.repeat), max(0, n_selected - prompt.min_passes)
+    vars(report)[_CLAIM] = [group, cell.repeat, asked, allowed]
+    _forgive(report, "")
+
+
+def passed_strictly(report: pytest.TestReport) -> bool:
+    """Whether pytest reports a test as failed because it was expected to fail and passed."""
+    return report.failed and isinstance(report.longrepr, str) and report.longrepr.startswith(STRICT)
+
+
+class RepeatThreshold:
+    """Registered where reports arrive: in a plain session and in xdist's controller."""
+
+    def __init__(self) -> None:
+        self._missed: dict[str, set[int]] = {}
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
+        """Decide on a report before other plugins count it."""
+        if claim := vars(report).pop(_CLAIM, None):
+            group, repeat, asked, allowed = claim
+            missed = self._missed.setdefault(group, set())
+            missed.add(repeat)
+            if len(missed) > allowed:
+                _refuse(report, asked, allowed, missed)
+            else:
+                _forgive(report, f'miss {len(missed)} of the {allowed} that pass = "{asked}" allows')
+        return (yield)
+
+
+def _forgive(report: pytest.TestReport, why: str) -> None:
+    """Turn the report into an expected failure."""
+    changed: Any = report
+    changed.outcome, changed.wasxfail = "skipped", why
+
+
+def _refuse(report: pytest.TestReport, asked: str, allowed: int, missed: set[int]) -> None:
+    """Turn the report into a failure that names the repeats that caused it."""
+    changed: Any = report
+    changed.outcome = "failed"
+    del changed.wasxfail
+    text = f'missed {", ".join(f"r{repeat}" for repeat in sorted(missed))}; pass = "{asked}" allows {allowed}'
+    vars(report)[_MISSED] = text
+    changed.sections.append(("repeats", text))
 
 
 # --- CI systems -----------------------------------------------------------------------------------
 
-LARGEST_STEP_SUMMARY = 1_000_000
+_LARGEST_STEP_SUMMARY = 1_000_000
 """Bytes; GitHub rejects a step summary above 1 MiB."""
 
 
@@ -207,30 +257,7 @@ def write_for_ci(config: pytest.Config, summary: Summary, run: Path) -> None:
     if path := os.environ.get("GITHUB_STEP_SUMMARY"):
         page = (run / "summary.md").read_bytes()
         with Path(path).open("ab") as file:
-            file.write(page[:LARGEST_STEP_SUMMARY] + b"\n")
-
-
-def github_annotations(summary: Summary, files: Mapping[str, Path]) -> Iterator[str]:
-    """Yield the lines that GitHub shows as annotations; none elsewhere."""
-    from pytest_openclaw.reports.ci_files import render_annotations
-
-    if os.environ.get("GITHUB_ACTIONS") != "true":
-        return
-    workspace = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()
-    places: dict[tuple[str, str], tuple[str, int]] = {}
-    for missed in summary.missed_by_all:
-        if path := files.get(missed.suite):
-            file = path.resolve()
-            name = file.relative_to(workspace).as_posix() if file.is_relative_to(workspace) else str(path)
-            line = _line_of(path.read_text("utf-8", "replace"), missed.prompt_id)
-            places[missed.suite, missed.prompt_id] = (name, line)
-    yield from render_annotations(summary, places)
-
-
-def _line_of(text: str, prompt_id: str) -> int:
-    """Return the line of a suite, from 1, on which a prompt has its id; 1 if it is not found."""
-    found = re.search(rf"""(?m)^.*?\bid["']?\s*[=:]\s*(["']){re.escape(prompt_id)}\1""", text)
-    return text.count("\n", 0, found.start()) + 1 if found else 1
+            file.write(page[:_LARGEST_STEP_SUMMARY] + b"\n")
 
 
 # --- the exit status ------------------------------------------------------------------------------
@@ -254,11 +281,9 @@ def exit_status(
     """
     if pytest_status not in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}:
         return pytest_status
-    if gates == "failed":
-        return int(pytest.ExitCode.TESTS_FAILED)
     if gates == "no_verdict":
         return NO_VERDICT
-    if not answered:
+    if gates == "failed" or not answered:
         return int(pytest.ExitCode.TESTS_FAILED)
     if gate_alone:
         return int(pytest.ExitCode.TESTS_FAILED if others_failed else pytest.ExitCode.OK)

@@ -55,8 +55,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_GATE_FORM = "Write for example `ollama_openai/*: min-pass-rate=0.9 require-tier=off`."
-
 
 def load_settings(config: pytest.Config, providers: Collection[str]) -> Settings:
     """Read and check all options and ini keys.
@@ -87,10 +85,12 @@ def load_settings(config: pytest.Config, providers: Collection[str]) -> Settings
         "across": frozenset(given.get("across", ())),
         "catalogue": _catalogue(config),
         "request_fields": _request_fields(config, names),
-        "runs_dir": _runs_dir(config),
+        "runs_dir": _path(
+            config, str(given.get("runs-dir", "runs")), lookup(config, "runs-dir")[1]
+        ).resolve(),
         "run_id_given": "run-id" in given,
         "gates": _gates(config, given),
-        "baseline": _baseline(config),
+        "baseline": "" if given.get("baseline") == "off" else given.get("baseline", ""),
         "endpoints": endpoints,
         "provider_options": {"num_ctx": given["num_ctx"]} if "num_ctx" in given else {},
         "prices": tuple(_lines(config, "prices", _own_price)),
@@ -191,15 +191,14 @@ def load_endpoints(config: pytest.Config, kinds: Collection[str]) -> tuple[Endpo
         pytest.UsageError: a line is no endpoint, or its name is taken.
     """
     endpoints = tuple(_lines(config, "endpoints", partial(parse_endpoint, kinds=kinds)))
-    names = [endpoint.name for endpoint in endpoints]
+    taken = {*kinds}
     for endpoint in endpoints:
-        why = ""
-        if endpoint.name in kinds and endpoint.name != endpoint.kind:
-            why = "is a provider already; rename the endpoint"
-        elif names.count(endpoint.name) > 1:
-            why = "is defined twice; keep one line"
-        if why:
-            raise pytest.UsageError(f"openclaw_endpoints: {endpoint.name!r} {why}.")
+        # `name = name base_url` gives a provider another address.
+        if endpoint.name in taken and (endpoint.name not in kinds or endpoint.name != endpoint.kind):
+            raise pytest.UsageError(
+                f"openclaw_endpoints: {endpoint.name!r} is a provider already; rename one."
+            )
+        taken.add(endpoint.name)
     return endpoints
 
 
@@ -229,11 +228,8 @@ def parse_gate_line(line: str) -> GateLine:
     Raises:
         ValueError: the line is malformed; the message has a hint.
     """
-    target, colon, rest = (part.strip() for part in line.rpartition(":"))
-    if not colon or not target or " " in target:
-        raise ValueError(f"{shown(line.strip())} has no glob of targets before a colon. {_GATE_FORM}")
-    if not rest:
-        raise ValueError(f"{target}: there is no gate after the colon. {_GATE_FORM}")
+    form = "Write for example `ollama_openai/*: min-pass-rate=0.9 require-tier=off`."
+    target, _, rest = (part.strip() for part in line.rpartition(":"))
     # A switch has the name of its field here, because `gate-` would be said twice.
     known = {
         field.replace("_", "-"): on_off if field in GATE_SWITCHES else BY_NAME[option].parse
@@ -241,32 +237,22 @@ def parse_gate_line(line: str) -> GateLine:
     }
     changes: dict[str, Any] = {}
     for word in rest.split():
-        name, equals, text = word.partition("=")
+        name, _, text = word.partition("=")
         parse = known.get(name)
-        if not equals or parse is None:
-            what = f"{target}: {shown(word)} is no gate; there are {', '.join(known)}."
-            raise ValueError(f"{what}{closest(name, known)} {_GATE_FORM}")
         field = name.replace("-", "_")
-        if field in changes:
-            raise ValueError(f"{target}: {name} is set twice; keep one.")
+        if parse is None or field in changes:
+            what = "is set twice" if parse else f"is no gate; there are {', '.join(known)}"
+            raise ValueError(f"{target}: {shown(word)} {what}.{'' if parse else closest(name, known)} {form}")
         try:
             changes[field] = parse(text)
         except ValueError as error:
             raise ValueError(f"{target}: {word}: {error}") from None
+    if not changes or not target or " " in target:
+        raise ValueError(f"{shown(line.strip())} is no glob of targets, a colon and gates. {form}")
     return GateLine(target=target, changes=changes)
 
 
 # --- files and folders ----------------------------------------------------------------------------
-
-
-def _baseline(config: pytest.Config) -> str:
-    """Return the name as given, or a directory relative to the ini file that names it; "" for `off`."""
-    value, where = lookup(config, "baseline")
-    name = str(value or "").strip()
-    if name == "off":
-        return ""
-    path = _path(config, name, where)
-    return str(path) if not where.startswith("--") and Path(name).name != name and path.is_dir() else name
 
 
 def _catalogue(config: pytest.Config) -> str:
@@ -281,11 +267,6 @@ def _catalogue(config: pytest.Config) -> str:
     _parsed(where, name, lambda _: read_catalogue(path))
     here, path = config.invocation_params.dir, path.resolve()
     return path.relative_to(here).as_posix() if path.is_relative_to(here) else str(path)
-
-
-def _runs_dir(config: pytest.Config) -> Path:
-    value, where = lookup(config, "runs-dir")
-    return _path(config, str(value or "runs"), where).resolve()
 
 
 # --- targets --------------------------------------------------------------------------------------

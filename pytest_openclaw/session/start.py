@@ -1,7 +1,8 @@
-"""Starts a session with benchmarks: checks all options before the first call, and registers the hooks."""
+"""Starts a session with benchmarks: checks everything before the first call, and registers the hooks."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
 from contextlib import ExitStack
@@ -9,23 +10,36 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.options import suite_dirs
-from pytest_openclaw.session import preflight
+import pytest
+
+from pytest_openclaw.options import SUITE_NAME, named_benchmarks, options_given, suite_dirs
 from pytest_openclaw.session.cells import CellParts
 from pytest_openclaw.session.execution import ExecutionHooks
-from pytest_openclaw.session.registries import make_providers, provider_classes
+from pytest_openclaw.session.registries import (
+    make_providers,
+    provider_classes,
+    reports_of,
+    validator_registry,
+)
 from pytest_openclaw.session.settings import load_settings
+from pytest_openclaw.suites.targets import expand, is_wildcard
+from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.redact import Redactor
+from pytest_openclaw.util.text import printable
+from pytest_openclaw.values.requests import LISTED
+from pytest_openclaw.values.settings import INSTALLED, LAST, SAMPLING, Settings
+from pytest_openclaw.values.tool_calls import SUBSTITUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
-    import pytest
-
-    from pytest_openclaw.providers import Builtin
+    from pytest_openclaw.runs.resume import ResumedRun
     from pytest_openclaw.session.owner import Owner
+    from pytest_openclaw.session.registries import Classes
+    from pytest_openclaw.stats.run_comparison import Measured
     from pytest_openclaw.values.protocols import Provider
-    from pytest_openclaw.values.settings import Settings
+    from pytest_openclaw.values.requests import Target
+    from pytest_openclaw.values.tool_calls import Surface
 
 _LISTING = (
     *("collectonly", "help", "markers", "showfixtures", "show_fixtures_per_test", "cacheshow"),
@@ -44,60 +58,63 @@ def start_session(config: pytest.Config) -> Owner | None:
         pytest.UsageError: a check failed; the message has a hint.
     """
     classes = provider_classes(config)
+    stack = ExitStack()
+    config.add_cleanup(stack.close)
     if hasattr(config, "workerinput"):
-        _start_worker(config, classes)
+        _start_worker(config, classes, stack)
         return None
-    return _start_owner(config, classes)
+    return _start_owner(config, classes, stack)
 
 
-def _start_worker(config: pytest.Config, classes: Mapping[str, type[Provider] | Builtin]) -> None:
+def _start_worker(config: pytest.Config, classes: Classes, stack: ExitStack) -> None:
     """Start an xdist worker; its controller has checked everything."""
     from pytest_openclaw.session.xdist import INPUT, Worker
 
     if INPUT not in vars(config)["workerinput"]:
         return
     worker = Worker(config)
-    given = worker.input
-    settings = replace(given.settings, suite_dirs=suite_dirs(config))
+    settings = replace(worker.input.settings, suite_dirs=suite_dirs(config))
     providers = make_providers(classes, settings, Path())
     redactor = Redactor.of_run(providers.values(), os.environ)
-    stack = ExitStack()
-    config.add_cleanup(stack.close)
     stack.enter_context(redactor.over_logs())
-    parts = CellParts(settings=settings, link=worker, redactor=redactor, sends=True, kept=given.kept)
+    parts = CellParts(settings=settings, link=worker, redactor=redactor, sends=True, kept=worker.input.kept)
     config.pluginmanager.register(worker, "openclaw-worker")
     config.pluginmanager.register(ExecutionHooks(config, parts, providers), "openclaw-execution")
 
 
-def _start_owner(config: pytest.Config, classes: Mapping[str, type[Provider] | Builtin]) -> Owner | None:
+def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> Owner | None:
     """Start a plain session or xdist's controller; files and connections are closed with the session."""
     from pytest_openclaw.session.owner import Owner
-    from pytest_openclaw.session.repeat_threshold import RepeatThreshold
-    from pytest_openclaw.session.resuming import resume_run
+    from pytest_openclaw.session.reporting import RepeatThreshold
 
+    for file in named_benchmarks(config):
+        if file.suffix in (".toml", ".json") and file.is_file() and not SUITE_NAME.match(file.name):
+            raise pytest.UsageError(f"{file.name} is not a suite: rename it to prompts_{file.name}")
     settings = load_settings(config, classes)
-    stack = ExitStack()
-    config.add_cleanup(stack.close)
     lists = any(getattr(config.option, name, None) for name in _LISTING)
     sends = not (lists or settings.dry_run)
     resumed, path = None, None
     if settings.resume:
-        names = [*classes, *(endpoint.name for endpoint in settings.endpoints)]
+        names = {*classes, *(endpoint.name for endpoint in settings.endpoints)}
         resumed = resume_run(config, settings, names, stack, writes=sends)
         settings, path = resumed.settings, resumed.earlier.path
     if not settings.targets:
         return None
     scratch_dir = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="openclaw-run-")))
-    settings = replace(settings, surface=preflight.load_surface(settings, path, may_capture=sends))
-    providers: Mapping[str, Provider] = make_providers(classes, settings, scratch_dir)
+    settings = replace(settings, surface=load_surface(settings, path, may_capture=sends))
     baseline = None
     if sends:
-        baseline = preflight.load_baseline(settings, path)
-        settings, providers = _with_served_models(settings, providers, classes, scratch_dir)
+        baseline = load_baseline(settings, path)
+        if any(map(is_wildcard, settings.targets)):
+            # Their connections belong to an event loop of this question; the run's providers are others.
+            asked = make_providers(classes, settings, scratch_dir)
+            settings = replace(settings, targets=served_targets(settings, asked))
+    providers = make_providers(classes, settings, scratch_dir)
     if sends or settings.dry_run:
-        preflight.check_plugins(config)
-        preflight.check_budget(settings, providers)
-        preflight.check_requests(settings, providers)
+        validator_registry(config)
+        reports_of(config)
+        check_budget(settings, providers)
+        check_requests(settings, providers)
     redactor = Redactor.of_run(providers.values(), os.environ)
     owner = Owner(config, settings, providers, redactor, resumed=resumed, baseline=baseline, sends=sends)
     stack.callback(owner.close)
@@ -114,16 +131,158 @@ def _start_owner(config: pytest.Config, classes: Mapping[str, type[Provider] | B
     return owner
 
 
-def _with_served_models(
-    settings: Settings,
-    providers: Mapping[str, Provider],
-    classes: Mapping[str, type[Provider] | Builtin],
-    scratch_dir: Path,
-) -> tuple[Settings, Mapping[str, Provider]]:
-    """Put the models that providers serve in place of every `*`."""
-    targets = preflight.resolve_wildcards(settings, providers)
-    if targets == settings.targets:
-        return settings, providers
-    settings = replace(settings, targets=targets)
-    # Connections that the question opened belong to an event loop that is closed.
-    return settings, make_providers(classes, settings, scratch_dir)
+# --- a run that is resumed ------------------------------------------------------------------------
+
+
+def resume_run(
+    config: pytest.Config, settings: Settings, providers: Collection[str], stack: ExitStack, *, writes: bool
+) -> ResumedRun:
+    """Return the run to resume; if the session writes, it is locked until the stack is closed.
+
+    Raises:
+        pytest.UsageError: there is no such run, it cannot be read, another session is running it, or the
+            command line selects another one.
+    """
+    from pytest_openclaw.runs.directory import RunDirectory
+    from pytest_openclaw.runs.reading import find_run, load_run
+    from pytest_openclaw.runs.resume import ResumedRun, replays_of, settings_of
+
+    given, why = settings.targets, ""
+    try:
+        path = find_run(settings.runs_dir, settings.resume)
+        directory = stack.enter_context(RunDirectory.reopen(path)) if writes else None
+        earlier = load_run(path, even_active=True)
+        settings = replace(settings_of(earlier.config, settings, options_given(config)), run_id=path.name)
+    except (OpenClawError, OSError) as error:
+        raise pytest.UsageError(f"--openclaw-resume={settings.resume}: {error}.") from None
+    recorded = settings.targets
+    if given and {*given} != {*recorded} and not any(map(is_wildcard, given)):
+        why = f"its targets are {', '.join(target.label for target in recorded)}; leave --openclaw-models out"
+    elif gone := [target.label for target in recorded if target.provider not in providers]:
+        there_are = ", ".join(sorted(providers))
+        why = f"the run asked {gone[0]}, and there is no such provider now; there are {there_are}"
+    if why:
+        raise pytest.UsageError(f"--openclaw-resume={settings.resume}: {why}. No request was sent.")
+    return ResumedRun(earlier=earlier, settings=settings, kept=replays_of(earlier), directory=directory)
+
+
+# --- checks before the first call -----------------------------------------------------------------
+
+
+def check_requests(settings: Settings, providers: Mapping[str, Provider]) -> None:
+    """Reject what was chosen for requests and a provider cannot send."""
+    usual = Settings()
+    chosen = {name for name in SAMPLING if getattr(settings, name) != getattr(usual, name)}
+    elsewhere = "cannot send that; leave it out, or ask other providers"
+    for target in settings.targets:
+        provider = providers[target.provider]
+        surface = f"--openclaw-surface={target.surface}"
+        lacking = chosen - {"request_fields"} - provider.takes if target.surface == LISTED else set()
+        if target.provider in settings.request_fields and "fields" not in provider.takes:
+            where, why = "openclaw_request_fields", elsewhere
+        elif lacking:
+            where, why = f"--openclaw-{min(lacking)}", elsewhere
+        elif target.surface != LISTED and provider.plays_worlds and not provider.is_openclaw:
+            where, why = surface, "runs tools by a request of its own; ask it on listed, in a run of its own"
+        elif target.surface != LISTED and not provider.takes_tools:
+            where, why = surface, "sends no tools; ask it on listed, in a run of its own"
+        else:
+            continue
+        raise pytest.UsageError(f"{where}: {target.provider} {why}")
+
+
+def check_budget(settings: Settings, providers: Mapping[str, Provider]) -> None:
+    """Reject a budget that cannot be enforced: a target's price must be known before its first call."""
+    from pytest_openclaw.providers.prices import Prices, has_list, install_list
+
+    if settings.budget_usd is None:
+        return
+    prices = Prices(providers, settings)
+    unknown = [one for one in settings.targets if not is_wildcard(one) and not prices.is_known(one)]
+    if not unknown:
+        return
+    if any(map(prices.needs_list, unknown)) and not has_list():
+        hint = f"Install the list of prices ({install_list()}), or give"
+    else:
+        hint = "Name a model as the list of prices names it, or give"
+    labels = ", ".join(target.label for target in unknown)
+    raise pytest.UsageError(
+        f"--openclaw-budget-usd={settings.budget_usd:g}: what {labels} costs is "
+        f"not known, so the budget could not be kept. {hint} its price in the ini file, in USD per million "
+        f"tokens: openclaw_prices = {unknown[0].label} = INPUT OUTPUT"
+    )
+
+
+def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool) -> Surface | None:
+    """Return the surface `openclaw`, captured if it has to be; None if no target is asked on it."""
+    if all(target.surface == LISTED for target in settings.targets):
+        return None
+    from pytest_openclaw.openclaw.catalog import read_catalogue
+    from pytest_openclaw.openclaw.surfaces import captured_surface, substitute_surface
+    from pytest_openclaw.providers.openclaw.capture import installed_catalogue
+    from pytest_openclaw.runs.reading import load_surface as load_recorded
+
+    source = settings.catalogue
+    try:
+        if resumed and (recorded := load_recorded(resumed)):
+            return recorded
+        if source == SUBSTITUTE:
+            return substitute_surface()
+        if file := settings.catalogue_file:
+            return captured_surface(read_catalogue(file))
+        catalogue = installed_catalogue(os.environ, may_capture=may_capture, required=source == INSTALLED)
+        return substitute_surface() if catalogue is None else captured_surface(catalogue)
+    except (OpenClawError, OSError, ValueError) as error:
+        hint = "--openclaw-catalogue=substitute needs no capture"
+        raise pytest.UsageError(f"--openclaw-catalogue={source or INSTALLED}: {error}; {hint}") from None
+
+
+def load_baseline(settings: Settings, resumed: Path | None) -> Measured | None:
+    """Read the run to compare with, before any call; reject a gate that needs one if there is none."""
+    from pytest_openclaw.runs.reading import read_baseline
+
+    name = settings.baseline
+    compares = any(gates.fail_on for gates in settings.gates.all_there_are)
+    if not name and compares:
+        hint = "name the run to compare with: --openclaw-baseline=RUN"
+        raise pytest.UsageError(f"--openclaw-fail-on=regression: {hint}")
+    if not name:
+        return None
+    try:
+        return read_baseline(name, settings.runs_dir, besides=resumed)
+    except (OpenClawError, OSError) as error:
+        first = "--openclaw-baseline=off" + (" --openclaw-fail-on=off" if compares else "")
+        hint = f"; a first run is measured with {first}" if name == LAST else ""
+        raise pytest.UsageError(f"--openclaw-baseline={name}: {error}{hint}") from None
+
+
+def served_targets(settings: Settings, providers: Mapping[str, Provider]) -> tuple[Target, ...]:
+    """Return the targets, with the models that the providers serve in place of every `*`."""
+    redactor = Redactor.of_run(providers.values(), os.environ)
+    with redactor.over_logs():
+        try:
+            return tuple(dict.fromkeys(asyncio.run(_served(settings, providers))))
+        except OpenClawError as error:
+            raise pytest.UsageError(printable(redactor.text(str(error)))) from None
+
+
+async def _served(settings: Settings, providers: Mapping[str, Provider]) -> list[Target]:
+    from pytest_openclaw.asking.attempt import within
+
+    targets: list[Target] = []
+    try:
+        for target in settings.targets:
+            found: tuple[Target, ...] = (target,)
+            if is_wildcard(target):
+                models = await within(settings.timeout_s, providers[target.provider].models())
+                found = expand(target, models)
+            if not found:
+                raise OpenClawError("no model that is served fits")
+            targets += found
+    except (OpenClawError, TimeoutError) as error:
+        why = str(error) or f"it has not listed its models within {settings.timeout_s:g} s"
+        raise OpenClawError(f"{target.label}: {why.removesuffix('.')}. Name the models.") from None
+    finally:
+        for provider in providers.values():
+            await provider.aclose()
+    return targets

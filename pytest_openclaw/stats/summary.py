@@ -91,8 +91,6 @@ class Summary:
         state: `interrupted` if some selected cells have no row.
         n_cells: cells selected.
         n_rows: rows in `results.jsonl`.
-        n_unrecorded_calls: at most so many calls of xdist's workers have no row, because the run was
-            interrupted; always below the cells that have none.
         verdict: of all gates together.
         unmatched_gates: globs of gates that speak of no target of this run.
         missed_by_all: prompts that no target passed, and that some target was expected to.
@@ -112,7 +110,6 @@ class Summary:
     generated_at_ms: int
     n_cells: int
     n_rows: int
-    n_unrecorded_calls: int = 0
     groups: Sequence[Group]
     gates: Sequence[GateResult] = ()
     verdict: Literal["passed", "failed", "no_verdict", "not_gated"] = "not_gated"
@@ -364,7 +361,6 @@ def summarize_run(
     generated_at_ms: int,
     looks: Sequence[int] = (),
     settled: Mapping[Target, Settled] | None = None,
-    n_unrecorded_calls: int = 0,
     comparison: ComparedRuns | None = None,
     surface: JsonObject | None = None,
 ) -> Summary:
@@ -380,7 +376,6 @@ def summarize_run(
         looks: the repeats after which a conclusive tier ended them, or would have; none if their number was
             fixed.
         settled: the targets that were asked no more, and when.
-        n_unrecorded_calls: calls of workers that may have no row, if cells are missing.
         comparison: with the baseline, if there is one.
         surface: what the config says of the surface `openclaw`.
     """
@@ -415,7 +410,6 @@ def summarize_run(
         known_failures=known_failures(records),
         slowest=slowest(records),
         best=best_of(groups, groups_of),
-        n_unrecorded_calls=max(0, min(n_unrecorded_calls, n_cells - len(records))),
         comparison=comparison,
         surface=surface,
         surface_cost=_surface_cost(records, [*n_selected], run_id),

@@ -18,9 +18,6 @@ WRONG = [
     pytest.param(
         ["--openclaw-concurrency=missing=2"], "there is no provider 'missing'", id="concurrency-unknown"
     ),
-    pytest.param(
-        ["-o", "openclaw_min_pas_rate=1"], "there is no ini key openclaw_min_pas_rate", id="unknown-key"
-    ),
     pytest.param(["-o", "openclaw_num_ctx=0"], "give a whole number of tokens", id="num-ctx"),
     pytest.param(["--openclaw-stream=yes"], "give on or off", id="stream"),
     pytest.param(["--openclaw-verdict=both"], "give cells or gate", id="verdict"),
@@ -220,8 +217,7 @@ def test_a_suite_under_another_name_is_refused(
     session = plain_project.run(path, models=None)
 
     name = path.rpartition("/")[2]
-    message = f"{name} is not a suite: suites are named prompts_*.toml or prompts_*.json. "
-    assert (message in session.text) is is_refused
+    assert (f"{name} is not a suite: rename it to prompts_{name}" in session.text) is is_refused
     assert session.status == pytest.ExitCode.USAGE_ERROR or not is_refused
 
 

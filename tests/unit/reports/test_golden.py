@@ -74,7 +74,7 @@ def _alone() -> Summary:
         for repeat in range(1, 5)
     ]
     rows += [*tool_cells(16, 0, GOOD), record(GOOD, prompt_id="E", success=False, objective_pass=None, failure_type="empty_response")]  # fmt: skip
-    return replace(summary_of(rows, n_selected={GOOD: 40}), n_unrecorded_calls=2)
+    return summary_of(rows, n_selected={GOOD: 40})
 
 
 def _compared() -> Summary:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from pytest_openclaw.runs.resume import (
     Plan,
     Replay,
     find_changes,
-    other_targets,
     settings_of,
 )
 from pytest_openclaw.runs.session import RunSession
@@ -186,29 +184,6 @@ def test_the_command_line_goes_before_the_run() -> None:
 
     assert settings.gates == Gates(min_pass_rate=0.5, min_tool_rate=None, require_tier=3)
     assert (settings.verdict, settings.stream, settings.fail_unavailable) == ("cells", True, False)
-
-
-@pytest.mark.parametrize(
-    ("given_targets", "expected"),
-    [
-        pytest.param([A, B], [], id="the-same"),
-        pytest.param([Target(provider="p", model="*"), B], [], id="a-pattern"),
-        pytest.param([A], ["p/b@low is not named, which the run has"], id="fewer"),
-        pytest.param(
-            [A, B, replace(A, model="c")], ["p/c is named, which the run does not have"], id="more"
-        ),
-    ],
-)  # fmt: skip
-def test_other_targets_are_named(given_targets: list[Target], expected: list[str]) -> None:
-    """A `*` of the command line means the targets it resolved to, without another request."""
-    began = config(
-        targets=[
-            {"provider": "p", "model": "a", "thinking_level": None, "surface": "listed"},
-            {"provider": "p", "model": "b", "thinking_level": "low", "surface": "listed"},
-        ]
-    )
-
-    assert other_targets(began, given_targets) == expected
 
 
 # --- what is refused ----------------------------------------------------------------------------

@@ -34,7 +34,7 @@ WRONG = {
     "validator-twice": ("validators", [Exact], 'type "exact" is claimed twice, by built-in and by mine'),
     "no-validator": ("validators", ["exact"], "mine brings 'exact' as a validator, which is none"),
     "provider-twice": ("providers", [_provider("ollama_openai")], "'ollama_openai' is claimed by built-in and by mine"),
-    "provider-with-a-slash": ("providers", [_provider("a/b")], "is not a provider: it needs a name without / and an async ask"),
+    "provider-with-a-slash": ("providers", [_provider("a/b")], "is not a provider: derive the class from pytest_openclaw.Provider"),
     "provider-without-a-name": ("providers", [type("Mine", (), {})], "is not a provider"),
     "number": ("providers", [7], "mine: 7 is not a provider"),
     "no-list": ("validators", 7, "mine: pytest_openclaw_validators returned 7, not a list of classes"),
@@ -45,7 +45,7 @@ WRONG = {
     "path": ("reports", [_report("../x")], "a report cannot be named '../x'"),
     "lock": ("reports", [_report(".lock")], "a report cannot be named '.lock'"),
     "report-without-render": ("reports", [7], "mine: 7 is not a report: it needs a name and a render(summary)"),
-    "report-that-cannot-be-made": ("reports", [_NeedsArgument], "the report _NeedsArgument cannot be made: TypeError"),
+    "report-that-cannot-be-made": ("reports", [_NeedsArgument], "mine: _NeedsArgument cannot be made: TypeError"),
 }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.judging.text import Noop
-from pytest_openclaw.session.repeat_threshold import RepeatThreshold, defer
+from pytest_openclaw.session.reporting import RepeatThreshold, defer
 from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.requests import Target
 
@@ -34,7 +34,7 @@ def _arrive(tolerance: RepeatThreshold, *cells: Cell) -> list[Any]:
     outcomes = []
     for cell in cells:
         report = _report(cell, ("s", 0, "missed"))
-        defer(report, cell)
+        defer(report, cell, 5)
         assert not report.failed, "a worker would stop at it under -x"
         outcomes.append(_outcome(tolerance, report))
     return outcomes
