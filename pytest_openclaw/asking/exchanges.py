@@ -164,7 +164,6 @@ class _Exchange:
         native = reply.tool_calls
         if tools and not self.offered:
             native = tuple(replace(call, unoffered=True) for call in native)
-        playing.read_turn(native)
         run = self.turns[self._n_before :]
         if is_given_up([*(turn.calls for turn in run), native], playing.dispatched):
             return native, (), "loop"

@@ -98,16 +98,6 @@ def same_tool(name: str, other: str) -> bool:
     )
 
 
-def edit_distance(name: str, other: str) -> int:
-    """Return how many characters must be added, removed or replaced between two names (Levenshtein)."""
-    row: list[int] = [*range(len(other) + 1)]
-    for n, char in enumerate(name, 1):
-        before, row = row, [n]
-        for m, wanted in enumerate(other, 1):
-            row.append(min(before[m] + 1, row[-1] + 1, before[m - 1] + (char != wanted)))
-    return row[-1]
-
-
 def _plain(name: str) -> str:
     lower = name.strip().lower()
     return ALIASES.get(lower, lower)

@@ -53,11 +53,6 @@ def is_inside(place: str) -> bool:
     return not place.startswith("/")
 
 
-def is_scratch(place: str) -> bool:
-    """Whether a place is in the folder for temporary files, of which a world keeps no record."""
-    return place.startswith(f"{SCRATCH}/")
-
-
 def absolute(place: str) -> str:
     """Return a place as a shell shows it."""
     return posixpath.join(ROOT, place) if place else ROOT

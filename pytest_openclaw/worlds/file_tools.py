@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from difflib import get_close_matches
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.openclaw.dispatch import edit_distance
 from pytest_openclaw.openclaw.paths import absolute
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.worlds.workspace import ToolError, inside, text_of, whole_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_openclaw.worlds.shortening import ResultLimits
     from pytest_openclaw.worlds.workspace import Workspace
 
 MOST_ENTRIES = 500
@@ -32,14 +29,9 @@ def with_ends_of(text: str, plain: str) -> str:
 
 
 def _place(arguments: Mapping[str, Any]) -> str:
-    """Return the place that `path` names; blanks only do not name one."""
     path = text_of(arguments, "path")
     if not path.strip():
-        given = ", ".join("path=<empty-string>" if name == "path" else name for name in arguments)
-        raise ToolError(
-            f"Missing required parameter: path (received: {given})."
-            " Supply correct parameters before retrying."
-        )
+        raise ToolError("Missing required parameter: path. Supply correct parameters before retrying.")
     return inside(path)
 
 
@@ -57,10 +49,8 @@ def ls(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     place = inside(text_of(arguments, "path", ".") or ".")
     if not workspace.is_folder(place):
         raise ToolError("directory not found")
-    names = workspace.entries(place)
-    after = arguments.get("after")
-    if isinstance(after, str) and after:
-        names = [name for name in names if name > after]
+    after = text_of(arguments, "after", "")
+    names = [name for name in workspace.entries(place) if name > after]
     shown = names[: min(MOST_ENTRIES, whole_of(arguments, "limit", MOST_ENTRIES))]
     body = "\n".join(json.dumps(name, ensure_ascii=False) for name in shown) or "(empty directory)"
     if len(shown) < len(names):
@@ -70,60 +60,44 @@ def ls(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
 
 # --- read -----------------------------------------------------------------------------------------
 
-MOST_NAMES, LONGEST_NAME = 100, 64
-MOST_PAGE_BYTES, _ROOM_FOR_MARK = 51_200, 160
+_ROOM_FOR_MARK = 160
 
 
-def read(workspace: Workspace, limits: ResultLimits, arguments: Mapping[str, Any]) -> str:
+def read(workspace: Workspace, most_chars: int, arguments: Mapping[str, Any]) -> str:
     """Return a file, or `limit` lines from `offset` on, its first line from the character `cursor` on."""
-    path = text_of(arguments, "path")
-    # Only a config restricts OpenClaw's `read` to the workspace, and spilled files are outside it.
-    place = path if path in workspace.spilled else _place(arguments)
+    place = _place(arguments)
     text = workspace.files.get(place)
     if text is None:
         return _without_file(workspace, place, arguments)
     if not text:
         return "File is empty (0 bytes)."
-    text = valid_text(text)  # the file may have other bytes
-    lines = same_ends(text).split("\n")
-    end = "\n" if lines[-1] == "" else ""
-    if end:
-        lines.pop()
-    first = whole_of(arguments, "offset", 1)
-    if first > len(lines):
-        n = len(lines)
+    text = same_ends(valid_text(text))  # the file may have other bytes
+    lines = text.removesuffix("\n").split("\n")
+    n, first = len(lines), whole_of(arguments, "offset", 1)
+    if first > n:
         return f"Offset {first} is beyond end of file ({n} lines total). Retry with offset <= {n}."
+    wanted = lines[first - 1 :][: whole_of(arguments, "limit", n)]
     cursor = whole_of(arguments, "cursor", 0, least=0)
-    length = len(lines[first - 1])
-    if cursor and cursor >= length:
-        more = f" Use offset={first + 1} to continue." if first < len(lines) else ""
-        return f"Cursor {cursor} is at or beyond the end of line {first} ({length} characters).{more}"
-    limit = whole_of(arguments, "limit", 0)
-    wanted = lines[first - 1 :][: limit or None]
-    left = len(lines) - (first - 1 + len(wanted))
-    body = "\n".join(wanted)[cursor:] + ("" if left else end)
-    more = "1 more line" if left == 1 else f"{left} more lines"
-    mark = f"\n\n[{more} in file. Use offset={len(lines) - left + 1} to continue.]" if left else ""
-    if len((body + mark).encode()) <= limits.read_bytes and len(body + mark) <= limits.result_chars:
-        return body + mark
-    return _beginning(body, first, cursor, limit, limits)
+    left = n - (first - 1 + len(wanted))
+    body = "\n".join(wanted)[cursor:]
+    if left:
+        more = "1 more line" if left == 1 else f"{left} more lines"
+        body += f"\n\n[{more} in file. Use offset={n - left + 1} to continue.]"
+    elif text.endswith("\n"):
+        body += "\n"
+    return body if len(body) <= most_chars else _beginning(body, first, cursor, most_chars)
 
 
-def _beginning(body: str, first: int, cursor: int, limit: int, limits: ResultLimits) -> str:
+def _beginning(body: str, first: int, cursor: int, most_chars: int) -> str:
     """Return as many whole lines as there is room for, or a part of one, and where the rest begins."""
-    size = f"{limits.read_bytes / 1024:.1f}".removesuffix(".0")
-    room = min(limits.result_chars, limits.read_bytes, MOST_PAGE_BYTES) - _ROOM_FOR_MARK
-    part = body[:room].encode()[:room].decode(errors="ignore")
-    shown, line_end, rest = part.rpartition("\n")
-    if body[len(part) : len(part) + 1] == "\n":
-        shown, line_end, rest = part, "\n", ""
+    part = body[: most_chars - _ROOM_FOR_MARK]
+    shown, line_end, _ = part.rpartition("\n")
     if line_end:
-        n = shown.count("\n") + 1
-        at = f"offset={first + n}" + (f", limit={limit - n}" if limit else "")
+        n_shown = shown.count("\n") + 1
+        at = f"offset={first + n_shown}"
     else:
-        shown = rest
-        at = f"offset={first}, cursor={cursor + len(rest)}" + (f", limit={limit}" if limit else "")
-    return f"{shown}\n\n[Read output capped at {size}KB for this call. Use {at} to continue.]"
+        shown, at = part, f"offset={first}, cursor={cursor + len(part)}"
+    return f"{shown}\n\n[Read output capped for this call. Use {at} to continue.]"
 
 
 def _without_file(workspace: Workspace, place: str, arguments: Mapping[str, Any]) -> str:
@@ -136,21 +110,13 @@ def _without_file(workspace: Workspace, place: str, arguments: Mapping[str, Any]
     if arguments.get("optional") is True:
         return f"Optional file not found: {path}."
     folder, _, name = place.rpartition("/")
-    wanted = name.lower()
-    most = max(1, len(wanted) * 2 // 5)
-    near = sorted(
-        (distance, one)
-        for one in (entry.rstrip("/") for entry in workspace.entries(folder)[:MOST_NAMES])
-        if max(len(one), len(wanted)) <= LONGEST_NAME and abs(len(one) - len(wanted)) <= most
-        if (distance := edit_distance(wanted, one.lower())) <= most
-    )
-    hint = f" Did you mean: {', '.join(one for _, one in near[:3])}?" if near else ""
+    near = get_close_matches(name, [entry.rstrip("/") for entry in workspace.entries(folder)])
+    hint = f" Did you mean: {', '.join(near)}?" if near else ""
     raise ToolError(f"File not found: {path}.{hint}")
 
 
 # --- edit -----------------------------------------------------------------------------------------
 
-MOST_EDITS = 100
 MOST_SHOWN_CHARS = 800
 #: quotes, dashes and blanks of every kind → the plain ones
 ALIKE = str.maketrans(
@@ -160,93 +126,62 @@ ALIKE = str.maketrans(
     | dict.fromkeys("\u00a0\u202f\u205f\u3000", " ")
     | dict.fromkeys(map(chr, range(0x2002, 0x200B)), " ")
 )
-_NO_EDITS = (
-    "Missing required parameter: edits (received: path, edits=<array>)."
-    " Supply correct parameters before retrying."
-)
-
-
-class _NotFoundError(ToolError):
-    """An old text is not in the file."""
 
 
 def edit(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     """Replace texts in a file; each must occur once, and none is replaced unless all are found."""
-    place = _place(arguments)
-    path = absolute(place)
-    text = workspace.files.get(place)
-    pairs = _edits(arguments)
+    place, edits = _place(arguments), _edits(arguments)
+    path, text = absolute(place), workspace.files.get(place)
     if text is None:
         code = "not-file" if workspace.is_folder(place) else "ENOENT"
         raise ToolError(f"Could not edit file: {path}. Error code: {code}.")
     plain = same_ends(text)
-    try:
-        changed = _replaced(path, plain, pairs)
-    except _NotFoundError as error:
-        if len(pairs) > 1:
-            raise
-        shown = plain if len(plain) <= MOST_SHOWN_CHARS else f"{plain[:MOST_SHOWN_CHARS]}\n... (truncated)"
-        raise ToolError(f"{error}\nCurrent file contents:\n{shown}") from None
+    names = ["the exact text"] if len(edits) == 1 else [f"edits[{n}]" for n in range(len(edits))]
+    spans = sorted(
+        (*_span(path, plain, old, name), new) for name, (old, new) in zip(names, edits, strict=True)
+    )
+    if any(end > start for (_, end, _), (start, _, _) in pairwise(spans)):
+        raise ToolError(f"Edits overlap in {path}. Merge them into one edit or target disjoint regions.")
+    changed = plain
+    for start, end, new in reversed(spans):
+        changed = changed[:start] + new + changed[end:]
     if changed == plain:
         return f"No changes made to {path}. The replacement text is identical to the original."
     workspace.put(place, with_ends_of(text, changed))
-    return f"Successfully replaced {len(pairs)} block(s) in {path}."
+    return f"Successfully replaced {len(edits)} block(s) in {path}."
 
 
 def _edits(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
     edits = arguments.get("edits")
     if edits is None and "oldText" in arguments:
         edits = [arguments]  # one edit without its list, which OpenClaw accepts
-    if not isinstance(edits, list) or not edits or not all(isinstance(one, Mapping) for one in edits):
-        raise ToolError(_NO_EDITS)
-    if len(edits) > MOST_EDITS:
-        raise ToolError(f"At most {MOST_EDITS} edits in one call.")
-    pairs = [(text_of(one, "oldText"), text_of(one, "newText")) for one in edits]
-    if not all(old.strip() for old, _ in pairs):
-        raise ToolError(_NO_EDITS)
-    return [(same_ends(old), same_ends(new)) for old, new in pairs]
+    given = [one for one in edits if isinstance(one, Mapping)] if isinstance(edits, list) else []
+    pairs = [(same_ends(text_of(one, "oldText")), same_ends(text_of(one, "newText"))) for one in given]
+    if not pairs or not all(old.strip() for old, _ in pairs):
+        raise ToolError("Missing required parameter: edits. Supply correct parameters before retrying.")
+    return pairs
 
 
-def _replaced(path: str, plain: str, pairs: Sequence[tuple[str, str]]) -> str:
-    """Return a text with old pieces replaced by new ones; all are looked for in the text before any change.
+def _span(path: str, plain: str, old: str, name: str) -> tuple[int, int]:
+    """Return where an old text begins and ends.
 
-    A piece that is not found is looked for again without the blanks at the ends of lines, and with quotes,
-    dashes and blanks of every kind alike.
+    If it is not found, it is looked for without the blanks at the ends of lines, and with quotes, dashes and
+    blanks of every kind alike.
     """
-    olds = [old for old, _ in pairs]
-    spans = sorted((*_span(path, plain, olds, n), n) for n in range(len(olds)))
-    for (_, end, one), (start, _, other) in pairwise(spans):
-        if start < end:
-            raise ToolError(
-                f"edits[{one}] and edits[{other}] overlap in {path}."
-                " Merge them into one edit or target disjoint regions."
-            )
-    changed = plain
-    for start, end, n in reversed(spans):
-        changed = changed[:start] + pairs[n][1] + changed[end:]
-    return changed
-
-
-def _span(path: str, plain: str, olds: Sequence[str], n: int) -> tuple[int, int]:
-    """Return where an old text begins and ends."""
-    old = olds[n]
     is_exact = old in plain
     wanted, searched = (old, plain) if is_exact else (_fold(old), _fold(plain))
     count = searched.count(wanted) if wanted else 0
     if count > 1:
-        what, each = ("the text", "The text") if len(olds) == 1 else (f"edits[{n}]", "Each oldText")
         raise ToolError(
-            f"Found {count} occurrences of {what} in {path}. {each} must be unique."
+            f"Found {count} occurrences of {name} in {path}. Each oldText must be unique."
             " Please provide more context to make it unique."
         )
-    if wanted and not count:
-        what = "the exact text" if len(olds) == 1 else f"edits[{n}]"
-        raise _NotFoundError(
-            f"Could not find {what} in {path}."
-            " The old text must match exactly including all whitespace and newlines."
+    if not count:
+        shown = plain if len(plain) <= MOST_SHOWN_CHARS else f"{plain[:MOST_SHOWN_CHARS]}\n... (truncated)"
+        raise ToolError(
+            f"Could not find {name} in {path}. The old text must match exactly including all whitespace and"
+            f" newlines.\nCurrent file contents:\n{shown}"
         )
-    if not wanted:
-        raise _NotFoundError(f"Could not find the exact text in {path}.")
     start = searched.find(wanted)
     if is_exact:
         return start, start + len(old)

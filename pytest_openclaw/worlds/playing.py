@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,28 +25,35 @@ from pytest_openclaw.openclaw.dispatch import (
     read_json,
     same_tool,
 )
+from pytest_openclaw.openclaw.paths import SCRATCH
 from pytest_openclaw.util.json_schema import within_steps
 from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
-from pytest_openclaw.values.tool_calls import Dispatched
 from pytest_openclaw.values.worlds import WorldState
 from pytest_openclaw.worlds import file_tools
-from pytest_openclaw.worlds.outbox import MESSAGE, SENDS, Outbox, undelivered
 from pytest_openclaw.worlds.patch import apply_patch
 from pytest_openclaw.worlds.search import Memory, Web, rank, wrap_external
 from pytest_openclaw.worlds.shell import Exec, TimedOutError
-from pytest_openclaw.worlds.shortening import ResultLimits, cut_mark, cut_result
-from pytest_openclaw.worlds.workspace import ToolError, Workspace, pretty, text_of, whole_of
+from pytest_openclaw.worlds.workspace import (
+    ToolError,
+    Workspace,
+    cut_mark,
+    cut_result,
+    pretty,
+    result_chars,
+    text_of,
+    whole_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_openclaw.values.replies import Reply
-    from pytest_openclaw.values.tool_calls import Tool, ToolCall
+    from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolCall
     from pytest_openclaw.values.worlds import Answer, Failure, World
 
 MOST_CALLS = 300
-"""The most calls of an exchange that are answered, and of a turn that are read."""
+"""The most calls of a turn that are answered."""
 MOST_QUERIES = 10
 _TOO_MANY = "Too many tool calls. This one was not executed."
 
@@ -76,15 +84,15 @@ class Playing:
         self._n_matching = [0] * len(world.answers)
         self._n_calls = 0
         self._made: dict[ToolCall, Dispatched] = {}
+        self._sent: list[Mapping[str, Any]] = []
         self._timed_out: list[int] = []
         self._awaits_child = False
-        self._limits = ResultLimits(context_tokens)
+        self._most_chars = result_chars(context_tokens)
         self._workspace = workspace = Workspace({**world.memory, **world.files})
         self._exec = Exec(workspace, world)
-        self._outbox = Outbox(workspace)
-        memory, web = Memory(workspace, world.memory), Web(workspace, world.pages)
+        memory, web = Memory(workspace, world.memory), Web(world.pages)
         self._played: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-            "read": partial(file_tools.read, workspace, self._limits),
+            "read": partial(file_tools.read, workspace, self._most_chars),
             "write": partial(file_tools.write, workspace),
             "edit": partial(file_tools.edit, workspace),
             "apply_patch": partial(apply_patch, workspace),
@@ -98,6 +106,7 @@ class Playing:
             "web_fetch": web.fetch,
             SEARCH: self._search_tools,
             DESCRIBE: self._describe_tool,
+            **{tool: partial(self._send, tool) for tool in _SENDS},
         }
 
     def begin_run(self) -> None:
@@ -106,20 +115,16 @@ class Playing:
 
     def answer_turn(self, calls: Sequence[ToolCall]) -> tuple[str, ...] | None:
         """Answer all calls of a turn; return None if one is malformed: OpenClaw then executes none."""
-        made = self.read_turn(calls)
-        if any(one.problem == "malformed_json" for one in made):
+        if any(self.dispatched(call).problem == "malformed_json" for call in calls):
             return None
-        return (*map(self._answer, made), *[_TOO_MANY] * (len(calls) - len(made)))
-
-    def read_turn(self, calls: Sequence[ToolCall]) -> tuple[Dispatched, ...]:
-        """Return OpenClaw's handling of the calls of a turn, without those too many to be read."""
-        read = calls[:MOST_CALLS]
-        self._made |= {call: dispatch(call, self._tools) for call in read if call not in self._made}
-        return tuple(self._made[call] for call in read)
+        answered = map(self.answer, calls[:MOST_CALLS])
+        return (*answered, *[_TOO_MANY] * (len(calls) - MOST_CALLS))
 
     def dispatched(self, call: ToolCall) -> Dispatched:
-        """Return OpenClaw's handling of a call of a turn that was read."""
-        return self._made.get(call) or Dispatched(call=call)
+        """Return OpenClaw's handling of a call."""
+        if call not in self._made:
+            self._made[call] = dispatch(call, self._tools)
+        return self._made[call]
 
     def answer(self, call: ToolCall) -> str:
         """Return the result that the model receives for a call, and change the world.
@@ -129,35 +134,35 @@ class Playing:
         Raises:
             OpenClawError: a pattern or schema of the suite cannot be decided in its time.
         """
-        return self._answer(dispatch(call, self._tools))
-
-    @property
-    def state(self) -> WorldState:
-        """The current state."""
-        workspace = self._workspace
-        files = {place: text for place, text in workspace.files.items() if place not in workspace.spilled}
-        places = {**workspace.start, **files}
-        return WorldState(
-            files=files,
-            sent=tuple(self._outbox.sent),
-            ran=tuple(self._exec.ran),
-            parts=tuple(self._exec.parts),
-            changed=tuple(place for place in places if workspace.start.get(place) != files.get(place)),
-            timed_out=tuple(self._timed_out),
-        )
-
-    # --- one call ---
-
-    def _answer(self, made: Dispatched) -> str:
+        made = self.dispatched(call)
         self._n_calls += 1
-        if self._n_calls > MOST_CALLS:
-            return _TOO_MANY
         try:
             text = self._result(made)
         except TimedOutError:
             self._timed_out.append(self._n_calls - 1)
             text = failure_text("timeout", made.tool or made.call.name, made.arguments or {})
-        return cut_result(valid_text(text), self._limits)
+        return cut_result(valid_text(text), self._most_chars)
+
+    @property
+    def state(self) -> WorldState:
+        """The current state, without what commands leave in `/tmp`."""
+        workspace = self._workspace
+        start = workspace.start
+        files = {
+            place: text
+            for place, text in workspace.files.items()
+            if place in start or not place.startswith(f"{SCRATCH}/")
+        }
+        return WorldState(
+            files=files,
+            sent=tuple(self._sent),
+            ran=tuple(self._exec.ran),
+            parts=tuple(self._exec.parts),
+            changed=tuple(place for place in {**start, **files} if start.get(place) != files.get(place)),
+            timed_out=tuple(self._timed_out),
+        )
+
+    # --- one call ---
 
     def _result(self, made: Dispatched) -> str:
         if not made.is_executed or made.tool is None or made.arguments is None:
@@ -189,13 +194,13 @@ class Playing:
     def _play(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """Return the suite's result of a call, or play the tool."""
         scripted = self._scripted(tool, arguments)
-        if scripted is not None and scripted.error is not None and tool == MESSAGE:
-            return undelivered(arguments, scripted.error)
         if scripted is not None and scripted.fails is not None:
             return failure_text(scripted.fails, tool, arguments)
         try:
             if scripted is None:
                 return self._carry_out(tool, arguments)
+            if scripted.error is not None and tool == MESSAGE:
+                return _undelivered(arguments, scripted.error)
             if scripted.error is not None:
                 raise ToolError(scripted.error)
             text = self._carry_out(tool, arguments, scripted.result)
@@ -206,21 +211,18 @@ class Playing:
         return text[: scripted.cut] + cut_mark(len(text) - scripted.cut)
 
     def _carry_out(self, tool: str, arguments: Mapping[str, Any], result: str | None = None) -> str:
-        """Play a tool; return `result` if there is one, unless the tool would refuse to send a message."""
-        if tool in SENDS:
-            n_sent = len(self._outbox.sent)
-            returned = self._outbox.send(tool, arguments)
-            return returned if result is None or len(self._outbox.sent) == n_sent else result
-        if result is not None:
-            # OpenClaw announces no result of a child that is to be collected.
-            if tool == "sessions_spawn" and arguments.get("collect") is not True:
-                self._awaits_child |= _status_of(result) == "accepted"
-            return result
-        if tool in self._played:
-            return self._played[tool](arguments)
-        if tool in _CONSTANT_RESULTS:
-            return _CONSTANT_RESULTS[tool]
-        raise ToolError(f"{tool} is not available here")
+        """Play a tool; return `result` if there is one, and play only what it sends."""
+        if result is None or tool in _SENDS:
+            if tool in self._played:
+                played = self._played[tool](arguments)
+                return played if result is None else result
+            if tool in _CONSTANT_RESULTS:
+                return _CONSTANT_RESULTS[tool]
+            raise ToolError(f"{tool} is not available here")
+        # OpenClaw announces no result of a child that is to be collected.
+        if tool == "sessions_spawn" and arguments.get("collect") is not True:
+            self._awaits_child |= _status_of(result) == "accepted"
+        return result
 
     def _scripted(self, tool: str, arguments: Mapping[str, Any]) -> Answer | None:
         """Return the first answer of the suite that is for this call.
@@ -235,7 +237,18 @@ class Playing:
                     found = answer
         return found
 
-    # --- tools that concern the session, and the bridge ---
+    # --- messages, the session, and the bridge ---
+
+    def _send(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Keep a message; no message leaves the world."""
+        _check_message(tool, arguments)
+        self._workspace.take_room(len(json.dumps(arguments)))
+        self._sent.append({"tool": tool, **arguments})
+        number = str(len(self._sent))
+        if tool == MESSAGE:  # as on Telegram, whichever channel it names
+            chat = arguments.get("target") or arguments.get("to")
+            return pretty({"ok": True, "messageId": number, "chatId": chat, "receipt": {}})
+        return pretty({"status": "ok", "messageId": f"m{number}"})
 
     def _yield(self, _: Mapping[str, Any]) -> str:
         if not self._awaits_child:
@@ -287,12 +300,10 @@ def _queries(arguments: Mapping[str, Any]) -> list[tuple[str, int]]:
 
 
 def _process(arguments: Mapping[str, Any]) -> str:
+    """Answer as if no command ran in the background, because none does."""
     if arguments.get("action") == "list":
         return "No running or recent sessions."
-    session = arguments.get("sessionId")
-    if not isinstance(session, str) or not session:
-        return "sessionId is required for this action."
-    return f"No session found for {session[:200]}"
+    return f"No session found for {str(arguments.get('sessionId', ''))[:200]}"
 
 
 def _status_of(result: str) -> object:
@@ -320,7 +331,7 @@ def final_state(world: World, tools: Sequence[Tool], calls: Iterable[ToolCall]) 
 def answered_calls(reply: Reply) -> dict[int, ToolCall]:
     """Return the calls that were answered, by their index among all calls of the reply.
 
-    No call of a turn with a malformed one was answered, nor those that were too many to be read.
+    No call of a turn with a malformed one was answered, nor those that were too many.
     """
     if not reply.turns:
         return dict(enumerate(reply.tool_calls))
@@ -344,6 +355,38 @@ def yield_note(made: Iterable[tuple[Dispatched, str]]) -> str | None:
             own = note.strip() if isinstance(note, str) else ""
             return f"{own or 'Turn yielded.'}\n\n{_WAITED}"
     return None
+
+
+# --- messages -------------------------------------------------------------------------------------
+
+MESSAGE = "message"
+_SENDS = frozenset({MESSAGE, "conversations_send", "conversations_turn", "sessions_send"})
+_CONTENTS = ("message", "SendMessage", "content", "text", "media", "attachments", "buffer")
+
+
+def _check_message(tool: str, arguments: Mapping[str, Any]) -> None:
+    targets = ("targets",) if arguments.get("action") == "broadcast" else ("target", "to")
+    if tool == MESSAGE and not _is_given(arguments, targets):
+        raise ToolError(f"{targets[0]} required")
+    if not _is_given(arguments, _CONTENTS):
+        raise ToolError("message required")
+
+
+def _is_given(arguments: Mapping[str, Any], keys: Iterable[str]) -> bool:
+    values = (arguments.get(key) for key in keys)
+    return any(
+        value.strip() if isinstance(value, str) else isinstance(value, list) and value for value in values
+    )
+
+
+def _undelivered(arguments: Mapping[str, Any], error: str) -> str:
+    """Return the result of `message` if the channel rejects it: OpenClaw keeps the message."""
+    _check_message(MESSAGE, arguments)
+    pending = (
+        f"Delivery is pending: OutboundDeliveryError: {error}. The gateway owns retry or reconciliation;"
+        " delivery is not yet confirmed. Do not resend it."
+    )
+    return pretty({"status": "delivery_queued", "delivered": False, "message": pending})
 
 
 # --- calls that fail ------------------------------------------------------------------------------

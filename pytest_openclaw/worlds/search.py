@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pytest_openclaw.openclaw.paths import SCRATCH, place_of
+from pytest_openclaw.openclaw.paths import place_of
 from pytest_openclaw.worlds.workspace import ToolError, named_place, pretty, text_of, whole_of
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.worlds.workspace import Workspace
 
 SNIPPET_CHARS = 700
+K = TypeVar("K")
 
 # --- words ----------------------------------------------------------------------------------------
 
@@ -34,7 +36,7 @@ _COMMON = frozenset({
 _STEM_CHARS = 4
 
 
-def rank(query: str, texts: Mapping[str, str]) -> list[tuple[str, float]]:
+def rank(query: str, texts: Mapping[K, str]) -> list[tuple[K, float]]:
     """Return the keys of the texts that share a word with the query, the best first, with a score to 1.
 
     Words such as "the" do not count, unless the query has no others. A word is also found by its beginning
@@ -67,7 +69,6 @@ def _is_alike(word: str, other: str) -> bool:
 
 MOST_SNIPPETS = 20
 _SHOWN_CHARS = 10_000
-_PARAGRAPH = re.compile(r"^[^\S\n]*\S.*(?:\n[^\S\n]*\S.*)*", re.MULTILINE)
 
 
 class Memory:
@@ -79,33 +80,26 @@ class Memory:
 
     def search(self, arguments: Mapping[str, Any]) -> str:
         """Return the paragraphs that share words with the query, the best first."""
-        query = text_of(arguments, "query")
-        paragraphs: dict[str, str] = {}
-        lines: dict[str, tuple[str, int, int]] = {}
+        paragraphs: dict[tuple[str, int, int], str] = {}
         for place, text in self._notes().items():
-            first, start = 1, 0
-            for paragraph in _PARAGRAPH.finditer(text):
-                first += text.count("\n", start, paragraph.start())
-                start = paragraph.start()
-                last = first + paragraph[0].count("\n")
-                key = f"{place}#L{first}-L{last}"
-                paragraphs[key], lines[key] = paragraph[0], (place, first, last)
-        least = arguments.get("minScore")
-        least = least if isinstance(least, int | float) and not isinstance(least, bool) else 0.0
-        most = min(MOST_SNIPPETS, whole_of(arguments, "maxResults", 6))
+            numbered = enumerate(text.split("\n"), 1)
+            for is_text, group in groupby(numbered, key=lambda line: bool(line[1].strip())):
+                lines = dict(group)
+                if is_text:
+                    paragraphs[place, min(lines), max(lines)] = "\n".join(lines.values())
         found = [
             {
-                "path": lines[key][0],
-                "startLine": lines[key][1],
-                "endLine": lines[key][2],
+                "path": place,
+                "startLine": first,
+                "endLine": last,
                 "score": score,
-                "snippet": paragraphs[key][:SNIPPET_CHARS],
+                "snippet": paragraphs[place, first, last][:SNIPPET_CHARS],
                 "source": "memory",
-                "citation": key,
+                "citation": f"{place}#L{first}-L{last}",
             }
-            for key, score in rank(query, paragraphs)
-            if score >= least
+            for (place, first, last), score in rank(text_of(arguments, "query"), paragraphs)
         ]
+        most = min(MOST_SNIPPETS, whole_of(arguments, "maxResults", 6))
         return pretty({"results": found[:most]})
 
     def get(self, arguments: Mapping[str, Any]) -> str:
@@ -114,9 +108,7 @@ class Memory:
         place = named_place(path)
         text = self._notes().get(place)
         if text is None and not is_note(place):
-            refused = {"status": "error", "code": "MEMORY_PATH_NOT_ALLOWED"}
-            why = "path is not an allowed Markdown memory file"
-            return pretty({"path": path, "text": "", **refused, "error": why})
+            return pretty({"path": path, "text": "", "status": "error", "code": "MEMORY_PATH_NOT_ALLOWED"})
         if text is None:
             return pretty({"status": "not_found", "text": "", "path": path})
         first = whole_of(arguments, "from", 1)
@@ -138,7 +130,6 @@ def is_note(place: str) -> bool:
 
 #: of a web page in its wrapping; `DEFAULT_FETCH_MAX_CHARS` in its `web-fetch`
 MOST_FETCHED_CHARS = 20_000
-LEAST_FETCHED_CHARS = 100
 _FETCHED, _SEARCHED = "Web Fetch", "Web Search"
 _PROVIDER = "ollama"
 # Each world has this moment, and a network of this speed.
@@ -148,8 +139,7 @@ _FETCHED_AT, _TOOK_MS = "2026-11-21T12:00:00.000Z", 120
 class Web:
     """The pages of a world; there are no others. Results have OpenClaw's keys, and their prose is wrapped."""
 
-    def __init__(self, workspace: Workspace, pages: Mapping[str, str]) -> None:
-        self._workspace = workspace
+    def __init__(self, pages: Mapping[str, str]) -> None:
         self._pages = pages
 
     def search(self, arguments: Mapping[str, Any]) -> str:
@@ -180,7 +170,7 @@ class Web:
         )
 
     def fetch(self, arguments: Mapping[str, Any]) -> str:
-        """Return the text of a page, of a long one its beginning and the path of a file with all of it."""
+        """Return the text of a page, of a long one its beginning."""
         url = text_of(arguments, "url")
         if not url.strip().lower().startswith(("http://", "https://")):
             raise ToolError("Invalid URL: must be http or https")
@@ -189,32 +179,22 @@ class Web:
         if text is None:
             detail = wrap_external("Not Found", _FETCHED, with_notice=True)
             raise ToolError(f"Web fetch failed (404): {detail}")
-        asked = whole_of(arguments, "maxChars", MOST_FETCHED_CHARS, least=LEAST_FETCHED_CHARS)
-        most = min(MOST_FETCHED_CHARS, asked)
-        mode = "text" if arguments.get("extractMode") == "text" else "markdown"
-        shown = wrap_external(text, _FETCHED, with_notice=True)
-        spill: dict[str, Any] = {}
-        if is_cut := len(shown) > most:
-            # Its name is random in OpenClaw.
-            path = f"{SCRATCH}/openclaw-web-fetch-{hashlib.sha256(text.encode()).hexdigest()[:16]}.log"
-            self._workspace.spill(path, shown)
-            spill = {"path": path, "chars": len(text)}
-            footer = f"\n\n[Showing truncated web_fetch content. Full output: {path}.]"
-            room = max(0, most - len(wrap_external("", _FETCHED, with_notice=True)) - len(footer))
-            shown = wrap_external(_sanitized(text)[:room], _FETCHED, with_notice=True) + footer
+        most = min(MOST_FETCHED_CHARS, whole_of(arguments, "maxChars", MOST_FETCHED_CHARS, least=100))
+        wrapping = len(wrap_external("", _FETCHED, with_notice=True))
+        plain = _sanitized(text)
+        shown = wrap_external(plain[: max(0, most - wrapping)], _FETCHED, with_notice=True)
         return pretty(
             {
                 "url": url,
                 "finalUrl": url,
                 "contentType": "text/plain",
                 "status": 200,
-                "extractMode": mode,
+                "extractMode": "text" if arguments.get("extractMode") == "text" else "markdown",
                 "extractor": "raw",
                 "externalContent": _stamp("web_fetch"),
-                "truncated": is_cut,
+                "truncated": wrapping + len(plain) > most,
                 "length": len(shown),
                 "rawLength": len(text),
-                **({"spill": spill} if spill else {}),
                 "fetchedAt": _FETCHED_AT,
                 "tookMs": _TOOK_MS,
                 "text": shown,

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
-from pytest_openclaw.openclaw.paths import ROOT, is_inside, is_scratch, place_of
+from pytest_openclaw.openclaw.paths import place_of
 from pytest_openclaw.util.bounded_regex import fullmatches
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.worlds.shortening import kept_output
 from pytest_openclaw.worlds.workspace import ToolError, named_place, text_of
 
 if TYPE_CHECKING:
@@ -33,10 +32,6 @@ if TYPE_CHECKING:
 
 CALL_S = 2.0
 MOST_BYTES = 1 << 30
-#: of all files; larger worlds are not given to a command
-MOST_FILE_BYTES = 20_000_000
-LONGEST_COMMAND = 131_072
-TOO_LONG = 126
 SANDBOX_MODULE = "pytest_openclaw.worlds.sandbox"
 _START_S = 30.0
 _LOOK_S = 0.02
@@ -101,8 +96,7 @@ class Exec:
             return f'workdir "{workdir}" is unavailable or not a directory: command was not executed.'
         env = arguments.get("env")
         ran = self.run(command, folder, env if isinstance(env, dict) else {})
-        discarded, kept = kept_output(ran.output)
-        output = discarded + (kept.strip() or "(no output)")
+        output = ran.output.strip() or "(no output)"
         if not ran.code:
             return output
         return f"{output}\n\n{_ENDED.get(ran.code, f'(Command exited with code {ran.code})')}"
@@ -112,15 +106,11 @@ class Exec:
         world, workspace = self._world, self._workspace
         self.ran.append(command)
         self.parts.append(())
-        if len(command) > LONGEST_COMMAND:
-            return Ran("sh: Argument list too long", TOO_LONG)
         known = find_answer(world.commands, command, workspace.files.get)
         if known is not None:
             for path, text in known.effects.items():
                 workspace.put(place_of(path), text)
             return Ran(known.output, known.exit_code)
-        if sum(map(len, workspace.files.values())) > MOST_FILE_BYTES:
-            return Ran(f"sh: cannot run: {ROOT} has more than {MOST_FILE_BYTES // 1_000_000} MB", 1)
         variables = {**world.env, **(env or {})}
         done = SANDBOX.play(
             {
@@ -141,19 +131,15 @@ class Exec:
         return Ran(done["output"], done["code"])
 
     def _apply(self, done: Mapping[str, Any]) -> None:
-        """Change the workspace as a command has changed its copy; what is in `/tmp` is no change."""
+        """Change the workspace as a command has changed its copy."""
         workspace = self._workspace
         kept = {*done["folders"]}
-        removed = {place for place in workspace.folders - kept if is_inside(place)}
-        for place in (*done["gone"], *sorted(removed, reverse=True)):
+        for place in (*done["gone"], *sorted(workspace.folders - kept, reverse=True)):
             workspace.remove(place)
         for place in sorted(kept - workspace.folders):
             workspace.make_folder(place)
         for place, text in done["files"].items():
-            if is_scratch(place) and place not in workspace.start:
-                workspace.spill(place, text)
-            else:
-                workspace.put(place, text)
+            workspace.put(place, text)
 
 
 def _is_variable(name: str, value: object) -> bool:

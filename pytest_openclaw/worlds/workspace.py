@@ -1,9 +1,10 @@
-"""The files of a world while it is played: texts by place, with a limited total size."""
+"""The files of a world while it is played, and what its tools share: arguments, errors, and long results."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.paths import ROOT, absolute, folders_above, is_inside, place_of, referred
@@ -13,14 +14,8 @@ if TYPE_CHECKING:
 
 ROOM_CHARS = 1_000_000
 """The most characters that may be written into a world in total."""
-MOST_CHARS = 16_000_000
-"""The most characters in a world: with four bytes per character, these are 64 MB."""
-MOST_FILES = 2000
-_NO_ROOM = "ENOSPC: no space left on device"
-_SCRATCH_HINT = (
-    ". Use a relative path under `.openclaw/tmp/` inside the workspace for scratch/temp/meta files that file"
-    " tools need to read or write later."
-)
+ENTRY_CHARS = 500
+"""The room that a new file or folder takes in addition to its text."""
 
 
 class ToolError(Exception):
@@ -28,7 +23,7 @@ class ToolError(Exception):
 
 
 class Workspace:
-    """Texts by place; see `paths.place_of`.
+    """Texts by place, with a limited total size; see `paths.place_of`.
 
     Args:
         files: path → text, as a suite wrote them.
@@ -41,9 +36,7 @@ class Workspace:
         for place in (*self.files, *folders):
             self.folders.update(folders_above(place))
         self.start, self.start_folders = dict(self.files), frozenset(self.folders)
-        self.spilled: set[str] = set()
-        self._room = max(0, min(ROOM_CHARS, MOST_CHARS - sum(map(len, self.files.values()))))
-        self._new_entries_left = MOST_FILES
+        self._room = ROOM_CHARS
 
     def is_folder(self, place: str) -> bool:
         """Whether there is a folder of this name."""
@@ -71,26 +64,15 @@ class Workspace:
             return
         if self.is_folder(place):
             raise ToolError("not a file")
-        self._check_above(place)
-        self.take_room(len(text))
-        if place not in self.files:
-            self._add(place)
+        self._make_room(place, len(text), is_new=place not in self.files)
         self.files[place] = text
 
     def make_folder(self, place: str) -> None:
         """Make a folder and those above it; raises as `put` does."""
         if place in self.files:
             raise ToolError(f"EEXIST: file already exists: {absolute(place)}")
-        self._check_above(place)
-        if not self.is_folder(place):
-            self._add(place)
-            self.folders.add(place)
-
-    def spill(self, place: str, text: str) -> None:
-        """Keep a text outside the workspace that takes no room and is not a change of the world."""
-        self.folders.update(folders_above(place))
-        self.files[place] = text
-        self.spilled.add(place)
+        self._make_room(place, 0, is_new=not self.is_folder(place))
+        self.folders.add(place)
 
     def remove(self, place: str) -> None:
         """Remove a file or an empty folder; its parent folders are kept."""
@@ -104,19 +86,15 @@ class Workspace:
             ToolError: the limit is exceeded.
         """
         if chars > self._room:
-            raise ToolError(_NO_ROOM)
+            raise ToolError("ENOSPC: no space left on device")
         self._room -= chars
 
-    def _add(self, place: str) -> None:
-        if not self._new_entries_left:
-            raise ToolError(_NO_ROOM)
-        self._new_entries_left -= 1
-        self.folders.update(folders_above(place))
-
-    def _check_above(self, place: str) -> None:
-        for above in folders_above(place):
-            if above in self.files:
-                raise ToolError(f"Path component is not a directory: {absolute(above)}")
+    def _make_room(self, place: str, chars: int, *, is_new: bool) -> None:
+        above = folders_above(place)
+        if file := next((one for one in above if one in self.files), None):
+            raise ToolError(f"Path component is not a directory: {absolute(file)}")
+        self.take_room(chars + ENTRY_CHARS * is_new)
+        self.folders.update(above)
 
 
 # --- the arguments of a call, whose types may differ in a suite's own tool of the same name ---------
@@ -139,7 +117,7 @@ def named_place(path: str) -> str:
         raise ToolError(str(error)) from None
 
 
-def inside(path: str, hint: str = _SCRATCH_HINT) -> str:
+def inside(path: str) -> str:
     """Return the place of a path in the call of a file tool.
 
     Raises:
@@ -147,7 +125,10 @@ def inside(path: str, hint: str = _SCRATCH_HINT) -> str:
     """
     place = named_place(referred(path))
     if not is_inside(place):
-        raise ToolError(f"Path escapes sandbox root ({ROOT}): {path}{hint}")
+        raise ToolError(
+            f"Path escapes sandbox root ({ROOT}): {path}. Use a relative path under `.openclaw/tmp/` inside"
+            " the workspace for scratch/temp/meta files that file tools need to read or write later."
+        )
     return place
 
 
@@ -169,3 +150,62 @@ def whole_of(arguments: Mapping[str, Any], key: str, default: int, *, least: int
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return default
     return max(least, int(value))
+
+
+# --- long results, cut as OpenClaw 2026.9.6 cuts them ---------------------------------------------
+
+# `resolveAutoLiveToolResultMaxChars`: the least context, and the characters of a result.
+_RESULT_CHARS = ((200_000, 64_000), (100_000, 32_000), (0, 16_000))
+_LEFT_OUT = "\n\n⚠️ [... middle content omitted — showing head and tail ...]\n\n"
+_SHOWS_OUTCOME = re.compile(
+    r"\b(?:error|exception|failed|fatal|traceback|panic|stack trace|errno|exit code"
+    r"|total|summary|result|complete|finished|done)\b|\}\s*\Z",
+    re.ASCII,
+)
+#: characters at the end of a text in which an outcome is looked for
+_LAST_CHARS = 2000
+_LEAST_KEPT, _MOST_TAIL = 2000, 4000
+
+
+def result_chars(context_tokens: int) -> int:
+    """Return the characters of a result for a model with this context.
+
+    `resolveLiveToolResultMaxChars` and `resolveToolResultContextMaxChars`. OpenClaw counts a Chinese,
+    Japanese or Korean character as several Latin ones; here each character counts once.
+    """
+    most = next(chars for least, chars in _RESULT_CHARS if context_tokens >= least)
+    return min(most, max(512, context_tokens // 2))
+
+
+def cut_mark(chars: int) -> str:
+    """Return the text after a result of which so many characters were cut off."""
+    return f"[... {chars} more characters truncated; rerun with narrower args if needed]"
+
+
+def cut_result(text: str, most: int) -> str:
+    """Return a result as a model receives it: whole, its beginning, or its beginning and end.
+
+    `truncateToolResultText` in its `tool-result-truncation`.
+    """
+    if len(text) <= most:
+        return text
+    room = max(0, most - len(cut_mark(len(text))))
+    tail_room = min(int(room * 0.3), _MOST_TAIL)
+    head_room = room - tail_room - len(_LEFT_OUT)
+    if _SHOWS_OUTCOME.search(text[-_LAST_CHARS:].lower()) and head_room > _LEAST_KEPT:
+        kept = _head(text[:head_room]) + _LEFT_OUT + _tail(text[-tail_room:])
+    else:
+        kept = _head(text[:room])
+    return kept + cut_mark(len(text) - len(kept))
+
+
+def _head(text: str) -> str:
+    """Return a text without its last, broken line, unless that is long."""
+    end = text.rfind("\n")
+    return text[:end] if end > len(text) * 0.8 else text
+
+
+def _tail(text: str) -> str:
+    """Return a text without its first, broken line, unless that is long."""
+    end = text.find("\n")
+    return text[end + 1 :] if 0 <= end < len(text) * 0.2 else text

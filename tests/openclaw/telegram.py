@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
+import zlib
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from pytest_openclaw.worlds.outbox import chat_of
 from tests.openclaw.loopback import LoopbackServer, QuietHandler
 
 TOKEN = "123456:TEST"
@@ -17,6 +18,12 @@ ABSENT, DOWN = "@absent", "500"
 NO_CHAT = "Bad Request: chat not found"
 FAILS = "Internal Server Error"
 _POLL_S = 5.0
+
+
+def chat_of(target: str) -> str:
+    """The number of a chat; that for a name is made from the name."""
+    name = target.strip().removeprefix("telegram:")
+    return name if re.fullmatch(r"-?\d+", name) else str(zlib.crc32(name.removeprefix("@").lower().encode()))
 
 
 class Telegram(LoopbackServer):

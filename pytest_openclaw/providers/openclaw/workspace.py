@@ -28,7 +28,7 @@ from pytest_openclaw.util.files import LockFile
 from pytest_openclaw.util.text import file_bytes, valid_text
 from pytest_openclaw.values.worlds import WorldState
 from pytest_openclaw.worlds.shell import Exec, Ran, TimedOutError
-from pytest_openclaw.worlds.workspace import MOST_CHARS, MOST_FILES, ToolError, Workspace, named_place
+from pytest_openclaw.worlds.workspace import ToolError, Workspace, named_place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,6 +40,8 @@ _REFUSALS = (
     *(errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ, errno.ELOOP),
     *(errno.EEXIST, errno.EISDIR, errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY),
 )
+# Of a workspace on disk: more is not read.
+MOST_CHARS, MOST_FILES = 16_000_000, 2000
 # OpenClaw's own folder in a workspace.
 _OWN = ".openclaw"
 # Without a world OpenClaw never executes commands. If it did, this would be its shell.

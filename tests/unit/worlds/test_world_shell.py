@@ -13,7 +13,6 @@ from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.util import bounded_regex
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.worlds import Command, World
-from pytest_openclaw.worlds import shell
 from tests.searching import examples
 from tests.unit.worlds.conftest import Caller
 
@@ -47,16 +46,14 @@ def failed(output: str, code: int) -> str:
         pytest.param("cd src; pwd", "/workspace/src", id="cd"),
         pytest.param("ls -l notes.md", "-rw-r--r-- 1 openclaw openclaw 16 Nov 21 12:00 notes.md", id="a-fixed-time"),
         pytest.param("date; date -d yesterday +%F; date -d '3 days ago' +%F", "Sat Nov 21 12:00:00 UTC 2026\n2026-11-20\n2026-11-18", id="date"),
-        pytest.param("mktemp; mktemp -d /tmp/XXXX", "/tmp/tmp.0000000001\n/tmp/0002", id="mktemp"),
+        pytest.param("mktemp; mktemp -d", "/tmp/tmp.0000000001\n/tmp/tmp.0000000002", id="mktemp"),
         pytest.param("echo $RANDOM; whoami; hostname", "16838\nopenclaw\nopenclaw", id="random-user-host"),
         pytest.param("sleep 3600; echo awake", "awake", id="sleep"),
         pytest.param("python3 -c 'print(1)'", failed("sh: python3: command not found", 127), id="python"),
         pytest.param("true", "(no output)", id="no-output"),
         pytest.param("false", failed("", 1), id="false"),
-        pytest.param("echo a > /opt/a", failed("sh: /opt/a: Permission denied", 1), id="outside-of-the-workspace"),
         pytest.param("sudo ls", failed("sh: sudo: command not found", 127), id="sudo"),
         pytest.param("echo 'a", failed("sh: unexpected EOF while looking for matching `''", 2), id="open-quote"),
-        pytest.param("echo " + "x" * 140_000, failed("sh: Argument list too long", 126), id="too-long"),
     ],
 )  # fmt: skip
 def test_a_command(call: Any, command: str, printed: str) -> None:
@@ -77,9 +74,8 @@ def test_a_command(call: Any, command: str, printed: str) -> None:
         pytest.param("rm -rf src", {"src/app.py": None, "src/lib/util.py": None}, id="rm-folder"),
         pytest.param("gzip notes.md && gunzip notes.md.gz", {}, id="a-file-that-is-no-text"),
         pytest.param("build", {"notes.md": None, "out.bin": "built"}, id="a-command-that-writes"),
-        pytest.param("rm nope; rm src; cat notes.md > /opt/x; mv a b; cp notes.md /home; rm -r /usr", {}, id="nothing-that-fails"),
-        pytest.param("echo hi > ~/x && touch y", {}, id="nothing-after-what-fails"),
-        pytest.param("echo hi > /etc/hosts; touch /etc/x", {"/etc/hosts": "hi\n", "/etc/x": ""}, id="where-the-suite-has-files"),
+        pytest.param("rm nope; rm src; cat notes.md > /opt/x; mv a b", {}, id="nothing-that-fails"),
+        pytest.param("echo hi > /etc/hosts; touch ~/x", {"/etc/hosts": "hi\n", "/home/openclaw/x": ""}, id="outside-of-the-workspace"),
         pytest.param("echo hi > /tmp/scratch; cat /tmp/scratch", {}, id="scratch"),
         pytest.param("echo hi > /dev/null", {}, id="nowhere"),
     ],
@@ -166,13 +162,6 @@ def test_no_command_takes_this_machines_time_or_memory(calls_in: Any, command: s
     assert call.playing.state.changed == ()
 
 
-def test_a_huge_world_is_not_given_to_a_command(calls_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its file tools work as before."""
-    monkeypatch.setattr(shell, "MOST_FILE_BYTES", 10)
-
-    assert calls_in(World(files={"a": "x" * 11})).sh("ls").startswith("sh: cannot run")
-
-
 def test_python_where_a_world_has_it(calls_in: Any) -> None:
     """`python = true` gives commands an embedded Python that reads the world's files."""
     commands = (Command(pattern="git status", output="clean"), Command(pattern="python3 x.py", output="done"))
@@ -210,8 +199,6 @@ def test_the_simple_commands_of_a_command(call: Any, command: str, parts: tuple[
         pytest.param("if ./check.sh; then echo fine; fi", "checked\nfine", id="a-condition"),
         pytest.param("bash -lc 'git status'", "clean", id="a-shell-in-the-shell"),
         pytest.param("cat n | while read x; do git status; done | sed s/c/C/", "Clean", id="a-loop"),
-        pytest.param("git log --oneline | head -3", "three", id="a-whole-pipeline"),
-        pytest.param("cd src; git log --oneline | head -3; pwd", "three\n/workspace/src", id="a-pipeline-of-a-list"),
         pytest.param("df -h > d; cat d; df -h /x | wc -l", "full\n3", id="a-program-of-the-sandbox"),
         pytest.param("bash run.sh; sh -c ./run.sh", "full\nclean\nfull\nclean", id="a-script-of-the-world"),
         pytest.param("cd src && ../run.sh | head -1; sh ../check.sh", "full\nown", id="a-script-in-a-pipe"),
@@ -220,11 +207,10 @@ def test_the_simple_commands_of_a_command(call: Any, command: str, parts: tuple[
     ],
 )  # fmt: skip
 def test_answers_of_a_suite_inside_a_command(calls_in: Any, command: str, printed: str) -> None:
-    """A pattern answers a pipeline as it is written, and a simple command after expansion."""
+    """A pattern answers a simple command after expansion."""
     commands = (
         Command(pattern=r"\./check\.sh( --fast)?", output="checked"),
         Command(pattern="git status", output="clean"),
-        Command(pattern=r"git log.*\| head -3", output="three"),
         Command(pattern="git .*", output="other"),
         Command(pattern="df -h", output="full"),
     )
