@@ -2,9 +2,9 @@
 
 The prompts are read from the suite files again, so you can fix a validator and
 see what changes. The result is a new run; the old one is unchanged. A row keeps
-its verdict if its reply is incomplete (cut at 64 KiB, a secret removed) or if a
-Python test has judged it, or if its prompt was removed, asks something else
-now, or is in a suite outside the project; faults and refusals stay as they are.
+its verdict if it lacks what was judged (a fault, a reply that was cut at 64 KiB,
+a removed secret), if a Python test has judged it, or if its prompt was removed
+or asks something else now.
 
 Your own validators come from conftest.py and installed plugins, as in a pytest
 session: its ini file and the conftest.py of the root folder and of the suites'
@@ -19,9 +19,8 @@ Example:
 from __future__ import annotations
 
 import json
-from collections import Counter
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw import __version__
 from pytest_openclaw.asking.clipping import clipped, unjudged
@@ -61,7 +60,7 @@ from pytest_openclaw.values.settings import Gates
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_openclaw.judging.registry import Registry
@@ -74,15 +73,6 @@ if TYPE_CHECKING:
 
 Rules = dict[tuple[str, str], "Prompt"]
 """The current prompts, by suite and id."""
-Kept = Literal["truncated", "python", "secret", "gone"]
-KEPT: Mapping[Kept, str] = {
-    "truncated": "the reply was cut to fit its row",
-    "python": "a benchmark in Python is judged by its own test",
-    "secret": "a secret was taken out of the reply",
-    "gone": "its prompt is not in the project's suites, or asks something else now",
-}
-"""Why a row keeps its verdict."""
-
 _QUESTION = ("prompt", "system", "messages", "turns", "images_sha256", "tools_sha256", "world")
 """The keys of a prompt that must be unchanged: a rule cannot judge the reply to another question."""
 _RULE = ("validator", "expected_tool_calls", "xfail")
@@ -121,78 +111,56 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
             "run": run.name,
             "n_rows": len(rescored.new.rows),
             "changed": [_as_json(change) for change in rescored.changes],
-            "kept": dict(rescored.kept),
-            "n_faults": rescored.n_faults,
-            "notes": list(rescored.notes),
+            "n_kept": rescored.n_kept,
+            "notes": run.shortcomings,
             "summary": to_json(summary),
         },
-        warnings=plugins.complaints,
+        warnings=[*run.shortcomings, *plugins.complaints],
     )
 
 
 def _change_lines(name: str, rescored: Rescored) -> Iterator[str]:
-    flips = [change for change in rescored.changes if change.flipped]
+    flips = [change for change in rescored.changes if change.before != change.after]
     others = len(rescored.changes) - len(flips)
     n_rows, n_flips = counted(len(rescored.new.rows), "row"), counted(len(flips), "verdict")
     more = f", {counted(others, 'other row')} changed besides" if others else ""
     yield f"rescored {n_rows} of {name}: {n_flips} changed{more}"
-    for reason, n in sorted(rescored.kept.items()):
-        yield f"note: {_rows_keep(n, 'verdict')}: {KEPT[reason]}"
-    if rescored.n_faults:
-        yield f"note: {_rows_keep(rescored.n_faults, 'fault')}: there is no reply to judge"
-    yield from (f"note: {note}" for note in rescored.notes)
+    if n := rescored.n_kept:
+        keep = "1 row keeps its verdict" if n == 1 else f"{n} rows keep their verdict"
+        yield f"note: {keep}: the row lacks what was judged, or no suite of today asks the same"
     for change in flips:
-        before, after = change.verdicts
-        record = change.after
-        words = [f"{before} -> {after}", record.target.label, f"{record.suite}::{record.prompt_id}"]
+        record = change.record
+        words = [
+            f"{change.before} -> {change.after}",
+            record.target.label,
+            f"{record.suite}::{record.prompt_id}",
+        ]
         yield "  ".join(["", *words, *filter(None, [record.violation])])
-
-
-def _rows_keep(n: int, what: str) -> str:
-    return f"1 row keeps its {what}" if n == 1 else f"{n} rows keep their {what}"
 
 
 def _as_json(change: Change) -> JsonObject:
     names = ("suite", "prompt_id", "provider", "model", "thinking_level", "repeat", "violation")
-    before, after = change.verdicts
-    return {name: getattr(change.after, name) for name in names} | {"before": before, "after": after}
+    shown = {name: getattr(change.record, name) for name in names}
+    return shown | {"before": change.before, "after": change.after}
 
 
 # --- rows -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class Change:
-    """A row that the rescore has changed."""
+class Change(NamedTuple):
+    """A row that the rescore has changed, with its verdicts: `passed`, `failed` or `not judged`."""
 
-    before: Record
-    after: Record
-
-    @property
-    def verdicts(self) -> tuple[str, str]:
-        """The old and new verdict, each `passed`, `failed`, `not judged`, or the failure type."""
-        return verdict_of(self.before), verdict_of(self.after)
-
-    @property
-    def flipped(self) -> bool:
-        """Whether the verdict itself has changed."""
-        return self.verdicts[0] != self.verdicts[1]
+    before: str
+    after: str
+    record: Record
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rescored:
-    """The new run, and its differences from the old one.
-
-    Attributes:
-        kept: how many rows keep their verdict, by reason.
-        n_faults: rows without a reply, which are unchanged.
-    """
+class Rescored(NamedTuple):
+    """The new run, its changed rows, and how many rows keep their verdict."""
 
     new: NewRun
-    changes: tuple[Change, ...]
-    kept: Mapping[Kept, int]
-    n_faults: int
-    notes: tuple[str, ...]
+    changes: Sequence[Change]
+    n_kept: int
 
 
 def rescore_run(run: StoredRun, rules: Rules, plugins: Plugins | None = None) -> Rescored:
@@ -204,55 +172,42 @@ def rescore_run(run: StoredRun, rules: Rules, plugins: Plugins | None = None) ->
     plugins = plugins or Plugins()
     rows: list[StoredRow | NewRow] = []
     changes: list[Change] = []
-    kept: Counter[Kept] = Counter()
+    n_kept = 0
     for row in run.rows.values():
         old = row.whole
-        new = rescore_record(old, _prompt_of(old, run, rules))
-        if isinstance(new, str):
-            kept[new] += 1
-        if isinstance(new, str) or new == old:
+        prompt = _prompt_of(old, run, rules)
+        new = rescore_record(old, prompt) if prompt else None
+        n_kept += new is None
+        if new is None or new == old:
             rows.append(row)
             continue
         json_row = to_row(new)
         rows.append(NewRow(line=line_of(json_row | plugins.added_keys(json_row)), record=new))
-        changes.append(Change(before=old, after=new))
-    return Rescored(
-        new=NewRun(
-            n_selected=run.n_selected,
-            rows=rows,
-            config=_config(run, rules),
-            inventory={key: value for key, value in run.inventory.items() if key != "run_id"},
-            gates=run.gates or Gates(),
-            surface=run.surface,
-        ),
-        changes=tuple(changes),
-        kept=kept,
-        n_faults=sum(row.record.availability_status != "ok" for row in run.rows.values()),
-        notes=tuple(run.shortcomings),
+        changes.append(Change(verdict_of(old), verdict_of(new), new))
+    new_run = NewRun(
+        n_selected=run.n_selected,
+        rows=rows,
+        config=_config(run, rules),
+        inventory={key: value for key, value in run.inventory.items() if key != "run_id"},
+        gates=run.gates or Gates(),
+        surface=run.surface,
     )
+    return Rescored(new_run, changes, n_kept)
 
 
-def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
-    """Return the row under a prompt's validator, or why it keeps its verdict.
-
-    Args:
-        record: as it was measured.
-        prompt: with the current rule; or why there is none.
+def rescore_record(record: Record, prompt: Prompt) -> Record | None:
+    """Return the row under a prompt's validator; None if the row lacks what was judged.
 
     Raises:
         OpenClawError: the validator raised an error.
     """
-    if record.availability_status != "ok":
-        return record
-    if isinstance(prompt, str):
-        return prompt
-    if not record.success and record.failure_type != "empty_response":
-        return record  # refused or filtered: the row has no answer to judge
+    has_answer = record.success or record.failure_type == "empty_response"
+    if record.availability_status != "ok" or not has_answer:
+        return None
     judged_parts = {*JUDGED, "turns" if record.turns else "raw_output"}
-    if not judged_parts.isdisjoint(record.cut or {}):
-        return "truncated"
-    if HIDDEN in record.raw_output or HIDDEN in json.dumps([record.tool_call_details, record.turns]):
-        return "secret"
+    said = (record.raw_output, json.dumps([record.tool_call_details, record.turns]))
+    if not judged_parts.isdisjoint(record.cut or {}) or any(HIDDEN in text for text in said):
+        return None
     try:
         judgment = judge(prompt, _reply(record))
     except KeyboardInterrupt:
@@ -320,13 +275,10 @@ def _raw(turn: Turn) -> str:
     return f"{THINKING}{turn.reasoning}{ANSWER}{turn.text}" if turn.reasoning else turn.text
 
 
-def _prompt_of(record: Record, run: StoredRun, rules: Rules) -> Prompt | Kept:
-    """Return the prompt on the surface of a row; or why its row keeps its verdict."""
-    key = (record.suite, record.prompt_id)
-    if key not in rules:
-        return "python" if is_python(run.prompts.get(key, {})) else "gone"
-    prompt = rules[key]
-    if record.surface == LISTED or prompt.tools is None:
+def _prompt_of(record: Record, run: StoredRun, rules: Rules) -> Prompt | None:
+    """Return today's prompt on the surface of a row; None without a rule."""
+    prompt = rules.get((record.suite, record.prompt_id))
+    if prompt is None or record.surface == LISTED or prompt.tools is None:
         return prompt
     if run.surface is None:
         raise OpenClawError(

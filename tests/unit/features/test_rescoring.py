@@ -121,8 +121,8 @@ def _channelled(reasoning: str, text: str, **more: Any) -> Reply:
     return Reply(text=text, reasoning=reasoning, raw=raw, **more)
 
 
-def _same(one: Record | str, other: Record) -> bool:
-    return isinstance(one, Record) and json.dumps(to_row(one)) == json.dumps(to_row(other))
+def _same(one: Record | None, other: Record) -> bool:
+    return one is not None and json.dumps(to_row(one)) == json.dumps(to_row(other))
 
 
 YES = {"type": "exact", "value": "yes"}
@@ -271,50 +271,26 @@ def test_the_new_rule_decides(
     assert [getattr(new, name) for name in kept] == [getattr(old, name) for name in kept]
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        pytest.param({"truncated": True, "cut": {"raw_output": 1}}, "truncated", id="cut-text"),
-        pytest.param({"truncated": True, "cut": {"tool_call_details": 1}}, "truncated", id="cut-calls"),
-        pytest.param(
-            {"truncated": True, "cut": {"answer": 1}, "turns": (turn(),)}, "truncated", id="not-judged"
-        ),
-        pytest.param(
-            {"truncated": True, "cut": {"turns": 1}, "turns": (turn(),)}, "truncated", id="cut-turns"
-        ),
-        pytest.param({"raw_output": "the key is [secret]."}, "secret", id="secret"),
-        pytest.param(
-            {"tool_call_details": ({"id": None, "name": "curl", "arguments": '{"key": "[secret]"}'},)},
-            "secret",
-            id="secret-in-a-call",
-        ),
-        pytest.param(
-            {
-                "turns": (
-                    turn(calls=({"id": None, "name": "read", "arguments": "{}", "result": "[secret]"},)),
-                )
-            },
-            "secret",
-            id="secret-in-a-result",
-        ),
-    ],
-)
-def test_a_row_that_lacks_its_reply_keeps_its_verdict(changes: dict[str, Any], reason: str) -> None:
-    """A truncated, redacted or ambiguous reply is not guessed at."""
-    assert rescore_record(row(A, "P1", **changes), _prompt(YES)) == reason
+IN_RESULT = turn(calls=({"id": None, "name": "read", "arguments": "{}", "result": "[secret]"},))
 
 
 @pytest.mark.parametrize(
     "record",
     [
+        pytest.param(row(A, "P1", truncated=True, cut={"raw_output": 1}), id="cut-text"),
+        pytest.param(row(A, "P1", truncated=True, cut={"tool_call_details": 1}), id="cut-calls"),
+        pytest.param(row(A, "P1", truncated=True, cut={"answer": 1}, turns=(turn(),)), id="not-judged"),
+        pytest.param(row(A, "P1", truncated=True, cut={"turns": 1}, turns=(turn(),)), id="cut-turns"),
+        pytest.param(row(A, "P1", raw_output="the key is [secret]."), id="secret"),
+        pytest.param(row(A, "P1", turns=(IN_RESULT,)), id="secret-in-a-result"),
         pytest.param(row(A, "P1", **FAULT, raw_output="yes"), id="fault"),
         pytest.param(_measured(_prompt(YES), Reply(text="yes", refusal="I will not.")), id="refusal"),
         pytest.param(_measured(_prompt(YES), Reply(text="yes", finish_reason="content_filter")), id="filter"),
     ],
 )
-def test_a_cell_without_an_answer_is_unchanged(record: Record) -> None:
-    """Faults, refusals and filtered answers say nothing about a rule."""
-    assert rescore_record(record, _prompt(FREE)) is record
+def test_a_row_that_lacks_its_reply_keeps_its_verdict(record: Record) -> None:
+    """Faults, refusals, and replies that are cut or redacted are not judged."""
+    assert rescore_record(record, _prompt(FREE)) is None
 
 
 @pytest.mark.parametrize("text", [" \n", "<think>yes</think>"])
@@ -362,14 +338,13 @@ def test_a_run_is_judged_by_its_current_suites(tmp_path: Path) -> None:
 
     rescored = _rescored(run)
 
-    flips = [(change.after.prompt_id, *change.verdicts) for change in rescored.changes if change.flipped]
+    flips = [(change.record.prompt_id, change.before, change.after) for change in rescored.changes]
     assert flips == [("P2", "passed", "failed"), ("P3", "passed", "failed")]
     assert rescored.new.rows[0].line == (run / "results.jsonl").read_bytes().splitlines()[0]
     assert [found.record.prompt_id for found in rescored.new.rows] == ["P1", "P2", "P3"]
     assert [prompt["validator"]["value"] for prompt in rescored.new.config["prompts"]] == ["yes", "no", "yes"]
     assert rescored.new.config["prompts"][0]["tags"] == ["t"]
     assert rescored.new.config["rescored"] == {"run_id": "one", "pytest_openclaw": __version__}
-    assert rescored.notes == ()
 
 
 def test_figures_are_in_the_order_of_the_config(tmp_path: Path) -> None:
@@ -387,7 +362,7 @@ def test_figures_are_in_the_order_of_the_config(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_judged_is_counted(tmp_path: Path) -> None:
-    """Rows that keep their verdict are counted by their reason, faults and missing cells separately."""
+    """Rows keep their verdict without a whole reply, and without a rule of today."""
     rows = [
         row(A, "P1", raw_output="yes", truncated=True, cut={"answer": 1}, objective_pass=True),
         row(A, "R1", raw_output="yes"),
@@ -399,11 +374,9 @@ def test_what_cannot_be_judged_is_counted(tmp_path: Path) -> None:
         definition("P2"),
         definition("R1", validator={"type": "python"}),
     ]
-    run = store(tmp_path / "one", rows, prompts=prompts, n_selected={A: 5})
+    run = store(tmp_path / "one", rows, prompts=prompts)
     _suite(tmp_path, "benchmarks/prompts_x.json", [{"id": "P1", "prompt": "Do P1.", "validator": YES}])
 
     rescored = _rescored(run)
 
-    assert rescored.kept == {"truncated": 1, "python": 1, "gone": 1}
-    assert (rescored.n_faults, rescored.changes) == (1, ())
-    assert rescored.notes == (f"{run} is not finished: 1 of its 5 cells have no row",)
+    assert (rescored.n_kept, rescored.changes) == (4, [])
