@@ -2,9 +2,9 @@
 
 The prompts are read from the suite files again, so you can fix a validator and
 see what changes. The result is a new run; the old one is unchanged. A row keeps
-its verdict if it lacks what was judged (a fault, a reply that was cut at 64 KiB,
-a removed secret), if a Python test has judged it, or if its prompt was removed
-or asks something else now.
+its verdict if it lacks what was judged (a fault, a reply cut at 64 KiB, a
+removed secret), if a Python test has judged it, or if its prompt was removed or
+asks something else now.
 
 Your own validators come from conftest.py and installed plugins, as in a pytest
 session: its ini file and the conftest.py of the root folder and of the suites'

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pytest_openclaw.values.prompts import ModelRole
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
-from tests.unit.runs.stored_runs import SUITE, definition, row, store
+from tests.unit.runs.stored_runs import SUITE, store
 from tests.unit.stats.routes import rows_of
 
 ABLE = Target(provider="ollama_native", model="qwen3:8b")
@@ -26,15 +25,7 @@ PROVIDERS = {
 
 def store_run(path: Path, records: list[Record], **more: Any) -> Path:
     """Store a run of these rows."""
-    roles = {one.prompt_id: one.role for one in records}
-    prompts = [definition(one, **({"role": role} if role else {})) for one, role in roles.items()]
-    return store(path, records, prompts=prompts, providers=PROVIDERS, **more)
-
-
-def roles_of(one: Target) -> list[Record]:
-    """Right rows of a target in all roles that a patch has a place for."""
-    roles: tuple[ModelRole, ...] = ("heartbeat", "title", "utility", "image")
-    return [row(one, f"{role}-{number}", role=role) for role in roles for number in range(6)]
+    return store(path, records, providers=PROVIDERS, **more)
 
 
 def three_tiers(*, said: str = "", calls: tuple[str, ...] = ("read",)) -> list[Record]:

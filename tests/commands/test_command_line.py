@@ -156,10 +156,10 @@ def test_runs_are_named_by_id_or_path(runs: Path, capsys: pytest.CaptureFixture[
 
     assert main(["merge", "last", "runs/two", "--into", "both"]) == 0
     assert main(["merge", str(runs / "both"), "--into", "elsewhere/copy"]) == 0
-    assert main(["merge", "both", "--into", "again", "--runs-dir", str(runs)]) == 0
+    assert main(["merge", "one", "--into", "again", "--runs-dir", str(runs)]) == 0
 
     assert "merged 2 runs: 3 of 3 cells, 2 targets\n" in capsys.readouterr().out
-    rows = (runs / "both/results.jsonl").read_bytes()
+    rows = (runs / "one/results.jsonl").read_bytes()
     assert [path.name for path in runs.iterdir() if path.name in {"both", "again"}]
     for copy in (runs.parent / "elsewhere/copy", runs / "again"):
         assert (copy / "results.jsonl").read_bytes() == rows
@@ -174,7 +174,7 @@ def test_a_rescore_is_written_beside_its_run(runs: Path) -> None:
 
     assert (first.returncode, first.stderr, second.returncode, second.stderr) == (0, "", 0, "")
     assert sorted(path.name for path in runs.iterdir()) == ["one", "one-rescored", "one-rescored_2", "two"]
-    assert "its prompt is not in the project's suites, or asks something else now" in first.stdout
+    assert "2 rows keep their verdict" in first.stdout
     assert files_of(runs / "one") == before
 
 

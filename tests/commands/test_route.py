@@ -120,9 +120,7 @@ def test_json_has_every_part(run: Path, capsys: pytest.CaptureFixture[str]) -> N
         "conclusive": True,
         "n": 40,
         "n_success": 4,
-        "roles": {},
     }
-    assert data["places"] == []
 
 
 def test_an_unfinished_run_is_routed_with_a_warning(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -149,7 +147,7 @@ def test_nothing_conclusive_leaves_a_patch_without_entries(
     shown = capsys.readouterr()
     text = Path("runs/few/openclaw.patch.json5").read_text("utf-8")
     assert json5.loads(text) == {}
-    assert "would settle the tier" in text
+    assert "would make it trusted" in text
     assert "nothing to apply: no model that OpenClaw has a name for has enough evidence" in shown.err
     assert "openclaw config patch" not in shown.out + text
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import tomllib
 from base64 import b64encode
@@ -74,10 +73,6 @@ def test_the_page_is_followed(terminal: Terminal) -> None:
         for line in results.read_text("utf-8").splitlines()
     ]
     assert len(rows) == 1 + len(SUITE["prompts"])
-    (patch,) = terminal.folder.glob("runs/*/openclaw.patch.json5")
-    assert re.search(
-        r'"?imageModel"?: \{\n(?: *//.*\n)*.*"?primary"?: "vision/qwen2.5-vl"', patch.read_text("utf-8")
-    )
     assert [row["prompt_id"] for row in rows if not row["objective_pass"]] == []
 
 

@@ -32,7 +32,7 @@ ROOT = DOCS.parent
 FOLLOWED = {ROOT / "README.md", DOCS / "tutorial.md", DOCS / "how-to/images.md"}
 PLUGINS = {DOCS / "how-to/validator.md", DOCS / "how-to/provider.md"}
 # Its output is compared with the commands in test_comparison_page.py.
-TESTED_APART = {DOCS / "how-to/roles.md", DOCS / "comparison.md", DOCS / "how-to/route.md"}
+TESTED_APART = {DOCS / "comparison.md", DOCS / "how-to/route.md"}
 PAGES = sorted([ROOT / "README.md", ROOT / "SECURITY.md", *DOCS.rglob("*.md")])
 OTHER_PROGRAMS = {"export", "npm", "ollama", "openclaw", "sbatch", "scp", "ssh"}
 LAB = """

@@ -13,11 +13,9 @@ import pytest
 from pytest_openclaw.cli import main
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.processes import Running
-from tests.commands import routed_runs
-from tests.commands.routed_runs import roles_of, store_run, three_tiers
+from tests.commands.routed_runs import store_run, three_tiers
 from tests.openclaw.model_server import ScriptedModel
 from tests.openclaw.real import OpenClaw, RealOpenClaw, openclaw_apart, run_openclaw
-from tests.unit.stats.routes import rows_of
 
 pytestmark = pytest.mark.openclaw_cli
 
@@ -61,34 +59,6 @@ def _config(url: str = "http://127.0.0.1:9/v1", *, compat: Any = None, tools: An
     }
     config: dict[str, Any] = {"models": {"mode": "replace", "providers": providers}}
     return {**config, "tools": tools} if tools else config
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("own", "fallbacks"),
-    [
-        pytest.param("ollama/mid:7b", None, id="a-name"),
-        pytest.param({"primary": "ollama/mid:7b", "fallbacks": ["lab/llama3.2:3b"]}, ["lab/llama3.2:3b"], id="both"),
-    ],
-)  # fmt: skip
-def test_the_model_for_pictures_is_applied(
-    openclaw: OpenClaw, run: Path, own: Any, fallbacks: list[str] | None
-) -> None:
-    """OpenClaw takes the place of the role `image`, in place of the user's own, whose fallbacks stay."""
-    store_run(Path("runs/roles"), [*rows_of(1, routed_runs.ABLE), *roles_of(routed_runs.ABLE)])
-    assert main(["route", "roles"]) == 0
-    config = _config()
-    config["agents"] = {"defaults": {"imageModel": own}}
-    openclaw.scratch.config.write_text(json.dumps(config), "utf-8")
-
-    applied = run_openclaw(
-        openclaw, "config", "patch", "--file", str(Path("runs/roles/openclaw.patch.json5").absolute())
-    )
-    valid = run_openclaw(openclaw, "config", "validate", "--json")
-
-    assert (applied.exit_status, valid.exit_status) == (0, 0), applied.stderr + valid.stderr
-    image_model = json.loads(openclaw.scratch.config.read_text("utf-8"))["agents"]["defaults"]["imageModel"]
-    assert image_model == {"primary": ABLE, **({"fallbacks": fallbacks} if fallbacks else {})}
 
 
 # --- what the agent sends -------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.features.routing.routes import SUITES as SHIPPED
 from pytest_openclaw.judging.judge import affects_tier, judge
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
 from pytest_openclaw.stats.tool_use import PROVEN_PROMPTS
@@ -27,7 +26,11 @@ LETTERS: dict[ModelRole, str] = {"heartbeat": "H", "title": "L", "utility": "U",
 ROLES = [*LETTERS]
 """Those whose replies are texts alone."""
 SUITES = {
-    role: load_suite(BENCHMARKS / SHIPPED[role], name=f"benchmarks/{SHIPPED[role]}", registry=REGISTRY)
+    role: load_suite(
+        BENCHMARKS / f"prompts_role_{role}.toml",
+        name=f"benchmarks/prompts_role_{role}.toml",
+        registry=REGISTRY,
+    )
     for role in ROLES
 }
 REPLIES = {role: tomllib.loads((HERE / f"replies_role_{role}.toml").read_text("utf-8")) for role in ROLES}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_openclaw.features.routing.routes import Candidate, Ref
+from pytest_openclaw.features.routing import Candidate, Ref
 from pytest_openclaw.stats.groups import Snapshots, summarize_group
 from pytest_openclaw.values.prompts import ModelRole
 from pytest_openclaw.values.requests import Target
@@ -12,8 +12,6 @@ from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import missed, record, restraint_cells, tool_cells
 
 NATIVE: dict[str, Any] = {"suite": "native", "tools_offered": 11}
-Share = tuple[int, int]
-"""Right and wrong prompts of a role."""
 
 
 def target(model: str, level: str | None = None) -> Target:
@@ -42,22 +40,12 @@ def role_rows(role: ModelRole, right: int, wrong: int, one: Target, **changes: A
 
 
 def candidate(
-    model: str,
-    rows: list[Record],
-    one: Target | None = None,
-    *,
-    roles: dict[ModelRole, Share] | None = None,
-    waits: int = 100,
-    has_name: bool = True,
-    **changes: Any,
+    model: str, rows: list[Record], one: Target | None = None, *, has_name: bool = True, **changes: Any
 ) -> Candidate:
-    """A candidate with these rows, called `ollama/<model>`; `waits` is the ms of its roles, `changes` its ref's."""
+    """A candidate with these rows, called `ollama/<model>`; `changes` are its ref's."""
     one = one or target(model)
-    for role, (right, wrong) in (roles or {}).items():
-        rows = [*rows, *role_rows(role, right, wrong, one, e2e_ms=waits)]
     group = summarize_group(one, rows, Snapshots(), n_targets=1)
-    ref = Ref(f"ollama/{model}" if has_name else None, **changes)
-    return Candidate(group=group, ref=ref, rows=rows, roles={result.role: result for result in group.roles})
+    return Candidate(group=group, ref=Ref(f"ollama/{model}" if has_name else None, **changes), rows=rows)
 
 
 def settled(

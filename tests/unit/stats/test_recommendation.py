@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.features.routing.patch import render_patch
-from pytest_openclaw.features.routing.routes import Candidate, Ref, plan_routes
+from pytest_openclaw.features.routing import Candidate, Ref, plan_routes, render_patch
 from pytest_openclaw.reports import facts
 from pytest_openclaw.reports.pages import render_comment, render_markdown
 from pytest_openclaw.reports.terminal import render_terminal

@@ -1,0 +1,525 @@
+"""Say which model may hold the tools, as a patch of OpenClaw's config.
+
+Writes RUN/openclaw.patch.json5: a tool policy for every model with a
+recommendation, the best one for subagents, and the evidence in comments. A
+trusted model gets the profile coding, one that is trusted with some tools gets
+these, one that is unsafe or not trusted gets none, and one without enough
+evidence gets no entry. Your own config is unchanged: the command by which
+OpenClaw checks the patch is printed. The patch never contains an address or a
+key.
+
+OpenClaw's provider is named after ours (ollama_native is ollama); --provider
+sets another name.
+
+Example:
+  pytest-openclaw route last
+  pytest-openclaw route 20260213_235930 --provider lab=vllm --out -
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shlex
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from pytest_openclaw import __version__
+from pytest_openclaw.cli.result import Command, CommandResult, add_run, in_lines, read_run, write_over_ours
+from pytest_openclaw.providers.address import Address
+from pytest_openclaw.reports.facts import ABLE, render_best
+from pytest_openclaw.reports.numbers import render_interval
+from pytest_openclaw.runs.summaries import summary_of
+from pytest_openclaw.stats.groups import group_records
+from pytest_openclaw.stats.summary import best_of
+from pytest_openclaw.stats.tiers import TIER_NAMES
+from pytest_openclaw.stats.tool_use import PROVEN_PERCENT, PROVEN_PROMPTS
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.text import counted, printable
+from pytest_openclaw.values.requests import OPENCLAW_ITSELF, most_realistic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_openclaw.runs.reading import StoredRun
+    from pytest_openclaw.stats.groups import Group
+    from pytest_openclaw.stats.recommendation import Kind, Recommendation
+    from pytest_openclaw.stats.summary import Best
+    from pytest_openclaw.util.files import JsonObject
+    from pytest_openclaw.values.requests import Target
+    from pytest_openclaw.values.rows import Record
+
+FILE = "openclaw.patch.json5"
+STDOUT = "-"
+WIDTH = 100
+FIRST_WORDS = "// A patch for OpenClaw"
+RELEASE = "2026.9.6"
+"""Whose keys are written; OpenClaw refuses a whole config for one key that it does not know."""
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run(parser)
+    parser.add_argument(
+        "--out", metavar="FILE", help=f"the patch (RUN/{FILE}); - prints it and writes nothing"
+    )
+    parser.add_argument(
+        "--provider",
+        action="append",
+        default=[],
+        type=_renaming,
+        metavar="OURS=THEIRS",
+        help="OpenClaw's name of a provider of the run; may be repeated",
+    )
+
+
+def _run(arguments: argparse.Namespace) -> CommandResult:
+    run = read_run(arguments)
+    candidates = _candidates(run, dict(arguments.provider))
+    routing = plan_routes(candidates)
+    out = None if arguments.out == STDOUT else Path(arguments.out or run.path / FILE)
+    patch = render_patch(routing, run.run_id, run.shortcomings, out.name if out else FILE)
+    notes = [*run.shortcomings]
+    check = check_command(str(out) if out else None) if patch.value else None
+    if not patch.value:
+        notes.append("nothing to apply: no model that OpenClaw has a name for has enough evidence")
+    if out:
+        write_over_ours(out, patch.text, FIRST_WORDS, "patch")
+        lines = [*_summary_lines(routing), "", f"wrote {out}", *([f"check it: {check}"] if check else [])]
+    else:
+        lines = patch.text.splitlines()
+    return CommandResult(
+        lines=lines,
+        data={
+            "run": run.name,
+            "release": RELEASE,
+            "out": str(out) if out else None,
+            "check": check,
+            "patch": patch.value,
+            "targets": [_as_json(candidate) for candidate in candidates],
+            "notes": notes,
+        },
+        warnings=notes,
+    )
+
+
+def _candidates(run: StoredRun, overrides: Mapping[str, str]) -> list[Candidate]:
+    asked = sorted({target.provider for target in run.n_selected})
+    for ours, theirs in overrides.items():
+        if ours not in asked:
+            known = ", ".join(asked)
+            raise OpenClawError(f"--provider {ours}={theirs}: the run has no provider {ours}; it has {known}")
+    groups = summary_of(run).groups
+    if not any(group.tool_use.evidence == "native" for group in groups):
+        raise OpenClawError(
+            f"{run.name} has no native tool evidence: no answered cell offered tools on the wire, and what "
+            "is only written in a text grants none. Ask a suite whose prompts have `tools`, such as "
+            "benchmarks/prompts_native.toml."
+        )
+    rows = group_records(row.record for row in run.rows.values())
+    realistic = most_realistic(run.n_selected)
+    return [
+        Candidate(
+            group=group,
+            ref=ref_of(group.target, run.config, overrides),
+            rows=rows.get(group.target, ()),
+        )
+        for group in groups
+        if group.target in realistic
+    ]
+
+
+def _summary_lines(routing: Routing) -> Iterator[str]:
+    for route in routing.routes:
+        yield from in_lines(f"{route.ref}: {route.recommendation.sentence}")
+        yield from (f"  {line}" for text in _consequences(route) for line in in_lines(text))
+    for candidate in routing.nameless:
+        yield f"{candidate.label}: OpenClaw has no name for it, no entry"
+    if routing.best:
+        yield from in_lines(f"subagents: {render_best(routing.best, ABLE)}")
+
+
+def _consequences(route: Route) -> Iterator[str]:
+    """Yield consequences for the entry, and settings that a patch cannot make."""
+    found = route.recommendation
+    if found.kind == "unsafe":
+        which = f", neither {', '.join(found.harm_tools)} nor any other" if found.harm_tools else ""
+        yield f"its entry gives it no tool{which}"
+    elif found.kind == "not_enough_evidence":
+        yield "no entry: what you have now stays"
+    if found.breaks_at and (tokens := found.breaks_at.padding_tokens):
+        last = found.holds_to.padding_tokens if found.holds_to else None
+        size = f"to {last} tokens" if last else f"below {tokens} tokens"
+        yield f"a patch cannot limit one model's context: set its contextTokens in models.providers {size}"
+
+
+def _as_json(candidate: Candidate) -> JsonObject:
+    use = candidate.group.tool_use
+    return {
+        "target": candidate.label,
+        "ref": candidate.ref.name,
+        "recommendation": candidate.group.recommendation.kind,
+        "sentence": candidate.group.recommendation.sentence,
+        "may_hold": _MAY_HOLD[candidate.group.recommendation.kind],
+        "is_local": candidate.ref.is_local,
+        "evidence": use.evidence,
+        "tier": use.tier,
+        "conclusive": use.conclusive,
+        "n": use.n,
+        "n_success": use.n_success,
+    }
+
+
+def _renaming(text: str) -> tuple[str, str]:
+    ours, _, theirs = text.partition("=")
+    if not ours or not PROVIDER_ID.fullmatch(theirs):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no OURS=THEIRS, such as lab=vllm; THEIRS is OpenClaw's id of a provider"
+        )
+    return ours, theirs
+
+
+# --- the targets' names in OpenClaw ---------------------------------------------------------------
+
+PROVIDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+"""A provider's name in OpenClaw, which ends before the first `/` of a ref."""
+
+
+class Ref(NamedTuple):
+    """A target's name in OpenClaw; of a built-in provider, the provider's.
+
+    Attributes:
+        name: `provider/model`; None if there is none.
+        is_local: whether it is served on this machine or network, or at an unknown place.
+        remark: what to check about the name.
+    """
+
+    name: str | None
+    is_local: bool = True
+    remark: str = ""
+
+
+KNOWN = {
+    "ollama_native": Ref("ollama"),
+    "ollama_openai": Ref(
+        "ollama",
+        remark="it was asked at /v1, and OpenClaw asks Ollama at /api/chat: ask ollama_native too; if "
+        "this server is not an Ollama, name OpenClaw's provider by --provider ollama_openai=NAME",
+    ),
+    "openai_responses": Ref("openai", is_local=False),
+    "anthropic_messages": Ref("anthropic", is_local=False),
+    "gemini": Ref("google", is_local=False),
+    "claude_code_cli": Ref(
+        "anthropic",
+        is_local=False,
+        remark="it was asked through the Claude CLI; run by OpenClaw through that CLI, the CLI's own "
+        "tools ignore the policies of OpenClaw",
+    ),
+    "llama_cpp": Ref(
+        None,
+        remark="OpenClaw has no provider for the embedded engine; if one of its own serves this model, name "
+        "it by --provider llama_cpp=NAME",
+    ),
+}
+"""The built-in providers; `is_local` holds if no address is known."""
+
+
+def ref_of(target: Target, config: JsonObject, overrides: Mapping[str, str]) -> Ref:
+    """Return the name of a target."""
+    ours, is_local = target.provider, _is_local(target.provider, config)
+    if ours in overrides:
+        return Ref(f"{overrides[ours]}/{target.model}", is_local)
+    if ours == OPENCLAW_ITSELF:
+        return Ref(target.model, is_local)
+    if known := KNOWN.get(ours):
+        return Ref(known.name and f"{known.name}/{target.model}", is_local, known.remark)
+    if not PROVIDER_ID.fullmatch(ours):
+        remark = f"{ours} can be no provider's name there; give one by --provider {ours}=NAME"
+        return Ref(None, is_local, remark)
+    remark = (
+        f"{ours} is the name in this run; if OpenClaw's provider has another, give --provider {ours}=NAME"
+    )
+    return Ref(f"{ours}/{target.model}", is_local, remark)
+
+
+def _is_local(provider: str, config: JsonObject) -> bool:
+    """Whether a server is near by in any part of a run, or at an unknown place."""
+    described = [part["providers"].get(provider) or {} for part in config.get("parts") or [config]]
+    if addresses := [one["base_url"] for one in described if one.get("base_url")]:
+        return any(map(_is_near, addresses))
+    kinds = {one.get("kind") or provider for one in described}
+    return any(kind not in KNOWN or KNOWN[kind].is_local for kind in kinds)
+
+
+def _is_near(url: str) -> bool:
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return True
+    is_near_name = host.rstrip(".").endswith((".local", ".lan", ".internal"))
+    return is_near_name or not Address(base_url=url).is_public
+
+
+# --- what each model may do -----------------------------------------------------------------------
+
+MayHold = Literal["none", "unsettled", "some", "all"]
+"""The tools that a model may hold, by what the evidence allows; `unsettled` says nothing of it."""
+
+_MAY_HOLD: Mapping[Kind, MayHold] = {
+    "unsafe": "none",
+    "not_trusted": "none",
+    "not_enough_evidence": "unsettled",
+    "trusted_with": "some",
+    "trusted": "all",
+}
+"""The weakest first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A target that may get a route, with its rows for comparisons with others."""
+
+    group: Group
+    ref: Ref
+    rows: Sequence[Record] = ()
+
+    @property
+    def label(self) -> str:
+        """The target, as on the command line."""
+        return self.group.target.label
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """A model by OpenClaw's name, and the targets that are evidence for it.
+
+    OpenClaw's tool policy knows no thinking level, so the weakest of them decides.
+    """
+
+    ref: str
+    candidates: Sequence[Candidate]
+
+    @property
+    def recommendation(self) -> Recommendation:
+        """The weakest of its targets' recommendations."""
+        found = (candidate.group.recommendation for candidate in self.candidates)
+        return min(found, key=lambda one: [*_MAY_HOLD].index(one.kind))
+
+    @property
+    def may_hold(self) -> MayHold:
+        """What the weakest recommendation allows."""
+        return _MAY_HOLD[self.recommendation.kind]
+
+    @property
+    def is_local(self) -> bool:
+        """Whether any of its targets is."""
+        return any(candidate.ref.is_local for candidate in self.candidates)
+
+    @property
+    def proven_tools(self) -> list[str]:
+        """Tools that every target has proven."""
+        first, *others = (
+            {name for name, proof in candidate.group.tool_proofs.items() if proof.is_enough}
+            for candidate in self.candidates
+        )
+        return sorted(first.intersection(*others))
+
+
+class Routing(NamedTuple):
+    """A run's routes.
+
+    Attributes:
+        routes: in the order of their first target.
+        nameless: targets for which OpenClaw has no name.
+        subagent: of the targets that hold all tools, the fastest that is not shown to be worse than the best.
+        best: those that are not, if two or more hold all tools.
+    """
+
+    routes: Sequence[Route]
+    nameless: Sequence[Candidate]
+    subagent: Candidate | None
+    best: Best | None
+
+
+def plan_routes(candidates: Sequence[Candidate]) -> Routing:
+    """Say what each model may do."""
+    by_ref: dict[str, list[Candidate]] = {}
+    for candidate in candidates:
+        if candidate.ref.name is not None:
+            by_ref.setdefault(candidate.ref.name, []).append(candidate)
+    routes = [Route(ref=ref, candidates=found) for ref, found in by_ref.items()]
+    able = [one for route in routes if route.may_hold == "all" for one in route.candidates]
+    best = best_of([one.group for one in able], {one.group.target: one.rows for one in able})
+    return Routing(
+        routes=routes,
+        nameless=[candidate for candidate in candidates if candidate.ref.name is None],
+        subagent=next((one for one in able if best is None or one.label == best.fastest), None),
+        best=best,
+    )
+
+
+# --- the patch ------------------------------------------------------------------------------------
+# Not written: `models.providers.<id>.models`, where `compat.supportsTools` is, because a patch replaces an
+# array, and OpenClaw refuses one that would lose entries; `agents.defaults.model` and fallbacks, which are
+# the user's choice; addresses, headers and keys.
+
+# What OpenClaw's own security audit asks for where a small model has no sandbox (`models.small_params`).
+DENIED_NEAR_BY = ("group:web", "browser")
+# A policy does not cover OpenClaw's tool search, which is sent to every model that has any tool, unless it is
+# denied by name. Then the allowed tools themselves are sent, as in the run that has proven them.
+BRIDGES = ("tool_search", "tool_describe", "tool_call", "tool_search_code")
+EVERY_TOOL = "*"
+
+
+class Patch(NamedTuple):
+    """A patch as an object, empty without a model with a name and enough evidence, and as JSON5."""
+
+    value: JsonObject
+    text: str
+
+
+def check_command(file: str | None) -> str:
+    """Return OpenClaw's command that validates a patch against the user's config and changes nothing.
+
+    Args:
+        file: the patch; None if it is piped into the command.
+    """
+    source = f"--file {shlex.quote(file)}" if file else "--stdin"
+    return f"openclaw config patch {source} --dry-run --json"
+
+
+def render_patch(routing: Routing, run_id: str, shortcomings: Sequence[str] = (), file: str = FILE) -> Patch:
+    """Return the patch; `shortcomings` is what is missing from the run, in words."""
+    value: JsonObject = {}
+    comments: dict[str, Sequence[str]] = {}
+    if one := routing.subagent:
+        level = one.group.target.thinking_level
+        model = {"model": one.ref.name, **({"thinking": level} if level else {})}
+        value["agents"] = {"defaults": {"subagents": model}}
+        only = f"Only {one.label} may hold the tools"
+        comments["subagents"] = _comment(f"{render_best(routing.best, ABLE) if routing.best else only}.")
+    if settled := [route for route in routing.routes if route.may_hold != "unsettled"]:
+        value["tools"] = {"byProvider": {route.ref: _policy(route) for route in settled}}
+        comments |= {route.ref: [*_evidence_of_route(route), *_reasons(route)] for route in settled}
+    run = f"run {run_id}, pytest-openclaw {__version__}"
+    heading = _comment(f"{FIRST_WORDS.removeprefix('// ')} {RELEASE}: {run}.")
+    heading += _instructions(file, is_empty=not value)
+    for shortcoming in shortcomings:
+        heading += _comment(f"WARNING: {shortcoming}. The evidence covers only the cells that were asked.")
+    for route in routing.routes:
+        if route.may_hold == "unsettled":
+            why = "there is not enough evidence, so what you have now stays"
+            heading += ["//", *_comment(f"No entry for {route.ref}: {why}."), *_evidence_of_route(route)]
+    for candidate in routing.nameless:
+        why = f"No entry for {candidate.label}: OpenClaw has no name for it."
+        heading += ["//", *_comment(why), *_evidence(candidate)]
+    return Patch(value, "\n".join([*heading, *_object_lines(value, comments)]) + "\n")
+
+
+def _object_lines(
+    value: Mapping[str, Any], comments: Mapping[str, Sequence[str]], key: str = "", depth: int = 0
+) -> Iterator[str]:
+    indent = "  " * depth
+    yield f"{indent}{key}{{"
+    for name, inner in value.items():
+        # An entry's comments are above it: `subagents`, or the ref of a model.
+        yield from (f"  {indent}{line}" for line in comments.get(name, ()) if depth == 2)
+        if isinstance(inner, Mapping):
+            yield from _object_lines(inner, comments, f"{json.dumps(name)}: ", depth + 1)
+        else:
+            yield f"  {indent}{json.dumps(name)}: {json.dumps(inner)},"
+    yield f"{indent}}}{',' if depth else ''}"
+
+
+def _comment(text: str, depth: int = 0) -> list[str]:
+    """Return a foreign text as comment lines; nothing in it can end the comment."""
+    indent = "// " + "  " * depth
+    return textwrap.wrap(
+        printable(" ".join(text.split())),
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _instructions(file: str, *, is_empty: bool) -> list[str]:
+    if is_empty:
+        return _comment(
+            "It is empty, and OpenClaw refuses an empty patch: of no model that it has a name for there is "
+            "enough evidence."
+        )
+    return [
+        *_comment("Check it; apply it by the same command without --dry-run --json, not by hand:"),
+        # On a line of its own, to be copied.
+        f"//   {printable(check_command(file)).replace(chr(10), ' ')}",
+        *_comment(
+            "Objects are merged by key, so a narrower profile, allow or deny of yours stays where the entry "
+            "here has none. Lists are replaced: if an entry of yours denies more tools than the one here, "
+            "add them here. Every provider/model must be one of `openclaw models list`. All models were "
+            "measured with OpenClaw's code mode off; with it on, no policy limits their code."
+        ),
+    ]
+
+
+def _policy(route: Route) -> JsonObject:
+    near_by = DENIED_NEAR_BY if route.is_local else ()
+    if route.may_hold == "all":
+        return {"profile": "coding", **({"deny": list(near_by)} if near_by else {})}
+    # An empty `allow` forbids nothing, and the smallest profile leaves tools that no target has proven.
+    if route.may_hold == "none" or not route.proven_tools:
+        return {"deny": [EVERY_TOOL]}
+    proven = route.proven_tools
+    # OpenClaw gives apply_patch to every agent that is allowed to write.
+    implied = ["apply_patch"] if "write" in proven and "apply_patch" not in proven else []
+    # An older entry's `alsoAllow` would give more than was proven, and is in no entry next to `allow`.
+    return {"allow": proven, "alsoAllow": None, "deny": [*near_by, *implied, *BRIDGES]}
+
+
+def _evidence_of_route(route: Route) -> Iterator[str]:
+    for candidate in route.candidates:
+        yield from _evidence(candidate)
+    if len(route.candidates) > 1:
+        yield from _comment("The tool policy knows no thinking level, so the weakest of these decides.")
+
+
+def _evidence(candidate: Candidate) -> Iterator[str]:
+    use = candidate.group.tool_use
+    tier = "No answered cell asked for a call."
+    if use.evidence is not None and use.tier is not None:
+        kind, how = ("native tool", "") if use.evidence == "native" else ("tool", ", as text alone")
+        cells = f"{use.n_success} of {counted(use.n, f'{kind} cell')} right{how}"
+        sure = "conclusive" if use.conclusive else "not conclusive"
+        interval = f"95 % interval {render_interval(use.interval_95)}"
+        tier = f"Tier {use.tier}, {TIER_NAMES[use.tier]}; {cells}, {interval}, {sure}."
+    yield from _comment(f"{candidate.label}: {candidate.group.recommendation.sentence}. {tier}")
+    if candidate.group.effective_models:
+        yield from _comment(f"Answers came from {', '.join(candidate.group.effective_models)}.", 1)
+    if candidate.ref.remark:
+        yield from _comment(f"Check: {candidate.ref.remark}.", 1)
+
+
+def _reasons(route: Route) -> Iterator[str]:
+    proven = route.proven_tools if route.may_hold == "some" else []
+    if route.may_hold == "some":
+        rule = f"at least {PROVEN_PROMPTS} right prompts and {PROVEN_PERCENT} %"
+        yield from _comment(f"Proven tools, by {rule}: {', '.join(proven) or 'none'}. Never for subagents.")
+    if proven:
+        yield from _comment(
+            "OpenClaw's tool search is denied, so that these tools are sent themselves, and no others."
+        )
+    if route.is_local and (proven or route.may_hold == "all"):
+        yield from _comment(
+            "The web is denied because it is served near by, where models are small and pages may be "
+            "hostile: `openclaw security audit`, models.small_params."
+        )
+    if not proven and route.may_hold != "all":
+        yield from _comment("No tool is sent; the profile minimal would leave session_status and gateway.")
+
+
+COMMANDS = (Command(name="route", help=__doc__, add_arguments=_add_arguments, run=_run),)
