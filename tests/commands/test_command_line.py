@@ -155,7 +155,7 @@ def test_runs_are_named_by_id_or_path(runs: Path, capsys: pytest.CaptureFixture[
     os.utime(runs / "one/results.jsonl", (2_000_000_000, 2_000_000_000))
 
     assert main(["merge", "last", "runs/two", "--into", "both"]) == 0
-    assert main(["merge", str(runs / "both"), "--into", "elsewhere/copy"]) == 0
+    assert main(["merge", str(runs / "one"), "--into", "elsewhere/copy"]) == 0
     assert main(["merge", "one", "--into", "again", "--runs-dir", str(runs)]) == 0
 
     assert "merged 2 runs: 3 of 3 cells, 2 targets\n" in capsys.readouterr().out
