@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 
+import msgspec
 from msgspec import Meta, Struct
 
 from pytest_openclaw.judging.keys import BLANKS, Keyed, answer, hint, judged, judged_json, kept
 from pytest_openclaw.util.text import listed, shown
+from pytest_openclaw.util.typed import converted
 from pytest_openclaw.values.replies import Reply, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 SILENT = "NO_REPLY"
 ACK = "HEARTBEAT_OK"
@@ -24,7 +23,7 @@ MAX_REST_CHARS = 300
 
 _TAG = re.compile(r"<[^<>]*>|&nbsp;", re.IGNORECASE)
 _MARKUP = "*`~_"
-_MAX_PUNCTUATION = 4
+_AT_END = re.compile(rf"{ACK}\W{{0,4}}\Z")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,39 +52,34 @@ class OpenclawAck:
 
 
 def _beside_token(text: str) -> str | None:
-    """Return what is left once the token is gone from both ends, blanks collapsed; None without it."""
-    start, end = 0, _end_of_token(text)
-    punctuation = text[end:] if end != len(text) else ""
-    while text.startswith(ACK, start, end):
-        start = _skip_blanks(text, start + len(ACK))
-    while end - len(ACK) >= start and text.endswith(ACK, start, end):
-        end -= len(ACK)
-        while end > start and text[end - 1].isspace():
-            end -= 1
-    if (start, end) == (0, len(text)):
-        return None
-    return " ".join(f"{text[start:end]}{punctuation}".split())
+    """Return what is left without the token at both ends, blanks collapsed; None without it."""
+    rest = text
+    while rest.startswith(ACK):
+        rest = rest.removeprefix(ACK).lstrip()
+    if found := _AT_END.search(rest):
+        rest = rest[: found.start()]
+    return None if rest == text else " ".join(rest.split())
 
 
-def _end_of_token(text: str) -> int:
-    """Return where the token ends at the end of the text, before at most four marks; else the end."""
-    for marks in range(_MAX_PUNCTUATION + 1):
-        end = len(text) - marks
-        if text.endswith(ACK, 0, max(end, 0)):
-            return end
-        if end > 0 and re.match(r"\w", text[end - 1]):
-            break
-    return len(text)
+# --- decisions ------------------------------------------------------------------------------------
 
-
-def _skip_blanks(text: str, position: int) -> int:
-    while position < len(text) and text[position].isspace():
-        position += 1
-    return position
-
-
-_FENCE = "```"
+_FENCE = re.compile(r"\A```(?:json)?(.*)```\Z", re.DOTALL | re.IGNORECASE)
 _EXAMPLE = '{ route = { choice = ["support", "sales"], expected = ["support"] } }'
+_Chance = Annotated[float, Meta(ge=0, le=1)]
+
+
+class _Choice(Struct, tag_field="type", tag="choice"):
+    choice: str
+    probabilities: dict[str, _Chance]
+
+
+class _Score(Struct, tag_field="type", tag="score"):
+    score: float
+    probabilities: list[_Chance]
+
+
+class _Boolean(Struct, tag_field="type", tag="boolean"):
+    probability: _Chance = msgspec.field(name="probabilityTrue")
 
 
 class _Question(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -102,59 +96,38 @@ class _Question(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             return
         if self.choice and {*self.expected} - {*self.choice}:
             raise ValueError("expects a label that choice does not have. Write labels of choice.")
-        if not self.choice and not (len(self.expected) == 2 and all(map(_is_number, self.expected))):
+        is_pair = len(self.expected) == 2 and not any(isinstance(one, str) for one in self.expected)
+        if not self.choice and not is_pair:
             raise ValueError("has expected without a pair. Write the smallest and the largest value.")
 
     def flaw(self, given: Any) -> str | None:
         """Return the flaw of an answer."""
-        kind = "choice" if self.choice else "score" if self.score else "boolean"
-        if not isinstance(given, Mapping) or given.get("type") != kind:
-            return f"no answer of type {kind}"
-        if self.choice:
-            return self._choice_flaw(given)
-        if self.score is None:
-            chance = given.get("probabilityTrue")
-            if not _is_between(chance, 0, 1):
-                return "probabilityTrue is no number from 0 to 1"
-            return self._unexpected("probabilityTrue", chance)
-        score, chances = given.get("score"), given.get("probabilities")
-        if not isinstance(chances, list) or len(chances) != self.score or not _are_chances(chances):
-            return f"probabilities is not a list of {self.score} numbers from 0 to 1, or all are 0"
-        if not _is_between(score, 0, self.score - 1):
-            return f"the score is no number from 0 to {self.score - 1}"
-        return self._unexpected("score", score)
-
-    def _choice_flaw(self, given: Mapping[str, Any]) -> str | None:
-        chosen, chances = given.get("choice"), given.get("probabilities")
-        if chosen not in self.choice:
+        try:
+            answered = converted(given, _Choice if self.choice else _Score if self.score else _Boolean)
+        except ValueError as error:
+            return str(error)
+        if isinstance(answered, _Boolean):
+            return self._unexpected("probabilityTrue", answered.probability)
+        chances = answered.probabilities
+        if isinstance(answered, _Score):
+            if len(chances) != self.score or not any(chances):
+                return f"probabilities is not a list of {self.score} numbers, or all are 0"
+            if not 0 <= answered.score <= self.score - 1:
+                return f"the score is no number from 0 to {self.score - 1}"
+            return self._unexpected("score", answered.score)
+        if answered.choice not in self.choice:
             return f"the choice is none of {listed(self.choice)}"
-        if not isinstance(chances, Mapping) or {*chances} != {*self.choice}:
-            return "probabilities has not exactly the labels as keys"
-        if not _are_chances([*chances.values()]):
-            return "probabilities are not numbers from 0 to 1, or all 0"
-        if chances[chosen] < max(chances.values()):
-            return f"{shown(chosen)} is chosen, and another label has a larger probability"
-        if self.expected is not None and chosen not in self.expected:
-            return f"{shown(chosen)} is chosen, expected is {listed(self.expected)}"
+        if {*chances} != {*self.choice} or not any(chances.values()):
+            return "probabilities has not exactly the labels as keys, or all are 0"
+        if chances[answered.choice] < max(chances.values()):
+            return f"{shown(answered.choice)} is chosen, and another label has a larger probability"
+        if self.expected is not None and answered.choice not in self.expected:
+            return f"{shown(answered.choice)} is chosen, expected is {listed(self.expected)}"
         return None
 
-    def _unexpected(self, name: str, value: Any) -> str | None:
-        if self.expected is None or _is_between(value, *self.expected):
-            return None
-        low, high = self.expected
-        return f"{name} is {value:g}, expected is {low:g} to {high:g}"
-
-
-def _are_chances(values: list[Any]) -> bool:
-    return all(_is_between(value, 0, 1) for value in values) and any(values)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_between(value: Any, low: Any, high: Any) -> bool:
-    return _is_number(value) and low <= value <= high
+    def _unexpected(self, name: str, value: float) -> str | None:
+        low, high = cast("tuple[float, float]", self.expected or (-math.inf, math.inf))
+        return None if low <= value <= high else f"{name} is {value:g}, expected is {low:g} to {high:g}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +148,10 @@ class OpenclawDecision(Keyed):
 
     def check(self, reply: Reply) -> Verdict:
         """Judge as OpenClaw checks a decision, then compare it with what is expected."""
-        return judged_json(_without_fence(answer(reply)), self._violation, strict=True)
+        text = answer(reply)
+        if fence := _FENCE.match(text):  # OpenClaw's tool `llm-task` takes it off
+            text = fence[1].strip(BLANKS)
+        return judged_json(text, self._violation, strict=True)
 
     def _violation(self, answers: Mapping[str, Any]) -> str | None:
         if answers.keys() != self.questions.keys():
@@ -187,36 +163,20 @@ class OpenclawDecision(Keyed):
         return None
 
 
-def _without_fence(text: str) -> str:
-    """Return what is in the fence around a text, as OpenClaw's tool `llm-task` does."""
-    if len(text) < 2 * len(_FENCE) or not (text.startswith(_FENCE) and text.endswith(_FENCE)):
-        return text
-    inner = text[len(_FENCE) : -len(_FENCE)]
-    return (inner[4:] if inner[:4].casefold() == "json" else inner).strip(BLANKS)
+# --- short texts ----------------------------------------------------------------------------------
+
+FORMS: Mapping[str, int] = {"title": 60, "recap": 450, "status": 280}
+"""By form, the characters (UTF-16) at which OpenClaw 2026.9.6 cuts."""
 
 
-def _title(text: str) -> str:
-    """Return the first line that is no fence, without `Title:` and quotes around it."""
-    lines = (line.strip() for line in text.replace("\r", "").split("\n"))
-    first = next((line for line in lines if line and not line.startswith("```")), "")
-    return _one_line(re.sub(r"\A(?:title\s*:\s*)?", "", first, count=1, flags=re.IGNORECASE).strip("\"'`"))
-
-
-def _status(text: str) -> str:
-    """Return the text on one line, without quotes around it."""
-    return _one_line(text).strip("\"'`“”").strip()
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-FORMS: Mapping[str, tuple[int, Callable[[str], str]]] = {
-    "title": (60, _title),
-    "recap": (450, _one_line),
-    "status": (280, _status),
-}
-"""By form, the characters (UTF-16) at which OpenClaw 2026.9.6 cuts, and what it takes for the text."""
+def _read(form: str, text: str) -> str:
+    """Return what OpenClaw takes for the text: of a title the first line that is no fence."""
+    if form == "title":
+        lines = (line.strip() for line in text.splitlines())
+        text = next((line for line in lines if line and not line.startswith("```")), "")
+        text = re.sub(r"\A(?:title\s*:\s*)?", "", text, count=1, flags=re.IGNORECASE).strip("\"'`")
+    one_line = " ".join(text.split())
+    return one_line.strip("\"'`“”").strip() if form == "status" else one_line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,10 +195,9 @@ class OpenclawText(Keyed):
 
     def check(self, reply: Reply) -> Verdict:
         """Judge the text that OpenClaw would show."""
-        limit, read = FORMS[self.form]
-        text, whole = answer(reply), read(answer(reply))
+        text, limit, whole = answer(reply), FORMS[self.form], _read(self.form, answer(reply))
         # A title is read from what was cut off, and the other texts are cut off after they were read.
-        shown_text = read(_cut(text, limit)) if self.form == "title" else _cut(whole, limit)
+        shown_text = _read("title", _cut(text, limit)) if self.form == "title" else _cut(whole, limit)
         violation = self._violation(shown_text, is_whole=shown_text == whole)
         return judged(violation is None, violation or "", kept(shown_text))
 

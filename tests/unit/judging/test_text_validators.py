@@ -120,16 +120,10 @@ def test_contains(text, ignore_case, passed):
         (OneOf(values=["हिंदी"], ignore_punctuation=True), "**हिंदी।**", True),
         (OneOf(values=["हिंदी"], ignore_punctuation=True), "हंद", False),
         (OneOf(values=["café"], ignore_punctuation=True), "cafe\u0301!", True),
-        (OneOf(values=["1"], ignore_punctuation=True), "1\ufe0f\u20e3", True),
         (OneOf(values=[1], ignore_punctuation=True), "1", False),
         (Contains(value="port"), "a report", True),
-        (Contains(value="port", whole_words=True), "a report", False),
-        (Contains(value="port", whole_words=True), "port_80", False),
-        (Contains(value="port", whole_words=True), "the port: 80", True),
-        (Contains(value="C++", whole_words=True), "use C++, please", True),
         (Contains(value="day ticket", ignore_punctuation=True), "a day-ticket, or a day. ticket", True),
         (Contains(value="Day Ticket", ignore_case=True, ignore_punctuation=True), "a *day*  ticket", True),
-        (Contains(value="don't", ignore_punctuation=True, whole_words=True), "I dont know", True),
     ],
 )
 def test_what_may_be_ignored(validator, text, passed):
@@ -260,26 +254,3 @@ def test_exact_bullets_violation(text, violation):
     verdict = ExactBullets(value=3).check(Reply(text=text))
 
     assert (verdict.passed, verdict.violation) == (False, violation)
-
-
-@pytest.mark.parametrize(
-    ("validator", "text", "passed", "violation"),
-    [
-        (MaxWords(value=4, at_least=2), "one two", True, None),
-        (MaxWords(value=4, at_least=2), "one", False, "1 word, at least 2 needed"),
-        (MaxSentences(value=3, at_least=2), "One.", False, "1 sentence, at least 2 needed"),
-        (MaxSentences(value=3, at_least=2), "One. Two. Three. Four.", False, "4 sentences, at most 3 allowed"),
-        (ExactBullets(value=3, at_least=1), "- a\n- b", True, None),
-        (ExactBullets(value=3, at_least=1), "prose", False, "0 bullets, at least 1 needed"),
-        (ExactBullets(value=1, at_least=0), "- a\n- b", False, "2 bullets, at most 1 allowed"),
-        (ExactBullets(value=2), "- a", False, "1 bullet, exactly 2 allowed"),
-        (ExactBullets(value=2), "* a\n* b", False, "0 bullets, exactly 2 allowed"),
-        (ExactBullets(value=2, markers=["-", "*"]), "* a\n - b\n**bold**", True, None),
-        (ExactBullets(value=2, markers=["*", "\u2022"]), "*\ta\n\u2022 b\n- c", True, None),
-    ],
-)  # fmt: skip
-def test_lower_limits_and_markers(validator, text, passed, violation):
-    """`at_least` is a lower limit, and markers other than `-` count before a blank."""
-    verdict = validator.check(Reply(text=text))
-
-    assert (verdict.passed, verdict.violation) == (passed, violation)
