@@ -106,22 +106,11 @@ def image_block(image: Image) -> JsonObject:
 
 
 def _blocks(received: Turn, turn: Turn) -> Iterator[JsonObject]:
-    """Yield a turn's blocks: signed thoughts exactly as and where they were, and its calls."""
-    ids = [call.id for call in received.calls]
-    calls = [*turn.calls]
-    if any(block.get("type") in _SIGNED for block in received.carried):
-        for block in received.carried:
-            kind = block.get("type")
-            # The API refuses a blank text.
-            if kind in _SIGNED or (kind == "text" and block["text"].strip()):
-                yield block
-            elif kind == "tool_use" and block.get("id") in ids:
-                place = ids.index(block.get("id"))
-                ids.pop(place)
-                yield _tool_use(calls.pop(place))
-    elif turn.text.strip():
+    """Yield a turn's blocks: signed thoughts exactly as they were, its text, and its calls."""
+    yield from received.carried
+    if turn.text.strip():  # the API refuses a blank text
         yield {"type": "text", "text": turn.text}
-    yield from map(_tool_use, calls)
+    yield from map(_tool_use, turn.calls)
 
 
 def _tool_use(call: ToolCall) -> JsonObject:
@@ -164,22 +153,8 @@ def _read_block(block: JsonObject, index: int | None, answer: Answer) -> None:
         call = _call_of(block)
         # An empty input is also the place for the pieces to come.
         answer.receive_tool_call(key=index, id=call.id, name=call.name or None, arguments=call.arguments)
-    answer.receive_block(_carried(block), key=index)
-
-
-def _carried(block: JsonObject) -> JsonObject:
-    """Return what later requests need of a block."""
-    match block.get("type"):
-        case "text":
-            return {"type": "text", "text": text_in(block.get("text"))}
-        case "thinking":
-            texts = {name: text_in(block.get(name)) for name in ("thinking", "signature")}
-            return {"type": "thinking", **texts}
-        case "tool_use":
-            return {"type": "tool_use", "id": block.get("id")}
-        case "redacted_thinking":
-            return block
-    return {}
+    if block.get("type") in _SIGNED:
+        answer.receive_block(block, key=index)
 
 
 def _read_delta(delta: JsonObject, index: int | None, answer: Answer) -> None:
@@ -188,7 +163,6 @@ def _read_delta(delta: JsonObject, index: int | None, answer: Answer) -> None:
     match delta.get("type"):
         case "text_delta":
             answer.receive_text(text, key=index)
-            answer.receive_block({"text": text}, key=index)
         case "thinking_delta":
             answer.receive_text(thinking, "reasoning", key=index)
             answer.receive_block({"thinking": thinking}, key=index)
@@ -207,7 +181,8 @@ def _read_whole(message: JsonObject, answer: Answer) -> WireError | None:
     answer.receive_whole("text", "".join(text_in(block.get("text")) for block in blocks))
     answer.receive_calls([_call_of(block) for block in blocks if block.get("type") == "tool_use"])
     for block in blocks if is_new else ():
-        answer.receive_block(_carried(block))
+        if block.get("type") in _SIGNED:
+            answer.receive_block(block)
     _read_usage(object_in(message.get("usage")), answer)
     return _read_end(message, answer)
 

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 _VERSIONS = ("/v1beta", "/v1alpha")
 _COUNTS = {
     "input_tokens": "promptTokenCount",
-    "tool": "toolUsePromptTokenCount",
     "output_tokens": "candidatesTokenCount",
     "total_tokens": "totalTokenCount",
     "reasoning_tokens": "thoughtsTokenCount",
@@ -95,26 +94,19 @@ def _contents(request: Request) -> list[JsonObject]:
 
 
 def _parts(turn: Turn) -> list[JsonObject]:
-    """Return a turn's parts: signed ones exactly as and where they were, with those of its calls that count.
+    """Return a turn's parts: a signed answer exactly as it was, if all of its calls count.
 
     The first call of a signed answer must have a signature, or the request is refused.
     """
-    if not any(part.get(_SIGNATURE) for part in turn.carried):
-        text = strip_thinking(turn.text).strip()
-        return [*([{"text": text}] if text else []), *map(_call_part, turn.calls)]
-    left = [*turn.calls]
-    parts: list[JsonObject] = []
-    for part in turn.carried:
-        if "functionCall" not in part:
-            parts.append(part)
-        elif same := [call for call in left if replace(call, unoffered=False) == _call_of(part)]:
-            left.remove(same[0])
-            parts.append(part)
-    parts += map(_call_part, left)
-    place = next((place for place, part in enumerate(parts) if "functionCall" in part), None)
-    if place is not None and not parts[place].get(_SIGNATURE):
-        parts[place] = {**parts[place], _SIGNATURE: _UNSIGNED}
-    return parts
+    is_signed = any(part.get(_SIGNATURE) for part in turn.carried)
+    made = [_call_of(part) for part in turn.carried if "functionCall" in part]
+    if is_signed and made == [replace(call, unoffered=False) for call in turn.calls]:
+        return [*turn.carried]
+    text = strip_thinking(turn.text).strip()
+    calls = [*map(_call_part, turn.calls)]
+    if is_signed and calls:
+        calls[0][_SIGNATURE] = _UNSIGNED
+    return [*([{"text": text}] if text else []), *calls]
 
 
 def _call_part(call: ToolCall) -> JsonObject:
@@ -140,23 +132,21 @@ def read_gemini(payload: JsonObject, answer: Answer) -> WireError | None:
     if blocked := text_in(feedback.get("blockReason")):
         answer.receive_note(text_in(feedback.get("blockReasonMessage")) or blocked)
         answer.receive_finish("content_filter")
-    for place, candidate in enumerate(objects_in(payload.get("candidates"))):
-        reason = text_in(candidate.get("finishReason"))
-        parts = objects_in(object_in(candidate.get("content")).get("parts"))
-        calls = [_call_of(part) for part in parts if "functionCall" in part]
-        repeats = len(calls) > 1 and answer.repeats_calls(calls, at_end=bool(reason))
-        for part in parts:
-            channel: Channel = "reasoning" if part.get("thought") else "text"
-            answer.receive_text(text_in(part.get("text")), channel, choice=place, at_end=bool(reason))
-            answer.receive_block(part)
-        for call in [] if repeats else calls:
-            answer.receive_tool_call(id=call.id, name=call.name or None, arguments=call.arguments, whole=True)
-        if reason == "STOP" and answer.has_tool_calls:
-            reason = "tool_calls"
-        said = text_in(candidate.get("finishMessage"))
-        if reason and (error := answer.receive_finish_word(reason, said=said)):
-            return error
-    return None
+    candidate = next(iter(objects_in(payload.get("candidates"))), {})
+    reason = text_in(candidate.get("finishReason"))
+    parts = objects_in(object_in(candidate.get("content")).get("parts"))
+    calls = [_call_of(part) for part in parts if "functionCall" in part]
+    repeats = len(calls) > 1 and answer.repeats_calls(calls, at_end=bool(reason))
+    for part in parts:
+        channel: Channel = "reasoning" if part.get("thought") else "text"
+        answer.receive_text(text_in(part.get("text")), channel, at_end=bool(reason))
+        answer.receive_block(part)
+    for call in [] if repeats else calls:
+        answer.receive_tool_call(id=call.id, name=call.name or None, arguments=call.arguments, whole=True)
+    if reason == "STOP" and answer.has_tool_calls:
+        reason = "tool_calls"
+    said = text_in(candidate.get("finishMessage"))
+    return answer.receive_finish_word(reason, said=said) if reason else None
 
 
 def _call_of(part: JsonObject) -> ToolCall:
@@ -170,20 +160,14 @@ def _call_of(part: JsonObject) -> ToolCall:
 
 
 def _read_usage(usage: JsonObject, answer: Answer) -> None:
-    """Add the counts: the candidates' leaves out thoughts, and the prompt's leaves out what tools add.
-
-    A gateway may count thoughts as output; then the total is already complete without them.
-    """
+    """Add the counts; thoughts are not in the candidates' count, unless the total shows that they are."""
+    if not usage:
+        return
     counts = counts_in(usage, _COUNTS)
-    n_tool, n_prompt, n_written = counts.pop("tool"), counts["input_tokens"], counts["output_tokens"]
-    if n_prompt is not None:
-        counts["input_tokens"] = n_prompt + (n_tool or 0)
-    if n_written is None:
-        counts["total_tokens"] = None
-    if counts["total_tokens"] is None and counts["reasoning_tokens"] is not None:
-        counts["output_tokens"] = (n_written or 0) + counts["reasoning_tokens"]
-    if usage:
-        answer.receive_usage(**counts)
+    n_written, n_thought = counts["output_tokens"], counts["reasoning_tokens"]
+    if n_thought is not None and None in (n_written, counts["total_tokens"]):
+        counts |= {"output_tokens": (n_written or 0) + n_thought, "total_tokens": None}
+    answer.receive_usage(**counts)
 
 
 # --- the provider -------------------------------------------------------------------------------

@@ -85,12 +85,15 @@ THINKS_AND_CALLS = [
 CARRIED = (
     {"type": "thinking", "thinking": "I should read it.", "signature": SIGNATURE},
     {"type": "redacted_thinking", "data": "c2VjcmV0"},
-    {"type": "text", "text": "Let me look."},
-    {"type": "tool_use", "id": "toolu_1"},
-    {"type": "tool_use", "id": "toolu_2"},
 )
 READS = ToolCall(name="read", arguments='{"path": "a.md"}', id="toolu_1")
 LISTS = ToolCall(name="ls", arguments="{}", id="toolu_2")
+SAID = [
+    *CARRIED,
+    {"type": "text", "text": "Let me look."},
+    {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a.md"}},
+    {"type": "tool_use", "id": "toolu_2", "name": "ls", "input": {}},
+]
 
 
 # --- what is sent -------------------------------------------------------------------------------
@@ -134,52 +137,13 @@ def messages(*history):
 
 
 def test_signed_thoughts_are_sent_back_as_they_were():
-    """Thinking blocks keep their place and their signatures, between the blocks of the same turn."""
-    said, _ = messages(Turn(text="Let me look.", calls=(READS, LISTS), results=("a", "b"), carried=CARRIED))
+    """Thinking blocks are before the turn's text and its calls; a blank text is left out."""
+    turn = Turn(text="Let me look.", calls=(READS, LISTS), results=("a", "b"), carried=CARRIED)
+    said, _ = messages(turn)
+    (calls,) = messages(Turn(text=" ", calls=(LISTS,), carried=CARRIED))
 
-    assert said["content"] == [
-        *CARRIED[:3],
-        {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a.md"}},
-        {"type": "tool_use", "id": "toolu_2", "name": "ls", "input": {}},
-    ]
-
-
-@pytest.mark.parametrize(
-    ("turn", "sent"),
-    [
-        pytest.param(Turn(calls=(LISTS,), results=("b",), carried=CARRIED), ["toolu_2"], id="forgotten"),
-        pytest.param(Turn(carried=CARRIED), [], id="none-left"),
-        pytest.param(Turn(calls=(replace(READS, id=None),), results=("a",), carried=CARRIED), ["call00001"], id="of-the-text"),
-        pytest.param(
-            Turn(
-                calls=(READS, replace(LISTS, id="toolu_1")),
-                results=("a", "b"),
-                carried=(*CARRIED[:4], {"type": "tool_use", "id": "toolu_1"}),
-            ),
-            ["toolu_1", "call00001"],
-            id="one-id-for-both",
-        ),
-    ],
-)  # fmt: skip
-def test_calls_that_are_sent_beside_signed_thoughts(turn, sent):
-    """The calls that the exchange kept of a turn are sent, whatever its blocks were."""
-    (said, *results) = messages(turn)
-
-    assert [block["id"] for block in said["content"] if block["type"] == "tool_use"] == sent
-    assert [block["tool_use_id"] for message in results for block in message["content"]] == sent
-    assert said["content"][:3] == [*CARRIED[:3]]
-
-
-@pytest.mark.parametrize(
-    ("turn", "content"),
-    [
-        pytest.param(Turn(text="Yes.", carried=({"type": "text", "text": "<think>hm</think>\nYes."},)), [{"type": "text", "text": "Yes."}], id="nothing-signed"),
-        pytest.param(Turn(carried=({"type": "text", "text": " "}, CARRIED[0], {"text": "of no kind"})), [CARRIED[0]], id="blank-text-beside-thoughts"),
-    ],
-)  # fmt: skip
-def test_blocks_of_a_turn(turn, content):
-    """The API accepts no blank text, and arguments as an object only."""
-    assert messages(turn)[0]["content"] == content
+    assert said["content"] == SAID
+    assert calls["content"] == [*CARRIED, SAID[-1]]
 
 
 def test_signed_thoughts_reach_the_next_request(server):
@@ -194,11 +158,7 @@ def test_signed_thoughts_reach_the_next_request(server):
         {"role": "user", "content": "Say hi."},
         {
             "role": "assistant",
-            "content": [
-                *CARRIED[:3],
-                {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a.md"}},
-                {"type": "tool_use", "id": "toolu_2", "name": "ls", "input": {}},
-            ],
+            "content": SAID,
         },
     ]
     assert "alpha" in second[2]["content"][0]["content"]
@@ -227,7 +187,7 @@ def test_a_stream_of_anthropic(server):
 
 
 def test_what_is_carried():
-    """Blocks are joined from their pieces, in order; no part of an opaque one is lost."""
+    """Signed blocks are joined from their pieces; no part of an opaque one is lost."""
     assert read(*THINKS_AND_CALLS).carried == CARRIED
 
 

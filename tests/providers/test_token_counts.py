@@ -92,7 +92,6 @@ def messages(**counts):
         pytest.param(GEMINI, gemini(21, None, 81, 60), (21, 60, 60, None), id="gemini-nothing-but-thoughts"),
         pytest.param(GEMINI, gemini(11, 7, 18, 5), (11, 7, 5, None), id="gateway-counts-thoughts-as-output"),
         pytest.param(GEMINI, gemini(11, 2, 18), (11, 7, 5, None), id="gateway-drops-thoughts"),
-        pytest.param(GEMINI, gemini(9, 2, 15, 4, toolUsePromptTokenCount=0), (9, 6, 4, None), id="gemini-no-tool-use"),
         pytest.param(MESSAGES, messages(input_tokens=8, cache_read_input_tokens=300, cache_creation_input_tokens=20), (328, 7, None, 300), id="messages"),
         pytest.param(MESSAGES, messages(input_tokens=8), (8, 7, None, None), id="messages-without-cache"),
         pytest.param(MESSAGES, messages(input_tokens=8, cache_creation_input_tokens=2), (10, 7, None, None), id="messages-cached-now"),
