@@ -9,25 +9,21 @@ import asyncio
 import json
 import time
 from dataclasses import replace
-from itertools import takewhile
-from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_openclaw.asking.clipping import bounded_fault, bounded_reply
-from pytest_openclaw.providers import is_built_in
 from pytest_openclaw.providers.bodies import fewest_tokens, texts_read
-from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.prices import usages_of
+from pytest_openclaw.providers.wire import count_in, positive_in
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.util.text import valid_text
-from pytest_openclaw.util.typed import LARGEST
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import Fault, Reply, Timing, Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
     from typing import Any
 
     from pytest_openclaw.values.protocols import Provider
@@ -37,8 +33,11 @@ T = TypeVar("T")
 
 # A provider bounds its own attempt, to keep the partial reply; this bounds one that does not.
 GRACE_S = 5.0
-COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
-SPEEDS = ("tokens_per_s", "prompt_tokens_per_s")
+_NUMBERS: dict[str, Callable[[Any], float | None]] = {
+    **dict.fromkeys(("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens"), count_in),
+    **dict.fromkeys(("tokens_per_s", "prompt_tokens_per_s"), positive_in),
+}
+_WORDS = ("text", "raw", "reasoning", "refusal", "finish_reason", "effective_model")
 
 
 async def ask_once(
@@ -53,12 +52,9 @@ async def ask_once(
     started_at_ms = epoch_ms(started)
     result: Reply | Fault
     try:
-        if type(provider).ask is OverHttp.ask and is_built_in(provider):
-            reply = await provider.ask(request)  # it bounds its own attempt and makes valid texts
-        else:
-            # One that holds an exchange itself has the time for each turn.
-            turns = request.most_turns if provider.plays_worlds else 1
-            reply = _valid(await within(request.timeout_s * turns + GRACE_S, provider.ask(request)))
+        # One that holds an exchange itself has the time for each turn.
+        turns = request.most_turns if provider.plays_worlds else 1
+        reply = _valid(await within(request.timeout_s * turns + GRACE_S, provider.ask(request)))
         reply = bounded_reply(reply)
         if cut := cut_prompt(provider.setup.name, request, reply, cache.most_tokens):
             result = replace(cut, usage=usages_of(reply), cut=reply.cut)  # its tokens are charged
@@ -82,9 +78,9 @@ async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
 
     Raises:
         TimeoutError: it took longer and was cancelled.
-        OpenClawError: it tried to end this process, or cancelled itself.
+        OpenClawError: it cancelled itself.
     """
-    task = asyncio.ensure_future(_without_exit(work))
+    task = asyncio.ensure_future(work)
     try:
         await asyncio.wait({task}, timeout=seconds)
         if not task.done():
@@ -100,54 +96,35 @@ async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     return task.result()
 
 
-async def _without_exit(work: Coroutine[Any, Any, T]) -> T:
-    try:
-        return await work
-    except SystemExit as error:
-        # It would end the loop, and with it the requests of all other cells.
-        raise OpenClawError(f"the provider called sys.exit({error.code!r})") from error
-
-
 def _valid(reply: Reply) -> Reply:
-    """Make a plugin's texts valid: a lone surrogate would end a worker.
+    """Make a provider's texts valid: a lone surrogate would end a worker.
 
     Raises:
         TypeError: it is not a reply, or cannot be written to a row.
     """
     if not isinstance(reply, Reply):
         raise TypeError(f"a provider's ask returns a Reply, not {type(reply).__name__}")
-    for name in COUNTS:
-        count = getattr(reply, name)
-        if count is not None and (not isinstance(count, int) or not 0 <= count <= LARGEST):
-            raise TypeError(f"Reply.{name} is a whole number or None, not {count!r}")
-    for name in SPEEDS:
-        speed = getattr(reply, name)
-        if speed is not None and not 0 < speed < inf:
-            raise TypeError(f"Reply.{name} is a number above 0 or None, not {speed!r}")
-
-    def word(text: str | None) -> str | None:
-        return None if text is None else valid_text(text)
-
-    return replace(
-        reply,
-        text=valid_text(reply.text),
-        raw=valid_text(reply.raw or reply.text),
-        reasoning=valid_text(reply.reasoning),
-        refusal=word(reply.refusal),
-        finish_reason=word(reply.finish_reason),
-        effective_model=word(reply.effective_model),
-        tool_calls=tuple(
-            replace(call, name=valid_text(call.name), arguments=valid_text(call.arguments), id=word(call.id))
-            for call in reply.tool_calls
-        ),
+    for name, read in _NUMBERS.items():
+        if (value := getattr(reply, name)) is not None and read(value) is None:
+            raise TypeError(f"Reply.{name} cannot be {value!r}")
+    words: dict[str, Any] = {
+        name: word if (word := getattr(reply, name)) is None else valid_text(word) for name in _WORDS
+    }
+    calls = tuple(
+        replace(
+            call,
+            name=valid_text(call.name),
+            arguments=valid_text(call.arguments),
+            id=call.id and valid_text(call.id),
+        )
+        for call in reply.tool_calls
     )
+    return replace(reply, **{**words, "raw": words["raw"] or words["text"]}, tool_calls=calls)
 
 
 # --- what a server has read ---------------------------------------------------------------------
 
-_BLOCK_WORDS = 16
-# All prompts share the start of the chat template; a cached share below this one is noise in a speed.
-_CACHED_SHARE = 0.1
+_FIRST_WORDS = 16
 
 
 class PromptCache:
@@ -159,25 +136,19 @@ class PromptCache:
 
     def __init__(self) -> None:
         self.most_tokens = 0
-        self._tools: set[str] = set()
-        self._beginnings: set[int] = set()
+        self._sent: set[str] = set()
 
     def add(self, request: Request) -> bool:
         """Note a request that is about to be sent; return whether a part of it may be in the cache.
 
-        Tools and texts are compared separately, because templates differ in which of them comes first.
+        Its tools or its first words were sent before; templates differ in which of them comes first.
         """
         tools = json.dumps([[tool.name, tool.description, dict(tool.parameters)] for tool in request.tools])
-        n_tools = len(tools.split()) if request.tools else 0
-        words = " ".join(texts_read(request)).split()
-        blocks = [0]
-        for start in range(0, len(words), _BLOCK_WORDS):
-            blocks.append(hash((blocks[-1], *words[start : start + _BLOCK_WORDS])))
-        n_known = len([*takewhile(self._beginnings.__contains__, blocks[1:])])
-        n_cached = n_known * _BLOCK_WORDS + (n_tools if tools in self._tools else 0)
-        self._tools.add(tools)
-        self._beginnings.update(blocks)
-        return n_cached > _CACHED_SHARE * (len(words) + n_tools)
+        words = " ".join(" ".join(texts_read(request)).split()[:_FIRST_WORDS])
+        starts = {words, tools} if request.tools else {words}
+        may_be_cached = not starts.isdisjoint(self._sent)
+        self._sent |= starts
+        return may_be_cached
 
 
 # Shorter prompts fit into every context; a small count is then the server's way of counting.

@@ -15,7 +15,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.asking.attempt import within
 from pytest_openclaw.asking.clipping import all_cuts
 from pytest_openclaw.providers.prices import total_tokens, total_usd
 from pytest_openclaw.util.errors import OpenClawError
@@ -41,9 +40,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
     from pytest_openclaw.worlds.playing import Playing
 
-_Answered = tuple[tuple["ToolCall", ...], tuple[str, ...], "EndedBy | None"]
-# The world has far smaller limits of its own; this is for unforeseen cases.
-PLAYING_S = 60.0
+_Played = tuple[tuple["ToolCall", ...], tuple[str, ...], "EndedBy | None"]
 
 
 async def hold_exchange(
@@ -108,7 +105,8 @@ class _Exchange:
         # Imported here: a run without worlds does not need these modules.
         from pytest_openclaw.openclaw.recovery import at_last_step, is_asked_again, nudge
 
-        calls, results, ended_by = await self._answers(reply)
+        # In a thread: a slow pattern must not delay the time stamps of other cells.
+        calls, results, ended_by = await asyncio.to_thread(self._play, reply)
         turn = reply.as_turn(user=self._message, calls=calls, results=results)
         turn = replace(turn, timing=self._endings[-1].timing)
         self._message = None
@@ -144,15 +142,7 @@ class _Exchange:
         if self.received[-1:] != [said]:
             self.received.append(said)
 
-    async def _answers(self, reply: Reply) -> _Answered:
-        # In a thread: a slow pattern must not delay the time stamps of other cells.
-        playing = within(PLAYING_S, asyncio.to_thread(self._play, reply))
-        try:
-            return await playing
-        except TimeoutError:
-            raise OpenClawError(f"its calls were not answered within {PLAYING_S:g} s") from None
-
-    def _play(self, reply: Reply) -> _Answered:
+    def _play(self, reply: Reply) -> _Played:
         """Return the calls of a turn, with those that OpenClaw makes from its text, and their results."""
         # Imported here: a run without worlds does not need these modules.
         from pytest_openclaw.openclaw.bridge import is_lookup, promoted_calls
@@ -196,15 +186,8 @@ class _Exchange:
             effective_model=next(
                 (r.effective_model for r in reversed(self._replies) if r.effective_model), None
             ),
-            tokens_per_s=_speed([(reply.output_tokens, reply.tokens_per_s) for reply in self._replies]),
-            # A server that does not say what was cached has it for the first turn only.
-            prompt_tokens_per_s=_speed(
-                [
-                    (_tokens_read(reply), reply.prompt_tokens_per_s)
-                    for reply in self._replies
-                    if reply.prompt_tokens_per_s
-                ]
-            ),
+            tokens_per_s=_speed(self._replies),
+            prompt_tokens_per_s=self._replies[0].prompt_tokens_per_s,
             timing=self._timing(),
             turns=tuple(self.turns),
             world=self._playing.state if self._request.world else None,
@@ -246,16 +229,15 @@ class _Exchange:
         return "\n\n".join(raw for reply in self._replies if (raw := reply.raw or reply.text))
 
 
-def _speed(timed: Sequence[tuple[int | None, float | None]]) -> float | None:
-    """Return the server's own speed over all turns, of their tokens and speeds, if it timed each of them."""
-    seconds = [tokens / speed for tokens, speed in timed if tokens and speed]
-    if not seconds or len(seconds) < len(timed):
-        return None
-    return round(sum(tokens or 0 for tokens, _ in timed) / sum(seconds), 1)
-
-
-def _tokens_read(reply: Reply) -> int | None:
-    return None if reply.input_tokens is None else reply.input_tokens - (reply.cached_tokens or 0)
+def _speed(replies: Sequence[Reply]) -> float | None:
+    """Return the server's own speed of generation over all turns, if it timed each of them."""
+    n_tokens, seconds = 0, 0.0
+    for reply in replies:
+        if not (reply.output_tokens and reply.tokens_per_s):
+            return None
+        n_tokens += reply.output_tokens
+        seconds += reply.output_tokens / reply.tokens_per_s
+    return round(n_tokens / seconds, 1)
 
 
 def _received(turn: Turn, dispatched: Callable[[ToolCall], Dispatched]) -> tuple[Turn, ...]:

@@ -32,11 +32,6 @@ class Builtin:
         return self.load()(setup)
 
 
-def is_built_in(provider: Provider) -> bool:
-    """Whether a provider is one of ours, and no plugin's subclass of it."""
-    return type(provider).__module__.startswith(f"{__name__}.")
-
-
 BUILTIN = (
     Builtin("ollama_openai", "OllamaOpenAI"),
     Builtin("ollama_native", "OllamaNative", "ollama"),

@@ -291,9 +291,9 @@ class OllamaNative(Ollama):
         return {**super().describe(), "num_ctx": self._num_ctx}
 
     def context_tokens(self, request: Request) -> int:
-        """Return the context that the request asks for."""
-        sets_it = "num_ctx" in object_in(request.fields.get("options"))
-        return (None if sets_it else self._num_ctx) or super().context_tokens(request)
+        """Return the context that the request's own fields or the ini ask for, or the usual one."""
+        num_ctx = object_in(request.fields.get("options")).get("num_ctx", self._num_ctx)
+        return count_in(num_ctx) or super().context_tokens(request)
 
     def body(self, request: Request) -> JsonObject:
         """Return the JSON body for `request`, with the context that the ini sets."""

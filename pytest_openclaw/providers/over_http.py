@@ -13,7 +13,7 @@ from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.bodies import with_fields
 from pytest_openclaw.providers.stream import AnswerBody, Call, Dialect
-from pytest_openclaw.providers.wire import object_in, objects_in, text_in
+from pytest_openclaw.providers.wire import objects_in, text_in
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
@@ -133,11 +133,6 @@ class OverHttp(Provider):
         return True
 
     # --- for the executor and the run ---------------------------------------------------------
-
-    def context_tokens(self, request: Request) -> int:
-        """Return the context that the request's own fields ask Ollama for, or the usual one."""
-        num_ctx = object_in(request.fields.get("options")).get("num_ctx")
-        return num_ctx if isinstance(num_ctx, int) and num_ctx > 0 else super().context_tokens(request)
 
     async def ask(self, request: Request) -> Reply:
         """Send the request; again without the parts that its server refuses, and so from then on."""
