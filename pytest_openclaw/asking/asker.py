@@ -38,8 +38,6 @@ _SIGNAL_S = 1.0
 """So often a waiting test looks for Ctrl-C, which does not interrupt a wait on Windows."""
 _SWITCH_S = 0.001
 """How long another thread may compute before this one takes the time of a token that has arrived."""
-_HEAD_START_S = 0.003
-"""Of the next request over the test of the last reply: a test that computes delays each step of sending."""
 
 
 def ahead_of(limit: int) -> int:
@@ -95,7 +93,6 @@ class _Job:
     Attributes:
         request: only where it differs from what the prompt and the settings say.
         queued_at: since when a test has waited for it, by `time.perf_counter`.
-        waiters: of tests that wait for the result.
     """
 
     token: str
@@ -152,6 +149,7 @@ class Asker:
         self._permits = StagePermits()
         self._n_runners = 1
         self._is_stopping = self._is_closed = False
+        self._closing = asyncio.Event()
         self._loop = asyncio.new_event_loop()
         self._thread: threading.Thread | None = None
         self._switch_s = sys.getswitchinterval()
@@ -222,20 +220,12 @@ class Asker:
         Returns:
             The replies of cells whose tests have not ended, in the order of the plan.
         """
-        thread, self._thread = self._thread, None
+        self._tell(self._closing.set)
         self._is_closed = True
-        if thread is None:
+        if self._thread is None:
             self._loop.close()
             return []
-        closing = self._close()
-        try:
-            asyncio.run_coroutine_threadsafe(closing, self._loop).result(3 * CLOSING_S)
-            self._loop.call_soon_threadsafe(self._loop.stop)
-        except RuntimeError:  # a provider has stopped the loop
-            closing.close()
-        except TimeoutError:  # a provider blocks the loop; the thread ends with the process
-            pass
-        thread.join(CLOSING_S)
+        self._thread.join(3 * CLOSING_S)  # a provider may block the loop; the thread ends with the process
         sys.setswitchinterval(self._switch_s)
         left = self._jobs.values()
         return [(job.cell, job.result) for job in left if isinstance(job.result, CallResult)]
@@ -265,21 +255,15 @@ class Asker:
                 self._call(function, *args)
 
     def _serve(self) -> None:
-        asyncio.set_event_loop(self._loop)
         try:
-            self._loop.run_forever()
-        finally:  # the session closes it, or a provider has stopped the loop
-            left = asyncio.all_tasks(self._loop)
-            for task in left:
-                task.cancel()
-            if left:
-                self._loop.run_until_complete(asyncio.wait(left, timeout=CLOSING_S))
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-            self._loop.close()
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                runner.run(self._until_closed())
+        finally:  # the session closes it, or a provider has ended the loop
             for job in self._jobs.values():
                 self._answer(job, AskerFailed("the thread that sends requests has ended"))
 
-    async def _close(self) -> None:
+    async def _until_closed(self) -> None:
+        await self._closing.wait()
         self._stop()
         # Each is cancelled once: a second time would end the cleaning up that the first one began.
         if flying := [task for queue in self._queues.values() for task in queue.in_flight.values()]:
@@ -291,12 +275,9 @@ class Asker:
     # --- in the loop ---
 
     def _plan(self, cells: Sequence[PlannedCell]) -> None:
-        new = [planned for planned in cells if planned.token not in self._jobs]
-        for planned in new:
-            self._plans[planned.token] = planned
-            job = self._jobs[planned.token] = _Job(
-                token=planned.token, cell=planned.cell, stage=planned.stage
-            )
+        for planned in cells:
+            job = _Job(token=planned.token, cell=planned.cell, stage=planned.stage)
+            self._plans[planned.token], self._jobs[planned.token] = planned, job
             if planned.is_ahead:
                 self._queue_of(job).planned.append(job)
         self._feed_all()
@@ -349,14 +330,13 @@ class Asker:
         for queue in self._queues.values():
             self._feed(queue)
 
-    def _feed(self, queue: _Queue) -> bool:
-        """Send what may be sent now; return whether there was anything."""
-        has_sent = False
+    def _feed(self, queue: _Queue) -> None:
+        """Send what may be sent now."""
         while not self._is_stopping and len(queue.in_flight) < queue.limit:
             job = self._next_wanted(queue) or self._next_planned(queue)
             if job is None:
                 break
-            has_sent = job.is_sent = True
+            job.is_sent = True
             if not job.waiters:
                 queue.ahead.add(job)
             provider = self._providers[job.cell.target.provider]
@@ -364,7 +344,6 @@ class Asker:
             sending = self._sender.send(job.cell, request, job.queued_at)
             queue.in_flight[job] = task = asyncio.ensure_future(sending)
             task.add_done_callback(partial(self._sent, queue, job))
-        return has_sent
 
     def _next_wanted(self, queue: _Queue) -> _Job | None:
         for job in [*queue.wanted]:
@@ -406,22 +385,19 @@ class Asker:
         del queue.in_flight[job]
         if not task.cancelled():
             job.result = task.exception() or task.result()
-        if self._feed(queue):
-            self._loop.call_later(_HEAD_START_S, self._answer, job)
-        else:
-            self._answer(job)
+        self._feed(queue)
+        self._answer(job)
 
     def _answer(self, job: _Job, error: AskerFailed | CellNotSent | None = None) -> None:
         """Give the tests that wait for a cell its result, or the reason why there is none."""
-        result = job.result or error
-        if result is None:
+        if (result := job.result or error) is None:
             return
-        waiters, job.waiters = job.waiters, []
-        for waiter in waiters:
+        for waiter in job.waiters:
             if isinstance(result, BaseException):
                 waiter.set_exception(result)
             else:
                 waiter.set_result(result)
+        job.waiters.clear()
 
     def _queue_of(self, job: _Job) -> _Queue:
         return self._queues[self._providers[job.cell.target.provider].endpoint]

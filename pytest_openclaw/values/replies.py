@@ -169,7 +169,8 @@ class Reply:
             in every API.
         usage: of each request of the reply, for its price; empty means one request with these counts.
         tokens_per_s: the generation speed as measured by the server; None means our own clock.
-        prompt_tokens_per_s: the speed at which the server read what came from no cache, as it measured it.
+        prompt_tokens_per_s: the speed at which the server read what came from no cache, as it measured it; of
+            an exchange in its first turn.
         start_up_ms: the time from a program's start to its first request; not part of `timing`.
         turns: all turns of a scripted exchange; `text` is the last one's. Tokens and times are the sums over
             the turns, `ttft_ms` is that of the first turn.

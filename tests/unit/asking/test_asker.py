@@ -224,15 +224,3 @@ def test_what_a_provider_raises_reaches_its_test(
         with pytest.raises(type_, match=words):
             future.result(BOUND_S)
         assert room.ask(fine).result.text == "at last"  # type: ignore[union-attr]
-
-
-def test_a_provider_that_stops_the_loop_ends_all_waiting() -> None:
-    """It is an error of the run and not an endless wait."""
-
-    async def answer(request: Request) -> Reply:
-        asyncio.get_running_loop().stop()
-        await asyncio.sleep(BOUND_S)
-        return Reply()
-
-    with open_room(Fake(answer)) as room, pytest.raises(AskerFailed, match="has ended"):
-        room.ask(cell())

@@ -13,7 +13,7 @@ import pytest
 from msgspec import structs
 
 from pytest_openclaw import CallFailed, Provider
-from pytest_openclaw.asking import attempt, exchanges, sending
+from pytest_openclaw.asking import attempt, sending
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.util import bounded_regex
 from pytest_openclaw.values import faults
@@ -174,7 +174,7 @@ def timing(started: int, e2e: float, ttft: float | None = None) -> Timing:
 
 
 def test_figures_are_those_of_the_whole(opened: Open) -> None:
-    """Tokens are summed up, the time is that of the exchange, the first token that of the first turn."""
+    """Tokens are summed up, the time is that of the exchange, the first token and the reading speed those of the first turn."""
     counts = {"input_tokens": 10, "output_tokens": 5, "cached_tokens": 1}
     first = calls(READ, timing=timing(1000, 100, 20), tokens_per_s=50.0, prompt_tokens_per_s=9.0, **counts)
     speeds = {"tokens_per_s": 25.0, "prompt_tokens_per_s": 18.0}
@@ -185,7 +185,7 @@ def test_figures_are_those_of_the_whole(opened: Open) -> None:
 
     assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (20, 10, 2)
     assert reply.reasoning_tokens is None, "one turn did not say"
-    assert (reply.tokens_per_s, reply.prompt_tokens_per_s) == (33.3, 12.0)
+    assert (reply.tokens_per_s, reply.prompt_tokens_per_s) == (33.3, 9.0)
     assert ending.timing == reply.timing
     assert (ending.timing.started_at_ms, ending.timing.ttft_ms, ending.timing.ttfo_ms) == (1000, 20, 20)
     assert (ending.timing.e2e_ms, ending.timing.ended_at_ms) == (150, 1150)
@@ -241,16 +241,6 @@ def test_a_world_that_cannot_be_played_is_our_fault(opened: Open, monkeypatch: p
     assert fault_of(ending).failure_type == "harness_error"
     assert "cannot be decided" in fault_of(ending).message
     assert fault_of(ending).raw == "Let me run it."
-
-
-def test_a_world_that_hangs_is_given_up(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No wait is unlimited."""
-    monkeypatch.setattr(exchanges, "PLAYING_S", 0.01)
-    monkeypatch.setattr(bounded_regex, "PATTERN_TIMEOUT_S", 0.5)
-
-    ending = held(opened, Script(calls(("exec", {"command": "x" * 5000}))))
-
-    assert "not answered within 0.01 s" in fault_of(ending).message
 
 
 def test_an_exchange_is_given_up_when_the_session_ends(opened: Open) -> None:
