@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.asking.clipping import all_cuts
-from pytest_openclaw.providers.prices import total_tokens, total_usd
+from pytest_openclaw.providers.prices import summed, total_usd
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.replies import (
@@ -178,14 +178,9 @@ class _Exchange:
 
     def ending(self, ended_by: EndedBy) -> CallResult:
         """Return the whole exchange as one reply."""
-        last = self._replies[-1]
         reply = replace(
-            last,
-            raw=self._said(),
+            summed(self._replies),
             tool_calls=tuple(call for turn in self.turns for call in turn.calls),
-            effective_model=next(
-                (r.effective_model for r in reversed(self._replies) if r.effective_model), None
-            ),
             tokens_per_s=_speed(self._replies),
             prompt_tokens_per_s=self._replies[0].prompt_tokens_per_s,
             timing=self._timing(),
@@ -194,10 +189,6 @@ class _Exchange:
             ended_by=ended_by,
             carried=(),
             cut=all_cuts(self._replies),
-            input_tokens=total_tokens(reply.input_tokens for reply in self._replies),
-            output_tokens=total_tokens(reply.output_tokens for reply in self._replies),
-            reasoning_tokens=total_tokens(reply.reasoning_tokens for reply in self._replies),
-            cached_tokens=total_tokens(reply.cached_tokens for reply in self._replies),
         )
         return self._ended(reply)
 
@@ -205,7 +196,8 @@ class _Exchange:
         """Return the fault that ended it, with the earlier text."""
         if len(self._endings) == 1 and isinstance(self._endings[0].result, Fault):
             return self._endings[0]
-        raw = "\n\n".join(part for part in (self._said(), fault.raw) if part)
+        said = [*(reply.raw or reply.text for reply in self._replies), fault.raw]
+        raw = "\n\n".join(filter(None, said))
         cut = all_cuts([*self._replies, fault])
         return self._ended(replace(fault, raw=raw, timing=self._timing(), turns=tuple(self.turns), cut=cut))
 
@@ -224,9 +216,6 @@ class _Exchange:
         first = self._endings[0].timing
         e2e_ms = sum(ending.timing.e2e_ms for ending in self._endings)
         return replace(first, e2e_ms=e2e_ms, ended_at_ms=first.started_at_ms + round(e2e_ms))
-
-    def _said(self) -> str:
-        return "\n\n".join(raw for reply in self._replies if (raw := reply.raw or reply.text))
 
 
 def _speed(replies: Sequence[Reply]) -> float | None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 from pytest_openclaw.asking.attempt import PromptCache, ask_once, within
 from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.asking.resources import BEFORE, collect_snapshot
-from pytest_openclaw.providers.prices import Prices, total_usd
+from pytest_openclaw.providers.prices import Prices, has_list, total_usd
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
@@ -148,7 +148,8 @@ class Sender:
         self._down: dict[tuple[str, str], Fault] = {}
         self._in_flight: Counter[str] = Counter()
         self._prices = Prices(providers, settings)
-        self._prices.get_ready(target for target in settings.targets if target.provider in providers)
+        if any(self._prices.needs_list(one) for one in settings.targets if one.provider in providers):
+            has_list()  # loaded now: later it would delay requests by 0.2 s
         self._asked: set[str] = set()
         self._ready: dict[str, asyncio.Future[None]] = {}
         self._identified: set[str] = set()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from pytest_openclaw.providers.prices import Prices, has_list, install_list
+from pytest_openclaw.providers.prices import Prices, has_list
 from pytest_openclaw.reports.blocks import Finding, Table, finding_lines, table_lines
 from pytest_openclaw.reports.numbers import render_usd
 from pytest_openclaw.reports.terminal import how_to_price
@@ -21,6 +21,7 @@ from pytest_openclaw.session.cells import run_of
 from pytest_openclaw.session.execution import Collected
 from pytest_openclaw.suites.targets import is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.installation import install_command
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.replies import Usage
 
@@ -151,7 +152,7 @@ def forecast(
     if settings.budget_usd is not None:
         remarks.append(Finding(label="budget", text=_budget(everything, settings.budget_usd)))
     if any(prices.needs_list(target) for target in by_target) and not has_list():
-        remarks.append(Finding(label="next", text=install_list()))
+        remarks.append(Finding(label="next", text=install_command("cost")))
     for label, line in finding_lines(remarks, {}, width):
         yield f"{label:<18}{line}"
 

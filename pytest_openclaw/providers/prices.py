@@ -14,7 +14,6 @@ from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.providers.bodies import most_tokens
-from pytest_openclaw.util.installation import install_command
 from pytest_openclaw.values.replies import Reply, Usage
 from pytest_openclaw.values.requests import label_fits
 
@@ -37,15 +36,10 @@ class Prices:
         self._providers = providers
         self._own = settings.prices
 
-    def get_ready(self, targets: Iterable[Target]) -> None:
-        """Load the list now if a target needs it: later it would delay requests by 0.2 s."""
-        for target in targets:
-            self.is_known(target)
-
     def needs_list(self, target: Target) -> bool:
         """Whether the target's price could be only in the list."""
         provider = self._providers[target.provider]
-        return not (_own_price(self._own, target) or provider.is_free) and provider.billed_at is not None
+        return not (self._own_price(target) or provider.is_free) and provider.billed_at is not None
 
     def is_known(self, target: Target) -> bool:
         """Whether the price is known."""
@@ -53,7 +47,7 @@ class Prices:
 
     def is_free(self, target: Target) -> bool:
         """Whether calls to the target cost nothing, and the user sets no price for it."""
-        return _own_price(self._own, target) is None and self._providers[target.provider].is_free
+        return self._own_price(target) is None and self._providers[target.provider].is_free
 
     def cost_usd(self, target: Target, result: Reply | Fault, at_ms: int) -> float | None:
         """Return the cost of an attempt, at its time; None if the price or the counts are not known.
@@ -63,11 +57,12 @@ class Prices:
         if self.is_free(target):
             return 0.0
         if isinstance(result, Reply):
-            return _sum([self.estimate_usd(target, usage, at_ms) for usage in usages_of(result)])
-        usages = [
-            replace(usage, input_tokens=usage.input_tokens or 0, output_tokens=usage.output_tokens or 0)
-            for usage in result.usage
-        ]
+            usages = usages_of(result)
+        else:
+            usages = tuple(
+                replace(usage, input_tokens=usage.input_tokens or 0, output_tokens=usage.output_tokens or 0)
+                for usage in result.usage
+            )
         return _sum([self.estimate_usd(target, usage, at_ms) for usage in usages])
 
     def estimate_usd(self, target: Target, usage: Usage, at_ms: int | None = None) -> float | None:
@@ -76,7 +71,7 @@ class Prices:
             return 0.0
         if usage.input_tokens is None or usage.output_tokens is None:
             return None
-        if own := _own_price(self._own, target):
+        if own := self._own_price(target):
             n_cached = usage.cached_tokens or 0
             usd = (usage.input_tokens - n_cached) * own.input_usd + n_cached * own.cached_usd
             return round((usd + usage.output_tokens * own.output_usd) / _MILLION, _DIGITS)
@@ -88,13 +83,11 @@ class Prices:
         usage = Usage(input_tokens=most_tokens(request), output_tokens=request.max_output_tokens)
         return self.estimate_usd(target, usage) or 0.0
 
-
-@cache
-def _own_price(prices: tuple[OwnPrice, ...], target: Target) -> OwnPrice | None:
-    """Return the last of the user's prices that fits the target, with its thinking level or without."""
-    names = (target.label, f"{target.provider}/{target.model}")
-    fitting = [price for price in prices if any(label_fits(name, price.pattern) for name in names)]
-    return fitting[-1] if fitting else None
+    def _own_price(self, target: Target) -> OwnPrice | None:
+        """Return the last of the user's prices that fits the target, with its thinking level or without."""
+        names = (target.label, f"{target.provider}/{target.model}")
+        fitting = [price for price in self._own if any(label_fits(name, price.pattern) for name in names)]
+        return fitting[-1] if fitting else None
 
 
 # --- sums ---------------------------------------------------------------------------------------
@@ -119,23 +112,22 @@ def total_usd(attempts: Iterable[tuple[Reply | Fault, float | None]]) -> float |
     return _sum([usd for result, usd in attempts if isinstance(result, Reply) or usd is not None])
 
 
-def total_tokens(counts: Iterable[int | None]) -> int | None:
-    """Return the total tokens of the requests of an exchange; None if one of the counts is not known."""
-    listed = [*counts]
-    known = [count for count in listed if count is not None]
-    return sum(known) if len(known) == len(listed) else None
-
-
 def summed(replies: Sequence[Reply]) -> Reply:
-    """Return the last reply of an exchange with the texts, calls and counts of all of them."""
+    """Return the last reply of an exchange with the texts, calls and counts of all of them.
+
+    A total is None if one of its counts is not known.
+    """
+    totals: dict[str, Any] = {}
+    for name in ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens"):
+        counts = [getattr(reply, name) for reply in replies]
+        totals[name] = None if None in counts else sum(counts)
     return replace(
         replies[-1],
-        raw="\n\n".join(filter(None, (reply.raw for reply in replies))),
+        raw="\n\n".join(raw for reply in replies if (raw := reply.raw or reply.text)),
         tool_calls=tuple(call for reply in replies for call in reply.tool_calls),
-        input_tokens=total_tokens(reply.input_tokens for reply in replies),
-        output_tokens=total_tokens(reply.output_tokens for reply in replies),
-        cached_tokens=total_tokens(reply.cached_tokens for reply in replies),
+        effective_model=next((r.effective_model for r in reversed(replies) if r.effective_model), None),
         usage=tuple(usage for reply in replies for usage in reply.usage),
+        **totals,
     )
 
 
@@ -152,11 +144,6 @@ def has_list() -> bool:
     return _price_list() is not None
 
 
-def install_list() -> str:
-    """Return the command that installs the list of prices."""
-    return install_command("cost")
-
-
 @cache
 def _price_list() -> Any | None:
     try:
@@ -168,16 +155,15 @@ def _price_list() -> Any | None:
 def _list_price(where: str, model: str, usage: Usage, at_ms: int | None) -> float | None:
     if (prices := _price_list()) is None:
         return None
-    counts = {
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "cache_read_tokens": usage.cached_tokens,
-        "cache_write_tokens": usage.cache_write_tokens,
-        "cache_write_1h_tokens": usage.cache_write_1h_tokens,
-    }
     try:
         found = prices.calc_price(
-            prices.Usage(**{name: count for name, count in counts.items() if count}),
+            prices.Usage(
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                cache_read_tokens=usage.cached_tokens,
+                cache_write_tokens=usage.cache_write_tokens,
+                cache_write_1h_tokens=usage.cache_write_1h_tokens,
+            ),
             model,
             provider_api_url=where,
             genai_request_timestamp=None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC),

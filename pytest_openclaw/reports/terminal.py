@@ -5,10 +5,11 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_openclaw.providers.prices import has_list, install_list
+from pytest_openclaw.providers.prices import has_list
 from pytest_openclaw.reports.blocks import LABEL_WIDTH, answer_lines, finding_lines, table_lines
 from pytest_openclaw.reports.facts import answers, findings, targets_table
 from pytest_openclaw.reports.numbers import WIDTH, labeled, lines_of, listed, one_line, whole_lines_of
+from pytest_openclaw.util.installation import install_command
 from pytest_openclaw.util.text import printable
 
 if TYPE_CHECKING:
@@ -160,4 +161,4 @@ def notes_on_cost(prices: Prices, summary: Summary) -> Iterator[tuple[str, str]]
     ]
     if unpriced and not has_list():
         yield "cost unknown", how_to_price(unpriced)
-        yield "next", install_list()
+        yield "next", install_command("cost")

@@ -24,6 +24,7 @@ from pytest_openclaw.session.registries import (
 from pytest_openclaw.session.settings import load_settings
 from pytest_openclaw.suites.targets import expand, is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.installation import install_command
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.text import printable
 from pytest_openclaw.values.requests import LISTED
@@ -193,7 +194,7 @@ def check_requests(settings: Settings, providers: Mapping[str, Provider]) -> Non
 
 def check_budget(settings: Settings, providers: Mapping[str, Provider]) -> None:
     """Reject a budget that cannot be enforced: a target's price must be known before its first call."""
-    from pytest_openclaw.providers.prices import Prices, has_list, install_list
+    from pytest_openclaw.providers.prices import Prices, has_list
 
     if settings.budget_usd is None:
         return
@@ -202,7 +203,7 @@ def check_budget(settings: Settings, providers: Mapping[str, Provider]) -> None:
     if not unknown:
         return
     if any(map(prices.needs_list, unknown)) and not has_list():
-        hint = f"Install the list of prices ({install_list()}), or give"
+        hint = f"Install the list of prices ({install_command('cost')}), or give"
     else:
         hint = "Name a model as the list of prices names it, or give"
     labels = ", ".join(target.label for target in unknown)

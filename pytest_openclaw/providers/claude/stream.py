@@ -101,7 +101,6 @@ class Stream:
         began = max(index for index, turn in enumerate(turns) if turn.user is not None or index == 0)
         return replace(
             summed(replies),
-            effective_model=next((r.effective_model for r in reversed(replies) if r.effective_model), None),
             timing=self.timing(),
             turns=turns,
             ended_by=self._stopped or (at_last_step(turns[began:]) if at_limit else "answer"),
