@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.cli.result import Command, CommandResult, add_runs_dir, add_target, fits, terminal_width
 from pytest_openclaw.reports.blocks import Table, table_lines
 from pytest_openclaw.reports.numbers import one_line, render_ms, render_share, render_tier, render_time
-from pytest_openclaw.runs.directory import is_unbegun
 from pytest_openclaw.runs.reading import is_run, load_config, load_run, target_of
 from pytest_openclaw.runs.summaries import stored_summary, summary_of
 from pytest_openclaw.stats.summary import to_json
@@ -48,7 +47,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     unreadable: list[JsonObject] = []
     for path in sorted(folder.iterdir()):
         try:
-            if is_run(path) and not is_unbegun(path):
+            if is_run(path):
                 entries += _entries(path)
         except (OpenClawError, OSError) as error:
             unreadable.append({"path": str(path), "reason": str(error)})

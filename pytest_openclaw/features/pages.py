@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 FILE = "report.html"
 MOST_CELLS = 20_000
 """Cells of a page; it has about a kilobyte of each, which a browser loads at once."""
-TORN = "The last line of the rows was torn when the run was killed, and is left out."
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -123,7 +122,6 @@ def show_run(run: StoredRun, baseline: StoredRun | None, comparison: ComparedRun
         config=run.config,
         inventory=run.inventory,
         baseline=baseline.run_id if baseline else None,
-        notes=[TORN] if run.is_torn else [],
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-from itertools import islice
+from itertools import count
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import LockFile, check_regular, is_there, open_regular, replacing
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from pytest_openclaw.util.files import JsonObject
 
 RESULTS = "results.jsonl"
 SUMMARY = "summary.json"
@@ -25,7 +25,6 @@ INVENTORY = "inventory.json"
 SURFACE = "surface.json"
 CONFIG = "config.json"
 LOCK = ".lock"
-_PIECES_AT_ONCE = 10_000
 
 
 class RunDirectory:
@@ -48,21 +47,19 @@ class RunDirectory:
         Args:
             runs_dir: the folder of all runs; created if necessary.
             run_id: the preferred name.
-            exactly: raise an error if the name is taken, unless by a run that was killed before it wrote
-                anything; otherwise `_2`, `_3` … is added.
+            exactly: raise an error if the name is taken; otherwise `_2`, `_3` … is added.
         """
         runs_dir.mkdir(parents=True, exist_ok=True)
-        for number in range(1, 10_000):
+        for number in count(1):
             path = runs_dir / (run_id if number == 1 else f"{run_id}_{number}")
             try:
                 path.mkdir()
             except FileExistsError:
-                if not exactly:
-                    continue
-                if not is_unbegun(path):
-                    raise OpenClawError(taken(path)) from None
-            return cls(path)
-        raise OpenClawError(f"{runs_dir} holds 9999 runs named {run_id}; give another --openclaw-run-id")
+                if exactly:
+                    raise OpenClawError(_taken(path)) from None
+                continue
+            break
+        return cls(path)
 
     @classmethod
     def reopen(cls, path: Path) -> RunDirectory:
@@ -81,7 +78,8 @@ class RunDirectory:
         try:
             self._lock.acquire()
         except TimeoutError:
-            raise OpenClawError(taken(self.path) if self._is_new else living(self.path)) from None
+            why = f"the run {self.path.name} in {self.path.parent} is still under way in another session"
+            raise OpenClawError(_taken(self.path) if self._is_new else f"{why}; wait for its end") from None
         try:
             if not self._is_new:
                 for unfinished in self.path.glob(".*.tmp"):  # of a killed run
@@ -130,7 +128,7 @@ class RunDirectory:
         try:
             with replacing(self.path / RESULTS) as file:
                 for line in lines:
-                    file.write(line if line.endswith(b"\n") else line + b"\n")
+                    file.write(line + b"\n")
                 # Windows cannot replace an open file, and later rows must go to the new one.
                 os.close(self._results)
                 self._results = None
@@ -143,24 +141,10 @@ class RunDirectory:
         for name in names:
             (self.path / name).unlink(missing_ok=True)
 
-    def write_config(self, config: JsonObject) -> None:
-        """Write `config.json` atomically, at its end the prompts: a line each, because indenting is slow."""
-        others = {key: value for key, value in config.items() if key != "prompts"}
-        text = json.dumps(others, ensure_ascii=False, indent=2, allow_nan=False).removesuffix("\n}")
-        with replacing(self.path / CONFIG) as file:
-            file.write(f'{text},\n  "prompts": ['.encode())
-            for n, prompt in enumerate(config["prompts"]):
-                file.write((b",\n    " if n else b"\n    ") + line_of(prompt))
-            file.write(b"\n  ]\n}\n")
-
     def write_json(self, name: str, value: Any) -> None:
         """Write a whole file of JSON, atomically."""
         with replacing(self.path / name) as file:
-            # Piece by piece: the text of a large summary would take more memory than its figures.
-            pieces = json.JSONEncoder(ensure_ascii=False, indent=2, allow_nan=False).iterencode(value)
-            while text := "".join(islice(pieces, _PIECES_AT_ONCE)):
-                file.write(text.encode())
-            file.write(b"\n")
+            file.write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
 
     def write_text(self, name: str, text: str) -> None:
         """Write a whole file atomically: a reader sees the old content or the new, never a part."""
@@ -180,17 +164,6 @@ class RunDirectory:
                 (self.path / LOCK).unlink()
 
 
-def is_unbegun(path: Path) -> bool:
-    """Whether a directory has at most the files of a run that was killed before it wrote `config.json`."""
-    try:
-        return not is_active(path) and all(
-            (file.name in {RESULTS, LOCK} and not file.lstat().st_size) or file.match(".*.tmp")
-            for file in path.iterdir()
-        )
-    except (OSError, OpenClawError):  # no directory, or removed meanwhile, or not of a run
-        return False
-
-
 def is_active(path: Path) -> bool:
     """Whether a run is writing into the directory now; nothing there is changed.
 
@@ -208,14 +181,8 @@ def is_active(path: Path) -> bool:
         return True
 
 
-def taken(path: Path) -> str:
-    """Return the error for a run directory that exists already, with a hint."""
+def _taken(path: Path) -> str:
     return (
         f"the run {path.name} exists already in {path.parent}; continue it with "
         f"--openclaw-resume={path.name}, or set another --openclaw-run-id, or none"
     )
-
-
-def living(path: Path) -> str:
-    """Return the error for a run that is still active, with a hint."""
-    return f"the run {path.name} in {path.parent} is still under way in another session; wait for its end"

@@ -6,15 +6,14 @@ memory.
 
 from __future__ import annotations
 
-import mmap
 from collections import Counter
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SUMMARY, SURFACE, is_active, living
+from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SURFACE, is_active
 from pytest_openclaw.stats.groups import Settled
 from pytest_openclaw.stats.run_comparison import Measured
 from pytest_openclaw.stats.tool_use import bare_turns
@@ -72,29 +71,27 @@ def without_texts(record: Record, shared: dict[Any, Any]) -> Record:
 
 
 class StoredRow:
-    """A row of a run: its record without texts, and its line in the mapped file."""
+    """A row of a run: its record without texts, and where its line is."""
 
-    __slots__ = ("_data", "_length", "_start", "record")
+    __slots__ = ("_length", "_results", "_start", "record")
 
-    def __init__(self, record: Record, data: mmap.mmap, start: int, length: int) -> None:
+    def __init__(self, record: Record, results: Path, start: int, length: int) -> None:
         self.record = record
-        self._data = data
+        self._results = results
         self._start = start
         self._length = length
 
     @property
     def line(self) -> bytes:
         """Its bytes, without the line feed; written again, they are the same row byte for byte."""
-        return self._data[self._start : self._start + self._length]
+        with open_file(self._results) as file:
+            file.seek(self._start)
+            return file.read(self._length)
 
     @property
     def whole(self) -> Record:
         """The whole record, read from the file."""
         return from_row(parse_json(self.line))
-
-    def release(self) -> None:
-        """Release the file, which Windows cannot replace before."""
-        self._data.close()
 
 
 def read_rows(results: Path) -> Iterator[tuple[bytes, Record]]:
@@ -107,7 +104,10 @@ def read_rows(results: Path) -> Iterator[tuple[bytes, Record]]:
     """
     for number, line in enumerate(read_lines(results), 1):
         try:
-            yield line, parse_row(line)
+            row = parse_json(line)
+            if not isinstance(row, dict):
+                raise ValueError("it is not a JSON object")
+            yield line, from_row(row)
         except ValueError as error:
             if not line.endswith(b"\n"):
                 return
@@ -115,18 +115,6 @@ def read_rows(results: Path) -> Iterator[tuple[bytes, Record]]:
                 f"{results}: line {number} is no row of this format: {error}. "
                 "To do without it, remove the line."
             ) from None
-
-
-def parse_row(line: bytes) -> Record:
-    """Parse a line of `results.jsonl`.
-
-    Raises:
-        ValueError: it is not a row, or has values that no run writes.
-    """
-    row = parse_json(line)
-    if not isinstance(row, dict):
-        raise ValueError("it is not a JSON object")
-    return from_row(row)
 
 
 # --- a run ----------------------------------------------------------------------------------------
@@ -140,7 +128,6 @@ class StoredRun:
         rows: the last row of each cell, in the order of the file.
         n_selected: cells by target, in the order of its config; those that are known not to be needed, as
             after a settled tier, do not count.
-        is_torn: whether the file ends with an incomplete row, the last write of a killed run.
     """
 
     path: Path
@@ -148,7 +135,6 @@ class StoredRun:
     inventory: JsonObject
     rows: Mapping[CellKey, StoredRow]
     n_selected: Mapping[Target, int]
-    is_torn: bool
 
     @property
     def run_id(self) -> str:
@@ -200,8 +186,7 @@ class StoredRun:
         """The run as it is compared with another one."""
         return Measured(
             run_id=self.run_id,
-            # No comparison reads turns, and many runs of a baseline are in memory.
-            records=tuple(replace(one, turns=None) if one.turns else one for one in self.records),
+            records=tuple(self.records),
             config=self.config,
             inventory=self.inventory,
             n_selected=self.n_selected,
@@ -210,17 +195,19 @@ class StoredRun:
     @property
     def shortcomings(self) -> list[str]:
         """Sentences about what is missing from the run."""
-        sentences = []
-        if self.n_rows < self.n_cells:
-            missing = f"{self.n_cells - self.n_rows} of its {self.n_cells} cells have no row"
-            sentences.append(f"{self.name} is not finished: {missing}")
-        if self.is_torn:
-            sentences.append(f"{self.name}: the last line was torn when the run was killed, and is left out")
-        return sentences
+        if self.n_rows == self.n_cells:
+            return []
+        missing = f"{self.n_cells - self.n_rows} of its {self.n_cells} cells have no row"
+        return [f"{self.name} is not finished: {missing}"]
 
 
 def load_run(path: Path, *, even_active: bool = False, shared: dict[Any, Any] | None = None) -> StoredRun:
     """Read a run directory.
+
+    Args:
+        path: the directory.
+        even_active: whether a run may be writing there.
+        shared: for several runs in memory; see `without_texts`.
 
     Raises:
         OpenClawError: it is not one, a run is writing there now, or a file in it cannot be read; the message
@@ -228,59 +215,25 @@ def load_run(path: Path, *, even_active: bool = False, shared: dict[Any, Any] | 
     """
     if is_active(path) and not even_active:
         raise OpenClawError(f"{path}: a run is writing there now. Wait until it ends, or end it.")
-    rows, is_torn = _stored_rows(path / RESULTS, {} if shared is None else shared)
+    rows: dict[CellKey, StoredRow] = {}
+    shared = {} if shared is None else shared
+    start = 0
+    for line, record in read_rows(path / RESULTS):
+        rows.pop(record.key, None)
+        row = StoredRow(without_texts(record, shared), path / RESULTS, start, len(line.removesuffix(b"\n")))
+        rows[row.record.key] = row
+        start += len(line)
     config = load_config(path)
+    n_rows = Counter(key.target for key in rows)
+    entries = {target_of(entry): entry["n_cells"] for entry in config["targets"]}
+    n_selected = {target: max(n, n_rows[target]) for target, n in entries.items()}
     return StoredRun(
         path=path,
         config=config,
         inventory=load_inventory(path),
         rows=rows,
-        n_selected=_n_selected(path, config, rows),
-        is_torn=is_torn,
+        n_selected={**n_rows, **n_selected} if n_rows.keys() - n_selected.keys() else n_selected,
     )
-
-
-def _stored_rows(results: Path, shared: dict[Any, Any]) -> tuple[dict[CellKey, StoredRow], bool]:
-    with open_file(results) as file:
-        n_bytes = file.seek(0, 2)
-        data = mmap.mmap(file.fileno(), n_bytes, access=mmap.ACCESS_READ) if n_bytes else None
-    rows: dict[CellKey, StoredRow] = {}
-    start = 0
-    for line, record in read_rows(results) if data else ():
-        if start + len(line) > n_bytes:  # an active run has written it since
-            break
-        assert data is not None
-        rows.pop(record.key, None)
-        row = StoredRow(without_texts(record, shared), data, start, len(line.removesuffix(b"\n")))
-        rows[row.record.key] = row
-        start += len(line)
-    return rows, start < n_bytes
-
-
-def _n_selected(path: Path, config: JsonObject, rows: Iterable[CellKey]) -> dict[Target, int]:
-    """Count the cells of each target; the config also counts those that a mark skipped in a finished run."""
-    n_rows = Counter(key.target for key in rows)
-    is_whole = is_finished(path, n_rows.total())
-    n_selected = {
-        target: n_rows[target] if is_whole else max(entry["n_cells"], n_rows[target])
-        for entry in config["targets"]
-        for target in (target_of(entry),)
-    }
-    return {**n_rows, **n_selected} if n_rows.keys() - n_selected.keys() else n_selected
-
-
-def is_finished(path: Path, n_rows: int) -> bool:
-    """Whether a run with this number of rows is finished, so that no cell is missing.
-
-    Raises:
-        OpenClawError: its summary cannot be read.
-    """
-    file = path / SUMMARY
-    if not is_there(file):
-        return False
-    summary = load_object(file)
-    # A resumed run that was killed may have rows that are not in its old summary.
-    return (summary.get("state"), summary.get("n_rows")) == ("finished", n_rows)
 
 
 def in_planned_order(
@@ -301,42 +254,25 @@ def in_planned_order(
 
 
 def load_config(path: Path) -> JsonObject:
-    """Return a run's `config.json`.
-
-    Raises:
-        OpenClawError: it cannot be read, or has another format than this version reads.
-    """
+    """Return a run's `config.json`; `OpenClawError` if it is not one that this version reads."""
     config = load_object(path / CONFIG)
-    version = config.get("schema_version")
-    if version is None:
+    if (version := config.get("schema_version")) != CONFIG_VERSION:
         raise OpenClawError(
-            f"{path / CONFIG} has no schema_version, so it is not of a run of pytest-openclaw; "
-            "name the folder of one, such as runs/last"
-        )
-    if version != CONFIG_VERSION:
-        raise OpenClawError(
-            f"{path / CONFIG}: its schema_version is {shown(version)}; this version reads {CONFIG_VERSION}"
+            f"{path / CONFIG}: its schema_version is {shown(version)}; this version reads {CONFIG_VERSION}. "
+            "Name the folder of a run of pytest-openclaw, such as runs/last"
         )
     check_object(path / CONFIG, ConfigFile, config)
     return config
 
 
 def load_inventory(path: Path) -> JsonObject:
-    """Return a run's `inventory.json`; an empty one if the run was killed before it wrote one.
-
-    Raises:
-        OpenClawError: it cannot be read.
-    """
+    """Return a run's `inventory.json`; an empty one if the run was killed before it wrote one."""
     file = path / INVENTORY
     return load_document(file, InventoryFile) if is_there(file) else {"run_id": path.name, "targets": {}}
 
 
 def load_surface(path: Path) -> Surface | None:
-    """Return the surface in a run's `surface.json`; None if no target was asked on it.
-
-    Raises:
-        OpenClawError: it cannot be read.
-    """
+    """Return the surface in a run's `surface.json`; None if no target was asked on it."""
     if not is_there(file := path / SURFACE):
         return None
     try:
@@ -417,27 +353,15 @@ def read_baseline(name: str, runs_dir: Path, *, besides: Path | None = None) -> 
     Raises:
         OpenClawError: there is no such run, or it cannot be read.
     """
-    if name != LAST:
-        return load_run(_named_baseline(name, runs_dir, besides)).measured
-    newest = next(_ended_runs(runs_dir, besides), None)
-    if newest is None:
-        raise OpenClawError(f"there is no other run in {runs_dir}")
-    return load_run(newest).measured
-
-
-def _named_baseline(name: str, runs_dir: Path, besides: Path | None) -> Path:
-    path = next((place for place in (Path(name).expanduser(), runs_dir / name) if is_run(place)), None)
+    own = besides and besides.resolve()
+    if name == LAST:
+        ended = (one for one in runs_by_age(runs_dir) if one.resolve() != own and not is_active(one))
+        path = next(ended, None)
+    else:
+        path = next((one for one in (Path(name).expanduser(), runs_dir / name) if is_run(one)), None)
     if path is None:
-        raise OpenClawError(f"there is no run {name}, neither here nor in {runs_dir}")
-    if besides and path.resolve() == besides.resolve():
-        raise OpenClawError(f"{path.name} is the run that goes on; name the one to compare it with")
-    if is_active(path):
-        raise OpenClawError(living(path))
-    return path
-
-
-def _ended_runs(runs_dir: Path, besides: Path | None) -> Iterator[Path]:
-    """Yield the runs that are not active, newest first."""
-    for path in runs_by_age(runs_dir):
-        if not (besides and path.resolve() == besides.resolve()) and not is_active(path):
-            yield path
+        other = "other run" if name == LAST else f"run {name}, neither here nor"
+        raise OpenClawError(f"there is no {other} in {runs_dir}")
+    if path.resolve() == own:
+        raise OpenClawError(f"{path.name} is the run that continues; name the one to compare it with")
+    return load_run(path).measured

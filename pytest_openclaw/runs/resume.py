@@ -50,7 +50,7 @@ class Plan:
     """The cells of a run.
 
     Attributes:
-        cells: the selected ones; True if the cell's prompt sets its own number of repeats.
+        cells: the selected ones.
         targets: with cells, in the session's order.
         prompts: the definition of every selected prompt.
         providers: what shapes a request, by provider.
@@ -58,7 +58,7 @@ class Plan:
         stages: of the cells, if the run ends when recommendations are settled; else empty.
     """
 
-    cells: Mapping[CellKey, bool]
+    cells: frozenset[CellKey]
     targets: tuple[Target, ...]
     prompts: Mapping[PromptKey, JsonObject]
     providers: Mapping[str, JsonObject]
@@ -77,7 +77,7 @@ class Plan:
         prompts = {(cell.prompt.suite, cell.prompt.id): cell.prompt for cell in cells}
         asked = {cell.target for cell in cells}
         return cls(
-            cells={cell.key: cell.is_fixed_repeat for cell in cells},
+            cells=frozenset(cell.key for cell in cells),
             targets=tuple(target for target in settings.targets if target in asked),
             prompts=dict(zip(prompts, definitions(prompts.values()), strict=True)),
             providers=providers,
@@ -100,13 +100,6 @@ class Plan:
     def n_cells(self) -> int:
         """Cells selected in all."""
         return len(self.cells)
-
-    def n_up_to(self, target: Target, repeat: int) -> int:
-        """Count a target's cells up to a repeat, and all of its fixed repeats."""
-        return sum(
-            key.target == target and (key.repeat <= repeat or is_fixed)
-            for key, is_fixed in self.cells.items()
-        )
 
 
 # --- what is kept ---------------------------------------------------------------------------------
@@ -141,17 +134,7 @@ def answered_rows(run: StoredRun) -> dict[CellKey, StoredRow]:
     return {key: row for key, row in run.rows.items() if row.record.availability_status == "ok"}
 
 
-def replays_of(run: StoredRun) -> dict[CellKey, Replay]:
-    """Return the verdicts that a resumed run keeps."""
-    return {key: Replay.of(row.record) for key, row in answered_rows(run).items()}
-
-
 # --- the settings of a resumed run ----------------------------------------------------------------
-
-
-def targets_of(config: JsonObject) -> tuple[Target, ...]:
-    """Return the targets of a run, in order."""
-    return tuple(map(target_of, config["targets"]))
 
 
 def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) -> Settings:
@@ -177,7 +160,9 @@ def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) 
         others["until_conclusive"] = was_conditional
         if "repeat" not in given:
             others["repeat"] = repeats_of(config)
-    return replace(settings, **{**others, "targets": targets_of(config), "gates": gates})
+    return replace(
+        settings, **{**others, "targets": tuple(map(target_of, config["targets"])), "gates": gates}
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,7 +209,8 @@ def find_changes(config: JsonObject, kept: Collection[CellKey], plan: Plan, sett
     """
     changes = [*_changed_prompts(config, plan), *_changed_settings(config, settings)]
     changes += _changed_providers(config, plan, {key.target.provider for key in kept})
-    return changes or [*_changed_cells(config, kept, plan)]
+    lost = (key for key in kept if key not in plan.cells)
+    return changes or [f"{key.suite}: {key.name} has a row, and is not selected now" for key in lost]
 
 
 def _changed_prompts(config: JsonObject, plan: Plan) -> Iterator[str]:
@@ -267,17 +253,6 @@ def _changed_providers(config: JsonObject, plan: Plan, with_rows: Collection[str
             if name in with_rows and recorded.get(key) != now.get(key):
                 was, is_now = _shown(recorded.get(key)), _shown(now.get(key))
                 yield f"config.json: provider {name}: its {key} was {was}, and is {is_now}"
-
-
-def _changed_cells(config: JsonObject, kept: Collection[CellKey], plan: Plan) -> Iterator[str]:
-    for key in kept:
-        if key not in plan.cells:
-            yield f"{key.suite}: {key.name} has a row, and is not selected now"
-    for entry in config["targets"]:
-        target = target_of(entry)
-        n_then, n_now = entry["n_cells"], plan.n_up_to(target, repeats_of(config))
-        if n_now != n_then and "settled" not in entry:
-            yield f"{target.label}: {n_then} cells were selected when the run began, {n_now} now"
 
 
 def _shown(value: Any) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.catalog import release_of
-from pytest_openclaw.runs.directory import SUMMARY, SURFACE
+from pytest_openclaw.runs.directory import CONFIG, SUMMARY, SURFACE
 from pytest_openclaw.runs.environment import Environment
 from pytest_openclaw.runs.reading import in_planned_order, without_texts
 from pytest_openclaw.runs.report_files import Plugins
@@ -216,19 +216,14 @@ class RunSession:
         self.decisions += self._early_stopping.begin()
         if surface := settings.surface:
             directory.write_json(SURFACE, surface_to_json(surface))
-        directory.write_config(self._config())
+        directory.write_json(CONFIG, self._config())
         self._environment.write()
 
     def _take_over(self, earlier: StoredRun) -> None:
         """Continue a run: keep its rows on disk that have a reply."""
         rows = [*answered_rows(earlier).values()]
 
-        def lines() -> Iterator[bytes]:
-            yield from (row.line for row in rows)
-            for row in earlier.rows.values():
-                row.release()
-
-        self.directory.replace_rows(lines())
+        self.directory.replace_rows(row.line for row in rows)
         # They describe rows that may be replaced now.
         self.directory.remove(SUMMARY, *(report.name for report in self.plugins.reports))
         for row in rows:
@@ -285,12 +280,13 @@ class RunSession:
         made = [*decisions]
         self.decisions += made
         if any(decision.ends for decision in made):
-            self.directory.write_config(self._config())
+            self.directory.write_json(CONFIG, self._config())
 
     def finish(self, *, spent_usd: float = 0.0) -> Summary:
         """Write the summary of the rows so far, and return it."""
         records = in_planned_order(self.records, self.plan.targets, self.plan.prompts)
         n_selected = self._n_selected()
+        self.directory.write_json(CONFIG, self._config())  # without cells that were skipped
         self._environment.end(dict.fromkeys(record.target for record in records))
         inventory = self._environment.inventory
         measured = Measured(
@@ -335,11 +331,9 @@ class RunSession:
 
     def _config(self) -> JsonObject:
         needed, ended = self._n_selected(), self._early_stopping.ended
+        settled = {target: {"settled": asdict(one)} for target, one in ended.items()}
         targets = [
-            {**asdict(target), "n_cells": needed[target], "settled": asdict(ended[target])}
-            if target in ended
-            else {**asdict(target), "n_cells": n}
-            for target, n in self.plan.n_selected.items()
+            {**asdict(target), "n_cells": n, **settled.get(target, {})} for target, n in needed.items()
         ]
         return {
             "schema_version": CONFIG_VERSION,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_openclaw.runs.directory import INVENTORY, RESULTS, SUMMARY, SURFACE, RunDirectory
+from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SUMMARY, SURFACE, RunDirectory
 from pytest_openclaw.runs.environment import file_names, write_snapshot
 from pytest_openclaw.runs.reading import in_planned_order, settled_of
 from pytest_openclaw.runs.report_files import Plugins
@@ -194,5 +194,5 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
     directory.write_json(SUMMARY, to_json(summary))
     plugins.write_reports(directory, summary)
     # Last, because without it a directory is not a run: a killed process leaves no incomplete run.
-    directory.write_config({"schema_version": CONFIG_VERSION, "run_id": directory.run_id, **new.config})
+    directory.write_json(CONFIG, {"schema_version": CONFIG_VERSION, "run_id": directory.run_id, **new.config})
     return summary

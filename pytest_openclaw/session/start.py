@@ -146,7 +146,7 @@ def resume_run(
     """
     from pytest_openclaw.runs.directory import RunDirectory
     from pytest_openclaw.runs.reading import find_run, load_run
-    from pytest_openclaw.runs.resume import ResumedRun, replays_of, settings_of
+    from pytest_openclaw.runs.resume import Replay, ResumedRun, answered_rows, settings_of
 
     given, why = settings.targets, ""
     try:
@@ -164,7 +164,8 @@ def resume_run(
         why = f"the run asked {gone[0]}, and there is no such provider now; there are {there_are}"
     if why:
         raise pytest.UsageError(f"--openclaw-resume={settings.resume}: {why}. No request was sent.")
-    return ResumedRun(earlier=earlier, settings=settings, kept=replays_of(earlier), directory=directory)
+    kept = {key: Replay.of(row.record) for key, row in answered_rows(earlier).items()}
+    return ResumedRun(earlier=earlier, settings=settings, kept=kept, directory=directory)
 
 
 # --- checks before the first call -----------------------------------------------------------------

@@ -20,7 +20,7 @@ from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.report_files import Plugins
-from pytest_openclaw.runs.resume import Plan, find_changes, replays_of, settings_of
+from pytest_openclaw.runs.resume import Plan, answered_rows, find_changes, settings_of
 from pytest_openclaw.runs.session import RunSession
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import CellKey
@@ -76,12 +76,12 @@ def resumed(folder: Path, run: str) -> Called:
             earlier = load_run(path, even_active=True)
             settings = settings_of(earlier.config, Settings(), ())
             plan = Plan(
-                cells={CellKey("s", "P1", target, 1): False for target in settings.targets},
+                cells=frozenset(CellKey("s", "P1", target, 1) for target in settings.targets),
                 targets=settings.targets,
                 prompts={(one["suite"], one["id"]): one for one in earlier.config["prompts"]},
                 providers=earlier.config["providers"],
             )
-            find_changes(earlier.config, replays_of(earlier), plan, settings)
+            find_changes(earlier.config, answered_rows(earlier), plan, settings)
             RunSession(directory, settings, plan, earlier).finish()
     except (OpenClawError, OSError) as error:
         return Called(4, "", f"{error}\n")

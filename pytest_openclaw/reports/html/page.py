@@ -7,7 +7,7 @@ import hashlib
 import html
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +54,6 @@ class ShownRun:
         span_ms: when the first request was sent, and the last one ended.
         baseline: the id of the run that this one is compared with.
         prompts: definitions as `config.json` has them.
-        notes: what is worth knowing of the run's files, such as a line that is torn.
     """
 
     summary: Summary
@@ -65,7 +64,6 @@ class ShownRun:
     config: JsonObject
     inventory: JsonObject
     baseline: str | None = None
-    notes: Sequence[str] = field(default_factory=tuple)
 
 
 def render_page(run: ShownRun) -> str:
@@ -110,7 +108,7 @@ def render_page(run: ShownRun) -> str:
 def _header(run: ShownRun) -> JsonObject:
     """Return the top of the page: which run, the ruling of all gates, when it was asked, and notes."""
     summary, (began, ended) = run.summary, run.span_ms
-    notes = [one_line(note, 300) for note in run.notes]
+    notes: list[str] = []
     if summary.state == "interrupted":
         notes.insert(0, f"Interrupted: {summary.n_rows} of {summary.n_cells} cells have a row.")
     if run.n_cells > len(run.cells):
