@@ -1,7 +1,7 @@
-"""`openclaw_agent`: models through the installed OpenClaw, one `agent exec` per request.
+"""`openclaw_agent`: models through the installed OpenClaw, one session per request.
 
-A request with further messages of the user is a session, with one start of OpenClaw for each of them. Earlier
-messages are refused: a session of OpenClaw has only what has happened in it.
+OpenClaw is started once for each message of the user. Earlier messages are refused: a session of OpenClaw has
+only what has happened in it.
 
 A model's name is `provider/model`, as in OpenClaw. `ollama/…` and `openai/…` use the same servers as the
 other providers; any other provider is the server at `OPENCLAW_AGENT_BASE_URL`, or of the endpoint's line,
@@ -41,7 +41,6 @@ from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.protocols import Provider, ProviderSetup
 from pytest_openclaw.values.replies import Fault
-from pytest_openclaw.values.requests import LISTED
 from pytest_openclaw.values.worlds import World
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ class OpenClawAgent(Provider):
             CallFailed: there is no reply.
         """
         # Imported here, because it loads the HTTP library, which only the process that sends requests needs.
-        from pytest_openclaw.providers.openclaw.relay import Relay, with_world_paths
+        from pytest_openclaw.providers.openclaw.relay import Relay
 
         name = self.setup.name
         if request.turns and request.world is None:
@@ -152,9 +151,7 @@ class OpenClawAgent(Provider):
             if isinstance(outcome, Fault):
                 message = Redactor.of((*self.secrets, relay.token)).text(outcome.message)
                 raise CallFailed(replace(outcome, message=message))
-            if request.world is None:
-                return outcome
-            return replace(with_world_paths(outcome, scratch), world=scratch.state(request.world))
+            return replace(outcome, world=scratch.state(request.world)) if request.world else outcome
 
     async def aclose(self) -> None:
         """Close connections and folders."""
@@ -210,14 +207,11 @@ class OpenClawAgent(Provider):
         """Start OpenClaw once for each message of the user, until a run ends without an answer."""
         from pytest_openclaw.providers.openclaw.relay import broken_after, joined
 
-        request = call.request
         runs: list[Reply] = []
-        for text in (call.write_pictures(), *request.turns):
-            real = call.scratch.with_real_paths(text) if request.world else text
+        for text in (call.write_pictures(), *call.request.turns):
             relay.begin_run()
-            outcome = await self._run(
-                replace(program, stdin=call.write_message(real)), relay, request, server.address.base_url
-            )
+            call.write_message(text)
+            outcome = await self._run(call, program, relay, server.address.base_url)
             if isinstance(outcome, Fault):
                 return broken_after(runs, outcome)
             if runs:
@@ -228,10 +222,11 @@ class OpenClawAgent(Provider):
                 break
         return joined(runs)
 
-    async def _run(self, program: Program, relay: Relay, request: Request, where: str) -> Reply | Fault:
+    async def _run(self, call: Call, program: Program, relay: Relay, where: str) -> Reply | Fault:
         from pytest_openclaw.providers.openclaw.relay import reply_of
 
-        name, run, began = self.setup.name, relay.run, time.perf_counter()
+        name, run, request, began = self.setup.name, relay.run, call.request, time.perf_counter()
+        plain = call.scratch.with_world_paths if request.world else str
         n_turns = request.world.steps if request.world else 1 + request.lookup_turns
         printed = await processes.run(name, program, within_s=request.timeout_s * n_turns, until=run.over)
         if run.broke is not None:
@@ -240,20 +235,17 @@ class OpenClawAgent(Provider):
             return replace(run.fault, scope="target" if run.fault.scope == "endpoint" else run.fault.scope)
         if printed.timed_out:
             return faults.timed_out(name, request.timeout_s, run.steps[-1].answer.raw() if run.steps else "")
-        wanted = request.tools if request.surface == LISTED else ()
-        lacking = [tool.name for tool in wanted if tool.name not in run.offered]
-        if run.steps and lacking:
-            why = f"this OpenClaw does not offer {', '.join(lacking[:3])} without a gateway."
-            return faults.cannot_play(name, why)
         if run.over.is_set():
-            return reply_of(run, None, request, began=began)
-        envelope = find_envelope(printed.stdout, printed.stderr)
+            return reply_of(run, None, request, began=began, plain=plain)
+        envelope = find_envelope(printed.stdout)
         if envelope is None:
             words = f": {shortened(printed.stderr)}" if printed.stderr else ""
             how = f" without its JSON{words}"
             return faults.program_ended(name, "OpenClaw", printed.exit_status, how)
         result = read_envelope(envelope, request, name=name, where=where)
-        return result if isinstance(result, Fault) else reply_of(run, result, request, began=began)
+        if isinstance(result, Fault):
+            return result
+        return reply_of(run, result, request, began=began, plain=plain)
 
 
 def _api_of(server: OverHttp) -> str:

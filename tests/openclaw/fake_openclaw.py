@@ -3,9 +3,8 @@
 FAKE_MODE is given as the first argument: `answer`, `silent` (no JSON), `terminated` (as after
 SIGTERM), `fails` (an error of its own), `garbles` (its request is not JSON), `hangs`
 (with a child that would outlive it), `runs` (the prompt is a command, which it gives to its shell).
-It writes its input to FILE, the second argument. With `--local` it is a turn of a session, whose
-conversation it keeps in its state folder; a prompt `fail` is answered by an error. There it executes calls
-of `read` and `write`, of paths in the workspace.
+It writes its input to FILE, the second argument. It keeps the conversation of the session in its state
+folder, and executes calls of `read` and `write`; a prompt `fail` is answered by an error.
 
 The plugin's tools are offered where the config allows them; with `alsoAllow` they are listed in a tool's
 description. The mode `deaf` does not load the plugin.
@@ -26,13 +25,8 @@ mode, file, *arguments = sys.argv[1:]
 if "--version" in arguments:
     print("OpenClaw 2026.9.6 (fake)")
     sys.exit()
-is_session = "--local" in arguments
-if is_session:
-    config_file = Path(os.environ["OPENCLAW_CONFIG_PATH"])
-    prompt = Path(arguments[arguments.index("--message-file") + 1]).read_text("utf-8")
-else:
-    config_file = Path(arguments[arguments.index("--config") + 1])
-    prompt = sys.stdin.buffer.read().decode()
+config_file = Path(os.environ["OPENCLAW_CONFIG_PATH"])
+prompt = Path(arguments[arguments.index("--message-file") + 1]).read_text("utf-8")
 config = json.loads(config_file.read_text("utf-8"))
 seen = {
     "arguments": arguments,
@@ -56,21 +50,17 @@ if mode == "silent":
     print("Something went wrong", file=sys.stderr)
     sys.exit(3)
 if mode == "fails":
-    error = {"message": "Config invalid: no such key", "kind": "exception"}
-    print(json.dumps({"ok": False, "status": "error", "final": "", "payloads": [], "error": error}))
+    error = {"message": "Config invalid: no such key", "type": "cli_error"}
+    print(json.dumps({"ok": False, "error": error}))
     sys.exit(1)
-if is_session and prompt == "fail":
+if prompt == "fail":
     print(
         json.dumps({"payloads": [], "meta": {"error": {"kind": "exception", "message": "HTTP 503: later"}}})
     )
     sys.exit(1)
 (server,) = config["models"]["providers"].values()
-kept = (
-    Path(os.environ["OPENCLAW_STATE_DIR"], f"{arguments[arguments.index('--session-id') + 1]}.json")
-    if is_session
-    else None
-)
-messages = json.loads(kept.read_text("utf-8")) if kept and kept.exists() else []
+kept = Path(os.environ["OPENCLAW_STATE_DIR"], f"{arguments[arguments.index('--session-id') + 1]}.json")
+messages = json.loads(kept.read_text("utf-8")) if kept.exists() else []
 messages.append({"role": "user", "content": prompt})
 body = {"model": server["models"][0]["id"], "messages": messages, "stream": True}
 plugins = [entry["config"] for entry in config.get("plugins", {}).get("entries", {}).values()]
@@ -84,12 +74,6 @@ body["tools"] = [
     for name in names
     if name not in lost
 ]
-
-
-def keep_conversation() -> None:
-    """Write the conversation of a session."""
-    if kept:
-        kept.write_text(json.dumps(messages), encoding="utf-8")
 
 
 def carry_out(name: str, arguments: dict[str, Any]) -> str:
@@ -107,7 +91,7 @@ def execute(call: dict[str, Any]) -> dict[str, Any]:
 
 
 while True:
-    keep_conversation()
+    kept.write_text(json.dumps(messages), encoding="utf-8")
     request = urllib.request.Request(
         server["baseUrl"] + "/chat/completions",
         b"[" * 200_000 if mode == "garbles" else json.dumps(body).encode(),
@@ -117,17 +101,14 @@ while True:
     events = [json.loads(line[6:]) for line in answer.splitlines() if line.startswith("data: {")]
     deltas = [choice["delta"] for event in events for choice in event["choices"]]
     text = "".join(delta.get("content") or "" for delta in deltas)
-    made = [call for delta in deltas for call in delta.get("tool_calls", ())] if is_session else []
+    made = [call for delta in deltas for call in delta.get("tool_calls", ())]
     messages.append({"role": "assistant", "content": text} | ({"tool_calls": made} if made else {}))
     messages.extend(map(execute, made))
     if not made:
         break
-keep_conversation()
-if kept:
-    meta = {"agentMeta": {"model": body["model"]}, "finalAssistantVisibleText": text, "stopReason": "stop"}
-    printed = {"payloads": [{"text": text, "mediaUrl": None}], "meta": meta}
-else:
-    printed = {"ok": True, "status": "ok", "final": text, "payloads": [], "model": body["model"]}
+kept.write_text(json.dumps(messages), encoding="utf-8")
+meta = {"agentMeta": {"model": body["model"]}, "finalAssistantVisibleText": text, "stopReason": "stop"}
+printed = {"payloads": [{"text": text, "mediaUrl": None}], "meta": meta}
 print("[plugins] loaded {3}")
 print(json.dumps(printed, indent=2))
 print("(node:1) Warning: {experimental}")

@@ -190,7 +190,7 @@ def test_no_server_at_the_address(seen):
         pytest.param(
             "fails",
             "cli_error",
-            "OpenClaw ended with exception: Config invalid: no such key",
+            "OpenClaw ended with an error: Config invalid: no such key",
             id="its-own-error",
         ),
     ],
@@ -271,7 +271,6 @@ FILES = (Tool(name="read"), Tool(name="write"))
     ("request_", "words"),
     [
         pytest.param({"system": "Be brief."}, "writes its system prompt itself", id="system"),
-        pytest.param({"history": (Turn(text="x"),)}, "turns that have happened", id="history"),
         pytest.param(
             {"messages": (Turn(user="x"), Turn(text="y"))}, "only what has happened in it", id="earlier-turns"
         ),

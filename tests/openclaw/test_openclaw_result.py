@@ -1,4 +1,4 @@
-"""The JSON object at the end of `openclaw agent exec --json` is found and parsed."""
+"""The JSON object that `openclaw agent --json` prints is found and parsed."""
 
 from __future__ import annotations
 
@@ -16,58 +16,8 @@ from pytest_openclaw.values.replies import Fault, Reply
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.worlds import World
 
-# As OpenClaw 2026.9.6 wrote them, with a scripted model server.
-CLEAN = """{
-  "ok": true,
-  "status": "ok",
-  "final": "Hi.",
-  "payloads": [
-    {
-      "text": "Hi.",
-      "mediaUrl": null
-    }
-  ],
-  "usage": {
-    "input": 11,
-    "output": 3,
-    "cacheRead": 0,
-    "cacheWrite": 0,
-    "total": 14,
-    "cost": {
-      "total": 0
-    }
-  },
-  "codeModeEngaged": false,
-  "assistantTurns": 1,
-  "bridgeCalls": {
-    "search": 0,
-    "describe": 0,
-    "call": 0
-  },
-  "model": "fake",
-  "provider": "local",
-  "sessionId": "9fd88a30-e1b8-4c10-98ec-ba362c4af616"
-}
-"""
-TOOLS = {
-    "ok": True,
-    "status": "ok",
-    "final": "Done.",
-    "payloads": [{"text": "Done.", "mediaUrl": None}],
-    "usage": {"input": 22, "output": 6, "cacheRead": 5, "cacheWrite": 2, "total": 35, "cost": {"total": 0}},
-    "assistantTurns": 2,
-    "toolSummary": {
-        "calls": 7,
-        "tools": ["write", "ls", "read"],
-        "failures": 4,
-        "unresolvedError": {"toolName": "read"},
-    },
-    "model": "fake",
-    "provider": "local",
-    "sessionId": "d1b07d12",
-}
-# As `openclaw agent --local --json` of the same release printed it, without the parts that are not read.
-SESSION = {
+# As OpenClaw 2026.9.6 printed it, with a scripted model server, without the parts that are not read.
+ANSWER = {
     "payloads": [{"text": "Done.", "mediaUrl": None}],
     "meta": {
         "durationMs": 900,
@@ -78,6 +28,7 @@ SESSION = {
         "toolSummary": {"calls": 1, "tools": ["read"], "failures": 0},
     },
 }
+PRINTED = json.dumps(ANSWER, indent=2)
 
 
 def read(envelope):
@@ -89,41 +40,36 @@ def read(envelope):
 DONE = Reply(text="Done.", raw="Done.", effective_model="fake")
 
 
-def _failed(kind: str, message: str, status: str = "error") -> dict[str, object]:
-    error = {"message": message, "kind": kind}
-    return {"ok": False, "status": status, "final": "", "payloads": [], "model": None, "error": error}
+def _failed(kind: str, message: str, **meta: object) -> dict[str, object]:
+    return {"payloads": [], "meta": {"error": {"message": message, "kind": kind}, **meta}}
 
 
 @pytest.mark.parametrize(
-    ("stdout", "stderr"),
+    "stdout",
     [
-        pytest.param(CLEAN, "", id="clean"),
-        pytest.param(f"[tools] read failed: no {{such}} file\n{CLEAN}", "", id="lines-before"),
-        pytest.param(f"{CLEAN}(node:7) Warning: {{x}}\n", "", id="lines-behind"),
-        pytest.param(f"Config warnings: {CLEAN.strip()} bye", "", id="on-its-own-lines"),
-        pytest.param("plugin loaded\n", f"[x] y\n{CLEAN}", id="on-stderr"),
-        pytest.param(f'{{"ok": true, "status"\n{CLEAN}', "", id="a-broken-one-before"),
-        pytest.param(f"{json.dumps(_failed('exception', 'no'))}\n{CLEAN}", "", id="the-last-one"),
-        pytest.param(f'{{"ok": "yes"}}\n{CLEAN}{{"level": "info"}}\n', "", id="other-objects"),
-        pytest.param(json.dumps(json.loads(CLEAN)), "", id="on-one-line"),
+        pytest.param(PRINTED, id="clean"),
+        pytest.param(f"[tools] read failed: no {{such}} file\n{PRINTED}", id="lines-before"),
+        pytest.param(f"{PRINTED}\n(node:7) Warning: {{x}}\n", id="lines-behind"),
+        pytest.param(f'{{"ok": true, "status"\n{PRINTED}', id="a-broken-one-before"),
+        pytest.param(json.dumps(ANSWER), id="on-one-line"),
     ],
 )
-def test_the_object_is_found_at_any_position(stdout, stderr):
-    """The last complete object of the command's form is taken, whatever else was printed."""
-    assert find_envelope(stdout, stderr) == json.loads(CLEAN)
+def test_the_object_is_found_among_other_lines(stdout):
+    """The first complete object of the command's form is taken, whatever else was printed."""
+    assert find_envelope(stdout) == ANSWER
 
 
 @given(text=st.text())
-def test_a_quoted_object_in_an_answer_is_no_end(text):
+def test_a_quoted_object_in_an_answer_is_part_of_it(text):
     """An answer with an object of the same form is part of the enclosing object."""
-    real = TOOLS | {"final": text + CLEAN}
+    real = {**ANSWER, "payloads": [{"text": text + PRINTED}]}
 
-    assert find_envelope(json.dumps(real)) == real
+    assert find_envelope(json.dumps(real, indent=2)) == real
 
 
 def test_a_success_is_parsed():
     """Answer and model are read."""
-    assert read(TOOLS) == DONE
+    assert read(ANSWER) == DONE
 
 
 @pytest.mark.parametrize(
@@ -145,7 +91,7 @@ def test_a_model_that_gives_no_answer_is_no_fault(kind, message):
 @pytest.mark.parametrize(
     ("envelope", "failure_type", "status"),
     [
-        pytest.param(_failed("timeout", "Agent run timed out", "timeout"), "timeout", "error", id="timeout"),
+        pytest.param(_failed("x", "Timed out", stopReason="timeout"), "timeout", "error", id="timeout"),
         pytest.param(
             _failed("context_overflow", "400 request (12726 tokens) exceeds"),
             "context_overflow",
@@ -175,8 +121,14 @@ def test_a_model_that_gives_no_answer_is_no_fault(kind, message):
         ),
         pytest.param(_failed("error_payload", "fetch failed"), "connect_error", "error", id="lost"),
         pytest.param(_failed("exception", "Config invalid"), "cli_error", "error", id="its-own"),
-        pytest.param({"ok": False, "status": "error"}, "cli_error", "error", id="without-a-reason"),
-        pytest.param({"ok": True, "status": "error"}, "cli_error", "error", id="contradiction"),
+        pytest.param({"ok": False, "error": {"message": "No"}}, "cli_error", "error", id="of-the-command"),
+        pytest.param({"meta": {"aborted": True}}, "cli_error", "error", id="aborted"),
+        pytest.param(
+            {"payloads": [{"text": "No.", "isError": True}], "meta": {"stopReason": "stop"}},
+            "cli_error",
+            "error",
+            id="without-a-reason",
+        ),
     ],
 )
 def test_an_error_has_its_failure_type(envelope, failure_type, status):
@@ -185,37 +137,6 @@ def test_an_error_has_its_failure_type(envelope, failure_type, status):
 
     assert isinstance(fault, Fault)
     assert (fault.failure_type, fault.status) == (failure_type, status)
-
-
-def _of_session(**meta: object) -> object:
-    answer = {**SESSION, "meta": {**SESSION["meta"], **meta}}
-    envelope = find_envelope(f"[agents] {{1}}\n{json.dumps(answer, indent=2)}\n")
-    assert envelope is not None
-    return read(envelope)
-
-
-def test_a_turn_of_a_session_is_a_result() -> None:
-    """Its text and model are found where that command has them."""
-    assert _of_session() == DONE
-
-
-@pytest.mark.parametrize(
-    ("meta", "failure_type"),
-    [
-        pytest.param({"stopReason": "timeout"}, "timeout", id="timeout"),
-        pytest.param({"timeoutPhase": "model"}, "timeout", id="timeout-phase"),
-        pytest.param(
-            {"error": {"kind": "provider", "message": "HTTP 429: slow down"}}, "http_429", id="error"
-        ),
-        pytest.param({"aborted": True}, "cli_error", id="aborted"),
-    ],
-)
-def test_a_turn_of_a_session_that_failed(meta: dict[str, object], failure_type: str) -> None:
-    """As in `agent exec`, these are faults."""
-    fault = _of_session(**meta)
-
-    assert isinstance(fault, Fault)
-    assert fault.failure_type == failure_type
 
 
 def test_calls_without_offered_tools_are_marked() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.providers.mcp_tools import what_broke
 from pytest_openclaw.providers.openclaw.call import scratch_folder
-from pytest_openclaw.providers.openclaw.workspace import Scratch, command_of, play
+from pytest_openclaw.providers.openclaw.workspace import Scratch, play
 from pytest_openclaw.values.worlds import Command, World
 from pytest_openclaw.worlds.shell import Exec, Ran
 from pytest_openclaw.worlds.workspace import ToolError, Workspace
@@ -60,23 +60,6 @@ def _sh(scratch, *arguments: str, cwd: Path | None = None, **environ: str):
 
 def _state(scratch, **world):
     return scratch.state(World(**world))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "command"),
-    [
-        pytest.param(["-c", "ls"], "ls", id="c"),
-        pytest.param(["-lc", "ls"], "ls", id="login-together"),
-        pytest.param(["-lic", "ls -c"], "ls -c", id="interactive"),
-        pytest.param(["-o", "pipefail", "-ec", "ls"], "ls", id="an-option-with-its-word"),
-        pytest.param(["-c", "ls", "sh", "-l"], "ls", id="words-behind"),
-        pytest.param(["-c"], None, id="nothing-behind"),
-        pytest.param(["script.sh"], None, id="a-script"),
-    ],
-)
-def test_the_command_is_found(arguments, command):
-    """However a shell is called, the command is the argument after the option c."""
-    assert command_of(arguments) == command
 
 
 def test_a_command_is_played_on_the_files(staged):
@@ -133,22 +116,6 @@ def test_no_command_is_run(staged, tmp_path):
     assert _sh(scratch, "-c", "cat secret", cwd=tmp_path)[0] == 1
     assert _sh(scratch)[0] == 2
     assert _sh(scratch, "-c", "pwd; cat a.txt", PYTHONPATH=str(tmp_path), PYTHONHOME="/nowhere")[0] == 0
-
-
-def test_a_link_is_not_followed(staged, tmp_path):
-    """Commands do not see a link in the workspace, and its target stays unchanged."""
-    target = tmp_path / "target"
-    target.mkdir()
-    (target / "in.txt").write_text("hidden")
-    scratch = staged(files={"a.txt": "one\n"})
-    (scratch.workspace / "link").symlink_to(target)
-    (scratch.workspace / "file").symlink_to(target / "in.txt")
-
-    assert _sh(scratch, "-c", "ls; cat file; cat link/in.txt")[1].count("hidden") == 0
-    assert _sh(scratch, "-c", "cp a.txt file") == (0, "")
-    _sh(scratch, "-c", "mkdir link; cp a.txt link/b.txt")
-
-    assert [(file.name, file.read_text()) for file in target.iterdir()] == [("in.txt", "hidden")]
 
 
 def test_files_elsewhere_are_nowhere_on_this_machine(staged):
@@ -264,13 +231,6 @@ def _run(shell: Exec, command: str) -> Ran:
         return shell.run(command)
     except ToolError as error:
         return Ran(f"sh: {error}", 1)
-
-
-PIECES = st.sampled_from([
-    *("cat", "rm -rf", "mv", "cp", "mkdir -p", "touch", "ls", "cd", "echo", "printf '%s'", "a", "d/e"),
-    *(">", ">>", "<", "|", "&&", ";", "\n", "<<E\n", "2>&1", "'", '"', "\\", "*", "?", "[a", "-"),
-    *("..", "/", "~", ".", "\0", "\ud800"),
-])  # fmt: skip
 
 
 def test_a_name_that_the_disk_refuses(staged):

@@ -125,5 +125,5 @@ def test_the_model_is_not_asked_without_them(tmp_path: Path, surface: SurfaceNam
 
     assert isinstance(fault, Fault)
     assert fault.status == "skipped_unavailable"
-    assert "does not take get_weather from the plugin that adds the prompt's tools" in fault.message
+    assert "does not offer get_weather without a gateway" in fault.message
     assert bodies == []

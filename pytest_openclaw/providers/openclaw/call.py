@@ -103,12 +103,10 @@ def environment(scratch: Scratch, environ: Mapping[str, str]) -> dict[str, str]:
     return system | own | _SWITCHES
 
 
-def config_for(
-    scratch: Scratch, provider: str, server: JsonObject, agents: JsonObject | None = None, **defaults: object
-) -> JsonObject:
+def config_for(scratch: Scratch, provider: str, server: JsonObject, **defaults: object) -> JsonObject:
     """Return OpenClaw's config with the first model of one server, named `provider`, and no other server.
 
-    `agents` are further agents, and `defaults` the settings of all.
+    `defaults` are settings of its agent.
     """
     own = {
         **defaults,
@@ -116,7 +114,7 @@ def config_for(
         "model": {"primary": f"{provider}/{server['models'][0]['id']}"},
     }
     return {
-        "agents": {**(agents or {}), "defaults": own},
+        "agents": {"defaults": own},
         "models": {"mode": "replace", "providers": {provider: server}},
         "logging": {"file": str(scratch.folder / "log.jsonl")},
         "update": {"checkOnStart": False},
@@ -134,9 +132,7 @@ def write_config(scratch: Scratch, config: JsonObject) -> None:
 def why_not_askable(request: Request) -> str:
     """Return as a sentence why the real agent cannot handle this request; empty if it can."""
     world = request.world
-    if request.history:
-        return "OpenClaw cannot be given turns that have happened after the prompt."
-    if request.messages:
+    if request.messages or request.history:
         return "the prompt has earlier messages, and a session of OpenClaw has only what has happened in it."
     if request.system:
         return "the prompt has a system text, and OpenClaw writes its system prompt itself."
@@ -183,11 +179,6 @@ class Call:
     api: str
 
     @property
-    def is_session(self) -> bool:
-        """Whether it is turns of a session, one for each message of the user; then OpenClaw loads plugins."""
-        return bool(own_tools(self.request) or self.request.turns)
-
-    @property
     def why_no_shell(self) -> str:
         """A sentence why a world with commands cannot use our shell; empty if it can."""
         request = self.request
@@ -199,19 +190,14 @@ class Call:
         return f"{why}. Set TMPDIR to a folder that is not mounted noexec."
 
     def arguments(self) -> tuple[str, ...]:
-        """Return OpenClaw's arguments; the only text of the request among them is the model's name.
+        """Return OpenClaw's arguments for a turn of the call's session.
 
-        `agent exec` begins a session of its own each time, and reads the message from its input.
+        The only text of the request among them is the model's thinking level.
         """
-        request, scratch = self.request, self.scratch
-        session = ("--local", "--json", "--session-id", "benchmark", "--message-file", str(scratch.message))
-        once = (
-            *("exec", "--json", "--code-mode", "direct", "--message-file", "-"),
-            *("--config", str(scratch.config), "--cwd", str(scratch.workspace)),
-            *("--model", f"{self.provider}/{self.model}"),
-        )
+        request = self.request
         return (
-            *("agent", *(session if self.is_session else once)),
+            *("agent", "--local", "--json", "--session-id", "benchmark"),
+            *("--message-file", str(self.scratch.message)),
             *(("--thinking", request.thinking_level) if request.thinking_level else ()),
             # Our own timeout is the effective one; this one ends a process that was abandoned.
             *("--timeout", str(round(request.timeout_s) + 60)),
@@ -231,29 +217,29 @@ class Call:
         }
         server = {"baseUrl": url, "apiKey": token, "api": self.api, "models": [model]}
         tools: JsonObject = {
+            "profile": "coding",
+            "codeMode": {"enabled": False},
             **self._policy(),
             "fs": {"workspaceOnly": True},
             # On this machine, not on another one that a gateway knows.
             "exec": {"host": "gateway", "security": "full", "ask": "off"},
             "elevated": {"enabled": False},
         }
-        defaults: JsonObject = {}
-        # By words; a search by meaning would need a server for embeddings.
-        more: JsonObject = {"memory": {"search": {"provider": "none"}}}
-        if self.is_session:  # what `agent exec` adds by itself
-            defaults = {"skipBootstrap": True, "sandbox": {"mode": "off"}}
-            tools = {"profile": "coding", "codeMode": {"enabled": False}, **tools}
-            more |= {"env": {"shellEnv": {"enabled": False}}, "skills": {"load": {"watch": False}}}
+        more: JsonObject = {
+            # By words; a search by meaning would need a server for embeddings.
+            "memory": {"search": {"provider": "none"}},
+            "env": {"shellEnv": {"enabled": False}},
+            "skills": {"load": {"watch": False}},
+        }
         if own_tools(request):
             more["plugins"] = self._write_plugin()
-        config = config_for(self.scratch, self.provider, server, **defaults)
+        config = config_for(self.scratch, self.provider, server, skipBootstrap=True, sandbox={"mode": "off"})
         write_config(self.scratch, {**config, **more, "tools": tools})
 
-    def write_message(self, text: str) -> bytes:
-        """Write the user's message for a turn of a session; return it for the input of a single run."""
-        data = valid_text(text).encode()
-        write_private(self.scratch.message, data)
-        return data
+    def write_message(self, text: str) -> None:
+        """Write the user's message for a turn."""
+        text = self.scratch.with_real_paths(text) if self.request.world else text
+        write_private(self.scratch.message, valid_text(text).encode())
 
     def write_pictures(self) -> str:
         """Write the prompt's pictures into the workspace; return the prompt with their paths behind it.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.bridge import promoted_calls
 from pytest_openclaw.openclaw.dispatch import dispatch, is_forgotten
-from pytest_openclaw.openclaw.recovery import at_last_step, is_given_up
+from pytest_openclaw.openclaw.recovery import at_last_step, is_broken, is_given_up
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.http import HttpClient
@@ -30,17 +30,17 @@ from pytest_openclaw.providers.wire import objects_in, text_in
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.requests import LISTED
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from pytest_openclaw.providers.openclaw.loopback import Incoming
-    from pytest_openclaw.providers.openclaw.workspace import Scratch
     from pytest_openclaw.providers.over_http import OverHttp
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.replies import EndedBy, Fault, Reply, Timing, Turn
     from pytest_openclaw.values.requests import Request
-    from pytest_openclaw.values.tool_calls import Tool, ToolCall
+    from pytest_openclaw.values.tool_calls import Tool
 
 
 @dataclass
@@ -63,7 +63,6 @@ class RecordedRun:
 
     Attributes:
         first_at: when the first request arrived, by `time.perf_counter`; the time before is OpenClaw's start.
-        offered: names of the tools in the first request.
         fault: why a request has no answer.
         broke: an exception in our own code.
         over: set when the run should be ended.
@@ -71,7 +70,6 @@ class RecordedRun:
 
     first_at: float | None = None
     steps: list[Step] = field(default_factory=list)
-    offered: tuple[str, ...] = ()
     fault: Fault | None = None
     broke: Exception | None = None
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -85,8 +83,7 @@ class RecordedRun:
 class Relay:
     """The server.
 
-    OpenClaw continues without a picture that it cannot load, and without a tool of the suite that it does not
-    take. The first request must have them.
+    OpenClaw continues without a picture or a tool that it cannot load. The first request must have them.
 
     Args:
         server: receives the requests.
@@ -102,7 +99,7 @@ class Relay:
         self.token = secrets.token_urlsafe(24)
         self.url = ""
         self._server, self._model, self._request = server, model, request
-        self._missing_images, self._missing_tools = len(request.images), own_tools(request)
+        self._is_checked = False
         self._client = HttpClient(name)
         self._n_known_messages = 0
 
@@ -136,33 +133,41 @@ class Relay:
         if incoming.body is None:
             self.run.end(faults.cli_failed(self._client.name, "OpenClaw sent a request that is not JSON."))
             return Outgoing(400)
-        if why := self._what_is_missing(incoming.body):
+        if not self._is_checked and (why := self._what_is_missing(incoming.body)):
             self.run.end(faults.cannot_play(self._client.name, f"this OpenClaw {why}"))
             return Outgoing(502)
+        self._is_checked = True
         return await self._pass_on(incoming.body)
 
     def _what_is_missing(self, body: JsonObject) -> str:
         """Return which pictures or tools of the prompt are missing in the first request; empty if none is."""
-        n_sent = sum(map(_n_images_in, messages_of(body)))
-        if n_sent < self._missing_images:
-            return f"sends {n_sent} of the prompt's {counted(self._missing_images, 'picture')}."
-        system = [turn for turn in messages_of(body) if turn.get("role") in ("system", "developer")]
+        request, messages = self._request, messages_of(body)
+        n_sent = sum(map(_n_images_in, messages))
+        if n_sent < len(request.images):
+            return f"sends {n_sent} of the prompt's {counted(len(request.images), 'picture')}."
+        # A plugin's tools may be behind the bridge; then the system prompt has their names.
+        system = [turn for turn in messages if turn.get("role") in ("system", "developer")]
         known = json.dumps([body.get("tools"), body.get("instructions"), system])
-        missing = ", ".join([tool.name for tool in self._missing_tools if tool.name not in known][:3])
-        if missing:
-            return f"does not take {missing} from the plugin that adds the prompt's tools."
-        self._missing_images, self._missing_tools = 0, ()
-        return ""
+        missing = [tool.name for tool in own_tools(request) if tool.name not in known]
+        if request.surface == LISTED:
+            offered = _names_of(body.get("tools"))
+            missing = [tool.name for tool in request.tools if tool.name not in offered]
+        return f"does not offer {', '.join(missing[:3])} without a gateway." if missing else ""
 
     async def _pass_on(self, body: JsonObject) -> Outgoing:
         run, request, messages = self.run, self._request, messages_of(body)
         if run.first_at is None:
             run.first_at = time.perf_counter()
-            run.offered = tuple(_names_of(body.get("tools")))  # a last request may offer none
         if run.steps and run.steps[-1].results is None:
             run.steps[-1].results = _results_in(messages[self._n_known_messages :])
         self._n_known_messages = len(messages)
-        if run.over.is_set() or 0 < _most_requests(request) <= len(run.steps):
+        # A single question without look-ups has no limit: OpenClaw may repeat it after an empty answer.
+        most = (
+            request.world.steps
+            if request.world
+            else (1 + request.lookup_turns if request.lookup_turns else 0)
+        )
+        if run.over.is_set() or 0 < most <= len(run.steps):
             run.over.set()
             return Outgoing(502)
         answer = Answer(streaming=True)
@@ -192,13 +197,6 @@ class _Held(AnswerBody):
     def feed(self, piece: bytes) -> None:
         super().feed(piece)
         self.pieces.append(piece)
-
-
-def _most_requests(request: Request) -> int:
-    """Return how often a run of OpenClaw may ask the model; 0 is any number."""
-    if request.world is not None:
-        return request.world.steps
-    return 1 + request.lookup_turns if request.lookup_turns else 0
 
 
 def _names_of(tools: Any) -> list[str]:
@@ -232,27 +230,41 @@ def _n_images_in(message: JsonObject) -> int:
 # --- the reply ----------------------------------------------------------------------------------
 
 
-def reply_of(run: RecordedRun, result: Reply | None, request: Request, *, began: float) -> Reply:
+def reply_of(
+    run: RecordedRun,
+    result: Reply | None,
+    request: Request,
+    *,
+    began: float,
+    plain: Callable[[str], str] = str,
+) -> Reply:
     """Return the exchange as one reply.
 
     Its time is the sum of its turns without the tools' time, as in a scripted exchange; OpenClaw's time
-    before its first request is `start_up_ms`. `result` is OpenClaw's own; None if it was ended before.
+    before its first request is `start_up_ms`.
+
+    Args:
+        run: the record.
+        result: OpenClaw's own; None if it was ended before.
+        request: the request that was asked.
+        began: when OpenClaw was started, by `time.perf_counter`.
+        plain: replaces the real path of the workspace in texts and calls; the raw text is unchanged.
     """
     if run.first_at is None:  # it answered by itself
         assert result is not None, "without a request it was not ended"
         return result
-    replies = [_reply_of(step, request) for step in run.steps]
+    replies = [_reply_of(step, request, plain) for step in run.steps]
     whole = replace(
         summed(replies),
         # The model's text has precedence over OpenClaw's version of it.
-        text=replies[-1].text or (result.text if result else ""),
+        text=replies[-1].text or (plain(result.text) if result else ""),
         timing=_together([step.answer.timing() for step in run.steps]),
         start_up_ms=(run.first_at - began) * 1000,
     )
     if not request.is_exchange:
         return whole
     turns = [
-        _turn(reply, step.results, request.tools if step.offers_tools else ())
+        _turn(reply, step.results and [*map(plain, step.results)], request.tools if step.offers_tools else ())
         for reply, step in zip(replies, run.steps, strict=True)
     ]
     ended_by = _ended_by(turns, request, is_over=result is not None)
@@ -262,55 +274,14 @@ def reply_of(run: RecordedRun, result: Reply | None, request: Request, *, began:
     return replace(whole, tool_calls=calls, turns=tuple(turns), ended_by=ended_by)
 
 
-def _reply_of(step: Step, request: Request) -> Reply:
+def _reply_of(step: Step, request: Request, plain: Callable[[str], str]) -> Reply:
     """Return an answer, in which calls are marked if the request offered no tools."""
     reply = step.answer.reply()
-    if step.offers_tools or not request.tools:
-        return reply
-    return replace(reply, tool_calls=tuple(replace(call, unoffered=True) for call in reply.tool_calls))
-
-
-def joined(runs: Sequence[Reply]) -> Reply:
-    """Return the runs of a session, one or more, as one reply."""
-    if len(runs) == 1:
-        return runs[0]
-    timings = [run.timing for run in runs if run.timing]
-    return replace(
-        summed(runs),
-        timing=_together(timings) if timings else None,
-        start_up_ms=sum(run.start_up_ms or 0.0 for run in runs),
-        turns=tuple(turn for run in runs for turn in run.turns),
+    is_unoffered = bool(request.tools) and not step.offers_tools
+    calls = tuple(
+        replace(call, arguments=plain(call.arguments), unoffered=is_unoffered) for call in reply.tool_calls
     )
-
-
-def broken_after(runs: Sequence[Reply], fault: Fault) -> Fault:
-    """Return the fault of a session's run with the texts and tokens of the runs before it."""
-    if not runs:
-        return fault
-    before = joined(runs)
-    raw = "\n\n".join(filter(None, (before.raw, fault.raw)))
-    return replace(fault, raw=raw, turns=(*before.turns, *fault.turns), usage=(*before.usage, *fault.usage))
-
-
-def with_world_paths(reply: Reply, scratch: Scratch) -> Reply:
-    """Return the reply with the workspace's path as in the suite; the raw text is unchanged."""
-    plain = scratch.with_world_paths
-
-    def calls(made: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-        return tuple(replace(call, arguments=plain(call.arguments)) for call in made)
-
-    turns = tuple(
-        replace(
-            turn,
-            text=plain(turn.text),
-            reasoning=plain(turn.reasoning),
-            calls=calls(turn.calls),
-            results=tuple(map(plain, turn.results)),
-        )
-        for turn in reply.turns
-    )
-    text, reasoning = plain(reply.text), plain(reply.reasoning)
-    return replace(reply, text=text, reasoning=reasoning, tool_calls=calls(reply.tool_calls), turns=turns)
+    return replace(reply, text=plain(reply.text), reasoning=plain(reply.reasoning), tool_calls=calls)
 
 
 def _turn(reply: Reply, results: Sequence[str] | None, tools: Sequence[Tool]) -> Turn:
@@ -342,11 +313,31 @@ def _ended_by(turns: Sequence[Turn], request: Request, *, is_over: bool) -> Ende
     dispatched = partial(dispatch, tools=request.tools)
     if is_given_up([turn.calls for turn in turns], dispatched):
         return "loop"
-    return (
-        "malformed_call" if any(dispatched(call).problem == "malformed_json" for call in last) else "answer"
-    )
+    return "malformed_call" if is_broken(last, dispatched) else "answer"
 
 
 def _together(timings: Sequence[Timing]) -> Timing:
     e2e_ms = sum(timing.e2e_ms for timing in timings)
     return replace(timings[0], e2e_ms=e2e_ms, ended_at_ms=timings[0].started_at_ms + round(e2e_ms))
+
+
+def joined(runs: Sequence[Reply]) -> Reply:
+    """Return the runs of a session, one or more, as one reply."""
+    if len(runs) == 1:
+        return runs[0]
+    timings = [run.timing for run in runs if run.timing]
+    return replace(
+        summed(runs),
+        timing=_together(timings) if timings else None,
+        start_up_ms=sum(run.start_up_ms or 0.0 for run in runs),
+        turns=tuple(turn for run in runs for turn in run.turns),
+    )
+
+
+def broken_after(runs: Sequence[Reply], fault: Fault) -> Fault:
+    """Return the fault of a session's run with the texts and tokens of the runs before it."""
+    if not runs:
+        return fault
+    before = joined(runs)
+    raw = "\n\n".join(filter(None, (before.raw, fault.raw)))
+    return replace(fault, raw=raw, turns=(*before.turns, *fault.turns), usage=(*before.usage, *fault.usage))

@@ -16,14 +16,12 @@ import os
 import re
 import shlex
 import sys
-from dataclasses import asdict, dataclass
-from itertools import pairwise
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.openclaw.paths import ROOT, is_inside, place_of
 from pytest_openclaw.providers.mcp_tools import dump_offer, load_offer, write_error
-from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import LockFile
 from pytest_openclaw.util.text import file_bytes, valid_text
 from pytest_openclaw.values.worlds import WorldState
@@ -33,11 +31,12 @@ from pytest_openclaw.worlds.workspace import ToolError, Workspace, named_place
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.worlds import World
 
 # Errors of a name, or of an existing file with that name, not of the disk.
 _REFUSALS = (
-    *(errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ, errno.ELOOP),
+    *(errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ),
     *(errno.EEXIST, errno.EISDIR, errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY),
 )
 # Of a workspace on disk: more is not read.
@@ -49,7 +48,7 @@ _NO_SHELL = "#!/bin/sh\necho 'no command is run here' >&2\nexit 126\n"
 
 
 class Scratch:
-    """The folders and files of one call. Links and huge files in the workspace are not read.
+    """The folders and files of one call.
 
     Args:
         folder: of this call, without links.
@@ -87,31 +86,37 @@ class Scratch:
         """Write the shell, and the files of a world; the workspace exists and is empty."""
         self.shell.write_text(_NO_SHELL if world is None else _script(self.folder), encoding="utf-8")
         self.shell.chmod(0o700)
-        if world is not None:
-            self.world_file.write_text(dump_offer((), world), "utf-8")
-            for place, text in _files_of(world).items():
-                if is_inside(place):
-                    self._write(place, text)
+        if world is None:
+            return
+        self.world_file.write_text(dump_offer((), world), "utf-8")
+        files = _files_of(world)
+        for place in filter(is_inside, files):
+            self._write(place, files[place])
+        self.save(Workspace({place: text for place, text in files.items() if not is_inside(place)}), [], [])
 
     def state(self, world: World) -> WorldState:
         """Return the current state."""
-        played = _Played.load(self.played_file, world)
-        start, files = _files_of(world), {**self._read()[0], **played.outside}
+        played = self._played()
+        start, files = _files_of(world), {**self._read()[0], **played["outside"]}
         changed = sorted(place for place in {*start, *files} if start.get(place) != files.get(place))
-        parts = tuple(map(tuple, played.parts))
-        return WorldState(files=files, ran=tuple(played.ran), parts=parts, changed=tuple(changed))
+        parts = tuple(map(tuple, played["parts"]))
+        return WorldState(files=files, ran=tuple(played["ran"]), parts=parts, changed=tuple(changed))
 
-    def save(self, played: _Played) -> None:
-        """Save the state outside the workspace."""
-        self._replace(self.played_file, json.dumps(asdict(played)))
+    def load(self) -> Workspace:
+        """Return the workspace in memory."""
+        played, (files, folders) = self._played(), self._read()
+        return Workspace({**played["outside"], **files}, {*played["folders"], *folders})
 
-    def load(self, played: _Played) -> Workspace:
-        """Return the workspace in memory; without names that a command cannot write, such as `a/.`."""
-        files, folders = self._read()
-        return Workspace(
-            {**played.outside, **{name: files[name] for name in files if _is_place(name)}},
-            {*played.folders, *filter(_is_place, folders)},
-        )
+    def save(self, workspace: Workspace, ran: Sequence[str], parts: Sequence[Sequence[str]]) -> None:
+        """Save the world outside the workspace, which is not on disk, and add commands."""
+        before = self._played() if self.played_file.exists() else {"ran": [], "parts": []}
+        played = {
+            "outside": {place: text for place, text in workspace.files.items() if not is_inside(place)},
+            "folders": sorted(place for place in workspace.folders if not is_inside(place)),
+            "ran": [*before["ran"], *ran],
+            "parts": [*before["parts"], *parts],
+        }
+        self._replace(self.played_file, json.dumps(played))
 
     def store(self, workspace: Workspace) -> None:
         """Write the changes to the workspace since `load`; unchanged files are not touched.
@@ -122,13 +127,12 @@ class Scratch:
         before, after = workspace.start, workspace.files
         try:
             for place in filter(is_inside, before.keys() - after.keys()):
-                self._path(place).unlink(missing_ok=True)
-            gone = filter(is_inside, workspace.start_folders - workspace.folders)
-            for folder in map(self._path, sorted(gone, reverse=True)):
-                if folder.is_dir() and not any(folder.iterdir()):
-                    folder.rmdir()
+                (self.workspace / place).unlink(missing_ok=True)
+            for place in sorted(filter(is_inside, workspace.start_folders - workspace.folders), reverse=True):
+                with suppress(OSError):  # it has files of OpenClaw's own, or is gone
+                    (self.workspace / place).rmdir()
             for place in filter(is_inside, workspace.folders - workspace.start_folders):
-                self._path(place).mkdir(parents=True, exist_ok=True)
+                (self.workspace / place).mkdir(parents=True, exist_ok=True)
             for place in filter(is_inside, after):
                 if before.get(place) != after[place]:
                     self._write(place, after[place])
@@ -138,104 +142,45 @@ class Scratch:
             path = str(error.filename2 or error.filename)
             raise ToolError(f"{self.with_world_paths(path)}: {error.strerror}") from None
 
+    def _played(self) -> JsonObject:
+        played: JsonObject = json.loads(self.played_file.read_text("utf-8"))
+        return played
+
     def _read(self) -> tuple[dict[str, str], list[str]]:
-        """Return the files, place → text, and the places of the folders, parents first."""
+        """Return the files, place → text, and the places of the folders."""
         files: dict[str, str] = {}
         folders: list[str] = []
-        left = MOST_CHARS
-        for path in sorted(self.workspace.rglob("*"))[:MOST_FILES]:
+        for path in sorted(self.workspace.rglob("*")):
             name = path.relative_to(self.workspace).as_posix()
-            if name.partition("/")[0] == _OWN or path.is_symlink() or valid_text(name) != name:
+            if name.partition("/")[0] == _OWN:
                 continue
             if path.is_dir():
                 folders.append(name)
-            elif (text := _text_of(path, left)) is not None:
-                files[name] = self.with_world_paths(text)
-                left -= len(text)
+            else:
+                with suppress(FileNotFoundError):  # OpenClaw is just removing it
+                    files[name] = self.with_world_paths(path.read_bytes().decode("utf-8", "surrogateescape"))
         return files, folders
 
     def _write(self, place: str, text: str) -> None:
-        file = self._path(place)
+        file = self.workspace / place
         file.parent.mkdir(parents=True, exist_ok=True)
         self._replace(file, self.with_real_paths(text))
 
     def _replace(self, file: Path, text: str) -> None:
-        """Write a file that may be read at the same time; a link in its place is not followed."""
+        """Write a file that may be read at the same time."""
         new = self.folder / f"{os.getpid()}.new"
         new.write_bytes(file_bytes(text))
         new.replace(file)
 
-    def _path(self, place: str) -> Path:
-        """Return the path of a place; raise if a link in it leads out of the workspace."""
-        path = self.workspace / place
-        if Path(os.path.realpath(path.parent)) != path.parent or path == self.workspace:
-            raise OpenClawError(f"{place} leads out of the workspace.")
-        return path
 
-
-def _files_of(world: World) -> dict[str, str]:
+def _files_of(world: World) -> Mapping[str, str]:
     """Return the files at the start, including notes; place → text."""
     return {place_of(path): text for path, text in {**world.memory, **world.files}.items()}
 
 
-def _text_of(file: Path, most: int) -> str | None:
-    """Return the text of a file; None if it is not a file, is huge, or is just being removed by OpenClaw."""
-    try:
-        if not file.is_file() or file.stat().st_size > most:
-            return None
-        return file.read_bytes().decode("utf-8", "surrogateescape")
-    except FileNotFoundError:
-        return None
-
-
-def _is_place(name: str) -> bool:
-    try:
-        return place_of(name) == name
-    except ValueError:
-        return False
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Played:
-    """The part of a world's state that is not in its workspace.
-
-    Attributes:
-        outside: the suite's files outside the workspace, place → text; they are not on disk.
-        folders: the folders in which they are or were.
-        ran, parts: the commands so far; see `WorldState`.
-    """
-
-    outside: Mapping[str, str]
-    folders: Sequence[str] = ()
-    ran: Sequence[str] = ()
-    parts: Sequence[Sequence[str]] = ()
-
-    @classmethod
-    def load(cls, file: Path, world: World) -> _Played:
-        """Return the last saved state, or the start if there is none."""
-        if file.exists():
-            return cls(**json.loads(file.read_text("utf-8")))
-        return cls(outside={place: text for place, text in _files_of(world).items() if not is_inside(place)})
-
-    def after(self, workspace: Workspace, shell: Exec) -> _Played:
-        """Return the state after some commands that have resulted in this workspace."""
-        return _Played(
-            outside={place: text for place, text in workspace.files.items() if not is_inside(place)},
-            folders=sorted(place for place in workspace.folders if not is_inside(place)),
-            ran=[*self.ran, *shell.ran],
-            parts=[*self.parts, *shell.parts],
-        )
-
-
 # --- the shell ----------------------------------------------------------------------------------
 
-MISUSE, NOT_PLAYED, OUTPUT_CLOSED, TIMED_OUT = 2, 126, 141, 124
-_WITH_COMMAND = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
-
-
-def command_of(arguments: Sequence[str]) -> str | None:
-    """Return the command of a shell's arguments, such as `-c COMMAND` or `-lc COMMAND`; None without one."""
-    return next((word for option, word in pairwise(arguments) if _WITH_COMMAND.fullmatch(option)), None)
+MISUSE, NOT_PLAYED, TIMED_OUT = 2, 126, 124
 
 
 def play(scratch: Scratch, command: str, folder: str) -> Ran:
@@ -243,8 +188,7 @@ def play(scratch: Scratch, command: str, folder: str) -> Ran:
     _, world = load_offer(scratch.world_file.read_text("utf-8"))
     assert world is not None, "it is laid out with its world"
     with LockFile(scratch.lock_file):
-        played = _Played.load(scratch.played_file, world)
-        workspace = scratch.load(played)
+        workspace = scratch.load()
         shell = Exec(workspace, world)
         try:
             place = named_place(scratch.with_world_paths(folder))
@@ -257,30 +201,25 @@ def play(scratch: Scratch, command: str, folder: str) -> Ran:
             scratch.store(workspace)
         except ToolError as error:
             ran = Ran(f"{ran.output}\nsh: {error}".lstrip(), 1)
-        scratch.save(played.after(workspace, shell))
+        scratch.save(workspace, shell.ran, shell.parts)
     return Ran(scratch.with_real_paths(valid_text(ran.output)), ran.code)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Play a command, print its output, and return its exit status.
 
-    The arguments are the folder of the call, and those of a shell.
+    The arguments are the folder of the call, and those of a shell, `-c COMMAND`.
     """
-    scratch, command = Scratch(Path(arguments[0])), command_of(arguments[1:])
-    if command is None:
+    scratch = Scratch(Path(arguments[0]))
+    if len(arguments) != 3 or arguments[1] != "-c":
         ran = Ran("sh: only sh -c COMMAND is played here", MISUSE)
     else:
         try:
-            ran = play(scratch, valid_text(command), str(Path.cwd()))
+            ran = play(scratch, valid_text(arguments[2]), str(Path.cwd()))
         except Exception as error:
             write_error(scratch.world_file, error)
             ran = Ran("sh: the command cannot be played", NOT_PLAYED)
-    try:
-        sys.stdout.buffer.write(ran.output.encode())
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OUTPUT_CLOSED
+    sys.stdout.buffer.write(ran.output.encode())
     return ran.code
 
 
