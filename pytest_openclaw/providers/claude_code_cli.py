@@ -20,9 +20,10 @@ from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.claude import command_line
 from pytest_openclaw.providers.claude.command_line import Access, stdin_of, takes_lines, wire_names
-from pytest_openclaw.providers.claude.stream import Ending, Stream
+from pytest_openclaw.providers.claude.stream import Stream
 from pytest_openclaw.providers.mcp_tools import what_broke
 from pytest_openclaw.providers.processes import Program, new_folders
+from pytest_openclaw.providers.wire import shortened
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
@@ -160,7 +161,7 @@ class ClaudeCodeCLI(Provider):
         try:
             async with asyncio.timeout(request.timeout_s) as scope:
                 while not stream.over and (line := await running.next_line()) is not None:
-                    before = stream.messages
+                    before = stream.n_messages
                     stream.receive_line(line)
                     if messages and stream.awaits_message:
                         text = messages.pop(0)
@@ -168,7 +169,7 @@ class ClaudeCodeCLI(Provider):
                         stream.send_message(text)
                         if not messages:  # after the answer to the last one the CLI ends by itself
                             running.end_input()
-                    if stream.messages > before:  # each turn has its own timeout
+                    if stream.n_messages > before:  # each turn has its own timeout
                         scope.reschedule(asyncio.get_running_loop().time() + request.timeout_s)
                 if messages and stream.continued:
                     return faults.cli_failed(self.setup.name, CONTINUED, stream.raw())
@@ -180,5 +181,8 @@ class ClaudeCodeCLI(Provider):
             return faults.timed_out(self.setup.name, request.timeout_s, stream.raw())
         finally:
             await running.stop()
-        ending = Ending(stream, self.setup.name, request, self._access)
-        return ending.outcome() if stream.over else ending.without_result(running)
+        if stream.over:
+            return stream.outcome(self.setup.name, request, self._access)
+        said = running.stderr or stream.printed
+        words = f": {shortened(said)}" if said else ""
+        return faults.program_ended(self.setup.name, "the CLI", running.exit_status, words, stream.raw())

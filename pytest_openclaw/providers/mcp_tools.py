@@ -13,7 +13,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
@@ -26,18 +26,14 @@ from pytest_openclaw.values.tool_calls import Tool, ToolCall
 from pytest_openclaw.values.worlds import World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
+
+    from pytest_openclaw.util.files import JsonObject
 
 NAME = "openclaw"
-#: supported versions of the protocol, newest first
-VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 NOT_PLAYED = "Nothing is executed here: one question was asked, and the call is its answer."
 
-_NO_METHOD, _INVALID_PARAMS = -32601, -32602
-
-
-class _Refused(Exception):
-    """A request for a tool or method that is not offered."""
+_NO_METHOD = -32601
 
 
 def dump_offer(tools: Sequence[Tool], world: World | None) -> str:
@@ -64,50 +60,37 @@ def what_broke(offer: Path) -> str:
     return file.read_text("utf-8") if file.exists() else ""
 
 
-class Server:
-    """Answers messages, without pipes or files; `play` answers a call of an offered tool, None refuses it."""
+def answer(line: bytes, tools: Sequence[Tool], play: Callable[[ToolCall], str] | None) -> JsonObject | None:
+    """Return the answer to a line of the client; None for a notification, which needs none.
 
-    def __init__(self, tools: Sequence[Tool], play: Callable[[ToolCall], str] | None) -> None:
-        self._tools = {tool.name: tool for tool in tools}
-        self._play = play
-
-    def answer(self, line: bytes) -> Mapping[str, Any] | None:
-        """Return the answer to a line of the client; None for a notification, which needs none."""
-        message = json.loads(line)
-        if "id" not in message:
-            return None
-        answer = {"jsonrpc": "2.0", "id": message["id"]}
-        try:
-            return answer | {"result": self._result(message["method"], message.get("params", {}))}
-        except _Refused as refused:
-            code = _INVALID_PARAMS if message["method"] == "tools/call" else _NO_METHOD
-            return answer | {"error": {"code": code, "message": str(refused)}}
-
-    def _result(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        match method:
-            case "initialize":
-                asked = params.get("protocolVersion")
-                return {
-                    "protocolVersion": asked if asked in VERSIONS else VERSIONS[0],
-                    "capabilities": {"tools": {}},
-                    "serverInfo": {"name": NAME, "version": __version__},
-                }
-            case "ping":
-                return {}
-            case "tools/list":
-                return {"tools": [function_of(tool, "inputSchema") for tool in self._tools.values()]}
-            case "tools/call":
-                return self._called(params["name"], params.get("arguments") or {})
-        raise _Refused(f"there is no method {method}")
-
-    def _called(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        if name not in self._tools:
-            raise _Refused(f"Unknown tool: {name}")
-        if self._play is None:
-            return {"content": [{"type": "text", "text": NOT_PLAYED}], "isError": True}
-        # OpenClaw returns its errors as ordinary text, so none is marked as an error.
-        text = self._play(ToolCall(name=name, arguments=json.dumps(arguments, ensure_ascii=False)))
-        return {"content": [{"type": "text", "text": text}], "isError": False}
+    `play` answers a call; None refuses it.
+    """
+    message = json.loads(line)
+    if "id" not in message:
+        return None
+    params = message.get("params", {})
+    result: JsonObject = {}
+    match message["method"]:
+        case "initialize":
+            result = {
+                "protocolVersion": params["protocolVersion"],
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": NAME, "version": __version__},
+            }
+        case "ping":
+            pass
+        case "tools/list":
+            result = {"tools": [function_of(tool, "inputSchema") for tool in tools]}
+        case "tools/call":
+            arguments = json.dumps(params.get("arguments") or {}, ensure_ascii=False)
+            call = ToolCall(name=params["name"], arguments=arguments)
+            text = play(call) if play else NOT_PLAYED
+            # OpenClaw returns its errors as ordinary text, so none is marked as an error.
+            result = {"content": [{"type": "text", "text": text}], "isError": play is None}
+        case method:
+            error = {"code": _NO_METHOD, "message": f"there is no method {method}"}
+            return {"jsonrpc": "2.0", "id": message["id"], "error": error}
+    return {"jsonrpc": "2.0", "id": message["id"], "result": result}
 
 
 def main(offer: Path) -> None:
@@ -119,10 +102,9 @@ def main(offer: Path) -> None:
 
         importlib.import_module("jsonschema")  # now, because later it would delay the first result
         play = Playing(world, tools).answer
-    server = Server(tools, play)
     for line in sys.stdin.buffer:
-        if line.strip() and (answer := server.answer(line)):
-            sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
+        if line.strip() and (answered := answer(line, tools, play)):
+            sys.stdout.buffer.write(json.dumps(answered).encode() + b"\n")
             sys.stdout.buffer.flush()
 
 

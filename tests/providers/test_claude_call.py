@@ -195,7 +195,7 @@ def test_tools_that_the_cli_does_not_offer_are_no_answer():
 
     assert (fault.failure_type, fault.status, fault.raw) == ("cli_error", "error", "")
     assert fault.message == (
-        "claude_code_cli: the CLI does not offer 2 of the 2 tools: read, home.light (its server is failed)."
+        "claude_code_cli: the CLI does not offer 2 of the 2 tools: read, home.light (its server did not start)."
     )
 
 
@@ -286,7 +286,7 @@ def test_a_secret_that_the_cli_repeats_is_hidden():
     failure = {"status": 401, "text": f"API Error: 401 bad key {DUMMY_KEY}"}
     fault = ask(environ_of("error", json.dumps(failure)))
 
-    assert fault.message == "claude_code_cli: HTTP 401: bad key [secret]"
+    assert fault.message == "claude_code_cli: HTTP 401: 401 bad key [secret]"
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_a_server_that_does_not_start_is_no_answer(environ, monkeypatch):
 
     assert (fault.failure_type, fault.status) == ("cli_error", "error")
     assert fault.message == (
-        "claude_code_cli: the CLI does not offer 1 of the 1 tools: read (its server is failed)."
+        "claude_code_cli: the CLI does not offer 1 of the 1 tools: read (its server did not start)."
     )
 
 

@@ -131,12 +131,9 @@ class Access:
         if not (self.is_endpoint and self.address):
             own = {name: value for name, value in self._environ.items() if name.startswith("ANTHROPIC_")}
             return own | {KEY_ENV: self.key}
-        # The CLI adds /v1 itself.
-        scheme, _, rest = self.address.root_url.partition("://")
-        at = "@" if self.address.userinfo else ""
         key = self.key if self.key_env else NO_KEY
-        url = {BASE_URL_ENV: f"{scheme}://{self.address.userinfo}{at}{rest}"}
-        return url | ({KEY_ENV: key} if key else {})
+        # The CLI adds /v1 itself.
+        return {BASE_URL_ENV: self.address.root_url} | ({KEY_ENV: key} if key else {})
 
 
 def find_command(setup: ProviderSetup) -> tuple[str, ...]:

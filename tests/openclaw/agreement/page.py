@@ -20,8 +20,7 @@ _HEAD = """\
 
 The plugin's own loop answers the calls of a world by OpenClaw's rules; [`openclaw_agent`](how-to/openclaw.md) lets OpenClaw
 answer them. This page compares both. One scripted model on loopback plays good and bad turns, once through our loop over HTTP,
-and once through the real `openclaw agent exec`, or `openclaw agent --local` for several messages of the user. Web pages and a
-server with Telegram's API are on loopback.
+and once through the real `openclaw agent --local`. Web pages and a server with Telegram's API are on loopback.
 """
 _COMPARED = """\
 A case agrees if verdict, tool outcome, number of turns, end of the exchange and every file at the end are the same, and for each

@@ -143,13 +143,6 @@ def prompted() -> None:
     globals()[sys.argv[1]]()
 
 
-def whole() -> None:
-    """Send no partial messages."""
-    begin()
-    say(assistant([{"type": "text", "text": "Hello"}]))
-    say(result())
-
-
 def error() -> None:
     """Fail with an API error, as `{"status", "word", "text"}` in the second argument."""
     failure = json.loads(sys.argv[2])
