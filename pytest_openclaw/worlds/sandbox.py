@@ -213,7 +213,7 @@ class _Run:
             "sleep": lambda _: BuiltinResult(),
             "wget": _no_host,
         }
-        known = _known_names(python=self._asked["python"])
+        known = _known_names(python=self._asked["python"]) - {*_HIDDEN}
         for name in self._names(known):
             own = self._run_bashkits if "/" in name or name in known else _not_found
             programs[name] = partial(self._answer_or, programs.get(name, own))
