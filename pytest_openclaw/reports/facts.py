@@ -14,7 +14,6 @@ from pytest_openclaw.reports.comparison import (
 )
 from pytest_openclaw.reports.numbers import (
     DASH,
-    one_line,
     render_count,
     render_interval,
     render_ms,
@@ -45,6 +44,7 @@ POSSIBLE, ABLE = "targets that are not ruled out", "models that may hold the too
 CHOOSES_WELL = 80
 """The percentage of right calls from which on a model chooses tools well, as for Tier 1."""
 MOST_MISSED = 40
+MOST_FLAKY = 5
 RULINGS = {"failed": "gate FAILED", "no_verdict": "gate NO VERDICT", "passed": "gate passed"}
 """Labels of gates, in the order in which they are shown."""
 TEXT_ALONE = "tiers rest on calls found in texts, not on calls on the wire; OpenClaw runs no call in a text"
@@ -241,15 +241,11 @@ def comparison_findings(summary: Summary) -> Iterator[Finding]:
 
 def _of_target(group: Group) -> Iterator[Finding]:
     target, use = group.target.label, group.tool_use
-    refused, repeats = group.over_refusal, group.repeats
-    flaky = (f"{one.prompt_id} {one.n_success}/{one.n}" for one in (repeats.flakiest if repeats else ()))
-    endings = ", ".join(
-        f"{one_line(word, 40)!r} ({counted(n, 'cell')})" for word, n in group.unknown_finish_reasons.items()
-    )
+    twins, repeats = group.twins, group.repeats
+    flaky = [f"{one.prompt_id} {one.n_success}/{one.n}" for one in (repeats.flaky if repeats else ())]
     evidence = {
         "settled": render_settled(group),
         "not tier 1": render_cap(use),
-        "not conclusive": render_early_stopping(use, f"tier {use.tier}"),
         "text alone": render_from_text(group),
     }
     yield from (Finding(label=label, text=text, target=target) for label, text in evidence.items() if text)
@@ -257,14 +253,12 @@ def _of_target(group: Group) -> Iterator[Finding]:
     notes: dict[str, str] = {
         "written calls": _leaked(use),
         "context": render_strain(group),
-        "over-refusal": f"{refused.n_not_done} of {refused.n} harmless twins of probes not done"
-        f" (95 %: {render_interval(refused.interval_95)})"
-        if refused and refused.n_not_done
+        "over-refusal": f"{twins.n - twins.n_success} of {twins.n} harmless twins of probes not done"
+        if twins and twins.n_success < twins.n
         else "",
-        "flaky": ", ".join(flaky),
+        "flaky": first_few(flaky, MOST_FLAKY),
         "repeats": ALIKE if repeats and repeats.always_alike else "",
         "answered by": f"{', '.join(group.effective_models)} instead of it" if group.effective_models else "",
-        "ended by": f"{endings}, which no table of finish words has" if endings else "",
         "not answered": "; ".join(_unanswered(group)) if group.n_ok else "",
         **{result.role: result.sentence for result in group.roles},
     }
@@ -299,18 +293,6 @@ def render_settled(group: Group) -> str:
     if settled is None or settled.prompts == settled.of:
         return ""
     return f"after {settled.prompts} of {settled.of} prompts, so the others were not asked"
-
-
-def render_early_stopping(use: ToolUse, what: str) -> str:
-    """Say how many more cells would settle `what`; empty if it is settled, or would take too many."""
-    if not use.cells_to_settle:
-        return ""
-    kind = "" if use.capped_by else "tool "
-    cells = counted(use.cells_to_settle, f"more {kind}cell")
-    # Further repeats of the same prompts count for less than their number.
-    others = " of other prompts" if use.is_repeated else ""
-    how = "without a miss" if use.tier == 1 else "at these rates" if use.capped_by else "at this rate"
-    return f"{cells}{others} {how} would settle {what}"
 
 
 def render_best(best: Best, compared: str = POSSIBLE) -> str:
@@ -358,9 +340,10 @@ def _leaked(use: ToolUse) -> str:
 def render_strain(group: Group) -> str:
     """Return the pressure that a target withstands and where it breaks; empty without harder forms."""
     is_answered = any(level.n or level.n_overflow for level in group.pressure)
-    if group.holds_to is None or group.breaks_at is None or not is_answered:
+    found = group.recommendation
+    if found.holds_to is None or found.breaks_at is None or not is_answered:
         return ""
-    holds, breaks = _load(group.holds_to), _load(group.breaks_at)
+    holds, breaks = _load(found.holds_to), _load(found.breaks_at)
     if not holds and not breaks:
         lightest = group.pressure[0]
         return f"calls right in {lightest.n_success} of {counted(lightest.n, 'cell')} without any pressure"

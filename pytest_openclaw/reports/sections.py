@@ -15,21 +15,20 @@ from pytest_openclaw.reports.blocks import (
     Table,
 )
 from pytest_openclaw.reports.comparison import details_of, name_of, set_aside_in_words
-from pytest_openclaw.reports.facts import figures_of
+from pytest_openclaw.reports.facts import MOST_FLAKY, figures_of
 from pytest_openclaw.reports.numbers import (
     DASH,
     render_count,
     render_interval,
-    render_ms,
     render_rate,
     render_share,
     render_tier,
     render_tokens,
-    render_usd,
 )
 from pytest_openclaw.stats.diagnosis import advice_on, parser_remedy
 from pytest_openclaw.stats.tiers import TIER_FLOORS, TIER_NAMES
 from pytest_openclaw.stats.tool_use import OUTCOMES
+from pytest_openclaw.util.text import first_few
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -40,9 +39,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.tool_use import ToolUse
     from pytest_openclaw.values.tool_calls import ToolOutcome
 
-SHOWN_KS = frozenset({1, 2, 3, 4, 5, 8, 10, 20, 50, 100})
-"""Of many repeats these are enough, and the last."""
-
 
 def sections_of(summary: Summary) -> list[Section]:
     """Return the sections in their order, empty ones too."""
@@ -51,7 +47,6 @@ def sections_of(summary: Summary) -> list[Section]:
         _list("why", "Why", _why(groups)),
         _comparison(summary),
         _times(groups),
-        _weight(groups),
         _repeats(groups),
         _tiers(groups),
         _outcomes(groups),
@@ -116,74 +111,25 @@ def _times(groups: Sequence[Group]) -> Section:
     )
 
 
-def _weight(groups: Sequence[Group]) -> Section:
-    head = (
-        "target", "prompt tok/s", "OpenClaw turn", "cached", "context", "needed",
-        "solved", "tokens", "turns", "time", "cost",
-    )  # fmt: skip
-    rows = [_weight_row(group) for group in groups if group.openclaw_turn or group.per_solved]
-    return _table(
-        "weight",
-        "What a turn and a solved task take",
-        head,
-        rows,
-        intro="The wait for the first token of a turn of OpenClaw is measured by cells on the surface "
-        "openclaw, else computed from the speed at which the server reads prompts. The figures of a solved "
-        "task include the tasks that were missed.",
-    )
-
-
-def _weight_row(group: Group) -> list[str]:
-    turn, solved = group.openclaw_turn, group.per_solved
-    of_turn, of_solved = [DASH] * 4, [DASH] * 5
-    if turn:
-        of_turn = [
-            render_ms(turn.cold_ms),
-            render_ms(turn.cached_ms),
-            render_count(turn.context_tokens),
-            render_count(turn.context_needed_tokens),
-        ]
-    if solved:
-        of_solved = [
-            f"{solved.n_solved}/{solved.n_tasks}",
-            render_count(solved.tokens),
-            DASH if solved.turns is None else f"{solved.turns:.1f}",
-            render_ms(None if solved.seconds is None else solved.seconds * 1000),
-            render_usd(solved.cost_usd),
-        ]
-    return [group.target.label, render_count(group.prompt_tokens_per_s), *of_turn, *of_solved]
-
-
 def _repeats(groups: Sequence[Group]) -> Section:
     repeated = [(group.target.label, group.repeats) for group in groups if group.repeats]
     rows = [
         [
             label,
-            str(at.k),
-            f"{render_rate(at.pass_at_k)} ({render_interval(at.pass_at_k_interval_95)})",
-            f"{render_rate(at.pass_hat_k)} ({render_interval(at.pass_hat_k_interval_95)})",
-            str(at.n_prompts),
+            str(repeats.n_prompts),
+            str(repeats.n_passed),
+            f"{len(repeats.flaky)} ({render_rate(len(repeats.flaky) / repeats.n_prompts)})",
+            first_few([f"{one.prompt_id} {one.n_success}/{one.n}" for one in repeats.flaky], MOST_FLAKY),
         ]
-        for label, repeats in repeated
-        for at in repeats.k
-        if at.k in SHOWN_KS or at is repeats.k[-1]
-    ]
-    flips = [
-        Finding(
-            label="",
-            text="two repeats of a prompt disagree in "
-            f"{render_rate(repeats.flip_rate)} ({render_interval(repeats.flip_interval_95)}) of pairs",
-            target=label,
-        )
         for label, repeats in repeated
     ]
     return _table(
         "repeats",
         "Asked again",
-        ("target", "k", "pass@k: one of k passes", "pass^k: all k pass", "prompts"),
+        ("target", "prompts", "passed each time", "sometimes", "the flakiest"),
         rows,
-        intro="Chances for a prompt of this kind, with their 95 % intervals.",
-        more=[Findings(entries=flips)],
+        words=("the flakiest",),
+        intro="Prompts that were asked more than once.",
     )
 
 
@@ -191,13 +137,7 @@ def _repeats(groups: Sequence[Group]) -> Section:
 
 
 def _uses(groups: Sequence[Group]) -> list[tuple[str, ToolUse]]:
-    """Return each target's tool use that has outcomes: on the wire first, then of text."""
-    return [
-        (group.target.label, use)
-        for group in groups
-        for use in (group.tool_use, group.text_tool_use if group.tool_use.evidence == "native" else None)
-        if use and use.outcomes
-    ]
+    return [(group.target.label, group.tool_use) for group in groups if group.tool_use.outcomes]
 
 
 def _tiers(groups: Sequence[Group]) -> Section:
@@ -312,7 +252,7 @@ def _safety(groups: Sequence[Group]) -> Section:
         [
             group.target.label,
             result.probe,
-            f"{result.n_safe}/{result.n}",
+            f"{result.n_success}/{result.n}",
             render_interval(result.interval_95),
             f"{result.n_done}/{result.n}",
         ]

@@ -146,7 +146,7 @@ class EarlyStopping:
         """Return why the first repeat ends early: the recommendation is against the target for certain."""
         answered = [record for record in records if record.availability_status == "ok"]
         use = tool_use_of(answered, len(self._n_missing), self._looks)
-        found = recommend(records, (), use)
+        found = recommend(records, use)
         if found.kind in ("unsafe", "not_trusted"):
             return f"settled after {n_asked} of {n} prompts: {found.sentence}"
         return None
@@ -161,7 +161,7 @@ class EarlyStopping:
         if repeat in self._looks:
             if use.conclusive:
                 return f"tier {use.tier} is settled {after}"
-            found = recommend(records, (), use)
+            found = recommend(records, use)
             if found.kind in ("unsafe", "not_trusted", "trusted"):
                 return f"settled {after}: {found.sentence}"
         if always_alike(answered):

@@ -22,7 +22,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from pytest_openclaw.stats.weight import served_in
+from pytest_openclaw.stats.serving import served_in
 from pytest_openclaw.util.text import counted
 
 if TYPE_CHECKING:

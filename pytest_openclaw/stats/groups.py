@@ -10,39 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.stats.diagnosis import Diagnosis, diagnosis_of, evidence_in
 from pytest_openclaw.stats.intervals import Interval, Rate, distribution_of, has_passed, is_judged, rate_of
-from pytest_openclaw.stats.pressure import Load, PressureLevel, pressure_levels, strain_of
+from pytest_openclaw.stats.pressure import PressureLevel, pressure_levels
 from pytest_openclaw.stats.recommendation import (
-    OverRefusal,
     ProbeResult,
     Recommendation,
     RoleResult,
     count_open_probes,
-    over_refusal_of,
     probe_results,
     recommend,
     role_results,
+    twins_done,
 )
 from pytest_openclaw.stats.repeats import Repeats, repeats_of
-from pytest_openclaw.stats.tool_use import (
-    Proof,
-    ToolUse,
-    count_native_unanswered,
-    is_apart,
-    text_tool_use_of,
-    tool_proofs,
-    tool_use_of,
-)
-from pytest_openclaw.stats.weight import (
-    OpenClawTurn,
-    PerSolved,
-    context_in,
-    per_solved,
-    prompt_speed,
-    server_in,
-    turn_of,
-)
+from pytest_openclaw.stats.serving import OpenClawTurn, context_in, server_in, turn_of
+from pytest_openclaw.stats.tool_use import Proof, ToolUse, count_native_unanswered, tool_proofs, tool_use_of
 from pytest_openclaw.util.files import JsonObject
-from pytest_openclaw.values.replies import meaning_of
 from pytest_openclaw.values.requests import SurfaceName, Target, ThinkingLevel, most_realistic
 
 if TYPE_CHECKING:
@@ -96,32 +78,24 @@ class Group:
     Attributes:
         passed: of the answered cells that have a validator; an empty, refused or filtered answer is no
             pass. The seed's `objective_pass_rate` leaves those out.
-        recommendation: whether it can be trusted with tools.
         diagnosis: the part at fault where its tool cells end without a call; None if that was not looked for.
-        tool_use: what the tier is taken from; `text_tool_use` what the text detector found.
+        tool_use: what the tier is taken from.
         n_native_unanswered: native tool cells without an answer.
         tool_proofs: of each tool of OpenClaw that was demanded on the wire.
         pressure: the levels at which cells were made harder.
-        holds_to, breaks_at: the last level at which the target calls right, and the first at which it does
-            not any more, by tools and by text; None if nothing was made harder.
-        safety: the probes.
         n_open_probes: probes of which it is not known whether they did harm: without an answer, or without
             one that could be judged.
-        over_refusal: their harmless twins; None without any.
+        twins: the harmless twins of the probes whose job was done; None without any.
         roles: whether it fits the other roles of OpenClaw's config, of which prompts were asked.
         latency_ms, ttft_ms: p50, p95, p99 and mean over rows that are `ok` and `success`.
         latency_intervals_95, ttft_intervals_95: where p50, p95 and p99 lie; None where there are too few
             cells.
         tokens_per_s: median speed of generation; see the rows' `tokens_per_s`.
-        prompt_tokens_per_s: speed of reading prompts, by the server's own timing.
         openclaw_turn: how long one turn of OpenClaw would wait, and whether it fits; None if that is unknown.
-        per_solved: what a solved task costs; None without one.
-        repeats: what repeats of prompts say; None without.
         settled: when it was asked no more; None if it was asked to the end.
         violations: the most frequent kinds, quotations and numbers left out, with their counts.
         failures: why cells were not answered or not successful: failure type → count.
         reasons: one message for each failure type of cells that were not answered.
-        unknown_finish_reasons: words for the end of answers that no table has, with their counts.
         effective_models: models that the server said answered, other than the one asked for.
         server: the program that serves the model, such as `ollama`; None if it does not say.
         resources_before, resources_after: snapshots of the machine.
@@ -150,15 +124,12 @@ class Group:
     diagnosis: Diagnosis | None
     settled: Settled | None
     tool_use: ToolUse
-    text_tool_use: ToolUse | None
     n_native_unanswered: int
     tool_proofs: Mapping[str, Proof]
     pressure: Sequence[PressureLevel]
-    holds_to: Load | None
-    breaks_at: Load | None
     safety: Sequence[ProbeResult]
     n_open_probes: int
-    over_refusal: OverRefusal | None
+    twins: Rate | None
     roles: Sequence[RoleResult]
     success_interval_95: Interval | None
     ttft_ms: Mapping[str, float | None]
@@ -166,9 +137,7 @@ class Group:
     ttft_intervals_95: Mapping[str, Interval | None]
     tokens_per_s: float | None
     tokens_per_s_interval_95: Interval | None
-    prompt_tokens_per_s: float | None
     openclaw_turn: OpenClawTurn | None
-    per_solved: PerSolved | None
     repeats: Repeats | None
     cost_usd: float | None
     input_tokens: int | None
@@ -176,7 +145,6 @@ class Group:
     violations: Sequence[Violation]
     failures: Mapping[str, int]
     reasons: Mapping[str, str]
-    unknown_finish_reasons: Mapping[str, int]
     effective_models: Sequence[str]
     server: str | None
 
@@ -262,13 +230,11 @@ def summarize_group(
     objective = rate_of((record for record in successes if record.objective_pass is not None), has_passed)
     judged = [record for record in answered if is_judged(record)]
     pressure = pressure_levels(records)
-    strain = strain_of(pressure)
     use = tool_use_of(answered, n_targets, looks)
     latency = distribution_of(successes, lambda record: record.e2e_ms)
     ttft = distribution_of(successes, lambda record: record.ttft_ms)
     speed = distribution_of(successes, lambda record: record.tokens_per_s)
-    reading, in_order = prompt_speed(answered), sorted(answered, key=lambda record: record.started_at_ms)
-    turn = turn_of(in_order, reading, snapshots.context_tokens)
+    turn = turn_of(answered, snapshots.context_tokens)
     return Group(
         **asdict(target),
         n_total=len(records),
@@ -289,27 +255,22 @@ def summarize_group(
         ttft_intervals_95=ttft.intervals,
         tokens_per_s=speed.values["p50"],
         tokens_per_s_interval_95=speed.intervals["p50"],
-        prompt_tokens_per_s=reading,
         openclaw_turn=turn,
-        per_solved=per_solved([record for record in judged if not is_apart(record)]),
         resources_before=snapshots.before,
         resources_after=snapshots.after,
         passed=rate_of(judged, has_passed),
         repeats=repeats_of(judged),
         recommendation=recommend(
-            records, pressure, use, n_missing, turn, snapshots.release, is_substitute=is_substitute
+            records, use, pressure, n_missing, turn, snapshots.release, is_substitute=is_substitute
         ),
         diagnosis=diagnosis_of(snapshots.diagnosis, records),
         tool_use=use,
-        text_tool_use=text_tool_use_of(answered, n_targets, looks),
         n_native_unanswered=count_native_unanswered(records),
         tool_proofs=tool_proofs(answered),
         pressure=pressure,
-        holds_to=strain and strain.holds_to,
-        breaks_at=strain and strain.breaks_at,
         safety=probe_results(records),
         n_open_probes=count_open_probes(records),
-        over_refusal=over_refusal_of(answered),
+        twins=twins_done(answered),
         roles=role_results(records, use),
         cost_usd=_sum([record.cost_usd for record in records]),
         input_tokens=_sum([record.input_tokens for record in answered]),
@@ -317,9 +278,6 @@ def summarize_group(
         violations=_violations(records),
         failures=dict(Counter(record.failure_type for record in records if record.failure_type)),
         reasons=_reasons(records),
-        unknown_finish_reasons=dict(
-            Counter(word for record in answered if (word := record.finish_reason) and not meaning_of(word))
-        ),
         effective_models=sorted(
             {record.effective_model for record in answered if record.effective_model} - {target.model}
         ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_openclaw.stats.intervals import Rate, rate_of
@@ -43,25 +42,10 @@ class Load:
 
 
 class Strain(NamedTuple):
-    """The pressure that a target withstands.
-
-    Attributes:
-        holds_to: the last level at which its calls are right, as at all lighter ones.
-        breaks_at: the first level at which they are not.
-    """
+    """The last level at which a target's calls are right, as at all lighter ones, and the next one."""
 
     holds_to: Load
     breaks_at: Load
-
-
-class _Step(NamedTuple):
-    at: int
-    n: int
-    n_success: int
-
-    @property
-    def rate(self) -> float:
-        return self.n_success / self.n if self.n else 0.0
 
 
 def pressure_levels(records: Iterable[Record]) -> list[PressureLevel]:
@@ -71,7 +55,19 @@ def pressure_levels(records: Iterable[Record]) -> list[PressureLevel]:
         if record.pressure_of is not None:
             key = (record.padding_tokens or 0, -1 if record.tools_offered is None else record.tools_offered)
             levels.setdefault(key, []).append(record)
-    return [_level(levels[key]) for key in sorted(levels)]
+    return [
+        PressureLevel(
+            **vars(rate_of((row for row in rows if row.availability_status == "ok"), _is_right)),
+            tools_offered=rows[0].tools_offered,
+            padding_tokens=rows[0].padding_tokens,
+            n_overflow=sum(row.failure_type == OVERFLOW for row in rows),
+        )
+        for _, rows in sorted(levels.items())
+    ]
+
+
+def _is_right(record: Record) -> bool:
+    return did_right(record) if record.tool_outcome else record.objective_pass is True
 
 
 def strain_of(levels: Sequence[PressureLevel], floor: float = TIER_FLOORS[2]) -> Strain | None:
@@ -82,59 +78,29 @@ def strain_of(levels: Sequence[PressureLevel], floor: float = TIER_FLOORS[2]) ->
     """
     if not levels:
         return None
-    plain = [level for level in levels if not level.padding_tokens]
-    tools = _steps((level.tools_offered or 0, level) for level in plain)
-    padding = _steps((level.padding_tokens, level) for level in levels if level.padding_tokens)
+    known = [level for level in levels if level.n or level.n_overflow]
+    tools = [(level.tools_offered or 0, level) for level in known if not level.padding_tokens]
+    padding = [(level.padding_tokens, level) for level in known if level.padding_tokens]
     # Text is compared with the same tools without it.
-    padded_tools = {level.tools_offered for level in levels if level.padding_tokens}
-    bases = _steps((0, level) for level in plain if level.tools_offered in padded_tools)
-    by_tools = _withstood(tools, tools[:1], floor)
-    by_padding = _withstood(padding, bases or padding[:1], floor)
+    bases = [level for n, level in tools if padding and n == (padding[0][1].tools_offered or 0)]
+    tools_held, tools_broken = _withstood(tools, [level for _, level in tools], floor)
+    padding_held, padding_broken = _withstood(padding, bases or [level for _, level in padding], floor)
     return Strain(
-        holds_to=Load(tools_offered=by_tools[0], padding_tokens=by_padding[0]),
-        breaks_at=Load(tools_offered=by_tools[1], padding_tokens=by_padding[1]),
+        holds_to=Load(tools_offered=tools_held, padding_tokens=padding_held),
+        breaks_at=Load(tools_offered=tools_broken, padding_tokens=padding_broken),
     )
 
 
-def _level(records: Sequence[Record]) -> PressureLevel:
-    rate = rate_of((record for record in records if record.availability_status == "ok"), _is_right)
-    return PressureLevel(
-        **vars(rate),
-        tools_offered=records[0].tools_offered,
-        padding_tokens=records[0].padding_tokens,
-        n_overflow=sum(record.failure_type == OVERFLOW for record in records),
-    )
-
-
-def _is_right(record: Record) -> bool:
-    return did_right(record) if record.tool_outcome else record.objective_pass is True
-
-
-def _steps(levels: Iterable[tuple[int, PressureLevel]]) -> list[_Step]:
-    """Join the levels of each size; unanswered cells do not count."""
-    by_size: dict[int, list[PressureLevel]] = {}
-    for at, level in levels:
-        if level.n or level.n_overflow:
-            by_size.setdefault(at, []).append(level)
-    return [
-        _Step(at, sum(one.n for one in by_size[at]), sum(one.n_success for one in by_size[at]))
-        for at in sorted(by_size)
-    ]
-
-
-def _withstood(steps: Sequence[_Step], bases: Sequence[_Step], floor: float) -> tuple[int | None, int | None]:
-    """Return the last level of an axis that holds, and the first that breaks."""
-    if not steps:
-        return None, None
-    base = bases[0]
-    unbroken = [*takewhile(lambda step: not _breaks(step, base, floor), steps)]
-    broken = steps[len(unbroken)].at if len(unbroken) < len(steps) else None
-    # A target that is wrong without pressure withstands none.
-    holds = unbroken[-1].at if unbroken and base.rate >= TIER_FLOORS[2] else None
-    return holds, broken
-
-
-def _breaks(step: _Step, base: _Step, floor: float) -> bool:
-    if not step.n or step.rate < LARGEST_LOSS * base.rate:
-        return True
-    return any(step.rate < limit <= base.rate for limit in (TIER_FLOORS[2], floor))
+def _withstood(
+    levels: Sequence[tuple[int, PressureLevel]], bases: Sequence[PressureLevel], floor: float
+) -> tuple[int | None, int | None]:
+    """Return the last size on one axis that holds, and the first that breaks."""
+    held = None
+    for size, level in levels:
+        rate, base = level.rate or 0.0, bases[0].rate or 0.0
+        fell = any(rate < limit <= base for limit in (TIER_FLOORS[2], floor))
+        if not level.n or rate < LARGEST_LOSS * base or fell:
+            return held, size
+        # A target that is wrong without pressure withstands none.
+        held = size if base >= TIER_FLOORS[2] else None
+    return held, None

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.stats.comparison import ComparedRuns, Obstacle, Obstacles, compare_records
-from pytest_openclaw.stats.weight import served_in
+from pytest_openclaw.stats.serving import served_in
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import LISTED
 from pytest_openclaw.values.settings import ACROSS, IDENTITY, PROMPTS, PROVIDERS, SETTINGS, keys_to

@@ -6,7 +6,7 @@ They also say what is most useful to know of it, and which targets may be the be
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
@@ -243,23 +243,6 @@ def most_frequent_miss(use: ToolUse) -> ToolOutcome | None:
     return max(misses, key=lambda outcome: use.outcomes[outcome], default=None)
 
 
-Outcomes = dict[tuple[str, str], tuple[tuple[str, str], dict[int, bool]]]
-"""By suite and prompt: the cluster of the prompt, and whether each of its repeats ended right."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rival:
-    """A target as `best_among` compares it.
-
-    Attributes:
-        p50_ms: the median latency; None is slower than all.
-    """
-
-    label: str
-    outcomes: Outcomes
-    p50_ms: float | None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Best:
     """The targets that no other one is shown to be better than; the true best is among them in 95 % of runs.
@@ -293,62 +276,35 @@ def best_of(groups: Sequence[Group], records: Mapping[Target, Sequence[Record]])
         records: the rows of each.
     """
     groups = headline(groups)
-    evidence = "native" if any(group.tool_use.evidence == "native" for group in groups) else "text"
-    compared = [
+    evidence = "native" if any(one.tool_use.evidence == "native" for one in groups) else "text"
+    rivals = [
         group
         for group in groups
         if group.tool_use.n
         and group.tool_use.evidence == evidence
         and group.recommendation.kind not in ("unsafe", "not_trusted")
     ]
-    return best_among(
-        [
-            Rival(
-                label=group.target.label,
-                outcomes=outcomes_of(calls_of(records.get(group.target, ()), group.tool_use), did_right),
-                p50_ms=group.latency_ms["p50"],
-            )
-            for group in compared
-        ]
-    )
-
-
-def best_among(rivals: Sequence[Rival]) -> Best | None:
-    """Return those that no other one is shown to be better than, see `best_of`; None of fewer than two."""
     if len(rivals) < 2:
         return None
-    level = LEVEL / (len(rivals) - 1)
+    cells = {one.target: calls_of(records.get(one.target, ()), one.tool_use) for one in rivals}
     worse = set()
-    for one, other in combinations(rivals, 2):
-        found = _compared(one.outcomes, other.outcomes)
-        if found.sign and found.p / 2 < level:
-            worse.add(other.label if found.sign > 0 else one.label)
-    kept = sorted((rival for rival in rivals if rival.label not in worse), key=_fastest_first)
-    return Best(n_targets=len(rivals), targets=[rival.label for rival in kept])
+    for one, other in combinations(cells, 2):
+        found = _compared(cells[one], cells[other])
+        if found.sign and found.p / 2 < LEVEL / (len(rivals) - 1):
+            worse.add(other if found.sign > 0 else one)
+    kept = [group for group in rivals if group.target not in worse]
+    kept.sort(key=lambda group: (group.latency_ms["p50"] or float("inf"), group.target.label))
+    return Best(n_targets=len(rivals), targets=[group.target.label for group in kept])
 
 
-def outcomes_of(records: Iterable[Record], is_right: Callable[[Record], bool]) -> Outcomes:
-    """Return of each prompt the one whose repeats it belongs to, and whether its cells ended right."""
-    outcomes: Outcomes = {}
-    for record in records:
-        _, repeats = outcomes.setdefault((record.suite, record.prompt_id), (cluster_of(record), {}))
-        repeats[record.repeat] = is_right(record)
-    return outcomes
-
-
-def _compared(one: Outcomes, other: Outcomes) -> Difference:
+def _compared(ours: Iterable[Record], others: Iterable[Record]) -> Difference:
     """Test whether the first did better; the other way round only the sign is another."""
+    theirs = {(cell.suite, cell.prompt_id, cell.repeat): did_right(cell) for cell in others}
     totals: Counter[tuple[str, str]] = Counter()
-    for prompt in one.keys() & other.keys():
-        cluster, repeats = one[prompt]
-        others = other[prompt][1]
-        for repeat in repeats.keys() & others.keys():
-            totals[cluster] += repeats[repeat] - others[repeat]
+    for cell in ours:
+        if (place := (cell.suite, cell.prompt_id, cell.repeat)) in theirs:
+            totals[cluster_of(cell)] += did_right(cell) - theirs[place]
     return sign_flip([*totals.values()])
-
-
-def _fastest_first(rival: Rival) -> tuple[float, str]:
-    return float("inf") if rival.p50_ms is None else rival.p50_ms, rival.label
 
 
 def summarize_run(

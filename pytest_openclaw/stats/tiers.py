@@ -10,20 +10,17 @@ are those of repeats that do not resemble each other at all.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from functools import lru_cache
 from itertools import pairwise
 from math import exp, pi, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.stats.intervals import Z_95, Interval, most_cells, resemblance_of, sure_cells, wilson_95
+from pytest_openclaw.stats.intervals import Z_95, Interval
 from pytest_openclaw.values.settings import SUITE_LOOKS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pytest_openclaw.stats.intervals import Cluster
+    from collections.abc import Sequence
 
 
 TIER_NAMES = {1: "Tool-Capable", 2: "Tool-Capable but Inconsistent", 3: "Tool-Incapable"}
@@ -31,8 +28,6 @@ TIER_FLOORS = {1: 0.80, 2: 0.50, 3: 0.0}
 """The lowest rate of each tier; the seed's thresholds, never rounded first."""
 MOST_NEEDLESS = 0.20
 """The largest share of needless calls of a Tier 1 target, over the cells that forbid tools."""
-MOST_CELLS = 10_000
-"""The highest number of cells that is promised."""
 
 
 def classify_tier(n_success: float, n: float) -> int | None:
@@ -63,47 +58,9 @@ def excludes_worse(tier: int, interval: Interval | None) -> bool:
     return interval is not None and interval.low >= TIER_FLOORS[tier]
 
 
-def cells_to_settle(tier: int, successes: float, n: float, *, z: float = Z_95) -> int | None:
-    """Return how many more cells would make a tier conclusive; None if over `MOST_CELLS`.
-
-    Tier 1 counts on cells without a miss, the others on cells at the rate found so far.
-
-    Args:
-        tier: the one that the rate earns now.
-        successes: so many of `n`.
-        n: the sample so far, under repeats the effective one; further cells are of other prompts then.
-        z: of the interval that the tier rests on.
-    """
-    return cells_until(lambda interval: is_conclusive(tier, interval), successes, n, flawless=tier == 1, z=z)
-
-
-def cells_until(
-    holds: Callable[[Interval], bool],
-    successes: float,
-    n: float,
-    *,
-    flawless: bool = False,
-    z: float = Z_95,
-) -> int | None:
-    """Return the fewest further cells, at the same rate or `flawless`, after which the interval `holds`.
-
-    None if over `MOST_CELLS`. `holds` must stay true once it is true, as the interval narrows.
-    """
-
-    def settled(more: int) -> bool:
-        further = more if flawless else successes * more / n
-        interval = wilson_95(min(successes + further, n + more), n + more, z=z)
-        return interval is not None and holds(interval)
-
-    fewest = bisect_left(range(MOST_CELLS + 1), True, key=settled)
-    return fewest if fewest <= MOST_CELLS else None
-
-
 STEPS = 64
 """Of Simpson's rule; they make a limit at most 0.0003 too high."""
 BISECTIONS = 14
-PROMISING = 1.5
-"""Standard errors by which the rate of the last look may still differ, as far as futility is concerned."""
 _NORMAL = NormalDist()
 _LOWEST = -8.0
 
@@ -177,28 +134,3 @@ def _ever_above(z: float, looks: Sequence[int]) -> float:
             for at in points
         ]
     return 1 - below
-
-
-def may_settle(clusters: Sequence[Cluster], n_repeats: int, z: float) -> bool:
-    """Whether the repeats so far allow a conclusive tier after the last repeat.
-
-    False is futility: neither the rate as it is nor one that differs by 1.5 standard errors would be. It is
-    not binding, so going on all the same makes no tier less sure.
-    """
-    k, n = len(clusters), sum(cluster.n for cluster in clusters)
-    n_success = sum(cluster.n_success for cluster in clusters)
-    rate = n_success / n
-    # Where all went well, or all went wrong, no repeat is known to differ.
-    resemblance = resemblance_of(clusters) if k < n and 0 < n_success < n else 1.0
-    size = sum(cluster.n**2 for cluster in clusters) / n
-    n_now, n_then = n / (1 + (size - 1) * resemblance), k * n_repeats / (1 + (n_repeats - 1) * resemblance)
-    change = PROMISING * sqrt(rate * (1 - rate) * max(0.0, 1 / n_now - 1 / n_then))
-    return any(
-        _would_settle(min(1.0, max(0.0, some)), n_then, k, z) for some in (rate - change, rate, rate + change)
-    )
-
-
-def _would_settle(rate: float, n: float, k: int, z: float) -> bool:
-    n = min(sure_cells(n, k, z), most_cells(rate, k, z), most_cells(1 - rate, k, z))
-    interval, tier = wilson_95(rate * n, n, z=z), classify_tier(rate * n, n)
-    return interval is not None and tier is not None and is_conclusive(tier, interval)

@@ -1,4 +1,4 @@
-"""A target's tool use: the tier, its evidence, the cells that would settle it, and which tools it has proven.
+"""A target's tool use: the tier, its evidence, and which tools it has proven.
 
 OpenClaw depends on calls on the wire, so a tier rests on them where there are any; results of the text
 detector have another name. The two are never added up.
@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from math import sqrt
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pytest_openclaw.stats.intervals import (
@@ -19,19 +20,17 @@ from pytest_openclaw.stats.intervals import (
     clusters_of,
     effective_sample,
     rate_of,
+    resemblance_of,
     wilson_95,
 )
 from pytest_openclaw.stats.tiers import (
     MOST_NEEDLESS,
     calls_needlessly,
-    cells_to_settle,
-    cells_until,
     classify_tier,
     excludes_worse,
     is_conclusive,
     joint_z,
     joint_z_against,
-    may_settle,
 )
 from pytest_openclaw.values.tool_calls import ToolOutcome
 
@@ -62,8 +61,6 @@ class ToolUse(Rate):
         needless_interval: of needless calls, in the same way; None without a cell that forbids one.
         conclusive: whether the interval leaves no other tier; for a capped tier, whether it is clear
             too that needless calls are more than a fifth.
-        cells_to_settle: how many more cells of other prompts would make it conclusive, see `tiers`;
-            0 if it is, None if too many.
         capped_by: what keeps a target whose rate is Tier 1 out of it.
         restraint: over the answered cells in which a tool must not be invoked.
         needless: of the same cells, those that had a call.
@@ -80,7 +77,6 @@ class ToolUse(Rate):
     needless_interval: Interval | None
     tier: int | None = None
     conclusive: bool | None = None
-    cells_to_settle: int | None = None
     capped_by: Literal["restraint"] | None = None
     restraint: Rate
     needless: Rate
@@ -138,14 +134,6 @@ def tool_use_of(answered: Sequence[Record], n_targets: int = 1, looks: Sequence[
     return next(chain(with_calls, with_any), _judged(None, (), n_targets, looks))
 
 
-def text_tool_use_of(
-    answered: Sequence[Record], n_targets: int = 1, looks: Sequence[int] = ()
-) -> ToolUse | None:
-    """Return the tool use that the text detector found; None without a text prompt about tools."""
-    cells = _tool_cells(answered, "text")
-    return _judged("text", cells, n_targets, looks) if cells else None
-
-
 def calls_of(records: Iterable[Record], use: ToolUse) -> list[Record]:
     """Return the answered cells that want a call, of the evidence that a target's tier is taken from."""
     if use.evidence is None:
@@ -155,14 +143,28 @@ def calls_of(records: Iterable[Record], use: ToolUse) -> list[Record]:
 
 
 def is_futile(answered: Sequence[Record], use: ToolUse) -> bool:
-    """Whether the last repeat will hardly make the tier conclusive, see `looks.may_settle`.
+    """Whether more repeats would hardly make the tier conclusive.
 
+    Neither the rate so far nor one that differs by 1.5 standard errors would be conclusive after all.
     Never where needless calls decide the tier: two rates would have to stay as they are.
     """
-    calling = calls_of(answered, use)
-    if not calling or use.capped_by or not use.looks:
+    calls = clusters_of(calls_of(answered, use), did_right)
+    if not calls or use.capped_by or not use.looks:
         return False
-    return not may_settle(clusters_of(calling, did_right), use.looks[-1], use.z)
+    k, rate, repeats = len(calls), use.n_success / use.n, use.n / len(calls)
+    # Where all went well, or all went wrong, no repeat is known to differ.
+    alike = resemblance_of(calls) if repeats > 1 and 0 < rate < 1 else 1.0
+    now, at_last = (k * one / (1 + (one - 1) * alike) for one in (repeats, use.looks[-1]))
+    spread = 1.5 * sqrt(rate * (1 - rate) * max(0.0, 1 / now - 1 / at_last))
+    return not any(
+        _is_settled(min(1.0, max(0.0, some)) * at_last, at_last, use.z)
+        for some in (rate - spread, rate, rate + spread)
+    )
+
+
+def _is_settled(n_success: float, n: float, z: float) -> bool:
+    tier, interval = classify_tier(n_success, n), wilson_95(n_success, n, z=z)
+    return tier is not None and interval is not None and is_conclusive(tier, interval)
 
 
 def native_clusters(answered: Iterable[Record]) -> tuple[list[Cluster], list[Cluster]]:
@@ -257,10 +259,9 @@ def _judged(
 ) -> ToolUse:
     calling, forbidding = _calling(cells), _calling(cells, forbidden=True)
     counts = Counter(record.tool_outcome for record in cells)
-    needless = clusters_of(forbidding, _had_a_call)
     use = ToolUse(
         **vars(rate_of(calling, did_right)),
-        needless_interval=needless_interval(needless, n_targets, looks),
+        needless_interval=needless_interval(clusters_of(forbidding, _had_a_call), n_targets, looks),
         evidence=evidence,
         n_targets=n_targets,
         looks=[*looks],
@@ -274,48 +275,25 @@ def _judged(
         n_leaked=sum(record.leaked_valid is not None for record in calling),
         n_leaked_valid=sum(record.leaked_valid is True for record in calling),
     )
-    return _with_tier(use, clusters_of(calling, did_right), needless)
+    return _with_tier(use, clusters_of(calling, did_right))
 
 
 def _had_a_call(record: Record) -> bool:
     return record.tool_outcome == "called_needlessly"
 
 
-def _with_tier(use: ToolUse, calls: Sequence[Cluster], needless: Sequence[Cluster]) -> ToolUse:
-    z = use.z
+def _with_tier(use: ToolUse, calls: Sequence[Cluster]) -> ToolUse:
     tier = classify_tier(use.n_success, use.n)
     # Only Tier 3 is claimed within the first repeat.
-    interval = joint_interval(calls, low=z, high=use.z_against if tier == 3 else z)
+    interval = joint_interval(calls, low=use.z, high=use.z_against if tier == 3 else use.z)
     if tier is None or interval is None:
         return use
-    sample = effective_sample(calls, z)
-    if tier == 1 and calls_needlessly(use.n_needless, use.needless.n):
-        # Tier 2, because of needless calls; it is settled when neither Tier 3 nor Tier 1 is left.
-        not_worse = cells_until(lambda found: excludes_worse(2, found), *sample, z=z)
-        n_needless, n_forbidding = effective_sample(needless, z)
-        fewer = 0.5 if len(use.looks) > 1 else 0.0
-        not_better = cells_until(
-            lambda found: found.low > MOST_NEEDLESS,
-            max(0.0, n_needless - fewer),
-            n_forbidding,
-            z=use.z_against,
-        )
-        more = None if not_worse is None or not_better is None else not_worse + not_better
-        return replace(
-            use,
-            tier_interval=interval,
-            tier=2,
-            conclusive=more == 0,
-            cells_to_settle=more,
-            capped_by="restraint",
-        )
-    return replace(
-        use,
-        tier_interval=interval,
-        tier=tier,
-        conclusive=is_conclusive(tier, interval),
-        cells_to_settle=cells_to_settle(tier, *sample, z=use.z_against if tier == 3 else z),
-    )
+    needless = use.needless_interval
+    if tier == 1 and needless and calls_needlessly(use.n_needless, use.needless.n):
+        # It is settled when neither Tier 3 nor Tier 1 is left.
+        is_sure = excludes_worse(2, interval) and needless.low > MOST_NEEDLESS
+        return replace(use, tier_interval=interval, tier=2, conclusive=is_sure, capped_by="restraint")
+    return replace(use, tier_interval=interval, tier=tier, conclusive=is_conclusive(tier, interval))
 
 
 def _was_refused(record: Record) -> bool:

@@ -108,9 +108,9 @@ SUITE = {
 
 def timeless(value: Any) -> Any:
     """A summary without what differs between any two runs: times and derived values, machine, run id."""
-    names = {"run_id", "generated_at_ms", "wall_clock_ms", "latency_ms", "ttft_ms", "tokens_per_s", "interval_notes",
+    names = {"run_id", "generated_at_ms", "wall_clock_ms", "latency_ms", "ttft_ms", "tokens_per_s",
              "latency_intervals_95", "ttft_intervals_95", "tokens_per_s_interval_95", "resources_before", "resources_after",
-             "prompt_tokens_per_s", "openclaw_turn", "seconds", "slowest"}  # fmt: skip
+             "openclaw_turn", "slowest"}  # fmt: skip
     if isinstance(value, dict):
         kept = {key: timeless(item) for key, item in value.items() if key not in names}
         if best := kept.get("best"):  # its targets are in the order of their speed

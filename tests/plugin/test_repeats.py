@@ -182,7 +182,7 @@ def test_a_conclusive_target_needs_no_further_call(project: Any) -> None:
 
 @pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.nightly), 4])
 def test_each_target_is_repeated_until_it_is_conclusive(project: Any, concurrency: int) -> None:
-    """One target is conclusive early, one at the next look, one hardly ever, one answers the same each time."""
+    """One target is conclusive early, one at the next look, one not after all, one answers the same each time."""
     project.suite({**tools(12), "P1": ("say one", NOOP)})
 
     session = project.run(
@@ -193,11 +193,10 @@ def test_each_target_is_repeated_until_it_is_conclusive(project: Any, concurrenc
         models="pupil/bad,pupil/shaky,pupil/fair,pupil/same",
     )
 
-    assert calls_by_model(project) == {"bad": 13, "shaky": 37, "fair": 37, "same": 25}
+    assert calls_by_model(project) == {"bad": 13, "shaky": 37, "fair": 49, "same": 25}
     assert "tier 3 is settled after 1 repeat" in session.text
     assert "tier 3 is settled after 3 repeats" in session.text
     assert "all repeats are alike after 2 repeats: only new prompts can settle the tier" in session.text
-    assert "more repeats would hardly settle the tier after 3 repeats: new prompts can" in session.text
     assert "same: all repeats of each prompt are alike; only new" in session.text
     groups = {group["model"]: group for group in session.summary["groups"]}
     uses = {model: group["tool_use"] for model, group in groups.items()}
@@ -210,9 +209,10 @@ def test_each_target_is_repeated_until_it_is_conclusive(project: Any, concurrenc
         ("P1", 1)
     }
     targets = {
-        target["model"]: target["settled"]["repeat"] for target in session.load("config.json")["targets"]
+        target["model"]: target.get("settled", {}).get("repeat")
+        for target in session.load("config.json")["targets"]
     }
-    assert targets == {"bad": 1, "shaky": 3, "fair": 3, "same": 2}
+    assert targets == {"bad": 1, "shaky": 3, "fair": None, "same": 2}
     assert session.load("config.json")["looks"] == [1, 3, 4]
 
 

@@ -225,6 +225,6 @@ def test_harm_before_a_fault_is_recorded(plain_project: Any) -> None:
         "fails": ("stream_error", None, [], None),
     }
     (group,) = session.summary["groups"]
-    assert [(one["n"], one["n_safe"], one["harm_tools"]) for one in group["safety"]] == [(2, 0, ["edit"])]
+    assert [(one["n"], one["n_success"], one["harm_tools"]) for one in group["safety"]] == [(2, 0, ["edit"])]
     assert group["n_open_probes"] == 1
     assert group["recommendation"]["sentence"].startswith("unsafe")

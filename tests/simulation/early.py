@@ -98,7 +98,7 @@ def simulate(source: Generator, n_prompts: int, rate: float, needless: float, n_
                 break
             rows.append(_row(one.prompt.id, one.repeat, _forbids(one), bool(hit)))
             any(stopping.take(rows[-1]))
-        kind = recommend(rows, (), tool_use_of(rows, 1, SETTINGS.looks)).kind
+        kind = recommend(rows, tool_use_of(rows, 1, SETTINGS.looks)).kind
         asked += len(rows)
         whole += max(len(rows), n_prompts)
         settled += kind != "not_enough_evidence"

@@ -56,14 +56,12 @@ def test_shorter_schedules_keep_the_level(repeat: int) -> None:
 
 @pytest.mark.nightly
 def test_most_runs_end_conclusive_where_the_rate_is_far_from_a_limit() -> None:
-    """And each prompt is asked a few times then; where nothing can be settled, repeats end early as well."""
+    """And each prompt is asked a few times then; where all repeats are alike, they end early as well."""
     clear, alike = (simulate(np.random.default_rng(SEED), 0.95, one, 300) for one in (0.0, 1.0))
-    near = simulate(np.random.default_rng(SEED), 0.8, 0.5, 300)
 
     assert clear.conclusive > 0.97
     assert clear.repeats < 4
     assert alike.repeats <= 2
-    assert near.repeats < 6
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""How sure a tier must be when it is looked at several times, and when further repeats are given up."""
+"""How sure a tier must be when it is looked at several times."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pytest_openclaw.stats.intervals import Cluster
-from pytest_openclaw.stats.tiers import joint_z, joint_z_against, may_settle
+from pytest_openclaw.stats.tiers import joint_z, joint_z_against
 from pytest_openclaw.values.settings import Settings, looks_of
 
 
@@ -124,32 +123,6 @@ def test_the_schedule_follows_from_the_most_repeats(repeat: int, looks: tuple[in
 def test_a_stored_run_says_when_it_looked(config: dict[str, object], looks: tuple[int, ...]) -> None:
     """A merged run had the looks of all its parts."""
     assert looks_of(config) == looks
-
-
-Z = joint_z(1, (1, 3, 10))
-
-
-def _prompts(*counts: tuple[int, int, int]) -> list[Cluster]:
-    """So many prompts of which so many of so many cells succeeded."""
-    return [Cluster(n_success, n) for n_prompts, n_success, n in counts for _ in range(n_prompts)]
-
-
-@pytest.mark.parametrize(
-    ("clusters", "promising"),
-    [
-        pytest.param(_prompts((31, 3, 3), (3, 2, 3)), True, id="at-95-percent-of-unlike-repeats"),
-        pytest.param(_prompts((28, 3, 3), (6, 0, 3)), False, id="at-82-percent-all-alike"),
-        pytest.param(_prompts((34, 2, 3)), True, id="in-the-middle-of-tier-2"),
-        pytest.param(_prompts((17, 3, 3), (17, 0, 3)), False, id="on-the-limit-all-alike"),
-        pytest.param(_prompts((10, 3, 3)), False, id="all-went-well-of-too-few-prompts"),
-        pytest.param(_prompts((34, 3, 3)), True, id="all-went-well"),
-    ],
-)
-def test_repeats_are_given_up_where_they_would_settle_nothing(
-    clusters: list[Cluster], promising: bool
-) -> None:
-    """Neither at the rate found nor 1.5 standard errors beside it."""
-    assert may_settle(clusters, 10, Z) is promising
 
 
 def test_the_page_has_these_limits() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from pytest_openclaw.stats.intervals import Interval, percentile, wilson_95
-from pytest_openclaw.stats.tiers import cells_to_settle, classify_tier, is_conclusive, joint_z
+from pytest_openclaw.stats.tiers import classify_tier, is_conclusive, joint_z
 
 counts = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
@@ -117,7 +117,6 @@ def test_tiers_of_several_targets_hold_jointly(n_targets: int, smallest: int) ->
     assert z == pytest.approx(scipy_stats.norm.isf(0.025 / n_targets))
     flawless = [n for n in range(1, 60) if is_conclusive(1, _interval(n, n, z))]
     assert flawless[0] == smallest
-    assert cells_to_settle(1, 6, 6, z=z) == smallest - 6
 
 
 @pytest.mark.parametrize(("n_targets", "alone"), [(1, 0.0164), (3, 0.0485), (8, 0.1241)])
@@ -138,40 +137,3 @@ def _interval(successes: int, n: int, z: float) -> Interval:
     interval = wilson_95(successes, n, z=z)
     assert interval is not None
     return interval
-
-
-@pytest.mark.parametrize(
-    ("tier", "successes", "n", "more"),
-    [
-        pytest.param(1, 6, 6, 10, id="6-of-6"),
-        pytest.param(1, 16, 16, 0, id="16-of-16"),
-        pytest.param(1, 5, 6, 19, id="5-of-6-without-a-further-miss"),
-        pytest.param(2, 65, 100, 0, id="65-of-100"),
-        pytest.param(2, 13, 20, 23, id="13-of-20-at-that-rate"),
-        pytest.param(3, 1, 6, 3, id="1-of-6-at-that-rate"),
-        pytest.param(3, 0, 6, 0, id="0-of-6"),
-        pytest.param(2, 5, 10, None, id="on-the-edge-for-ever"),
-    ],
-)
-def test_cells_to_settle(tier: int, successes: int, n: int, more: int | None) -> None:
-    """Tier 1 needs cells without a miss, the others cells at the rate so far; an impossible count is None."""
-    assert cells_to_settle(tier, successes, n) == more
-
-
-@given(counts)
-def test_cells_to_settle_are_the_fewest(count: tuple[int, int]) -> None:
-    """With this many further cells the tier is conclusive, with one less it is not."""
-    successes, n = count
-    tier = classify_tier(successes, n)
-    assert tier is not None
-    more = cells_to_settle(tier, successes, n)
-
-    def conclusive(further: int) -> bool:
-        hits = further if tier == 1 else successes * further / n
-        interval = wilson_95(min(successes + hits, n + further), n + further)
-        assert interval is not None
-        return is_conclusive(tier, interval)
-
-    if more is not None:
-        assert conclusive(more)
-        assert more == 0 or not conclusive(more - 1)

@@ -276,8 +276,6 @@ def _added(need: Need, n: int) -> list[Record]:
     new = "new-"
     if need.kind == "restraint":
         return [replace(one, prompt_id=f"{new}{one.prompt_id}") for one in clean(n)]
-    if need.kind == "safety":
-        return []
     tested = {"tools_tested": (need.tool or "new_tool",)} if need.kind == "tool" else {}
     return [replace(one, prompt_id=f"{new}{need.kind}{one.prompt_id}") for one in calls(n, **tested)]
 

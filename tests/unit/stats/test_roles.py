@@ -87,5 +87,5 @@ def test_a_role_is_outside_the_rates_of_tool_use() -> None:
     group = summarize_group(ONE, rows, Snapshots(), n_targets=1)
 
     assert all(is_apart(row) for row in rows)
-    assert (group.tool_use.tier, group.tool_use.restraint.n, group.per_solved) == (None, 0, None)
+    assert (group.tool_use.tier, group.tool_use.restraint.n) == (None, 0)
     assert [(result.role, result.kind) for result in group.roles] == [("heartbeat", "not_fit")]

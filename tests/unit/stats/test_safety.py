@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_openclaw.stats.recommendation import over_refusal_of, probe_results
+from pytest_openclaw.stats.recommendation import probe_results, twins_done
 from tests.unit.reports.summaries import fault, missed, record
 
 
@@ -19,7 +19,7 @@ def test_probes_are_counted_by_kind() -> None:
 
     results = probe_results(rows)
 
-    assert [(one.probe, one.n_safe, one.n, one.n_unsafe, one.rate) for one in results] == [
+    assert [(one.probe, one.n_success, one.n, one.n_unsafe, one.rate) for one in results] == [
         ("injection", 1, 2, 1, 0.5),
         ("secret", 0, 1, 1, 0.0),
     ]
@@ -38,11 +38,11 @@ def test_a_probe_that_failed_its_task_is_safe() -> None:
 
     (result,) = probe_results(rows)
 
-    assert (result.n, result.n_safe, result.n_unsafe, result.n_done) == (5, 2, 3, 1)
+    assert (result.n, result.n_success, result.n_unsafe, result.n_done) == (5, 2, 3, 1)
     assert result.harm_tools == ["exec", "message"]
 
 
-def test_over_refusal_counts_the_twins_that_were_not_done() -> None:
+def test_the_twins_whose_job_was_done_are_counted() -> None:
     """A wrong, a refused and an empty answer have not done the job; a fault says nothing."""
     rows = [
         record(prompt_id="S12", twin_of="S0"),
@@ -52,8 +52,8 @@ def test_over_refusal_counts_the_twins_that_were_not_done() -> None:
         missed(prompt_id="S0", probe="injection"),
     ]
 
-    found = over_refusal_of(rows)
+    found = twins_done(rows)
 
     assert found is not None
-    assert (found.n, found.n_not_done, found.rate) == (3, 2, 2 / 3)
-    assert over_refusal_of(rows[3:]) is None
+    assert (found.n, found.n_success, found.rate) == (3, 1, 1 / 3)
+    assert twins_done(rows[3:]) is None

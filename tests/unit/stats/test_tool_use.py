@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_openclaw.stats.summary import most_frequent_miss
-from pytest_openclaw.stats.tool_use import bare_turns, text_tool_use_of, tool_use_of
+from pytest_openclaw.stats.tool_use import bare_turns, tool_use_of
 from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import cell, exchange, pressed, record, restraint_cells, tool_cells
 
@@ -21,28 +21,26 @@ def _native_restraint(restrained: int, needless: int) -> list[Record]:
 
 
 @pytest.mark.parametrize(
-    ("rows", "evidence", "counts", "text_counts"),
+    ("rows", "evidence", "counts"),
     [
-        pytest.param([*_native(3, 1), *tool_cells(1, 4)], "native", (3, 4), (1, 5), id="both"),
-        pytest.param(_native(3, 1), "native", (3, 4), None, id="native-alone"),
-        pytest.param(tool_cells(1, 4), "text", (1, 5), (1, 5), id="text-alone"),
+        pytest.param([*_native(3, 1), *tool_cells(1, 4)], "native", (3, 4), id="both"),
+        pytest.param(tool_cells(1, 4), "text", (1, 5), id="text-alone"),
         pytest.param(
-            [*_native_restraint(2, 0), *tool_cells(1, 4)], "text", (1, 5), (1, 5), id="no-native-call-asked"
+            [*_native_restraint(2, 0), *tool_cells(1, 4)], "text", (1, 5), id="no-native-call-asked"
         ),
-        pytest.param(_native_restraint(2, 0), "native", (0, 0), None, id="native-restraint-alone"),
-        pytest.param(restraint_cells(2, 0), "text", (0, 0), (0, 0), id="text-restraint-alone"),
-        pytest.param([record()], None, (0, 0), None, id="no-tool-cells"),
-        pytest.param([record(tools_offered=11)], None, (0, 0), None, id="tools-without-a-rule-about-them"),
+        pytest.param(_native_restraint(2, 0), "native", (0, 0), id="native-restraint-alone"),
+        pytest.param(restraint_cells(2, 0), "text", (0, 0), id="text-restraint-alone"),
+        pytest.param([record()], None, (0, 0), id="no-tool-cells"),
+        pytest.param([record(tools_offered=11)], None, (0, 0), id="tools-without-a-rule-about-them"),
     ],
 )
 def test_native_evidence_goes_first(
-    rows: list[Record], evidence: str | None, counts: tuple[int, int], text_counts: tuple[int, int] | None
+    rows: list[Record], evidence: str | None, counts: tuple[int, int]
 ) -> None:
-    """The tier is based on native calls; the text detector's figures are beside them."""
-    use, text = tool_use_of(rows), text_tool_use_of(rows)
+    """The tier is based on native calls; those in texts count where no native one was asked for."""
+    use = tool_use_of(rows)
 
     assert (use.evidence, (use.n_success, use.n)) == (evidence, counts)
-    assert (text and (text.n_success, text.n)) == text_counts
 
 
 @pytest.mark.parametrize(
@@ -56,11 +54,10 @@ def test_native_evidence_goes_first(
     ],
 )
 def test_probes_and_pressure_are_separate(apart: list[Record]) -> None:
-    """They change neither rate nor restraint nor outcomes, and are no text evidence."""
+    """They change neither rate nor restraint nor outcomes."""
     rows = [*_native(4, 0), *_native_restraint(1, 0)]
 
     assert tool_use_of([*rows, *apart]) == tool_use_of(rows)
-    assert text_tool_use_of([*rows, *apart]) is None
 
 
 @pytest.mark.parametrize(
@@ -90,27 +87,27 @@ def test_silence_is_no_needless_call_and_no_restraint() -> None:
 
 
 @pytest.mark.parametrize(
-    ("restrained", "needless", "conclusive", "more"),
+    ("restrained", "needless", "conclusive"),
     [
         # 5 of 9 calls were needless: the lower end of 27 to 81 % is over a fifth; 3 of 9: 12 to 65 %.
-        pytest.param(4, 5, True, 0, id="settled"),
-        pytest.param(6, 3, False, 26, id="perhaps-a-fifth-after-all"),
+        pytest.param(4, 5, True, id="settled"),
+        pytest.param(6, 3, False, id="perhaps-a-fifth-after-all"),
     ],
 )
-def test_a_cap_has_its_own_proof(restrained: int, needless: int, conclusive: bool, more: int) -> None:
+def test_a_cap_has_its_own_proof(restrained: int, needless: int, conclusive: bool) -> None:
     """A cap is conclusive if clearly more than a fifth is needless, and Tier 3 is excluded."""
     use = tool_use_of([*_native(20, 0), *_native_restraint(restrained, needless)])
 
-    assert (use.tier, use.conclusive, use.cells_to_settle) == (2, conclusive, more)
+    assert (use.tier, use.conclusive) == (2, conclusive)
 
 
-def test_the_missing_cells_of_a_tier_consider_repeats() -> None:
+def test_repeats_are_no_new_prompts() -> None:
     """4 prompts that succeeded 4 times each are 4 cells, and not the 16 that make Tier 1 conclusive."""
     rows = [cell(f"P{n}", "valid", repeat=r, tools_offered=1) for n in range(4) for r in range(1, 5)]
 
     use = tool_use_of(rows)
 
-    assert (use.n, use.n_effective, use.conclusive, use.cells_to_settle) == (16, 4, False, 12)
+    assert (use.n, use.n_effective, use.conclusive) == (16, 4, False)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,114 @@
+"""What is known of a target's server, and how long one turn of OpenClaw waits for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Literal
+
+from pytest_openclaw.values.requests import OPENCLAW
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_openclaw.util.files import JsonObject
+    from pytest_openclaw.values.rows import Record
+
+PROMPT_TOKENS = 10_000
+"""Of OpenClaw's first request: 2026.9.6 sends a local model 36 KB, and 3.5 to 4 bytes are a token."""
+CONTEXT_TOKENS = 16_384
+"""Of a local model, by OpenClaw's onboarding (its docs, start/onboarding and providers/ollama/setup)."""
+REPLY_TOKENS = 4096
+"""Room for thinking, answer and results of calls next to the prompt."""
+BEARABLE_MS = 10_000.0
+"""The limit for keeping a user's attention (Nielsen 1993, Usability Engineering, chapter 5)."""
+ABORTED_MS = 300_000.0
+"""Idle time after which OpenClaw aborts a request to a self-hosted model (its docs, concepts/agent-loop)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenClawTurn:
+    """How long a target lets one turn of OpenClaw wait, and whether its prompt fits.
+
+    Attributes:
+        prompt_tokens: of OpenClaw's request, as cells on the surface `openclaw` had it, if there are any.
+        wait_ms: to the first token at the server's speed of reading, without a cache; None if unknown.
+        context_needed_tokens: what OpenClaw needs.
+        context_tokens: the server's; None if it does not report it.
+    """
+
+    prompt_tokens: int
+    wait_ms: float | None
+    context_needed_tokens: int
+    context_tokens: int | None
+
+    @property
+    def bearable(self) -> Literal["yes", "slow", "aborted"] | None:
+        """Whether a user, and OpenClaw, will wait so long; None if it is not known."""
+        if self.wait_ms is None:
+            return None
+        return "aborted" if self.wait_ms > ABORTED_MS else "slow" if self.wait_ms > BEARABLE_MS else "yes"
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the server's context suffices; None if it is not known."""
+        return None if self.context_tokens is None else self.context_tokens >= self.context_needed_tokens
+
+
+def turn_of(answered: Sequence[Record], context_tokens: int | None) -> OpenClawTurn | None:
+    """Return how long a turn waits; None if nothing is known of it."""
+    speed = _prompt_speed(answered)
+    sizes = [
+        tokens
+        for record in answered
+        if record.surface == OPENCLAW and (tokens := _first_prompt_tokens(record))
+    ]
+    if speed is None and context_tokens is None:
+        return None
+    prompt_tokens = round(median(sizes)) if sizes else PROMPT_TOKENS
+    return OpenClawTurn(
+        prompt_tokens=prompt_tokens,
+        wait_ms=round(prompt_tokens / speed * 1000) if speed else None,
+        context_needed_tokens=max(CONTEXT_TOKENS, prompt_tokens + REPLY_TOKENS),
+        context_tokens=context_tokens,
+    )
+
+
+def _prompt_speed(records: Iterable[Record]) -> float | None:
+    """Return the tokens of prompts read per second, over all prompts of which most came from no cache."""
+    tokens = seconds = 0.0
+    for record in records:
+        read = (record.input_tokens or 0) - (record.cached_tokens or 0)
+        if record.prompt_tokens_per_s and read > (record.cached_tokens or 0):
+            tokens += read
+            seconds += read / record.prompt_tokens_per_s
+    return tokens / seconds if seconds else None
+
+
+def _first_prompt_tokens(record: Record) -> int | None:
+    # The row of an exchange has the sums of all turns.
+    turns = record.turns or ()
+    return turns[0].get("input_tokens") if len(turns) > 1 else record.input_tokens
+
+
+def context_in(inventory: JsonObject, label: str) -> int | None:
+    """Return the context length that a target's server reports, the smallest if several do."""
+    lengths = _reported(inventory, label, "context_length")
+    return min((length for length in lengths if isinstance(length, int)), default=None)
+
+
+def server_in(inventory: JsonObject, label: str) -> str | None:
+    """Return the program that serves a target, as it reports itself; None if it does not."""
+    return next((name for name in _reported(inventory, label, "server") if isinstance(name, str)), None)
+
+
+def _reported(inventory: JsonObject, label: str, key: str) -> list[object]:
+    servers = [serving.get("server") for serving in served_in(inventory, label)]
+    return [server.get(key) for server in servers if isinstance(server, dict)]
+
+
+def served_in(inventory: JsonObject, label: str) -> Iterator[JsonObject]:
+    """Yield what is known of a target's serving, in each part of a merged run."""
+    for part in [inventory, *inventory.get("parts", ())]:
+        if serving := (part.get("targets") or {}).get(label):
+            yield serving
