@@ -12,6 +12,7 @@ import builtins
 import json
 import re
 from bisect import bisect_left
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -46,19 +47,16 @@ class Asked:
     """What a prompt asks for that looks like a call.
 
     Attributes:
-        explains: an explanation, in which a call may be shown.
-        shows: the form of a call itself, so that a fence without a word around it is the answer.
+        shows: an explanation or an example of a call, so that one in a fence is no attempt.
         codes: code.
         words: of a prompt that asks for JSON, among which are its keys; empty if it asks for none.
     """
 
-    explains: bool = False
     shows: bool = False
     codes: bool = False
     words: frozenset[str] = frozenset()
 
 
-_EXPLAINS = re.compile(r"\b(?:show|explain|document\w*|describe)\b", re.IGNORECASE)
 _SHOWS = re.compile(
     r"\b(?:examples?|formats?|syntax|looks? like|template|schema|json|xml|quote|written|write out|spell"
     r"|beispiel\w*|ejemplos?|formatos?)\b|示例|例子|格式",
@@ -78,10 +76,8 @@ def asked_by(texts: Sequence[str], *, may_show: bool) -> Asked:
         may_show: whether the prompt forbids calls, so that what is shown in answer to it is no attempt.
     """
     whole = "\n".join(texts)
-    shows = bool(may_show and _SHOWS.search(whole))
     return Asked(
-        explains=shows or bool(may_show and _EXPLAINS.search(whole)),
-        shows=shows,
+        shows=bool(may_show and _SHOWS.search(whole)),
         codes=bool(_CODES.search(whole)),
         words=frozenset(re.findall(r"\w+", whole)) if _JSON.search(whole) else frozenset(),
     )
@@ -109,6 +105,7 @@ def find_written_calls(
 
 
 def _found(text: str, names: ToolNames) -> list[WrittenCall]:
+    """Return the outermost calls; one of a known tool has precedence over an unknown one that it touches."""
     found = [*marked_calls(text, names), *object_calls(text, names), *_code_calls(text, names)]
     known = _outermost(call for call in found if call.is_known)
     starts = [call.start for call in known]
@@ -144,16 +141,13 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
 
 def _own_acts(text: str, calls: Sequence[WrittenCall], asked: Asked) -> tuple[WrittenCall, ...]:
     """Return the calls that the reply makes itself."""
-    if not calls:
-        return ()
-    fences = [match.start() for match in _FENCE_MARK.finditer(text)]
     alone = is_nothing_else(text, calls)
+    fences = [match.start() for match in _FENCE_MARK.finditer(text)] if calls else []
     acts = []
     for call in calls:
-        is_fenced = bisect_left(fences, call.start) % 2 == 1
         announced = _is_announced(text, call)
-        is_set_off = is_fenced or _is_inline(text, call)
-        if asked.explains and is_set_off and not announced and (asked.shows or not alone):
+        is_fenced = bisect_left(fences, call.start) % 2 == 1
+        if asked.shows and not announced and (is_fenced or _is_inline(text, call)):
             continue
         if call.keys and call.form == "json" and asked.words.issuperset(call.keys):
             continue  # the JSON that was asked for
@@ -168,30 +162,21 @@ def _own_acts(text: str, calls: Sequence[WrittenCall], asked: Asked) -> tuple[Wr
 def _in_thoughts(thinking: str, names: ToolNames, asked: Asked, *, is_all: bool) -> tuple[WrittenCall, ...]:
     """Return the calls with which the thinking ends, or that are in a form that no prose has.
 
-    Args:
-        thinking: of the reply.
-        names: of the tools.
-        asked: what the prompt asks for.
-        is_all: whether there is no answer; beside one, calls must end the thinking and have such a form.
+    If it is not all there is, but beside an answer, calls must both end it and have such a form.
     """
-    if not thinking.strip():
-        return ()
     found = [
         call
         for call in _found(thinking, names)
-        if (call.is_known or not asked.words.issuperset(call.keys or ("",)))
+        if call.is_known or not asked.words.issuperset(call.keys or ("",))
     ]
-    if not found or (not is_all and not _ends(thinking, found)):
+    if not found:
         return ()
-    marked = tuple(call for call in found if call.form in TEMPLATES)
-    if not is_all or marked or not _ends(thinking, found):
-        return marked
     last = found[-1]
-    return () if _is_inline(thinking, last) or _is_cited(thinking, last) else (last,)
-
-
-def _ends(text: str, calls: Sequence[WrittenCall]) -> bool:
-    return not _letters(text[calls[-1].end :])
+    ends = not _letters(thinking[last.end :])
+    marked = tuple(call for call in found if call.form in TEMPLATES)
+    if marked or not is_all:
+        return marked if ends or is_all else ()
+    return (last,) if ends and not _is_inline(thinking, last) else ()
 
 
 def is_nothing_else(text: str, calls: Sequence[WrittenCall]) -> bool:
@@ -210,7 +195,7 @@ def _letters(text: str) -> bool:
 
 
 def _is_shown(text: str, call: WrittenCall) -> bool:
-    if _is_inline(text, call) or _is_cited(text, call):
+    if _is_inline(text, call):
         return True
     if _is_announced(text, call):
         return False
@@ -218,10 +203,8 @@ def _is_shown(text: str, call: WrittenCall) -> bool:
         return True
     if call.form in TEMPLATES:  # whatever its arguments look like, and whatever follows
         return False
-    if _PLACEHOLDER.search(call.arguments):
-        return True
     after = _TAG.sub(" ", _FENCE_MARK.sub("", text[call.end : call.end + _NEAR]))
-    return bool(_WORDINGS["explained"].search(after))
+    return bool(_PLACEHOLDER.search(call.arguments) or _WORDINGS["explained"].search(after))
 
 
 def _is_announced(text: str, call: WrittenCall) -> bool:
@@ -235,14 +218,10 @@ def _paragraph_before(text: str, call: WrittenCall) -> str:
 
 
 def _is_inline(text: str, call: WrittenCall) -> bool:
-    """Whether the call is in backticks within a line of prose."""
+    """Whether the call is in backticks within a line of prose, or in a quotation."""
     before = text[max(0, call.start - _NEAR) : call.start].rpartition("\n")[2]
-    return before.count("`") % 2 == 1 and "```" not in before and any(char.isalpha() for char in before)
-
-
-def _is_cited(text: str, call: WrittenCall) -> bool:
-    before = text[max(0, call.start - _NEAR) : call.start].rpartition("\n")[2]
-    return before.lstrip().startswith("> ")
+    is_quoted = before.count("`") % 2 == 1 and "```" not in before and any(map(str.isalpha, before))
+    return is_quoted or before.lstrip().startswith("> ")
 
 
 # --- Code: `read(path="notes.md")`, `[read(path="notes.md")]`, `read({…})` -----------------------------
@@ -262,29 +241,23 @@ _BEFORE = re.compile(
     + r"[`\[({0,4}[ \t]*+(?:await[ \t]+)?$"
 )
 _AFTER = re.compile(r"^[\s)\]`;,.]*+(?:$|#|//|</?\w|<\||\w[\w.]{0,60}\()")
-_KEYWORD = re.compile(r"\s*([A-Za-z_]\w{0,40})\s*=(?!=)")
-_OBJECT = re.compile(r"\s*\{\s*[\"']?([A-Za-z_]\w{0,40})[\"']?\s*:")
+_NAMED_ARGUMENT = re.compile(r"\s*(?:([A-Za-z_]\w{0,40})\s*=(?!=)|\{\s*[\"']?([A-Za-z_]\w{0,40})[\"']?\s*:)")
 _POSITIONAL = re.compile(r"\s*(?:[frb]?[\"'])")
-_FENCE = re.compile(r"^[ \t]*(?:>[ \t]*)?(```+|~~~+)[ \t]*([\w+-]*)[^\n`]*$", re.MULTILINE)
 _SHELL = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell", "cmd", "terminal", "diff", "sql"})
 _TOOL_CODE = frozenset({"tool_code", "tool_call", "tool_calls", "tool", "tools", "tool_use", "function_call"})
-_PROGRAM = re.compile(
-    r"^[ \t]*(?:def|import|from|class|function|const|let|var|async|with|for|while|if|public|#include)\b",
-    re.MULTILINE,
-)
 _BUILTINS = frozenset(dir(builtins))
 _MOST_ARGUMENTS = 200_000
 
 
 def _code_calls(text: str, names: ToolNames) -> Iterator[WrittenCall]:
     """Yield the calls that are on a line of their own, or in a list of calls."""
-    blocks = _Blocks(text)
+    fences = [*_FENCE_MARK.finditer(text)]
+    starts = [fence.start() for fence in fences]
     budget = WORK_FACTOR * len(text) + 10_000
     after_last = 0
     for match in _CALL.finditer(text):
-        tool = names.find(match[1])
-        known = tool is not None
-        tool = tool or names.unknown(match[1])
+        known = names.find(match[1])
+        tool = known or names.unknown(match[1])
         if tool is None or budget <= 0 or match.start() < after_last:
             continue
         if not known and ("." in tool.name or tool.name in _BUILTINS):
@@ -292,13 +265,18 @@ def _code_calls(text: str, names: ToolNames) -> Iterator[WrittenCall]:
         end = _end_of_call(text, match.end() - 1)
         budget -= end - match.start()
         arguments = text[match.end() : end].removesuffix(")")
-        if not _is_alone(text, match.start(), end, after_last):
-            continue
-        tag, body = blocks.at(match.start())
-        if _is_call(tool, arguments, tag, body, known=known):
+        n_before = bisect_left(starts, match.start())
+        tag = fences[n_before - 1][0].strip(" \t`~").lower() if n_before % 2 else ""
+        is_alone = _is_alone(text, match.start(), end, after_last)
+        if is_alone and _is_call(tool, arguments, tag, known=known is not None):
             after_last = end
             yield WrittenCall(
-                tool=tool, is_known=known, arguments=arguments, form="code", start=match.start(), end=end
+                tool=tool,
+                is_known=known is not None,
+                arguments=arguments,
+                form="code",
+                start=match.start(),
+                end=end,
             )
 
 
@@ -306,10 +284,8 @@ def _end_of_call(text: str, opening: int) -> int:
     depth = 0
     limit = min(len(text), opening + _MOST_ARGUMENTS)
     for match in _TOKEN.finditer(text, opening, limit):
-        if match[0] == "(":
-            depth += 1
-        elif match[0] == ")":
-            depth -= 1
+        if match[0] in ("(", ")"):
+            depth += 1 if match[0] == "(" else -1
             if depth == 0:
                 return match.end()
     return limit
@@ -325,44 +301,17 @@ def _is_alone(text: str, start: int, end: int, after_last: int) -> bool:
     return bool(_BEFORE.match(before) and _AFTER.match(after))
 
 
-def _is_call(tool: Tool, arguments: str, tag: str | None, body: str, *, known: bool) -> bool:
-    if tag in _SHELL or (tag is not None and tag not in _TOOL_CODE and _PROGRAM.search(body)):
+def _is_call(tool: Tool, arguments: str, tag: str, *, known: bool) -> bool:
+    """Whether code with these arguments, in a fence with this tag, is a call of a tool."""
+    if tag in _SHELL:
         return False
     if not arguments.strip():
         return not required_of(tool) and (known or tag in _TOOL_CODE)
-    named = _KEYWORD.match(arguments) or _OBJECT.match(arguments)
-    if named:
-        return not parameters_of(tool) or named[1] in parameters_of(tool) or tag in _TOOL_CODE
-    if not known:
-        return False
-    return bool(_POSITIONAL.match(arguments)) and tag not in ("python", "py", "javascript", "js", "ts")
-
-
-class _Blocks:
-    """The fenced blocks of a text, looked up in order."""
-
-    def __init__(self, text: str) -> None:
-        self._blocks: list[tuple[int, int, str]] = []
-        self._text = text
-        self._next = 0
-        opened: re.Match[str] | None = None
-        for fence in _FENCE.finditer(text):
-            if opened is None:
-                opened = fence
-            elif fence[1].startswith(opened[1]) and not fence[2]:
-                self._blocks.append((opened.end(), fence.start(), opened[2].lower()))
-                opened = None
-        if opened is not None:
-            self._blocks.append((opened.end(), len(text), opened[2].lower()))
-
-    def at(self, place: int) -> tuple[str | None, str]:
-        """Return tag and body of the block at a place, which must not be before the previous place."""
-        while self._next < len(self._blocks) and self._blocks[self._next][1] <= place:
-            self._next += 1
-        if self._next < len(self._blocks) and self._blocks[self._next][0] <= place:
-            start, end, tag = self._blocks[self._next]
-            return tag, self._text[start : min(end, start + 5000)]
-        return None, ""
+    if named := _NAMED_ARGUMENT.match(arguments):
+        known_names = parameters_of(tool)
+        return not known_names or tag in _TOOL_CODE or (named[1] or named[2]) in known_names
+    is_program = tag in ("python", "py", "javascript", "js", "ts")
+    return known and not is_program and _POSITIONAL.match(arguments) is not None
 
 
 _LEAD = re.compile(r"(?:<[|｜][^<>|｜]{1,40}[|｜]>|[^<{(])*")
@@ -386,34 +335,34 @@ _TAGGED = (
         re.compile(r"<\|close\|>argument<\|sep\|>"),
     ),
 )
-_ATTRIBUTE = re.compile(r"\s(\w{1,40})=\"([^\"<>]{0,500})\"")
 _CHILD = re.compile(r"<([A-Za-z_][\w.-]{0,99})>")
 _CONTAINERS = frozenset({"parameters", "arguments", "args", "input", "params", "action_input", "tool_input"})
 _QUOTED = re.compile(r"(<escape>|<\|\"\|>)(.*?)\1", re.DOTALL)
 _BARE_KEY = re.compile(
     r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|([{,]\s*)([A-Za-z_][\w-]*)(?=\s*:)", re.DOTALL
 )
-_OPTION = re.compile(r"--([\w-]{1,64})\s+(\"(?:[^\"\\]|\\.)*\"|[^\s\"]+)")
 _WORDS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
-_UNREAD = object()
 
 
 def as_call(written: WrittenCall) -> ToolCall:
-    """Return a written call as the native one that a server's parser would make of it."""
-    return ToolCall(name=written.name, arguments=_arguments_of(written))
+    """Return a written call as the native one that a server's parser would make of it.
 
-
-def _arguments_of(written: WrittenCall) -> str:
-    """Return the arguments as JSON; as they are written, if they cannot be read."""
-    value = _value_of(written.arguments, written.tool, written.form)
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else written.arguments
+    Arguments that cannot be read stay as they are written.
+    """
+    try:
+        value = _value_of(written.arguments, written.tool, written.form)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        value = None
+    is_read = isinstance(value, dict)
+    arguments = json.dumps(value, ensure_ascii=False) if is_read else written.arguments
+    return ToolCall(name=written.name, arguments=arguments)
 
 
 def _value_of(text: str, tool: Tool, form: str) -> Any:
     if form == "code":
         return _called_with(text, tool)
     if form == "kimi" and "{" not in text[:1] and _TAGGED[-1][0].search(text):
-        return _tagged(text, tool, {})
+        return _tagged(text, tool)
     lead = _LEAD.match(text)
     begins = lead.end() if lead else 0
     first = text[begins : begins + 1]
@@ -421,51 +370,33 @@ def _value_of(text: str, tool: Tool, form: str) -> Any:
         return _object(text[begins:])
     if first == "(":
         return _called_with(text[begins + 1 :].rstrip().removesuffix("]").rstrip().removesuffix(")"), tool)
-    attributes = dict(_ATTRIBUTE.findall(text[: text.find(">") + 1])) if form == "element" else {}
-    if first == "<" or attributes:
-        return _tagged(text, tool, attributes)
-    return _plain_text(text, tool)
+    return _tagged(text, tool) if first == "<" else _plain_text(text, tool)
 
 
 def _object(text: str) -> Any:
-    """Return the object that begins a text, also if it is nearly JSON."""
+    """Return the object that begins a text, also if it is nearly JSON; None if it has no end."""
     end = end_of_object(text, 0)
-    written = text[:end]
     if end is None:
-        return _UNREAD
-    quoted = _QUOTED.sub(lambda found: json.dumps(found[2], ensure_ascii=False), written)
+        return None
+    quoted = _QUOTED.sub(lambda found: json.dumps(found[2], ensure_ascii=False), text[:end])
     keyed = _BARE_KEY.sub(lambda found: f'{found[1]}"{found[2]}"' if found[2] else found[0], quoted)
-    for candidate in (written, re.sub(r",(?=\s*[}\]])", "", keyed)):
-        try:
-            value = json.loads(candidate, strict=False)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict):
-            return value
-    if options := dict(_OPTION.findall(written)):
-        return {name: _json_or_text(value) for name, value in options.items()}
-    try:
-        return ast.literal_eval(keyed)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return _UNREAD
+    for candidate in (text[:end], re.sub(r",(?=\s*[}\]])", "", keyed)):
+        with suppress(ValueError, RecursionError):
+            return json.loads(candidate, strict=False)
+    return ast.literal_eval(keyed)
 
 
 def _called_with(text: str, tool: Tool) -> Any:
     """Return the arguments of code: by keyword, by position, or one object."""
     if text.lstrip().startswith("{"):
         return _object(text.lstrip())
-    try:
-        call = ast.parse(f"f({text.strip()})", mode="eval").body
-        if not isinstance(call, ast.Call):
-            return _UNREAD
-        by_position = [*(name for name in tool.parameters.get("required", ())), *sorted(parameters_of(tool))]
-        places = [*dict.fromkeys(by_position)]
-        given = (
-            dict(zip(places, map(_literal, call.args), strict=False)) if len(call.args) <= len(places) else {}
-        )
-        return given | {one.arg: _literal(one.value) for one in call.keywords if one.arg}
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return _UNREAD
+    call = ast.parse(f"f({text.strip()})", mode="eval").body
+    if not isinstance(call, ast.Call):
+        return None
+    places = [*dict.fromkeys([*tool.parameters.get("required", ()), *sorted(parameters_of(tool))])]
+    by_position = zip(places, call.args, strict=False) if len(call.args) <= len(places) else ()
+    by_name = ((one.arg, one.value) for one in call.keywords if one.arg)
+    return {name: _literal(value) for name, value in (*by_position, *by_name)}
 
 
 def _literal(node: ast.expr) -> Any:
@@ -474,17 +405,16 @@ def _literal(node: ast.expr) -> Any:
     return ast.literal_eval(node)
 
 
-def _tagged(text: str, tool: Tool, attributes: dict[str, str]) -> Any:
-    """Return arguments that have a tag each; an unclosed one makes all unreadable."""
+def _tagged(text: str, tool: Tool) -> Any:
+    """Return arguments that have a tag each; None if one is unclosed."""
     for opening, closing in _TAGGED:
         if opening.search(text):
             return _typed(_between(text, opening, closing), tool)
     begins = text.find("{")
     if "arg_key>" in text:  # without a value
-        return _object(text[begins:]) if begins >= 0 else _UNREAD
-    found = _between(text, _CHILD)
-    if found or attributes:
-        return _typed({**attributes, **(found or {})}, tool)
+        return _object(text[begins:]) if begins >= 0 else None
+    if found := _between(text, _CHILD):
+        return _typed(found, tool)
     return _object(text[begins:]) if begins >= 0 else {}
 
 
@@ -507,10 +437,10 @@ def _between(
     return found
 
 
-def _typed(found: dict[str, str] | None, tool: Tool) -> Any:
+def _typed(found: dict[str, str] | None, tool: Tool) -> dict[str, Any] | None:
     """Return texts as values of the types in a tool's schema."""
     if found is None:
-        return _UNREAD
+        return None
     schemas = tool.parameters.get("properties", {})
     values: dict[str, Any] = {}
     for name, text in found.items():
@@ -536,4 +466,4 @@ def _plain_text(text: str, tool: Tool) -> Any:
     if not plain.strip("]`)"):
         return {}
     required = tool.parameters.get("required", ())
-    return {required[0]: plain} if len(required) == 1 else _UNREAD
+    return {required[0]: plain} if len(required) == 1 else None

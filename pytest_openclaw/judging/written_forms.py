@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.openclaw.claims import load_wordings
 from pytest_openclaw.openclaw.dispatch import ALIASES
@@ -83,11 +83,6 @@ class ToolNames:
         is_name = plain not in ("function", "json") and re.fullmatch(r"[A-Za-z_][\w.-]{0,99}", plain)
         return Tool(name=plain) if is_name and self.find(name) is None else None
 
-    def named(self, name: str) -> Tool | None:
-        """Return a tool for any text that could stand for a name; None if a tool has it."""
-        plain = " ".join(name.split())
-        return Tool(name=plain) if 0 < len(plain) <= 100 and self.find(name) is None else None
-
     def ending(self, text: str) -> Tool | None:
         """Return the tool with whose name a text ends, the longest; None if there is none.
 
@@ -128,10 +123,7 @@ _FORMS = [
     for closing, patterns in by_closing.items()
     for pattern in patterns
 ]
-_ELEMENT = re.compile(
-    rf"<({NAME})((?:\s+\w{{1,40}}=\"[^\"<>]{{0,500}}\"){{0,10}})\s{{0,9}}+/?>\s{{0,99}}+(?:<({NAME})>)?"
-)
-_ATTRIBUTE = re.compile(r"(\w{1,40})=")
+_ELEMENT = re.compile(rf"<({NAME})>\s{{0,99}}+<({NAME})>")
 _CHANNEL = re.compile(r"(?<=\w)(?:commentary|analysis)?(?:json)?$")
 """What follows a name if a server left the tokens between them out."""
 _CONTAINERS = frozenset({"parameters", "arguments", "args", "input"})
@@ -145,41 +137,32 @@ def marked_calls(text: str, names: ToolNames) -> Iterator[WrittenCall]:
     for form, pattern, closing, is_any in _FORMS:
         end = 0
         for match in pattern.finditer(text):
-            tool = names.find(match[1])
-            known = tool is not None
-            if tool is None and is_any:
-                tool = names.unknown(_CHANNEL.sub("", match[1]) if form == "harmony" else match[1])
-            if match.start() < end or tool is None:
-                continue
-            end = _end_of_marked(text, match.end(), closing)
-            yield WrittenCall(
-                tool=tool,
-                is_known=known,
-                arguments=text[match.end() : end],
-                form=form,
-                start=match.start(),
-                end=end,
-            )
+            known = names.find(match[1])
+            name = _CHANNEL.sub("", match[1]) if form == "harmony" else match[1]
+            tool = known or (names.unknown(name) if is_any else None)
+            if tool and match.start() >= end:
+                start, end = match.start(), _end_of_marked(text, match.end(), closing)
+                yield WrittenCall(
+                    tool=tool,
+                    is_known=known is not None,
+                    arguments=text[match.end() : end],
+                    form=form,
+                    start=start,
+                    end=end,
+                )
     yield from _elements(text, names)
 
 
 def _elements(text: str, names: ToolNames) -> Iterator[WrittenCall]:
-    """Yield calls like `<read><path>notes.md</path></read>` and `<read path="notes.md"/>`."""
+    """Yield calls like `<read><path>notes.md</path></read>`."""
     end = 0
     for match in _ELEMENT.finditer(text):
         tool = names.find(match[1])
-        if tool is None or match.start() < end:
-            continue
-        given = set(_ATTRIBUTE.findall(match[2])) | ({match[3]} if match[3] else set())
-        if given and given <= parameters_of(tool) | _CONTAINERS:
-            end = _end_of_marked(text, match.end(), f"</{match[1]}>" if match[3] else "")
+        if tool and match.start() >= end and match[2] in parameters_of(tool) | _CONTAINERS:
+            start, end = match.start(), _end_of_marked(text, match.start(2) - 1, f"</{match[1]}>")
+            arguments = text[match.start(2) - 1 : end]
             yield WrittenCall(
-                tool=tool,
-                is_known=True,
-                arguments=text[match.end(1) : end],
-                form="element",
-                start=match.start(),
-                end=end,
+                tool=tool, is_known=True, arguments=arguments, form="element", start=start, end=end
             )
 
 
@@ -212,11 +195,10 @@ _ARGUMENTS = (
     "arguments", "parameters", "args", "input", "params", "action_input", "tool_input", "tool_args",
     "tool_arguments", "tool_parameters", "kwargs", "inputs", "actionInput", "function_args", "payload",
 )  # fmt: skip
-_SURE = frozenset({"arguments", "parameters", "args"})
-"""With one of these any text is a name."""
 _OR = "|"
 _BESIDE = frozenset(
     {"type", "id", "call_id", "tool_call_id", "thought", "reasoning", "explanation", "description", "index"}
+    | {"role", "status"}
 )
 _WRAPPERS = frozenset(
     {"tool_calls", "toolCalls", "tool_call", "toolCall", "tool_uses", "tool_use", "function_calls", "calls"}
@@ -224,17 +206,11 @@ _WRAPPERS = frozenset(
 )
 """Keys whose value is a call, or a list of calls, of whatever tool."""
 _HEAD = re.compile(r"\{(?=\s{0,200}+(?:[\"'\u201c]|[A-Za-z_]\w{0,40}+\s{0,9}+:))")
-_DOUBLE = re.compile(r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|[{}]", re.DOTALL)
-_SINGLE = re.compile(r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|'(?:[^'\\\n]|\\.)*(?:'|$)|[{}]", re.DOTALL | re.MULTILINE)
+_QUOTED_OR_BRACE = re.compile(r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|[{}]", re.DOTALL)
 _KEYED_NAME = re.compile(
     rf"[\"'\u201c]?\b({_OR.join(_NAMES)})[\"'\u201d]?\s{{0,20}}+:\s{{0,20}}+[\"'\u201c]([^\"'\n\u201d]{{1,100}})"
 )
 _KEYED_ARGUMENTS = re.compile(rf"[\"'\u201c]?\b({_OR.join(_ARGUMENTS)})[\"'\u201d]?\s{{0,20}}+:\s{{0,20}}+")
-_CUT_HEAD = re.compile(
-    rf"\{{\s{{0,99}}+\"({_OR.join(_NAMES)})\"\s{{0,20}}+:\s{{0,20}}+\"({NAME})\""
-    r"\s{0,99}+(?:,\s{0,99}+(?:\"\w{0,20}+\"?\s{0,20}+:?\s{0,99}+)?)?\Z"
-)
-"""A call that is cut off before its arguments."""
 _TRAILING_COMMA = re.compile(r",(?=\s{0,200}+[}\]])")
 _MARKERS = (
     (
@@ -257,10 +233,7 @@ _MARKERS = (
 )
 _FINAL = re.compile(r"final(?:<\|constrain\|>\w{0,9})?<\|message\|>$|assistantfinal$")
 """The channel of gpt-oss for the user: what is there is the answer."""
-_ONLY_NAME = re.compile(
-    r"(?:^|\n|>"
-    r"|:)[ \t]*[`*\"\[]{0,3}([A-Za-z_][\w.-]{0,99}+)[`*\"\]]{0,3}[ \t:]*\s{0,9}(?:```\w{0,20}\s{0,9})?$"
-)
+_BESIDE_NAME = re.compile(r"[\s:`*\"\]]*(?:```\w{0,9}\s*)?\Z")
 _DEFINES = re.compile(r"\{\s*[\"']?type[\"']?\s*:\s*[\"']object")
 _EMPTY = re.compile(r"(?<=\w)\{\}")
 _MOST_NESTED = 6
@@ -269,9 +242,8 @@ _LOOKBACK = 160
 _HEAD_CHARS = 4000
 
 
-@dataclass(frozen=True)
-class _Read:
-    """A call that an object is."""
+class _Read(NamedTuple):
+    """A call that an object is; if no tool has the name, `is_known` is false."""
 
     tool: Tool
     arguments: str
@@ -290,18 +262,18 @@ def object_calls(text: str, names: ToolNames) -> Iterator[WrittenCall]:
         before = text[max(0, start - _LOOKBACK) : start]
         if _FINAL.search(before.rstrip()):
             continue
-        written = text[start:end] if closed else text[start : start + _HEAD_CHARS]
         form = _form(before)
-        for read in _read(written, before, names, closed=closed, is_marked=form in TEMPLATES):
-            yield WrittenCall(
-                tool=read.tool,
-                is_known=read.is_known,
-                arguments=read.arguments,
-                form=form,
-                start=start,
-                end=end,
-                keys=read.keys,
-            )
+        value = _parsed(text[start:end]) if closed else None
+        if value is None:
+            written = text[start:end] if closed else text[start : start + _HEAD_CHARS]
+            found = [*_read_broken(written, names)]
+        else:
+            found = [*_calls_in(value, names, 0, is_marked=form in TEMPLATES)]
+            tool = None if found else names.ending(_BESIDE_NAME.sub("", before, count=1))
+            if tool and value and _fits(value, tool):
+                found = [_Read(tool, text[start:end])]
+        for read in found:
+            yield WrittenCall(**read._asdict(), form=form, start=start, end=end)
 
 
 def _objects(text: str) -> Iterator[tuple[int, int, bool]]:
@@ -321,27 +293,13 @@ def _objects(text: str) -> Iterator[tuple[int, int, bool]]:
 
 def end_of_object(text: str, start: int, most: int | None = None) -> int | None:
     """Return the end of the object that begins at `start`; None if it is not closed, before `most`."""
-    token = _SINGLE if re.match(r"\{\s{0,200}+'", text[start : start + 220]) else _DOUBLE
     depth = 0
-    for match in token.finditer(text, start, len(text) if most is None else most):
-        if match[0] == "{":
-            depth += 1
-        elif match[0] == "}":
-            depth -= 1
+    for match in _QUOTED_OR_BRACE.finditer(text, start, len(text) if most is None else most):
+        if match[0] in ("{", "}"):
+            depth += 1 if match[0] == "{" else -1
             if depth == 0:
                 return match.end()
     return None
-
-
-def _read(written: str, before: str, names: ToolNames, *, closed: bool, is_marked: bool) -> Iterator[_Read]:
-    value = _parsed(written) if closed else None
-    if value is None:
-        yield from _read_broken(written, names, closed=closed)
-        return
-    found = list(_calls_in(value, names, 0, is_marked=is_marked))
-    yield from found
-    if not found and isinstance(value, dict):
-        yield from _named_before(value, written, before, names)
 
 
 def _parsed(written: str) -> Any:
@@ -360,79 +318,48 @@ def _calls_in(
     if depth > _MOST_NESTED or not isinstance(value, dict | list):
         return
     if isinstance(value, dict):
-        call = _as_call(value, names) or (
-            _as_unknown_call(value, names, is_marked=is_marked) if is_any else None
-        )
-        if call is not None:
-            yield call
-            return
         if is_definition(value):
+            return
+        if call := _as_call(value, names, is_marked=is_marked, is_any=is_any):
+            yield call
             return
     parts = [("calls", part) for part in value] if isinstance(value, list) else [*value.items()]
     for key, part in parts[:_MOST_LISTED]:
         yield from _calls_in(part, names, depth + 1, is_marked=is_marked, is_any=is_any and key in _WRAPPERS)
 
 
-def _as_call(value: dict[str, Any], names: ToolNames) -> _Read | None:
-    for key in _NAMES:
-        name = value.get(key)
-        if not isinstance(name, str) or (tool := names.find(name)) is None:
-            continue
-        given = _given(value, key)
-        if given is not None:
-            return None if is_definition(value) else _Read(tool, _text(value[given]), (key, given))
-        rest = {other: inner for other, inner in value.items() if other != key and other not in _BESIDE}
-        flat = bool(rest) and rest.keys() <= parameters_of(tool)
-        if flat or (not rest and not required_of(tool)):
-            return _Read(tool, _text(rest), (key, *rest))
-    return _keyed_by_tool(value, names)
+def _as_call(value: dict[str, Any], names: ToolNames, *, is_marked: bool, is_any: bool) -> _Read | None:
+    """Read a name with its arguments, or with the parameters beside it; or `{"read": {"path": "notes.md"}}`.
 
-
-def _as_unknown_call(value: dict[str, Any], names: ToolNames, *, is_marked: bool) -> _Read | None:
-    """Read a call of a tool that there is not: a name, and an object of arguments, and nothing more.
-
-    After a family's marker the arguments may be missing.
+    If no tool has the name, it and an object of arguments are all there is. After a family's marker the
+    arguments may be missing.
     """
     for key in _NAMES:
-        name, given = value.get(key), _given(value, key)
-        if not isinstance(name, str) or not value.keys() <= {key, given, *_BESIDE, "role", "status"}:
+        name = value.get(key)
+        if not isinstance(name, str):
             continue
-        tool = names.unknown(name) or (names.named(name) if given in _SURE else None)
-        arguments = value.get(given) if given else {} if is_marked else None
-        if isinstance(arguments, str):
-            arguments = _parsed(arguments)
-        if tool and isinstance(arguments, dict) and not is_definition(value):
-            return _Read(tool, _text(arguments), (key, *([given] if given else ())), is_known=False)
-    if is_marked and len(value) == 1:
-        ((name, arguments),) = value.items()
-        tool = names.unknown(name)
-        if tool and name not in _WRAPPERS and isinstance(arguments, dict):
-            return _Read(tool, _text(arguments), (name,), is_known=False)
-    return None
-
-
-def _given(value: dict[str, Any], name_key: str) -> str | None:
-    return next((key for key in _ARGUMENTS if key in value and key != name_key), None)
-
-
-def _keyed_by_tool(value: dict[str, Any], names: ToolNames) -> _Read | None:
-    """Read `{"read": {"path": "notes.md"}}`."""
+        given = next((other for other in _ARGUMENTS if other in value and other != key), None)
+        keys = (key, given) if given else (key,)
+        if tool := names.find(name):
+            if given:
+                return _Read(tool, _text(value[given]), keys)
+            rest = {other: inner for other, inner in value.items() if other != key and other not in _BESIDE}
+            if rest.keys() <= parameters_of(tool) if rest else not required_of(tool):
+                return _Read(tool, _text(rest), (key, *rest))
+        elif is_any and (tool := names.unknown(name)) and value.keys() <= {*keys, *_BESIDE}:
+            arguments = value[given] if given else {} if is_marked else None
+            arguments = _parsed(arguments) if isinstance(arguments, str) else arguments
+            if isinstance(arguments, dict):
+                return _Read(tool, _text(arguments), keys, is_known=False)
     if len(value) != 1:
         return None
     ((name, arguments),) = value.items()
-    tool = names.find(name)
-    if tool is None or not isinstance(arguments, dict) or not arguments or not _fits(arguments, tool):
+    if not isinstance(arguments, dict):
         return None
-    return _Read(tool, _text(arguments), (name,))
-
-
-def _named_before(value: dict[str, Any], written: str, before: str, names: ToolNames) -> Iterator[_Read]:
-    """Read a tool's name that is directly before its arguments."""
-    named = _ONLY_NAME.search(before)
-    tool = names.find(named[1]) if named else None
-    tool = tool or names.ending(before)
-    if tool and value and _fits(value, tool):
-        yield _Read(tool, written)
+    if tool := names.find(name):
+        return _Read(tool, _text(arguments), (name,)) if arguments and _fits(arguments, tool) else None
+    tool = names.unknown(name) if is_any and is_marked and name not in _WRAPPERS else None
+    return _Read(tool, _text(arguments), (name,), is_known=False) if tool else None
 
 
 def _fits(arguments: dict[str, Any], tool: Tool) -> bool:
@@ -448,13 +375,8 @@ def is_definition(value: dict[str, Any]) -> bool:
     return False
 
 
-def _read_broken(written: str, names: ToolNames, *, closed: bool) -> Iterator[_Read]:
+def _read_broken(written: str, names: ToolNames) -> Iterator[_Read]:
     """Read malformed JSON: single quotes, comments, a missing brace, or text that is cut off."""
-    if not closed and (cut := _CUT_HEAD.match(written)):
-        tool = names.find(cut[2])
-        if found := tool or names.unknown(cut[2]):
-            yield _Read(found, "{", (cut[1],), is_known=tool is not None)
-        return
     arguments = _KEYED_ARGUMENTS.search(written)
     if arguments is None or _DEFINES.match(written[arguments.end() :][:60]):
         return

@@ -72,7 +72,6 @@ def names(text: str, **options: Asked) -> list[str]:
         pytest.param('```python\nread(path="notes.md")\n```', id="call-in-a-fence"),
         pytest.param("functions.read({path: 'notes.md'})", id="call-with-an-object"),
         pytest.param("<read><path>notes.md</path></read>", id="element"),
-        pytest.param('<read path="notes.md"/>', id="attributes"),
         pytest.param(f"[TOOL_REQUEST]{JSON}[END_TOOL_REQUEST]", id="tool-request"),
         pytest.param(f"Sure:\n[read]\n{PATH}\n[END_TOOL_REQUEST]", id="bracket-after-prose"),
         pytest.param(f"Sure! Here is the function call:\n```json\n{JSON}\n```", id="announced"),
@@ -154,9 +153,6 @@ FORMS = [
     pytest.param('[Tool call: exec(command="df -h")]', id="tool-call-bracket-code"),
     pytest.param('[Tool call: exec({command: "df -h"})]', id="tool-call-bracket-javascript"),
     pytest.param(f"[Calling tool: exec {DF}]", id="calling-tool"),
-    pytest.param(
-        '[TOOL_CALL]\n{tool => "exec", args => {\n  --command "df -h"\n}}\n[/TOOL_CALL]', id="minimax-arrows"
-    ),
     pytest.param(f'[TOOL_CALL]{{tool => "exec", args => {DF}}}[/TOOL_CALL]', id="minimax-arrows-json"),
     pytest.param(f"<minimax:tool_call>\n{INVOKE}\n</minimax:tool_call>", id="minimax"),
     pytest.param(
@@ -268,9 +264,7 @@ def test_arguments_are_read_by_the_tool_s_schema(text: str, arguments: dict[str,
     "text",
     [
         pytest.param('{"name": "exec", "arguments": {"command": "df', id="json"),
-        pytest.param('{"name": "exec", "arg', id="json-before-its-arguments"),
         pytest.param('```json\n{\n  "name": "frobnicate",\n  "arguments": {\n    "message": "Noth', id="unknown"),
-        pytest.param('{"name": "frobnicate", ', id="unknown-before-its-arguments"),
         pytest.param("<tool_call>\n<function=exec>\n<parameter=command>\ndf", id="xml"),
         pytest.param("<tool_call>frobnicate\n<arg_key>command</arg_key>\n<arg_val", id="glm"),
         pytest.param('[exec(command="df', id="code"),
@@ -301,7 +295,6 @@ def test_several_calls_come_in_order_with_their_arguments() -> None:
     "text",
     [
         pytest.param(UNKNOWN, id="json"),
-        pytest.param('{"name": "Late note", "arguments": {"message": "late"}}', id="a-name-of-two-words"),
         pytest.param(f"```json\n{UNKNOWN}\n```", id="in-a-fence"),
         pytest.param(f"I'll do that now.\n{UNKNOWN}", id="announced"),
         pytest.param(f"You can use `free`. Here's a JSON object with the function name and arguments:\n{UNKNOWN}", id="announced-in-a-template-s-words"),
@@ -352,7 +345,6 @@ HERMES = f"<tool_call>{JSON}</tool_call>"
         pytest.param("How does a model write a call? Show an example.", f"```\n{JSON}\n```", [], id="format"),
         pytest.param("How does a model write a call? Show an example.", JSON, ["read"], id="format-bare"),
         pytest.param("Explain what df does.", f"```json\n{JSON}\n```", ["read"], id="explain-with-a-call"),
-        pytest.param("Explain tools.", f"A tool is called so:\n```\n{JSON}\n```\nYes.", [], id="explain"),
         pytest.param("Reply in JSON with the keys name and arguments.", UNKNOWN, [], id="json-keys"),
         pytest.param("Reply in JSON with the keys name and arguments.", JSON, [], id="json-keys-of-a-tool"),
         pytest.param("Reply in JSON with the key city.", UNKNOWN, ["frobnicate"], id="other-json-keys"),
