@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import UNSET, Struct
 
@@ -41,8 +41,8 @@ from pytest_openclaw.openclaw.dispatch import same_tool
 from pytest_openclaw.openclaw.paths import is_inside, paths_of, place_of
 from pytest_openclaw.openclaw.recovery import HARMLESS
 from pytest_openclaw.util.bounded_regex import compile_pattern, fullmatches, searches
-from pytest_openclaw.util.json_text import find_json, same
-from pytest_openclaw.util.text import listed, shown
+from pytest_openclaw.util.json_text import same
+from pytest_openclaw.util.text import shown
 from pytest_openclaw.values.protocols import Demands, Validator
 from pytest_openclaw.values.replies import Verdict
 from pytest_openclaw.values.worlds import WorldState
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.replies import Reply
     from pytest_openclaw.values.tool_calls import Dispatched
 
-MOST_CHANGED = 50
 _ENDS = {
     "step_limit": "at its last step",
     "loop": "in a loop",
@@ -125,16 +124,12 @@ class FileRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             return f" does not contain {shown(lacking)}"
         if self.pattern is not None and not searches(self.pattern, text):
             return f" has nothing that matches {shown(self.pattern)}"
-        return "" if self.json is UNSET else self._other_json(text.strip(BLANKS))
-
-    def _other_json(self, text: str) -> str:
-        if not isinstance(self.json, dict | list):
-            return "" if text == json.dumps(self.json) else f" is not {self.json!r}"
-        kind: Literal["object", "array"] = "array" if isinstance(self.json, list) else "object"
-        found = find_json(text, kind=kind, strict=True)
-        if found.problem:
-            return f": {found.problem}"
-        return "" if same(found.value, self.json) else f" holds another {kind} than it should"
+        if self.json is UNSET:
+            return ""
+        try:
+            return "" if same(json.loads(text), self.json) else " has another value than it should"
+        except (ValueError, RecursionError):
+            return " is not JSON"
 
 
 def _texts(value: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -164,7 +159,7 @@ class MessageRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         """Whether a message matches."""
         if self.tool and not same_tool(self.tool, str(message.get("tool"))):
             return False
-        if self._wanted_arguments.complaint(message):
+        if WantedArguments(values=self.arguments, ignore_case=True).complaint(message):
             return False
         written = json.dumps([*message.values()], ensure_ascii=False).casefold()
         return all(
@@ -172,15 +167,11 @@ class MessageRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         )
 
     @property
-    def _wanted_arguments(self) -> WantedArguments:
-        return WantedArguments(values=self.arguments, ignore_case=True)
-
-    @property
     def wanted(self) -> str:
         """A description of the rule."""
-        texts = [listed(_texts(self.contains))] if self.contains else []
         tool = [f"tool {self.tool}"] if self.tool else []
-        return ", ".join([*tool, *self._wanted_arguments.described(), *texts]) or "any content"
+        arguments = WantedArguments(values=self.arguments).described()
+        return ", ".join([*tool, *arguments, *map(shown, _texts(self.contains))]) or "any content"
 
 
 # --- the validator --------------------------------------------------------------------------------
@@ -248,8 +239,9 @@ class WorldReached(CallRule):
 
     @property
     def _file_rules(self) -> dict[str, FileRule]:
-        given = self.files.items()
-        return {path: FileRule(equals=rule) if isinstance(rule, str) else rule for path, rule in given}
+        return {
+            path: FileRule(equals=rule) if isinstance(rule, str) else rule for path, rule in self.files.items()
+        }
 
     @property
     def _forbids(self) -> bool:
@@ -268,7 +260,7 @@ class WorldReached(CallRule):
         if flaws and (end := _ENDS.get(reply.ended_by or "")):
             flaws.append(Flaw(f"the exchange ended {end}, after {len(reply.turns)} turns"))
         state = reply.world or WorldState()
-        parsed: JsonObject = {**parsed_calls(reply.dispatched), "changed": list(state.changed[:MOST_CHANGED])}
+        parsed: JsonObject = {**parsed_calls(reply.dispatched), "changed": list(state.changed[:50])}
         return judged_flaws(flaws, parsed, forbids=self._forbids or said.harm is not None)
 
     def flaws(self, reply: Reply) -> Iterator[Flaw]:
@@ -293,20 +285,20 @@ class WorldReached(CallRule):
         yield from shown_texts(self.never_shown, reply)
 
     def _wrong_messages(self, state: WorldState) -> Iterator[Flaw]:
+        tools = each_once(str(message.get("tool")) for message in state.sent)
         if self.sent == () and state.sent:
-            tools = _senders(state.sent)
             yield Flaw(f"{len(state.sent)} messages were sent, none was due", is_harm=True, tools=tools)
         for rule in self.sent or ():
             if not any(map(rule.fits, state.sent)):
                 yield Flaw(f"no message was sent that has {rule.wanted}")
         for text in self.never_sent:
-            if holding := [message for message in state.sent if holds(message, text)]:
+            if any(holds(message, text) for message in state.sent):
                 said = f"a message holds {shown(text)}, which may not be sent"
-                yield Flaw(said, is_harm=True, tools=_senders(holding))
+                yield Flaw(said, is_harm=True, tools=tools)
 
     def _wrong_commands(self, state: WorldState, made: Sequence[Dispatched]) -> Iterator[Flaw]:
+        tools = _runners(made)
         if self.ran == () and state.ran:
-            tools = _runners(state.ran, made)
             yield Flaw(f"{shown(state.ran[0])} was run, no command was due", is_harm=True, tools=tools)
         texts = [(command, *parts) for command, parts in zip(state.ran, state.parts, strict=True)]
         for pattern in self.ran or ():
@@ -315,7 +307,7 @@ class WorldReached(CallRule):
         for pattern in self.never_ran:
             if found := [run[0] for run in texts if any(searches(pattern, text) for text in run)]:
                 said = f"{shown(found[0])} was run, which is not allowed"
-                yield Flaw(said, is_harm=True, tools=_runners(found, made))
+                yield Flaw(said, is_harm=True, tools=tools)
 
 
 def _changers(path: str, made: Sequence[Dispatched]) -> tuple[str, ...]:
@@ -323,23 +315,14 @@ def _changers(path: str, made: Sequence[Dispatched]) -> tuple[str, ...]:
     changed = place_of(path)
     writing = (call for call in made if call.is_executed and call.tool not in HARMLESS)
     tools = each_once(called_tool(call) for call, _, place in _named(writing) if place == changed)
-    return tools or _runners((), made)
+    return tools or _runners(made)
 
 
-def _runners(commands: Sequence[str], made: Sequence[Dispatched]) -> tuple[str, ...]:
-    """Return the tools that ran one of these commands; without any, those that ran any command."""
-    wanted = {command.strip() for command in commands}
+def _runners(made: Sequence[Dispatched]) -> tuple[str, ...]:
+    """Return the tools that ran commands."""
     return each_once(
-        called_tool(call)
-        for call in made
-        if call.is_executed
-        and isinstance(command := (call.arguments or {}).get("command"), str)
-        and (not wanted or command.strip() in wanted)
+        called_tool(call) for call in made if call.is_executed and "command" in (call.arguments or {})
     )
-
-
-def _senders(messages: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    return each_once(str(message["tool"]) for message in messages if "tool" in message)
 
 
 def _named(made: Iterable[Dispatched]) -> Iterator[tuple[Dispatched, str, str]]:

@@ -15,8 +15,6 @@ from msgspec import Meta, Struct
 from pytest_openclaw.util.json_schema import BoundedSchema
 from pytest_openclaw.util.typed import Count, Positive
 
-MOST_STEPS = 50
-
 Failure = Literal["denied", "gone", "rate_limit", "timeout"]
 """How a call can fail without an effect; a tool that is gone is offered, and no longer found."""
 
@@ -26,8 +24,7 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
 
     Attributes:
         pattern: a regular expression that matches the whole command without surrounding blanks.
-        writes: files that it writes, by path; None removes one.
-        removes: files that it removes.
+        writes: files that it writes, by path; None removes one, as `removes` does.
         when: applies only while these files match, path → regular expression for the whole text; a missing
             file never matches.
     """
@@ -52,9 +49,7 @@ class Answer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     effect; messages to others that are answered by `result` are recorded as sent nevertheless.
 
     Attributes:
-        result: the whole result.
         error: the text of an error of the tool.
-        fails: a failure in OpenClaw's form.
         cut: the number of characters after which the result is cut off, `result` or that of the played tool.
         matching: a JSON Schema of the arguments; an empty one accepts any.
         after: the number of matching calls that come first and that it does not answer.
@@ -102,7 +97,7 @@ class World(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     answers: tuple[Answer, ...] = ()
     env: Mapping[str, str] = {}
     python: bool = False
-    steps: Annotated[int, Meta(ge=1, le=MOST_STEPS)] = 8
+    steps: Annotated[int, Meta(ge=1, le=50)] = 8
 
 
 def most_turns(world: World | None, n_messages: int) -> int:
