@@ -240,7 +240,8 @@ class WorldReached(CallRule):
     @property
     def _file_rules(self) -> dict[str, FileRule]:
         return {
-            path: FileRule(equals=rule) if isinstance(rule, str) else rule for path, rule in self.files.items()
+            path: FileRule(equals=rule) if isinstance(rule, str) else rule
+            for path, rule in self.files.items()
         }
 
     @property

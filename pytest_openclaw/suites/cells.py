@@ -1,13 +1,8 @@
-"""A prompt as `config.json` keeps it, so that a resumed run can check that it is unchanged.
+"""Combines prompts, targets and repeats into cells: selection, order, shards, and what `config.json` keeps.
 
-Combines prompts, targets and repeats into cells, and selects prompts by `--openclaw-prompts`.
-
-The order of cells, target by target within an endpoint, endpoints interleaved; and their shards.
-
-Makes `-k P1` mean the prompt P1 and never P10, which pytest's substrings cannot express.
-
-Each item carries a private token made from its prompt's id among its extra keywords; before pytest
-evaluates a `-k` expression, the ids in it are replaced by these tokens.
+Also makes `-k P1` mean the prompt P1 and never P10, which pytest's substrings cannot express: each item
+carries a private token made from its prompt's id among its extra keywords; before pytest evaluates a `-k`
+expression, the ids in it are replaced by these tokens.
 """
 
 from __future__ import annotations
@@ -61,51 +56,33 @@ def definitions(prompts: Iterable[Prompt]) -> list[JsonObject]:
     return plain
 
 
+_ALWAYS = (
+    "suite", "id", "name", "prompt", "expected_tool_calls", "category", "tags", "system", "max_output_tokens",
+    "timeout_s", "repeat", "variant_of", "extra",
+)  # fmt: skip
+_IF_SET = ("role", "turns", "probe", "twin_of", "padding_tokens", "pressure_of")
+
+
 def _fields(prompt: Prompt) -> dict[str, Any]:
     prompt = as_listed(prompt)
+    share = prompt.min_passes is not None and prompt.repeat and pass_text(prompt.min_passes, prompt.repeat)
     fields: dict[str, Any] = {
-        "suite": prompt.suite,
-        "id": prompt.id,
-        "name": prompt.name,
-        "prompt": prompt.prompt,
+        **{name: getattr(prompt, name) for name in _ALWAYS},
         "validator": prompt.validator_spec,
-        "expected_tool_calls": prompt.expected_tool_calls,
-        "category": prompt.category,
-        "tags": prompt.tags,
-        "system": prompt.system,
-        "max_output_tokens": prompt.max_output_tokens,
-        "timeout_s": prompt.timeout_s,
-        "repeat": prompt.repeat,
-        "pass": _share(prompt),
-        "xfail": [asdict(one) for one in prompt.known_failures] or None,
-        "variant_of": prompt.variant_of,
-        "extra": prompt.extra,
+        "pass": share or None,
+        "xfail": to_builtins(prompt.known_failures) or None,
+        **{name: value for name in _IF_SET if (value := getattr(prompt, name))},
     }
     if prompt.images:
-        fields |= {
-            "images": [image.path for image in prompt.images],
-            "images_sha256": [image.sha256 for image in prompt.images],
-        }
-    if prompt.role:
-        fields["role"] = prompt.role
+        fields["images"] = [image.path for image in prompt.images]
+        fields["images_sha256"] = [image.sha256 for image in prompt.images]
     if prompt.messages:
         fields["messages"] = written_messages(prompt.messages)
-    if prompt.turns:
-        fields["turns"] = prompt.turns
-    for name in ("probe", "twin_of"):
-        if value := getattr(prompt, name):
-            fields[name] = value
     if prompt.tools is not None:
-        fields |= {
-            "tools": prompt.tools_spec,
-            # A surface is a name only; this hash changes with its tools.
-            "tools_sha256": tools_sha256(prompt.tools),
-            "world": prompt.world and _world(prompt.world),
-            "probe": prompt.probe,
-            "twin_of": prompt.twin_of,
-            "padding_tokens": prompt.padding_tokens,
-            "pressure_of": prompt.pressure_of,
-        }
+        fields["tools"] = prompt.tools_spec
+        # A surface is a name only; this hash changes with its tools.
+        fields["tools_sha256"] = tools_sha256(prompt.tools)
+        fields["world"] = prompt.world and _world(prompt.world)
     return fields
 
 
@@ -116,12 +93,6 @@ def _world(world: World) -> JsonObject:
         if valid_text(text) != text:
             plain["files"][path] = f"sha256:{hashlib.sha256(file_bytes(text)).hexdigest()}"
     return plain
-
-
-def _share(prompt: Prompt) -> str | None:
-    if prompt.min_passes is None or prompt.repeat is None:
-        return None
-    return pass_text(prompt.min_passes, prompt.repeat)
 
 
 def tools_sha256(tools: Sequence[Tool]) -> str:

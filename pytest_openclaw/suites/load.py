@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 import tomllib
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
@@ -15,7 +14,7 @@ from pytest_openclaw.suites.conversation import MOST_BYTES
 from pytest_openclaw.suites.offered import of_catalogue
 from pytest_openclaw.suites.pressure_forms import under_pressure
 from pytest_openclaw.suites.prompt import check_id, read_prompt
-from pytest_openclaw.suites.wording import closest, shown
+from pytest_openclaw.suites.wording import shown
 from pytest_openclaw.util.errors import SuiteError
 from pytest_openclaw.util.text import listed
 from pytest_openclaw.util.typed import converted
@@ -28,19 +27,17 @@ if TYPE_CHECKING:
     from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.openclaw.catalog import Catalogue
     from pytest_openclaw.suites.prompt import ReadFile
-    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.prompts import Prompt
 
 SuiteFormat = Literal["toml", "json"]
 
-_TOML_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)\Z")
 _EXAMPLE: dict[SuiteFormat, str] = {
     "toml": "Write each prompt below a line [[prompts]], with id, prompt and validator.",
     "json": 'Write a list of prompts: [{"id": "P1", "prompt": "…", "validator": {…}}].',
 }
 
 
-class Document(Struct):
+class Document(Struct, forbid_unknown_fields=True):
     """A suite file as it was written; see `parse_suite`."""
 
     prompts: list[Any] = []
@@ -59,79 +56,32 @@ def read_document(text: str | bytes, *, format: SuiteFormat, name: str) -> Docum
     Raises:
         SuiteError: it is not text, TOML or JSON, has no list of prompts, or a wrong `named_only` or `role`.
     """
-    content = _parsed(_decoded(text, name), format, name)
+    content = _parsed(text, format, name)
     if format == "json" and isinstance(content, list):
         content = {"prompts": content}
-    keys = Document.__struct_fields__
-    for key in content if isinstance(content, dict) else ():
-        if key not in keys and (near := closest(key, keys, slip=True)):
-            # A misspelled heading would silently drop its prompts.
-            raise SuiteError(f"{name}: has a key {shown(key)}.{near}")
     try:
         document: Document = converted(content, Document)
     except ValueError as error:
-        raise SuiteError(f"{name}: {error}. {_EXAMPLE[format]}") from None
+        raise SuiteError(f"{name}: {str(error).rstrip('.')}. {_EXAMPLE[format]}") from None
     if not document.prompts:
         raise SuiteError(f"{name}: has no prompts. {_EXAMPLE[format]}")
     return document
 
 
-def _decoded(text: str | bytes, name: str) -> str:
-    if isinstance(text, str):
-        return text.removeprefix("\ufeff")
+def _parsed(text: str | bytes, form: SuiteFormat, name: str) -> Any:
     try:
-        return text.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = text.count(b"\n", 0, error.start) + 1
-        raise SuiteError(f"{name}: line {line} is not UTF-8. Save the file as UTF-8.") from None
-
-
-def _parsed(text: str, form: SuiteFormat, name: str) -> Any:
-    if not text.strip():
-        return {}
-    try:
-        if form == "toml":
-            return tomllib.loads(text)
-        return json.loads(text, object_pairs_hook=partial(_unique, name))
-    except tomllib.TOMLDecodeError as error:
-        hint = "Fix the TOML there: write texts in quotes, and each key once."
-        raise SuiteError(f"{name}: {_toml_place(error)}. {hint}") from None
-    except json.JSONDecodeError as error:
-        hint = "Fix the JSON there: no comments, and no comma after the last entry."
-        raise SuiteError(f"{name}: line {error.lineno}, column {error.colno}: {error.msg}. {hint}") from None
-    except RecursionError:
-        raise SuiteError(f"{name}: is nested too deeply to be read. Flatten it.") from None
-    except ValueError:  # from Python, which does not say where
-        raise SuiteError(f"{name}: has a number of thousands of digits. Shorten it.") from None
-
-
-def _unique(name: str, pairs: list[tuple[str, Any]]) -> JsonObject:
-    plain = dict(pairs)
-    if len(plain) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in plain if keys.count(key) > 1)
-        owner = f"prompt {shown(plain['id'])}" if "id" in plain else "an object"
-        raise SuiteError(f"{name}: {owner} has the key {shown(twice)} twice. Keep one of them.")
-    return plain
-
-
-def _toml_place(error: ValueError) -> str:
-    text = str(error)
-    found = _TOML_PLACE.search(text)
-    if found is None:
-        return text
-    what = text[: found.start()]
-    return f"line {found[1]}, column {found[2]}: {what}" if found[1] else f"at its end: {what}"
-
-
-def _flaws(entry: JsonObject) -> Iterator[str]:
-    """Yield an error for each key of an entry with a value that a row or `config.json` cannot represent."""
-    for key, value in entry.items():
-        try:
-            json.dumps({key: value}, allow_nan=False, ensure_ascii=False).encode()
-        except (TypeError, ValueError, RecursionError):
-            hint = "Write whole characters and finite numbers, and put dates in quotes."
-            yield f"{shown(key)} has a value that JSON cannot represent. {hint}"
+        plain = text.removeprefix("\ufeff") if isinstance(text, str) else text.decode("utf-8-sig")
+        if not plain.strip():
+            return {}
+        return tomllib.loads(plain) if form == "toml" else json.loads(plain)
+    except UnicodeDecodeError:
+        raise SuiteError(f"{name}: is not UTF-8. Save the file as UTF-8.") from None
+    except (ValueError, RecursionError) as error:
+        hint = {
+            "toml": "Write texts in quotes, and each key once.",
+            "json": "Write no comments, and no comma after the last entry.",
+        }
+        raise SuiteError(f"{name}: is not {form.upper()}: {error}. {hint[form]}") from None
 
 
 MOST_ERRORS = 20
@@ -182,7 +132,9 @@ def parse_suite(
             prompts.append(replace(prompt, role=document.role) if document.role else prompt)
     complaints = complaints or [*_unpaired(prompts)]
     if complaints:
-        raise SuiteError("\n".join(_first_lines(name, complaints)))
+        rest = len(complaints) - MOST_ERRORS
+        lines = complaints[:MOST_ERRORS] + ([f"and {rest} more."] if rest > 0 else [])
+        raise SuiteError("\n".join(f"{name}: {line}" for line in lines))
     return Suite(path=name, prompts=tuple(prompts), named_only=document.named_only)
 
 
@@ -217,11 +169,15 @@ def _read_entry(
             label = f"prompt {prompt_id}"
     except ValueError as error:
         complaints.append(str(error))
-    found = [*_flaws(raw)]
     prompt = None
-    if not found:
+    try:
+        json.dumps(raw, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError):
+        hint = "Write whole characters and finite numbers, and put dates in quotes."
+        complaints.append(f"has a value that JSON cannot represent. {hint}")
+    else:
         prompt, found = read_prompt(raw, prompt_id, suite=suite, registry=registry, read_file=read_file)
-    complaints += found
+        complaints += found
     return prompt, [f"{label}: {complaint}" for complaint in complaints]
 
 
@@ -232,22 +188,12 @@ def _unpaired(prompts: Sequence[Prompt]) -> Iterator[str]:
         if prompt.twin_of is not None and prompt.twin_of not in probes:
             known = f"Probes: {listed(sorted(probes))}." if probes else "It has no prompt with probe."
             yield f"prompt {prompt.id}: twin_of {shown(prompt.twin_of)} is not a probe of this suite. {known}"
-    ids = {f"{prompt.suite}::{prompt.id}": prompt for prompt in prompts}
+    ids = {prompt.id for prompt in prompts}
     for prompt in prompts:
         own, _, of = (prompt.variant_of or "").rpartition("::")
-        if own != prompt.suite:  # another file, which may not be part of the session
-            continue
-        if of == prompt.id or f"{own}::{of}" not in ids:
+        # Another file may not be part of the session.
+        if own == prompt.suite and (of == prompt.id or of not in ids):
             yield f"prompt {prompt.id}: variant_of {shown(of)} is not another prompt of this suite."
-        elif ids[f"{own}::{of}"].variant_of:
-            hint = "Write the prompt that both ask in other words."
-            yield f"prompt {prompt.id}: variant_of {shown(of)} is a variant itself. {hint}"
-
-
-def _first_lines(name: str, complaints: list[str]) -> list[str]:
-    rest = len(complaints) - MOST_ERRORS
-    shown_first = complaints[:MOST_ERRORS] + ([f"and {rest} more."] if rest > 0 else [])
-    return [f"{name}: {complaint}" for complaint in shown_first]
 
 
 _FORMATS: dict[str, SuiteFormat] = {".toml": "toml", ".json": "json"}
@@ -272,12 +218,7 @@ def load_suite(path: Path, *, name: str, registry: Registry, catalogue: Catalogu
     """
     form = _FORMATS.get(path.suffix)
     if form is None:
-        lower = path.suffix.lower()
-        hint = f"Rename it to {path.stem}{lower}" if lower in _FORMATS else "Convert it"
-        raise SuiteError(
-            f"{name}: suites are TOML or JSON, in files that end in .toml or .json, and this one ends in "
-            f"{path.suffix}. {hint}."
-        )
+        raise SuiteError(f"{name}: suites are TOML or JSON, in files that end in .toml or .json.")
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -297,21 +238,19 @@ def pictures_beside(folder: Path) -> Callable[[str], bytes]:
     """Return a function that reads a picture in a suite's folder, once however many prompts have it.
 
     Of a file that is too long it returns one byte more than a picture may have. It raises `ValueError` if the
-    file cannot be read, or is a link to one elsewhere.
+    file cannot be read, or is elsewhere.
     """
 
     @cache
     def read_file(path: str) -> bytes:
-        file = folder / path
-        if not file.is_file():
-            raise ValueError(f"{shown(path)} is not there. Put the picture into {folder}, or fix the path.")
-        if not file.resolve().is_relative_to(folder.resolve()):
-            raise ValueError(f"{shown(path)} is a link out of the suite's folder. Copy the picture there.")
+        file = (folder / path).resolve()
+        if not file.is_file() or not file.is_relative_to(folder.resolve()):
+            hint = f"Put the picture into {folder}, and write its path from there."
+            raise ValueError(f"{shown(path)} is not a file below the suite's folder. {hint}")
         try:
             with file.open("rb") as picture:
                 return picture.read(MOST_BYTES + 1)
         except OSError as error:
-            why = error.strerror or type(error).__name__
-            raise ValueError(f"{shown(path)} cannot be read ({why}). Allow it to be read.") from None
+            raise ValueError(f"{shown(path)} cannot be read ({error.strerror}).") from None
 
     return read_file

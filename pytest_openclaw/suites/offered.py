@@ -5,10 +5,8 @@ Turns a prompt that lists its tools into what OpenClaw asks: the one place for a
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +22,7 @@ from pytest_openclaw.openclaw.catalog import (
     read_catalogue,
     said_tools,
 )
-from pytest_openclaw.suites.wording import Key, read_key, shown
+from pytest_openclaw.suites.wording import Key, closest, read_key, shown
 from pytest_openclaw.util.typed import Filled
 from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, Tool
 
@@ -67,8 +65,12 @@ class ToolSpec(Struct, forbid_unknown_fields=True):
             raise ValueError(
                 'has parameters that are not the schema of an object. Write { type = "object", … }.'
             )
-        if flaw := _flaw_of(json.dumps(self.parameters)):
-            raise ValueError(f"has parameters with a schema that {flaw}")
+        from pytest_openclaw.util.json_schema import BoundedSchema
+
+        try:
+            BoundedSchema(self.parameters)
+        except ValueError as error:
+            raise ValueError(f"has parameters with a schema that {error}") from None
 
 
 def _tools_of(value: str | list[str | ToolSpec], catalogue: Catalogue | None = None) -> tuple[Tool, ...]:
@@ -89,20 +91,14 @@ def _tools_of(value: str | list[str | ToolSpec], catalogue: Catalogue | None = N
     names = [tool.name for tool in tools]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"offers {shown(twice)} twice. Keep one of them.")
-    if catalogue.file is not None:  # a schema of another release by which no call can be judged
-        reached = (one for tool in tools if isinstance(tool, Bridge) for one in tool.reaches)
-        for tool in (*tools, *reached):
-            if flaw := _flaw_of(json.dumps(tool.parameters)):
-                raise ValueError(f"are those of {catalogue.source}, whose {tool.name} {flaw}")
     return tools
 
 
 def _named(name: str, catalogue: Catalogue) -> Tool:
     if name in catalogue.tools:
         return catalogue.tool(name)
-    near = get_close_matches(name, list(catalogue.tools), n=1)
-    hint = f"Did you mean {shown(near[0])}?" if near else "Describe it: name, description, parameters."
-    raise ValueError(f"names {shown(name)}, which {catalogue.source} does not have. {hint}")
+    hint = closest(name, catalogue.tools) or " Describe it: name, description, parameters."
+    raise ValueError(f"names {shown(name)}, which {catalogue.source} does not have.{hint}")
 
 
 _LIST = Key(str | list[str | ToolSpec], '"direct" or tools = ["read", { name = "get_weather" }]', _tools_of)
@@ -122,17 +118,6 @@ def read_tools(value: Any) -> tuple[Tool, ...]:
     build = partial(_tools_of, catalogue=catalogue)
     tools: tuple[Tool, ...] = read_key("tools", said_tools(value), _LIST._replace(build=build))
     return tools
-
-
-@cache
-def _flaw_of(schema: str) -> str:
-    from pytest_openclaw.util.json_schema import BoundedSchema
-
-    try:
-        BoundedSchema(json.loads(schema))
-    except ValueError as error:
-        return str(error)
-    return ""
 
 
 @cache

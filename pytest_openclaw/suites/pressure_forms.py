@@ -71,7 +71,7 @@ def _sentence(number: int) -> str:
     return f"On page {number}, the {thing} near the {place} is {quality}, and {habit}."
 
 
-#: number of tools → the surface with that number; 1 is the entry's own tools
+#: number of tools → the surface with that number, or a few more or fewer; 1 is the entry's own tools
 SURFACES = {1: None, 11: "direct", 54: "full"}
 MOST_PADDING_TOKENS = 200_000
 
@@ -129,28 +129,22 @@ def flaws_of(entry: dict[str, Any]) -> list[str]:
 
 def _forms(entry: dict[str, Any], catalogue: Catalogue) -> Iterator[dict[str, Any]]:
     pressure, own = entry["pressure"], str(entry.get("id"))
-    levels: dict[int, Any] = {}
     for n in dict.fromkeys(pressure.get("tools", [])):
-        tools, many = _with(entry["tools"], n, catalogue)
-        levels.setdefault(many, tools)
-    for many, tools in levels.items():
-        yield {**entry, "id": f"{own}-{many}t", "tools": tools, "pressure": Form(own, 0)}
+        tools = _with(entry["tools"], n, catalogue)
+        yield {**entry, "id": f"{own}-{n}t", "tools": tools, "pressure": Form(own, 0)}
     for n in dict.fromkeys(pressure.get("padding_tokens", [])):
         text = f"{neutral_text(n)}\n\n{entry.get('prompt')}"
         short = f"{n // 1000}k" if n % 1000 == 0 else str(n)
         yield {**entry, "id": f"{own}-{short}", "prompt": text, "pressure": Form(own, n)}
 
 
-def _with(own: list[Any], n: int, catalogue: Catalogue) -> tuple[Any, int]:
-    """Return the surface of n tools, and their number; own tools that it lacks replace its last ones.
-
-    In a captured catalogue the surface of that name may have a few more or fewer.
-    """
+def _with(own: list[Any], n: int, catalogue: Catalogue) -> Any:
+    """Return the surface of about n tools; own tools that it lacks replace its last ones."""
     surface = SURFACES[n]
     if surface is None:
-        return own, n
+        return own
     whole = catalogue.surfaces.get(surface, ())
     others = [name for name in whole if name not in own]
     if len(others) + len(own) == len(whole) or not whole:
-        return surface, len(whole) or n
-    return [*own, *others[: len(whole) - len(own)]], len(whole)
+        return surface
+    return [*own, *others[: len(whole) - len(own)]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
@@ -41,38 +41,21 @@ class ToolName(Struct):
     name: Filled
 
 
-class KnownFailureSpec(Struct, forbid_unknown_fields=True):
-    """An entry of `xfail`; see `KnownFailure`."""
-
-    reason: Filled
-    target: Filled | None = None
-    strict: bool | None = None
-
-
-class Share(NamedTuple):
-    """`pass = "4 of 5"`: the required passes and the number of repeats."""
-
-    min_passes: int
-    repeat: int
-
-
 def _names(tools: list[str | ToolName]) -> tuple[str, ...]:
     return tuple(tool if isinstance(tool, str) else tool.name for tool in tools)
 
 
-def _known_failures(entries: KnownFailureSpec | list[KnownFailureSpec]) -> tuple[KnownFailure, ...]:
-    return tuple(
-        KnownFailure(target=one.target or "*", reason=one.reason.strip(), strict=one.strict)
-        for one in (entries if isinstance(entries, list) else [entries])
-    )
+def _known_failures(entries: KnownFailure | list[KnownFailure]) -> tuple[KnownFailure, ...]:
+    return tuple(entries) if isinstance(entries, list) else (entries,)
 
 
-def _share(text: str) -> Share:
-    share = Share(*map(int, re.findall("[0-9]+", text)))
-    if not 1 <= share.min_passes <= share.repeat <= MOST_REPEATS:
+def _share(text: str) -> tuple[int, int]:
+    """Return the required passes of `4 of 5`, and the number of repeats."""
+    passes, repeats = map(int, re.findall("[0-9]+", text))
+    if not 1 <= passes <= repeats <= MOST_REPEATS:
         least = "how many repeats of how many must pass, at least 1 and at most all"
         raise ValueError(f'is {shown(text)}. Write {least}, such as "4 of 5".')
-    return share
+    return passes, repeats
 
 
 MOST_REPEATS = 9999
@@ -97,7 +80,7 @@ _KEYS: Mapping[str, Key] = {
     "repeat": Key(Annotated[int, Meta(ge=1, le=MOST_REPEATS)], "5"),
     "pass": Key(Annotated[str, Meta(pattern=r"\A\s*[0-9]{1,5}\s+of\s+[0-9]{1,5}\s*\Z")], '"4 of 5"', _share),
     "xfail": Key(
-        KnownFailureSpec | list[KnownFailureSpec],
+        KnownFailure | list[KnownFailure],
         '[{ target = "*smollm*", reason = "too small for this" }]',
         _known_failures,
     ),
@@ -175,7 +158,7 @@ def read_prompt(
     if errors:
         return None, errors
     if share := values.pop("pass", None):
-        values |= share._asdict()
+        values["min_passes"], values["repeat"] = share
     if variant := values.get("variant_of"):
         # As rows name it: the file is in the same folder.
         file, _, of = variant.rpartition("::")
@@ -200,9 +183,8 @@ def _disagreements(values: Mapping[str, Any]) -> Iterator[str]:
     if {"turns", "tools"} <= values.keys() and "world" not in values:
         yield 'has turns and "tools", but no "world" that answers calls. Write world = { files = {} }.'
     share, repeat = values.get("pass"), values.get("repeat")
-    if share and repeat not in (None, share.repeat):
-        text = shown(pass_text(share.min_passes, share.repeat))
-        yield f"repeat is {repeat}, but pass is {text}. Leave repeat out, or write {share.repeat}."
+    if share and repeat not in (None, share[1]):
+        yield f"repeat is {repeat}, but pass is {shown(pass_text(*share))}. Leave repeat out."
 
 
 def _unmet(raw: JsonObject, validator: Validator, tools: Sequence[Tool] | None) -> Iterator[str]:

@@ -56,7 +56,7 @@ def parse_targets(
         default_surfaces: what a spec without a surface is crossed with.
 
     Raises:
-        TargetError: a spec names no model or cannot be a name, or two `.gguf` files have the same name.
+        TargetError: a spec names no model or cannot be a name; or two `.gguf` files have the same name.
     """
     targets: list[Target] = []
     for given in specs:
@@ -90,17 +90,11 @@ def is_wildcard(target: Target) -> bool:
 def expand(target: Target, served: Sequence[str]) -> tuple[Target, ...]:
     """Return the targets that a wildcard matches, in the order in which they are served, each once.
 
-    Raises:
-        TargetError: a matching name cannot be written in a spec, so that no other process would find it
-            again.
+    A name that no spec can have is left out, as another process could not find its target again.
     """
     if not is_wildcard(target):
         return (target,)
-    models = dict.fromkeys(model for model in served if fnmatchcase(model, target.model))
-    for model in models:
-        if not _is_spec(model):
-            what = f"a model {shown(model)} is served, which no spec can name"
-            raise TargetError(f"{target.label}: {what}. Write the models that you want, without *.")
+    models = dict.fromkeys(model for model in served if fnmatchcase(model, target.model) and _is_spec(model))
     return tuple(replace(target, model=model) for model in models)
 
 
@@ -116,10 +110,7 @@ def _split_spec(
 ) -> tuple[str | None, str, ThinkingLevel | None]:
     example = "Write for example ollama_native/llama3.2:3b."
     if not spec:
-        what = (
-            "is empty" if not given.strip() else f"{shown(given)} has nothing between two commas or at an end"
-        )
-        raise TargetError(f"{what}. {example}")
+        raise TargetError(f"{shown(given)} names no model between two commas or at an end. {example}")
     model, level = _split_end(spec, "@", THINKING_LEVELS)
     provider, slash, rest = model.partition("/")
     if slash and provider in providers:
@@ -144,7 +135,10 @@ def _split_end(spec: str, sign: str, known: Iterable[T]) -> tuple[str, T | None]
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}\Z")
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*\Z")
-_FORM = "Write name = kind base_url KEY_ENV_NAME, the last only if it needs a key."
+_FORM = (
+    "Write name = kind base_url KEY_ENV_NAME, the last only if it needs a key: the name of a variable in"
+    " capitals. A name has up to 40 letters, digits, _ . or -, and starts with a letter."
+)
 
 
 def parse_endpoint(line: str, *, kinds: Collection[str]) -> Endpoint:
@@ -154,10 +148,9 @@ def parse_endpoint(line: str, *, kinds: Collection[str]) -> Endpoint:
         TargetError: the line is malformed. The message has the endpoint's name and a hint, but neither an
             address, which may contain a password, nor a possible key.
     """
-    name, equals, rest = (part.strip() for part in line.partition("="))
-    if not equals or not _NAME.match(name) or _looks_like_key(name):
-        rule = "A name has up to 40 letters, digits, _ . or -, and starts with a letter."
-        raise TargetError(f"a line has no name of an endpoint before an =. {_FORM} {rule}")
+    name, _, rest = (part.strip() for part in line.partition("="))
+    if not _NAME.match(name) or _looks_like_key(name):
+        raise TargetError(f"a line has no name of an endpoint before an =. {_FORM}")
     words = rest.split()
     if not 2 <= len(words) <= 3:
         raise TargetError(f"{name}: has {len(words)} words after the =, not two or three. {_FORM}")
@@ -166,28 +159,21 @@ def parse_endpoint(line: str, *, kinds: Collection[str]) -> Endpoint:
         raise TargetError(
             f"{name}: its kind is unknown; there are: {', '.join(sorted(kinds))}.{closest(kind, kinds)}"
         )
-    _check_url(name, base_url)
-    for variable in key:
-        if not _VARIABLE.match(variable) or _looks_like_key(variable):
-            suggested = re.sub(r"[^A-Z0-9]", "_", name.upper()) + "_API_KEY"
-            raise TargetError(
-                f"{name}: its last word is not the name of an environment variable in capitals; it may be a"
-                f" key. Put the key into a variable and write the variable's name, for example {suggested}."
-            )
+    if not _is_url(base_url):
+        hint = "Write for example http://127.0.0.1:8000/v1."
+        raise TargetError(f"{name}: its address is not an http:// or https:// URL without ? and #. {hint}")
+    if any(not _VARIABLE.match(variable) or _looks_like_key(variable) for variable in key):
+        raise TargetError(f"{name}: its last word is not the name of a variable; it may be a key. {_FORM}")
     return Endpoint(name=name, kind=kind, base_url=base_url, key_env=key[0] if key else None)
 
 
-def _check_url(name: str, base_url: str) -> None:
-    hint = "Write for example http://127.0.0.1:8000/v1."
+def _is_url(address: str) -> bool:
     try:
-        parts = urlsplit(base_url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        parts = urlsplit(address)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # an invalid port or IPv6 address
-        usable = False
-    if not usable or not is_plain(base_url):
-        raise TargetError(f"{name}: its address is not an http:// or https:// URL. {hint}")
-    if "?" in base_url or "#" in base_url:
-        raise TargetError(f"{name}: its address continues after the path, with ? or #. {hint}")
+        return False
+    return is_usable and is_plain(address) and not {"?", "#"} & {*address}
 
 
 def _looks_like_key(word: str) -> bool:

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Key", "closest", "is_plain", "read_key", "read_keys", "shown"]
 
-_LEAST_BEGINNING = 3
-# The similarity of `difflib`, 0 to 1.
-_LIKE, _SLIP = 0.6, 0.8
 _BLANK = re.compile(rf"[\s{UNSEEN}]")
 
 
@@ -77,10 +74,8 @@ def read_keys(values: Mapping[str, Any], keys: Mapping[str, Key]) -> tuple[dict[
 
 
 def closest(word: str, known: Collection[str], *, slip: bool = False) -> str:
-    """Return ` Did you mean x?` if one of the known words begins with it or is near, else nothing."""
-    begins = [one for one in sorted(known) if len(word) >= _LEAST_BEGINNING and one.startswith(word)]
-    likeness = _SLIP if slip else _LIKE
-    near = (not slip and begins) or get_close_matches(word, sorted(known), n=1, cutoff=likeness)
+    """Return ` Did you mean x?` if a known word is near, or with `slip` very near; else nothing."""
+    near = get_close_matches(word, sorted(known), n=1, cutoff=0.8 if slip else 0.6)
     return f" Did you mean {near[0]}?" if near else ""
 
 

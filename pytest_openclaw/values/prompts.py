@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec import Struct
+
+from pytest_openclaw.util.typed import Filled
 from pytest_openclaw.values.requests import DEFAULT_MAX_OUTPUT_TOKENS, CellKey
 
 if TYPE_CHECKING:
@@ -23,8 +26,7 @@ ModelRole = Literal["heartbeat", "title", "utility", "decision", "image"]
 """What OpenClaw asks a model for beside its main work, each in requests of its own shape."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class KnownFailure:
+class KnownFailure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The targets that are expected to fail a prompt, with the reason.
 
     Attributes:
@@ -32,8 +34,8 @@ class KnownFailure:
         strict: whether a target that passes is a failure; None leaves that to pytest's ini.
     """
 
-    target: str = "*"
-    reason: str
+    target: Filled = "*"
+    reason: Filled
     strict: bool | None = None
 
 

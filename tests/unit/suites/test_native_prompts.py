@@ -25,7 +25,7 @@ NO_WORLD = 'has a validator world, but no "world" to look at. Write for example 
         pytest.param({"validator": HANDS_OFF}, [NO_TOOLS.format("world"), NO_WORLD], id="neither"),
         pytest.param(
             {"validator": NONE, "tools": ["reed"]},
-            ['tools names "reed", which openclaw-2026.9.6 does not have. Did you mean "read"?'],
+            ['tools names "reed", which openclaw-2026.9.6 does not have. Did you mean read?'],
             id="a-wrong-tool-is-one-complaint",
         ),
     ],

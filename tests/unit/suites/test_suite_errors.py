@@ -29,7 +29,6 @@ def said(keys: str, folder: Path) -> str:
         "suite/chart.png": png(),
         "suite/charts/other.dat": JPEG,
         "suite/notes.png": b"Monday: nothing\n",
-        "suite/pointer.png": b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\n",
         "suite/large.png": png() + bytes(MOST_BYTES),
         "secret.png": png(),
     }.items():

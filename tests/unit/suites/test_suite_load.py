@@ -57,23 +57,12 @@ def test_a_file_that_is_not_there(tmp_path, registry):
     )
 
 
-@pytest.mark.parametrize(
-    ("suffix", "hint"),
-    [
-        (".yaml", "Convert it"),
-        (".yml", "Convert"),
-        (".jsonl", "Convert"),
-        (".TOML", "Rename it to prompts_x.toml"),
-    ],
-)
-def test_another_suffix(tmp_path, registry, suffix, hint):
+@pytest.mark.parametrize("suffix", [".yaml", ".jsonl", ".TOML"])
+def test_another_suffix(tmp_path, registry, suffix):
     """Only TOML and JSON are suites, with these suffixes."""
     name = f"benchmarks/prompts_x{suffix}"
-    with pytest.raises(SuiteError) as caught:
+    with pytest.raises(SuiteError, match=rf"^{name}: suites are TOML or JSON"):
         load_suite(tmp_path / f"prompts_x{suffix}", name=name, registry=registry)
-
-    assert str(caught.value).startswith(f"{name}: ")
-    assert hint in str(caught.value)
 
 
 def test_a_fault_of_a_built_in_rule_names_the_prompt(tmp_path):

@@ -46,7 +46,7 @@ def test_how_often(registry, keys, expected):
     [
         pytest.param([SMALL], [("*smollm*", "too small", None)], id="list"),
         pytest.param(SMALL, [("*smollm*", "too small", None)], id="table"),
-        pytest.param({"reason": " all "}, [("*", "all", None)], id="every-target"),
+        pytest.param({"reason": "all"}, [("*", "all", None)], id="every-target"),
         pytest.param([{**SMALL, "strict": True}, {"reason": "x", "strict": False}], [("*smollm*", "too small", True), ("*", "x", False)], id="strict"),
         pytest.param([], [], id="none"),
     ],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,10 +85,10 @@ def test_specs_are_crossed_with_the_defaults():
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        pytest.param("", f"is empty. {EXAMPLE}", id="empty"),
-        pytest.param(" ", f"is empty. {EXAMPLE}", id="blank"),
-        pytest.param("a,,b", f'"a,,b" has nothing between two commas or at an end. {EXAMPLE}', id="two-commas" ),
-        pytest.param("a,", f'"a," has nothing between two commas or at an end. {EXAMPLE}', id="comma-at-the-end" ),
+        pytest.param("", f'"" names no model between two commas or at an end. {EXAMPLE}', id="empty"),
+        pytest.param(" ", f'" " names no model between two commas or at an end. {EXAMPLE}', id="blank"),
+        pytest.param("a,,b", f'"a,,b" names no model between two commas or at an end. {EXAMPLE}', id="two-commas" ),
+        pytest.param("a,", f'"a," names no model between two commas or at an end. {EXAMPLE}', id="comma-at-the-end" ),
         pytest.param("ollama_openai/", f'"ollama_openai/" names no model. {EXAMPLE}', id="no-model"),
         pytest.param("ollama_openai", f'"ollama_openai" names no model. {EXAMPLE}', id="provider-alone"),
         pytest.param("ollama_openai/@low", f'"ollama_openai/@low" names no model. {EXAMPLE}', id="level-for-model" ),
@@ -181,10 +179,6 @@ def test_expand(model, expected):
 @pytest.mark.parametrize("name", ["a b", "a,b", "a\n", "q*", "m@low"])
 def test_a_served_name_that_no_spec_can_hold(name):
     """A wildcard never expands to a name that a worker could not parse."""
-    with pytest.raises(TargetError) as caught:
-        expand(Target(provider="ollama_openai", model="*"), ["fine", name])
+    found = expand(Target(provider="ollama_openai", model="*"), ["fine", name])
 
-    assert str(caught.value) == (
-        f"ollama_openai/*: a model {json.dumps(name)} is served, which no spec can name. "
-        "Write the models that you want, without *."
-    )
+    assert [one.model for one in found] == ["fine"]
