@@ -88,12 +88,7 @@ class PlannedCell:
 
 @dataclass(kw_only=True, eq=False, slots=True)
 class _Job:
-    """A cell from the plan to the end of its test.
-
-    Attributes:
-        request: only where it differs from what the prompt and the settings say.
-        queued_at: since when a test has waited for it, by `time.perf_counter`.
-    """
+    """A cell from the plan to the end of its test; `queued_at` is when a test began to wait for it."""
 
     token: str
     cell: Cell
@@ -111,11 +106,9 @@ class _Queue:
     """The cells of one endpoint.
 
     Attributes:
-        limit: requests in flight.
         planned: to be sent ahead, in the order of the plan.
         wanted: tests wait for these, and they were not sent.
         ahead: sent or answered, and no test has asked for them.
-        in_flight: sent and not answered, in the order of sending.
     """
 
     limit: int
@@ -131,10 +124,6 @@ class Asker:
     Attributes:
         facts: new facts about targets: `resources_before` (a snapshot of the machine), `warm_up` and `server`
             (its description of itself). The caller removes the facts it has recorded.
-
-    Args:
-        providers: by name, made for this run.
-        settings: timeouts, retries, limits, budget.
     """
 
     def __init__(self, providers: Mapping[str, Provider], settings: Settings) -> None:
@@ -178,10 +167,7 @@ class Asker:
     ) -> Future[CallResult]:
         """Return the result of a cell's call, to come; have the cell sent if it was not.
 
-        Args:
-            token: of the cell.
-            cell: needed for a cell that is not planned.
-            request: sent in place of what the cell's prompt and the settings say.
+        `cell` is needed for a cell that is not planned; `request` replaces what the cell says.
         """
         future: Future[CallResult] = Future()
         self._call(self._submit, token, cell, request, future)
@@ -215,11 +201,7 @@ class Asker:
         return sum(len(queue.in_flight) for queue in self._queues.values())
 
     def close(self) -> list[tuple[Cell, CallResult]]:
-        """Give up what is in flight and close the providers.
-
-        Returns:
-            The replies of cells whose tests have not ended, in the order of the plan.
-        """
+        """Give up what is in flight; return the replies of cells whose tests have not ended."""
         self._tell(self._closing.set)
         self._is_closed = True
         if self._thread is None:
@@ -233,11 +215,7 @@ class Asker:
     # --- the thread ---
 
     def _call(self, function: Callable[..., object], *args: object) -> None:
-        """Run a function in the loop; the first call starts the thread.
-
-        Raises:
-            AskerFailed: the loop has ended.
-        """
+        """Run a function in the loop; the first call starts the thread."""
         if self._is_closed:
             raise AskerFailed("the session has ended")
         if self._thread is None:
@@ -383,7 +361,9 @@ class Asker:
     def _sent(self, queue: _Queue, job: _Job, task: asyncio.Task[CallResult]) -> None:
         """Keep the result of a call, and send the next cell."""
         del queue.in_flight[job]
-        if not task.cancelled():
+        if task.cancelled():
+            job.result = AskerFailed("the provider, or the end of the session, cancelled the request")
+        else:
             job.result = task.exception() or task.result()
         self._feed(queue)
         self._answer(job)

@@ -15,15 +15,13 @@ from pytest_openclaw.asking.clipping import bounded_fault, bounded_reply
 from pytest_openclaw.providers.bodies import fewest_tokens, texts_read
 from pytest_openclaw.providers.prices import usages_of
 from pytest_openclaw.providers.wire import count_in, positive_in
-from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import epoch_ms
-from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import Fault, Reply, Timing, Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
     from typing import Any
 
     from pytest_openclaw.values.protocols import Provider
@@ -37,7 +35,6 @@ _NUMBERS: dict[str, Callable[[Any], float | None]] = {
     **dict.fromkeys(("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens"), count_in),
     **dict.fromkeys(("tokens_per_s", "prompt_tokens_per_s"), positive_in),
 }
-_WORDS = ("text", "raw", "reasoning", "refusal", "finish_reason", "effective_model")
 
 
 async def ask_once(
@@ -54,8 +51,8 @@ async def ask_once(
     try:
         # One that holds an exchange itself has the time for each turn.
         turns = request.most_turns if provider.plays_worlds else 1
-        reply = _valid(await within(request.timeout_s * turns + GRACE_S, provider.ask(request)))
-        reply = bounded_reply(reply)
+        answered = await asyncio.wait_for(provider.ask(request), request.timeout_s * turns + GRACE_S)
+        reply = bounded_reply(_checked(answered))
         if cut := cut_prompt(provider.setup.name, request, reply, cache.most_tokens):
             result = replace(cut, usage=usages_of(reply), cut=reply.cut)  # its tokens are charged
         else:
@@ -64,8 +61,7 @@ async def ask_once(
             is_unknown = may_be_cached and reply.cached_tokens is None
             result = replace(reply, prompt_tokens_per_s=None) if is_unknown else reply
     except CallFailed as failed:
-        fault = faults.checked(failed.fault)
-        result = bounded_fault(replace(fault, message=valid_text(fault.message), raw=valid_text(fault.raw)))
+        result = bounded_fault(faults.checked(failed.fault))
     except TimeoutError:
         result = faults.timed_out(provider.setup.name, request.timeout_s)
     e2e_ms = (time.perf_counter() - started) * 1000
@@ -73,53 +69,14 @@ async def ask_once(
     return result, result.timing or outside
 
 
-async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """Await a provider's work, but not longer than `seconds`, even if it ignores cancellation.
-
-    Raises:
-        TimeoutError: it took longer and was cancelled.
-        OpenClawError: it cancelled itself.
-    """
-    task = asyncio.ensure_future(work)
-    try:
-        await asyncio.wait({task}, timeout=seconds)
-        if not task.done():
-            raise TimeoutError
-    finally:
-        if not task.done():
-            task.cancel()
-            await asyncio.wait({task}, timeout=GRACE_S)  # it may end what it has started
-        if task.done() and not task.cancelled():
-            task.exception()  # retrieved, so that asyncio does not warn about it
-    if task.cancelled():
-        raise OpenClawError("the provider cancelled its own work")
-    return task.result()
-
-
-def _valid(reply: Reply) -> Reply:
-    """Make a provider's texts valid: a lone surrogate would end a worker.
-
-    Raises:
-        TypeError: it is not a reply, or cannot be written to a row.
-    """
+def _checked(reply: Reply) -> Reply:
+    """Return a plugin's reply; raise `TypeError` if it is not one, or cannot be written to a row."""
     if not isinstance(reply, Reply):
         raise TypeError(f"a provider's ask returns a Reply, not {type(reply).__name__}")
     for name, read in _NUMBERS.items():
         if (value := getattr(reply, name)) is not None and read(value) is None:
             raise TypeError(f"Reply.{name} cannot be {value!r}")
-    words: dict[str, Any] = {
-        name: word if (word := getattr(reply, name)) is None else valid_text(word) for name in _WORDS
-    }
-    calls = tuple(
-        replace(
-            call,
-            name=valid_text(call.name),
-            arguments=valid_text(call.arguments),
-            id=call.id and valid_text(call.id),
-        )
-        for call in reply.tool_calls
-    )
-    return replace(reply, **{**words, "raw": words["raw"] or words["text"]}, tool_calls=calls)
+    return reply
 
 
 # --- what a server has read ---------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Shortens replies as they arrive, so that judging takes a bounded time, and each row.
+"""Makes replies valid and short as they arrive, so that judging takes a bounded time, and shortens rows.
 
 Both count the missing bytes by field of the row, of a text as UTF-8 and of a list as JSON; `answer` is the
 part of a text that was not judged, `reasoning` the missing part of a reasoning channel.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.util.json_text import line_of
-from pytest_openclaw.util.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES, MAX_TEXT_BYTES, clip
+from pytest_openclaw.util.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES, MAX_TEXT_BYTES, clip, valid_text
 from pytest_openclaw.values.rows import to_row
 
 if TYPE_CHECKING:
@@ -49,9 +49,10 @@ _LISTS = ("tool_calls", "tool_notes", "harm_tools", "tool_call_details", "turns"
 
 
 def _cut(cuts: Counter[str], field: str, text: T, max_bytes: int = MAX_NAME_BYTES) -> T:
-    """Return a text, or None, cut to a limit; count the missing bytes."""
+    """Return a text, or None, cut to a limit and without surrogates; count the missing bytes."""
     if not isinstance(text, str):
         return text
+    text = valid_text(text)
     kept = clip(text, max_bytes)
     cuts[field] += _bytes(text) - _bytes(kept)
     return kept
@@ -66,8 +67,8 @@ def bounded_reply(reply: Reply) -> Reply:
         reply,
         text=_answer(reply.text, cuts),
         reasoning=_cut(cuts, "reasoning", reply.reasoning, MAX_ANSWER_BYTES),
-        raw=_cut(cuts, "raw_output", reply.raw, MAX_ANSWER_BYTES),
-        refusal=None if reply.refusal is None else clip(reply.refusal),  # which is in `raw` too
+        raw=_cut(cuts, "raw_output", reply.raw or reply.text, MAX_ANSWER_BYTES),
+        refusal=_cut(Counter(), "", reply.refusal, MAX_TEXT_BYTES),  # which is in `raw` too
         finish_reason=_cut(cuts, "finish_reason", reply.finish_reason),
         effective_model=_cut(cuts, "effective_model", reply.effective_model),
         turns=turns,
@@ -96,7 +97,7 @@ def all_cuts(parts: Sequence[Reply | Fault]) -> Mapping[str, int]:
 def _answer(text: str, cuts: Counter[str]) -> str:
     """Return the part of a text that is judged; of a text that is too long, thinking is cut first."""
     if _bytes(text) <= MAX_ANSWER_BYTES:
-        return text
+        return valid_text(text)
     near = _cut(cuts, "answer", text, _MOST_THINKING_BYTES)
     return _cut(cuts, "answer", strip_thinking(near), MAX_ANSWER_BYTES)
 

@@ -16,12 +16,11 @@ from dataclasses import replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, cast
 
-from pytest_openclaw.asking.attempt import PromptCache, ask_once, within
+from pytest_openclaw.asking.attempt import PromptCache, ask_once
 from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.asking.resources import BEFORE, collect_snapshot
 from pytest_openclaw.providers.prices import Prices, has_list, total_usd
 from pytest_openclaw.util.redact import Redactor
-from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.replies import CallResult, Fault, Reply
 from pytest_openclaw.values.requests import Request
@@ -190,7 +189,7 @@ class Sender:
 
     async def aclose(self) -> None:
         """Close the providers; what one raises now must not cost the others their closing."""
-        closings = (within(CLOSING_S, provider.aclose()) for provider in self._providers.values())
+        closings = (asyncio.wait_for(provider.aclose(), CLOSING_S) for provider in self._providers.values())
         await asyncio.gather(*closings, return_exceptions=True)
 
     # --- one cell ---
@@ -257,8 +256,8 @@ class Sender:
         if fault.failure_type == "model_not_found":
             # The fault is known; a server that does not list its models changes nothing.
             with contextlib.suppress(Exception):
-                models = await within(LIST_S, provider.models())
-                fault = faults.with_served(fault, target.model, [valid_text(model) for model in models])
+                models = await asyncio.wait_for(provider.models(), LIST_S)
+                fault = faults.with_served(fault, target.model, models)
         if fault.scope != "cell":
             name = provider.endpoint if fault.scope == "endpoint" else target.label
             shown = replace(fault, message=self._redactor.text(fault.message))
@@ -325,7 +324,7 @@ class Sender:
     async def _fingerprint(self, provider: Provider, target: Target) -> JsonObject:
         """Return what the server says of itself; `{"error": …}` if it cannot be asked."""
         try:
-            found = await within(self._settings.timeout_s, provider.fingerprint(target.model))
+            found = await asyncio.wait_for(provider.fingerprint(target.model), self._settings.timeout_s)
             return cast("JsonObject", json.loads(json.dumps(self._redactor.value(found))))
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}"}

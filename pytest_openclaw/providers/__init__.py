@@ -33,7 +33,7 @@ class Builtin:
 
 
 BUILTIN = (
-    Builtin("ollama_openai", "OllamaOpenAI"),
+    Builtin("ollama_openai", "OllamaOpenAI", "ollama"),
     Builtin("ollama_native", "OllamaNative", "ollama"),
     Builtin("openai_responses", "OpenAIResponses", example="gpt-5.3-codex@high"),
     Builtin("anthropic_messages", "AnthropicMessages", example="claude-opus-5@high"),

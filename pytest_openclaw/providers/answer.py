@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw.providers.wire import load_object, settled
 from pytest_openclaw.util.signals import epoch_ms
-from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values.faults import WireError
 from pytest_openclaw.values.replies import ANSWER, THINKING, Reply, Timing, Usage, meaning_of
 from pytest_openclaw.values.tool_calls import ToolCall
@@ -85,39 +84,28 @@ class Answer:
     # --- texts --------------------------------------------------------------------------------
 
     def receive_text(
-        self,
-        piece: str,
-        channel: Channel = "text",
-        *,
-        key: Hashable = None,
-        choice: int = 0,
-        at_end: bool = False,
+        self, piece: str, channel: Channel = "text", *, key: Hashable = None, at_end: bool = False
     ) -> None:
         """Add a piece of a text, which may be the whole text once more; an empty piece is not a token.
 
-        The pieces of one block share a `key`. Of several choices only the first one with a text is read.
-        `at_end` if the piece comes with a finish reason.
+        The pieces of one block share a `key`. `at_end` if the piece comes with a finish reason.
         """
-        text = self._texts[channel]
-        if piece and text.add(piece, key=key, choice=choice, at_end=at_end or self._is_finished):
+        if piece:
+            self._texts[channel].block(key).pieces.append((piece, at_end or self._is_finished))
             self._stamp(output=channel != "reasoning")
 
     def receive_whole(
-        self,
-        channel: Channel,
-        text: str,
-        *,
-        key: Hashable = _ALL,
-        choice: int = 0,
-        starts: bool = False,
+        self, channel: Channel, text: str, *, key: Hashable = _ALL, starts: bool = False
     ) -> None:
         """Add the whole text of a block, or of a channel; any part of it may have arrived already.
 
         A text that `starts` a block is its first piece, or a copy of all that follows.
         """
         if text:
-            self._texts[channel].complete(text, key=key, choice=choice, starts=starts)
+            whole = self._texts[channel] if key == _ALL else self._texts[channel].block(key)
+            whole.whole = max(whole.whole, text, key=len)
             if starts:
+                self._texts[channel].block(key).starts = True
                 self._stamp(output=channel != "reasoning")
             self._touch()
 
@@ -171,8 +159,7 @@ class Answer:
     def receive_usage(self, *, total_tokens: int | None = None, **counts: int | None) -> None:
         """Set the server's own counts; of each, the last one above 0 counts: some gateways end with zeros.
 
-        They are those of `Usage`, `reasoning_tokens`, and perhaps `uncached_tokens` in place of
-        `input_tokens`. For the total see `settled`.
+        `uncached_tokens` may be in place of `input_tokens`. For the total see `settled`.
         """
         self._touch()
         known = {name: count for name, count in settled(counts, total_tokens).items() if count is not None}
@@ -264,9 +251,9 @@ class Answer:
         return bool(self._calls.calls)
 
     def raw(self) -> str:
-        """Return everything received as one valid text; a reasoning channel is first, in `<think>` tags."""
+        """Return everything received as one text; a reasoning channel is first, in `<think>` tags."""
         reasoning, text, refusal = (self._texts[channel].text() for channel in CHANNELS)
-        answer = "\n\n".join(filter(None, (text + refusal, *map(valid_text, self._notes))))
+        answer = "\n\n".join(filter(None, (text + refusal, *self._notes)))
         return f"{THINKING}{reasoning}{ANSWER}{answer}" if reasoning else answer
 
     def timing(self) -> Timing:
@@ -297,7 +284,7 @@ class Answer:
         if (n_uncached := counts.get("uncached_tokens")) is not None:
             n_input = n_uncached + counts.get("cached_tokens", 0) + counts.get("cache_write_tokens", 0)
         usage = Usage(
-            model=self._effective_model(),
+            model=self._model,
             input_tokens=n_input or None,  # no prompt has 0 tokens
             output_tokens=counts.get("output_tokens"),
             cached_tokens=counts.get("cached_tokens"),
@@ -307,7 +294,7 @@ class Answer:
         return (usage,)
 
     def reply(self) -> Reply:
-        """Return the reply received so far, in valid UTF-8; a call without a name is ignored."""
+        """Return the reply received so far; a call without a name is ignored."""
         usages = self.usage()
         usage = usages[0] if usages else Usage()
         return Reply(
@@ -315,16 +302,11 @@ class Answer:
             reasoning=self._texts["reasoning"].text(),
             raw=self.raw(),
             tool_calls=tuple(
-                ToolCall(
-                    name=valid_text(call.name),
-                    arguments=valid_text(call.arguments),
-                    id=valid_text(call.id) if call.id else None,
-                )
-                for call in self._calls.named()
+                ToolCall(name=call.name, arguments=call.arguments, id=call.id) for call in self._calls.named()
             ),
             refusal=self._texts["refusal"].text() or None,
-            finish_reason=valid_text(self._finish_reason) if self._finish_reason else None,
-            effective_model=self._effective_model(),
+            finish_reason=self._finish_reason,
+            effective_model=self._model,
             timing=self.timing(),
             tokens_per_s=self._speeds[0],
             prompt_tokens_per_s=self._speeds[1],
@@ -341,9 +323,6 @@ class Answer:
         )
 
     # --- how ----------------------------------------------------------------------------------
-
-    def _effective_model(self) -> str | None:
-        return valid_text(self._model) if self._model else None
 
     def _stamp(self, *, output: bool) -> None:
         """Note the time of a token."""
@@ -393,38 +372,26 @@ class _Block:
 
 
 class _Text:
-    """One channel of an answer; true if it has a text."""
+    """One channel of an answer; true if it has a text.
+
+    Attributes:
+        whole: all of it as it was sent in one piece.
+    """
 
     def __init__(self) -> None:
+        self.whole = ""
         self._blocks: dict[Hashable, _Block] = {}
-        self._choice: int | None = None
-        self._message = ""
 
     def __bool__(self) -> bool:
-        return bool(self._blocks or self._message)
+        return bool(self._blocks or self.whole)
 
-    def add(self, piece: str, *, key: Hashable, choice: int, at_end: bool) -> bool:
-        """Add a piece; return whether it was read: of several choices only the first with a text is."""
-        if is_read := self._is_read(choice):
-            self._blocks.setdefault(key, _Block()).pieces.append((piece, at_end))
-        return is_read
-
-    def complete(self, text: str, *, key: Hashable, choice: int, starts: bool) -> None:
-        if key != _ALL:
-            block = self._blocks.setdefault(key, _Block())
-            block.whole, block.starts = max(block.whole, text, key=len), starts
-        elif self._is_read(choice):
-            self._message = max(self._message, text, key=len)
+    def block(self, key: Hashable) -> _Block:
+        return self._blocks.setdefault(key, _Block())
 
     def text(self) -> str:
         """Return the text so far, without repetitions by the server."""
         text = "".join([block.text() for block in self._blocks.values()])
-        return valid_text(self._message if self._message.startswith(text) else text)
-
-    def _is_read(self, choice: int) -> bool:
-        if self._choice is None:
-            self._choice = choice
-        return self._choice == choice
+        return self.whole if self.whole.startswith(text) else text
 
 
 def _is_telling(text: str) -> bool:
@@ -466,7 +433,7 @@ def _is_cumulative(texts: Sequence[str]) -> bool:
 def _joined_values(name: str, values: list[Any]) -> Any:
     """Return the texts of a carried block as one text, and of other values the last."""
     if name in ("text", "thinking", "signature") and all(isinstance(value, str) for value in values):
-        return valid_text(_joined([(value, True) for value in values if value]))
+        return _joined([(value, True) for value in values if value])
     return values[-1]
 
 

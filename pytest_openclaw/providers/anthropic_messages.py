@@ -238,9 +238,6 @@ class AnthropicMessages(OverHttp):
     dialect: ClassVar[Dialect] = Dialect(
         body=messages_body,
         read=read_messages,
-        is_whole=lambda payload: (
-            payload.get("type") == "message" and isinstance(payload.get("content"), list)
-        ),
         end_mark="a stop_reason or message_stop",
     )
 

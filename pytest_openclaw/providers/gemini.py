@@ -191,7 +191,6 @@ class Gemini(OverHttp):
     dialect: ClassVar[Dialect] = Dialect(
         body=gemini_body,
         read=read_gemini,
-        is_whole=lambda payload: bool(payload.get("candidates") or payload.get("promptFeedback")),
         end_mark="a finishReason",
     )
 

@@ -59,10 +59,7 @@ class HttpClient:
             CallFailed: there is no answer, or it is an error, incomplete, or a redirect.
         """
         try:
-            async with (
-                asyncio.timeout(timeout_s),
-                aclosing(await self._response(call, body)) as response,
-            ):
+            async with asyncio.timeout(timeout_s), aclosing(await self._response(call, body)) as response:
                 if not response.is_success:
                     raise CallFailed(await self._refusal(call, response))
                 await self._read(response, body)

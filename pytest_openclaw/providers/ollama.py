@@ -1,4 +1,4 @@
-"""Ollama: its own API, `/api/chat`, which OpenClaw uses, and what its two providers have in common.
+"""Ollama by its own API, `/api/chat`, which OpenClaw uses, and by chat completions, as every other server.
 
 Facts about a model distinguish two models that are served under one name. Each question to the server is
 small, bounded and optional: a server may answer none of them.
@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.address import Address, parse_ollama_host
-from pytest_openclaw.providers.bodies import chosen, function_of
+from pytest_openclaw.providers.bodies import chosen, function_of, users_content, with_ids
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.wire import (
     count_in,
+    counts_in,
     error_in,
+    error_of_object,
     json_text,
     load_object,
     object_in,
@@ -27,21 +29,43 @@ from pytest_openclaw.providers.wire import (
     texts_in,
 )
 from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.replies import MALFORMED_CALL, UNEXPECTED_CALL, meaning_of
+from pytest_openclaw.values.requests import LISTED
 from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Collection, Mapping
 
-    from pytest_openclaw.providers.answer import Answer
+    from pytest_openclaw.providers.answer import Answer, Channel
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.faults import WireError
     from pytest_openclaw.values.protocols import ProviderSetup
-    from pytest_openclaw.values.replies import Turn
+    from pytest_openclaw.values.replies import Image
     from pytest_openclaw.values.requests import Request, ThinkingLevel
 
 QUESTION_TIMEOUT_S = 2.0
 # OpenClaw's mapping of its levels. Many versions of Ollama reject the API's highest, `max`.
 THINK: dict[ThinkingLevel, str] = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high"}
+# Only the first one is read: some servers send the same thinking under two names.
+_REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
+_COUNTS = {
+    "input_tokens": "prompt_tokens",
+    "output_tokens": "completion_tokens",
+    "total_tokens": "total_tokens",
+    "reasoning_tokens": "completion_tokens_details.reasoning_tokens reasoning_tokens",
+    # The usual name, then others of Mistral, DeepSeek, Moonshot, Mistral again, and Anthropic's, which
+    # gateways keep.
+    "cached_tokens": "prompt_tokens_details.cached_tokens prompt_token_details.cached_tokens "
+    "prompt_cache_hit_tokens cached_tokens num_cached_tokens cache_read_input_tokens",
+    "cache_write_tokens": "prompt_tokens_details.cache_write_tokens cache_creation_input_tokens",
+}
+# Without these the question is the same. Some servers reject each field that they do not know.
+_OPTIONAL = ("think", "stream_options", "seed", "temperature")
+_SERVERS = {"llamacpp": "llama.cpp", "vllm": "vllm", "sglang": "sglang"}
+"""Who owns a model in a server's list → the server."""
+_NO_REASONING = "turns without reasoning_content"
+"""What servers refuse that require a model's own thinking in later turns."""
+_REJECTS = r"(?=.*(support|extra|unknown|unrecogni[sz]ed|unexpected|permitted|allowed))"
 
 
 class Ollama(OverHttp):
@@ -89,7 +113,7 @@ class Ollama(OverHttp):
         root = self.address.root_url
         version = text_in((await self.question(f"{root}/api/version")).get("version"))
         shown = await self.question(f"{root}/api/show", {"model": model})
-        running = entry_of(await self.question(f"{root}/api/ps"), model)
+        running = _entry_of(await self.question(f"{root}/api/ps"), model)
         capabilities, template = texts_in(shown.get("capabilities")), text_in(shown.get("template"))
         found = {
             "server": "ollama" if version else None,
@@ -97,7 +121,7 @@ class Ollama(OverHttp):
             "digest": running.get("digest"),
             "quantisation": object_in(shown.get("details")).get("quantization_level"),
             "context_length": running.get("context_length"),
-            "template_sha256": sha256_of(template),
+            "template_sha256": _sha256_of(template),
             "template_shows_tools": "tools" in capabilities if capabilities else None,
             "parameters": shown.get("parameters"),
         }
@@ -111,7 +135,7 @@ class Ollama(OverHttp):
             return {}
 
 
-def entry_of(answer: JsonObject, model: str) -> JsonObject:
+def _entry_of(answer: JsonObject, model: str) -> JsonObject:
     """Return the model's entry in a list of a server; a name without a tag means `:latest`."""
     for name in (model, f"{model}:latest"):
         for entry in objects_in(answer.get("data")) or objects_in(answer.get("models")):
@@ -120,12 +144,12 @@ def entry_of(answer: JsonObject, model: str) -> JsonObject:
     return {}
 
 
-def sha256_of(template: str) -> str | None:
+def _sha256_of(template: str) -> str | None:
     """Return the hash of a chat template; None without one."""
     return hashlib.sha256(template.encode("utf-8", "replace")).hexdigest() if template else None
 
 
-# --- requests -----------------------------------------------------------------------------------
+# --- requests of its own API ----------------------------------------------------------------------
 
 
 def ollama_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
@@ -137,7 +161,7 @@ def ollama_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
     level = request.thinking_level
     body: JsonObject = {
         "model": request.model,
-        "messages": dialog(request, request.conversation, _said, _result, _user),
+        "messages": _ollama_messages(request),
         "stream": request.stream,
         "think": level is not None if level is None or "level" in refused else THINK[level],
         "truncate": False,
@@ -152,53 +176,33 @@ def ollama_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
     return body
 
 
-def dialog(
-    request: Request,
-    turns: Iterable[Turn],
-    said: Callable[[Turn], JsonObject],
-    result: Callable[[ToolCall], JsonObject],
-    user: Callable[[Turn], JsonObject],
-) -> list[JsonObject]:
-    """Return the messages of a conversation: of the system, of the user, of the model, and of each tool."""
+def _ollama_messages(request: Request) -> list[JsonObject]:
+    """Return a conversation; arguments can only be an object, and in older versions calls have no id."""
     messages: list[JsonObject] = []
     if request.system is not None:
         messages.append({"role": "system", "content": request.system})
-    for turn in turns:
+    for turn in request.conversation:
         if turn.user is not None:
-            messages.append({"role": "user", **user(turn)})
+            images = [image.base64 for image in turn.images]
+            messages.append({"role": "user", "content": turn.user, **chosen(images=images or None)})
         if not turn.is_users_alone:
-            messages.append({"role": "assistant", **said(turn)})
+            calls = [
+                {
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": load_object(call.arguments) or {}},
+                    **chosen(id=call.id or None),
+                }
+                for call in turn.calls
+            ]
+            more = chosen(thinking=turn.reasoning or None, tool_calls=calls or None)
+            messages.append({"role": "assistant", "content": strip_thinking(turn.text), **more})
         for call, text in zip(turn.calls, turn.results, strict=False):
-            messages.append({"role": "tool", **result(call), "content": text})
+            more = chosen(tool_call_id=call.id or None)
+            messages.append({"role": "tool", "tool_name": call.name, **more, "content": text})
     return messages
 
 
-def _said(turn: Turn) -> JsonObject:
-    """Return the model's text, thinking and calls.
-
-    In the API arguments can only be an object, and in older versions calls have no id.
-    """
-    calls = [
-        {
-            "type": "function",
-            "function": {"name": call.name, "arguments": load_object(call.arguments) or {}},
-            **chosen(id=call.id or None),
-        }
-        for call in turn.calls
-    ]
-    text = strip_thinking(turn.text)
-    return {"content": text, **chosen(thinking=turn.reasoning or None, tool_calls=calls or None)}
-
-
-def _user(turn: Turn) -> JsonObject:
-    return {"content": turn.user, **chosen(images=[image.base64 for image in turn.images] or None)}
-
-
-def _result(call: ToolCall) -> JsonObject:
-    return {"tool_name": call.name, **chosen(tool_call_id=call.id or None)}
-
-
-# --- answers ------------------------------------------------------------------------------------
+# --- answers of its own API -----------------------------------------------------------------------
 
 
 def read_ollama(payload: JsonObject, answer: Answer) -> WireError | None:
@@ -211,12 +215,12 @@ def read_ollama(payload: JsonObject, answer: Answer) -> WireError | None:
     at_end = is_done or bool(reason)
     answer.receive_text(text_in(message.get("thinking")), "reasoning", at_end=at_end)
     answer.receive_text(text_in(message.get("content")), at_end=at_end)
-    calls = [call for entry in objects_in(message.get("tool_calls")) if (call := call_of(entry)).name]
+    calls = [call for entry in objects_in(message.get("tool_calls")) if (call := _call_of(entry)).name]
     if not answer.repeats_calls(calls, at_end=at_end):
         for call in calls:  # each always arrives whole
             answer.receive_tool_call(id=call.id, name=call.name, arguments=call.arguments, whole=True)
     if at_end:
-        _read_counts(payload, answer)
+        _read_ollama_counts(payload, answer)
     if reason and (error := answer.receive_finish_word(reason)):
         return error
     if is_done:
@@ -224,7 +228,7 @@ def read_ollama(payload: JsonObject, answer: Answer) -> WireError | None:
     return None
 
 
-def call_of(entry: JsonObject) -> ToolCall:
+def _call_of(entry: JsonObject) -> ToolCall:
     """Return a call of an answer by either API; some servers send its arguments as an object."""
     function = object_in(entry.get("function"))
     return ToolCall(
@@ -234,7 +238,7 @@ def call_of(entry: JsonObject) -> ToolCall:
     )
 
 
-def _read_counts(payload: JsonObject, answer: Answer) -> None:
+def _read_ollama_counts(payload: JsonObject, answer: Answer) -> None:
     """Add the counts and the server's own speeds; what came from a cache took no time of reading."""
     n_prompt, n_output = count_in(payload.get("prompt_eval_count")), count_in(payload.get("eval_count"))
     cached = count_in(payload.get("prompt_eval_cached_count"))
@@ -254,9 +258,6 @@ def _per_second(count: int | None, duration: Any) -> float | None:
     return count * 1e9 / duration_ns if count and duration_ns else None
 
 
-# --- the provider of its own API -----------------------------------------------------------------
-
-
 class OllamaNative(Ollama):
     """Ollama through its own API; as an endpoint of the user's, any server with that API.
 
@@ -272,7 +273,6 @@ class OllamaNative(Ollama):
     dialect: ClassVar[Dialect] = Dialect(
         body=ollama_body,
         read=read_ollama,
-        is_whole=lambda payload: payload.get("done") is True,
         end_mark='"done": true',
     )
 
@@ -308,3 +308,199 @@ class OllamaNative(Ollama):
         # An older server reports no capabilities.
         known = {name: texts_in(show.get("capabilities")) for name, show in shown.items()}
         return tuple(name for name, words in known.items() if "completion" in (words or ["completion"]))
+
+
+# --- requests of chat completions -----------------------------------------------------------------
+
+
+def chat_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
+    """Return the body of `/chat/completions`.
+
+    A thinking level is sent twice, as OpenAI's `reasoning_effort` and as Ollama's `think`.
+    """
+    body: JsonObject = {
+        "model": request.model,
+        "messages": _chat_messages(request, with_reasoning=_NO_REASONING in refused),
+        **chosen(temperature=request.temperature, seed=request.seed),
+        "max_tokens" if request.surface == LISTED else "max_completion_tokens": request.max_output_tokens,
+        "stream": request.stream,
+    }
+    if request.stream:
+        body["stream_options"] = {"include_usage": True}
+    if request.thinking_level:
+        body |= {"reasoning_effort": request.thinking_level, "think": True}
+    if request.tools:
+        body["tools"] = [{"type": "function", "function": function_of(tool)} for tool in request.tools]
+        body["tool_choice"] = "auto"
+    return {name: value for name, value in body.items() if name not in refused}
+
+
+def _chat_messages(request: Request, *, with_reasoning: bool) -> list[JsonObject]:
+    """Return a conversation; without text the API requires null next to calls, else a string."""
+    messages: list[JsonObject] = []
+    if request.system is not None:
+        messages.append({"role": "system", "content": request.system})
+    for turn in with_ids(request.conversation):
+        if turn.user is not None:
+            messages.append({"role": "user", "content": users_content(turn, _picture)})
+        if not turn.is_users_alone:
+            said: JsonObject = {"role": "assistant", "content": turn.text or (None if turn.calls else "")}
+            if turn.calls:
+                said["tool_calls"] = [
+                    {
+                        "id": call.id,
+                        "type": "function",
+                        "function": {"name": call.name, "arguments": call.arguments},
+                    }
+                    for call in turn.calls
+                ]
+            messages.append({**said, "reasoning_content": turn.reasoning} if with_reasoning else said)
+        for call, text in zip(turn.calls, turn.results, strict=False):
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
+    return messages
+
+
+def _picture(image: Image) -> JsonObject:
+    return {"type": "image_url", "image_url": {"url": image.data_uri}}
+
+
+# --- answers of chat completions ------------------------------------------------------------------
+
+
+def read_chat(payload: JsonObject, answer: Answer) -> WireError | None:
+    """Add a chunk, or a whole completion, to the answer so far; return the error, if it is one."""
+    if error := error_in(payload):
+        return error
+    answer.receive_model(text_in(payload.get("model")))
+    choices = objects_in(payload.get("choices"))
+    is_chunk = payload.get("object") == "chat.completion.chunk"
+    calls: list[ToolCall] = []
+    for place, choice in enumerate(choices):
+        # Copilot sends an answer's text and calls as several choices.
+        number = place if len(choices) > 1 else count_in(choice.get("index")) or 0
+        at_end = bool(text_in(choice.get("finish_reason")))
+        message = object_in(choice.get("message"))
+        has_news = _read_piece(object_in(choice.get("delta")), number, answer, at_end=at_end)
+        if is_chunk and not (at_end or has_news):
+            _read_piece(message, number, answer)
+        elif message and not (is_chunk and has_news):
+            # It may repeat the deltas.
+            for channel, text in _texts_in(message).items():
+                answer.receive_whole(channel, text)
+            calls += map(_call_of, _calls_in(message))
+        if error := _read_end(choice, answer):
+            return error
+    answer.receive_calls(calls)
+    groq = object_in(payload.get("x_groq"))
+    if groq.get("error"):
+        return error_of_object(groq["error"])
+    # Moonshot's stream has it in the choice.
+    usages = [object_in(holder.get("usage")) for holder in (payload, groq, *choices[:1])]
+    _read_usage(next(filter(None, usages), {}), object_in(payload.get("timings")), answer)
+    return None
+
+
+def _read_piece(message: JsonObject, number: int, answer: Answer, *, at_end: bool = False) -> bool:
+    """Add a delta; return whether it has any text or call."""
+    texts = _texts_in(message)
+    for channel, text in texts.items():
+        answer.receive_text(text, channel, at_end=at_end)
+    entries = _calls_in(message)
+    if len(entries) < 2 or not answer.repeats_calls([*map(_call_of, entries)], at_end=at_end):
+        for entry in entries:
+            call, index = _call_of(entry), count_in(entry.get("index"))
+            answer.receive_tool_call(
+                key=(number, index) if number and index is not None else index,
+                id=call.id,
+                name=call.name or None,
+                arguments=call.arguments,
+                whole=isinstance(object_in(entry.get("function")).get("arguments"), (dict, list)),
+            )
+    return bool(any(texts.values()) or entries)
+
+
+def _texts_in(message: JsonObject) -> dict[Channel, str]:
+    """Return the texts of a message or delta; its content may be a list of parts."""
+    reasoning = next((text for name in _REASONING_FIELDS if (text := text_in(message.get(name)))), "")
+    content, text, refusal = message.get("content"), "", text_in(message.get("refusal"))
+    for part in content if isinstance(content, list) else [content]:
+        if isinstance(part, str):
+            text += part
+        elif isinstance(part, dict):
+            text += text_in(part.get("text"))
+            refusal += text_in(part.get("refusal"))
+            thinking = part.get("thinking")  # a text, or a list of texts
+            reasoning += text_in(thinking)
+            reasoning += "".join(text_in(thought.get("text")) for thought in objects_in(thinking))
+    return {"reasoning": reasoning, "text": text, "refusal": refusal}
+
+
+def _calls_in(message: JsonObject) -> list[JsonObject]:
+    """Return the entries of calls; `function_call` is an older form, which gateways send in addition."""
+    entries = objects_in(message.get("tool_calls"))
+    if not entries and (old := object_in(message.get("function_call"))):
+        return [{"index": 0, "function": old}]
+    return entries
+
+
+def _read_end(choice: JsonObject, answer: Answer) -> WireError | None:
+    """Read how a choice ended; with an error object OpenRouter reports a failure of the server behind it."""
+    reason, native = text_in(choice.get("finish_reason")), text_in(choice.get("native_finish_reason"))
+    error = error_of_object(choice["error"]) if choice.get("error") else None
+    if error and meaning_of(native) not in (MALFORMED_CALL, UNEXPECTED_CALL):
+        return error
+    said = error.message if error else ""
+    return answer.receive_finish_word(reason, native=native, said=said) if reason else None
+
+
+def _read_usage(usage: JsonObject, timings: JsonObject, answer: Answer) -> None:
+    """Add the counts and llama.cpp's own speeds; the speed of a single token is meaningless."""
+    if usage:
+        counts = counts_in(usage, _COUNTS)
+        n_prompt, n_new = counts["input_tokens"], count_in(timings.get("prompt_n"))
+        if counts["cached_tokens"] is None:
+            counts["cached_tokens"] = count_in(timings.get("cache_n"))
+        if counts["cached_tokens"] is None and n_prompt and n_new and n_new <= n_prompt:
+            counts["cached_tokens"] = n_prompt - n_new  # versions before `cache_n`
+        answer.receive_usage(**counts)
+    if timings:
+        has_speed = (count_in(timings.get("predicted_n")) or 0) > 1
+        answer.receive_speeds(
+            positive_in(timings.get("predicted_per_second")) if has_speed else None,
+            positive_in(timings.get("prompt_per_second")),
+        )
+
+
+class OllamaOpenAI(Ollama):
+    """Ollama through its OpenAI-compatible API; as an endpoint of the user's, any server with that API."""
+
+    name: ClassVar[str] = "ollama_openai"
+    base_env: ClassVar[str | None] = "OLLAMA_OPENAI_BASE"
+    api: ClassVar[str] = "openai-completions"
+    path: ClassVar[str] = "/chat/completions"
+    refusable: ClassVar[Mapping[str, str]] = {
+        _NO_REASONING: "reasoning_content",
+        **{name: rf"{_REJECTS}.*\b{name}\b" for name in _OPTIONAL},
+    }
+    dialect: ClassVar[Dialect] = Dialect(
+        body=chat_body,
+        read=read_chat,
+        end_mark="a finish_reason or [DONE]",
+        done_ends=True,
+    )
+
+    async def fingerprint(self, model: str) -> JsonObject:
+        """Return the facts of llama.cpp, of another server with a list of models, or of Ollama."""
+        entry = _entry_of(await self.question(f"{self.address.base_url}/models"), model)
+        props, meta = await self.question(f"{self.address.root_url}/props"), object_in(entry.get("meta"))
+        in_use = object_in(props.get("default_generation_settings")).get("n_ctx") or meta.get("n_ctx")
+        found = {
+            "server": _SERVERS.get(text_in(entry.get("owned_by"))),
+            "server_version": props.get("build_info"),
+            "quantisation": props.get("model_ftype") or meta.get("ftype"),
+            "context_length": in_use or entry.get("max_model_len"),
+            "template_sha256": _sha256_of(text_in(props.get("chat_template"))),
+            "template_shows_tools": object_in(props.get("chat_template_caps")).get("supports_tools"),
+        }
+        known = {name: value for name, value in found.items() if value not in (None, "")}
+        return known | await super().fingerprint(model)

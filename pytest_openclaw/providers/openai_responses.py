@@ -226,6 +226,5 @@ class OpenAIResponses(OverHttp):
     dialect: ClassVar[Dialect] = Dialect(
         body=responses_body,
         read=read_responses,
-        is_whole=lambda payload: isinstance(payload.get("output"), list),
         end_mark="response.completed",
     )

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.mcp_tools import what_broke
-from pytest_openclaw.providers.ollama import OllamaNative
-from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
+from pytest_openclaw.providers.ollama import OllamaNative, OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.providers.openclaw.call import (
     Call,

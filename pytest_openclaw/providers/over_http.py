@@ -42,9 +42,8 @@ class OverHttp(Provider):
     Attributes:
         key_envs: variables of its key; the first that is set counts. Ini lines name their own.
         needs_key: whether a server elsewhere than on this machine is never asked without a key.
-        refusable: parts of a body that some models refuse → a pattern of their servers' errors.
-        refused: those of these parts that are left out, by model.
-        address: of the server; a subclass that starts its own server sets it before a request.
+        refusable: parts of a body that some models refuse → a pattern of their servers' errors; `refused` has
+            those that are left out, by model.
     """
 
     own_url: ClassVar[str | None] = None
@@ -109,7 +108,7 @@ class OverHttp(Provider):
 
     def route(self, request: Request) -> str:
         """Return the path that answers `request`, under the base URL."""
-        del request  # most APIs have one path for all
+        del request
         return self.path
 
     def body(self, request: Request) -> JsonObject:
@@ -215,11 +214,12 @@ class OverHttp(Provider):
         """Query the server about itself: GET, or POST with a body."""
         found: JsonObject = {}
 
-        def read(payload: JsonObject, _: Answer) -> None:
+        def read(payload: JsonObject, answer: Answer) -> None:
             found.update(payload)
+            answer.receive_end()
 
         call = self.call(path, body)
-        dialect = replace(self.dialect, read=read, is_whole=lambda _: True)
+        dialect = replace(self.dialect, read=read)
         reader = AnswerBody(self.setup.name, call, dialect, Answer(streaming=False))
         await self.http.send(call, reader, timeout_s=timeout_s)
         return found

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_openclaw.util.files import FOLDER_MODE
-from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 
@@ -111,7 +110,7 @@ class Running(asyncio.SubprocessProtocol):
     @property
     def stderr(self) -> str:
         """The end of its stderr, at most `STDERR_TAIL_BYTES`."""
-        return valid_text(self._stderr.decode("utf-8", "replace").strip())
+        return self._stderr.decode("utf-8", "replace").strip()
 
     async def next_line(self) -> bytes | None:
         """Return the next line of its output, without the line feed; None at the end."""
@@ -231,7 +230,7 @@ async def run(name: str, program: Program, *, within_s: float, until: asyncio.Ev
         for task in waiting:
             task.cancel()
         await running.stop()
-    running.stdout = valid_text(b"\n".join(lines).decode("utf-8", "replace"))
+    running.stdout = b"\n".join(lines).decode("utf-8", "replace")
     running.timed_out = not done
     return running
 

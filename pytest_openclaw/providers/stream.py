@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.providers.wire import error_of_object, load_object, page_title, shortened
 from pytest_openclaw.util.redact import Redactor
-from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 
@@ -75,14 +74,12 @@ class Dialect:
     Attributes:
         body: makes the body for a request, without the parts that the server is known to refuse.
         read: adds one event or a whole answer to the answer so far; returns the error, if it is one.
-        is_whole: whether an object is a whole answer.
         end_mark: a description of the end of a stream.
         done_ends: whether `[DONE]` is an end mark.
     """
 
     body: Callable[[Request, Collection[str]], JsonObject]
     read: Callable[[JsonObject, Answer], faults.WireError | None]
-    is_whole: Callable[[JsonObject], bool]
     end_mark: str
     done_ends: bool = False
 
@@ -165,16 +162,14 @@ class AnswerBody:
         self.answer.receive_at_once()
         if self._payload is None:
             raise CallFailed(self._no_object(text))
-        if self._dialect.is_whole(self._payload):
-            self.answer.receive_end()
-        elif not (self.answer.ended or self.answer.has_tokens):
+        if not (self.answer.ended or self.answer.has_tokens):
             why = f"this holds no answer: {self.call.hide(shortened(text))}"
-            raise CallFailed(faults.malformed(self.name, why, raw=valid_text(text)))
+            raise CallFailed(faults.malformed(self.name, why, raw=text))
 
     def _no_object(self, text: str) -> Fault:
         said = f"no JSON object: {shortened(text)}" if text.strip() else "it is empty"
         why = self.call.hide(page_title(text.strip()) or said)
-        return faults.malformed(self.name, why, raw=valid_text(text))
+        return faults.malformed(self.name, why, raw=text)
 
     def _fault(self, error: faults.WireError) -> Fault:
         error = self.call.hide_in(error)

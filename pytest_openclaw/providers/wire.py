@@ -13,7 +13,6 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.util.typed import LARGEST
 from pytest_openclaw.values.faults import WireError
 
@@ -126,7 +125,7 @@ def error_of_object(payload: Any) -> WireError:
 
 def _error_of_text(text: str) -> WireError:
     unread = _UNREAD_CALL.search(text)
-    return WireError(message=shortened(text), written=valid_text(unread[1]) if unread else "")
+    return WireError(message=shortened(text), written=unread[1] if unread else "")
 
 
 def _error_behind(metadata: JsonObject) -> WireError:
@@ -178,7 +177,7 @@ def page_title(text: str) -> str | None:
 
 def shortened(text: str) -> str:
     """Return the text on one line, printable, valid UTF-8, cut in the middle at 300 characters."""
-    words = " ".join(valid_text(text[: 20 * _LONGEST_TEXT]).split())
+    words = " ".join(text[: 20 * _LONGEST_TEXT].split())
     words = "".join(character if character.isprintable() else "\ufffd" for character in words)
     if len(words) <= _LONGEST_TEXT:
         return words

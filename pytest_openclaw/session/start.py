@@ -269,14 +269,13 @@ def served_targets(settings: Settings, providers: Mapping[str, Provider]) -> tup
 
 
 async def _served(settings: Settings, providers: Mapping[str, Provider]) -> list[Target]:
-    from pytest_openclaw.asking.attempt import within
 
     targets: list[Target] = []
     try:
         for target in settings.targets:
             found: tuple[Target, ...] = (target,)
             if is_wildcard(target):
-                models = await within(settings.timeout_s, providers[target.provider].models())
+                models = await asyncio.wait_for(providers[target.provider].models(), settings.timeout_s)
                 found = expand(target, models)
             if not found:
                 raise OpenClawError("no model that is served fits")

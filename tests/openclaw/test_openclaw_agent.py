@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
+from pytest_openclaw.providers.ollama import OllamaOpenAI
 from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.protocols import ProviderSetup

@@ -92,16 +92,3 @@ def test_raw_is_everything(exchange, reasoning, text, refusal, raw):
     reply = exchange.reply()
 
     assert (reply.raw, reply.text, reply.reasoning, reply.refusal) == (raw, text, reasoning, refusal or None)
-
-
-def test_surrogates_split_over_pieces(exchange):
-    """Halves of a character in two pieces are joined; a lone half becomes U+FFFD."""
-    for piece in ("\ud83e", "\udd9e", "\ud83e"):
-        exchange.receive_text(piece)
-        exchange.receive_text(piece, "reasoning")
-        exchange.receive_tool_call(name="n", arguments=piece, key=0)
-
-    reply = exchange.reply()
-
-    assert {reply.text, reply.reasoning, reply.tool_calls[0].arguments} == {"🦞\ufffd"}
-    assert reply.raw == "<think>\n🦞\ufffd\n</think>\n\n🦞\ufffd"

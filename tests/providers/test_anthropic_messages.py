@@ -283,4 +283,3 @@ def test_a_stream_reads_like_a_whole_answer(blocks, data):
     streamed = read(*events, *ended())
 
     assert replace(streamed, timing=None) == replace(read(whole), timing=None)
-    assert MESSAGES.kind.dialect.is_whole(whole)

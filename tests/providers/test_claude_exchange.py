@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from itertools import count
@@ -10,16 +9,14 @@ from itertools import count
 import pytest
 from msgspec import structs
 
-from pytest_openclaw.asking.attempt import ask_once
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.claude.stream import Stream
 from pytest_openclaw.values.replies import Fault
-from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import Command, World
 from pytest_openclaw.worlds.playing import answered_calls, final_state
-from tests.providers.fake_claude import ask, environ_of, provider_of
+from tests.providers.fake_claude import ask, environ_of
 from tests.providers.fake_claude.cli import event, result
 
 processes = pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting")
@@ -102,25 +99,6 @@ def test_a_world_that_cannot_be_played_is_our_own_fault(monkeypatch):
     assert fault.message.startswith(
         'claude_code_cli: the server of the tools: the pattern "(?:x|xx)+y" cannot be decided'
     )
-
-
-def test_each_turn_has_its_time(monkeypatch):
-    """An exchange may take as long as all its turns together; the caller waits that long."""
-    waited = []
-
-    async def within(seconds, work):
-        waited.append(seconds)
-        return await work
-
-    monkeypatch.setattr("pytest_openclaw.asking.attempt.within", within)
-    for world in (None, WORLD):
-        asyncio.run(
-            ask_once(
-                provider_of(environ_of("hello")), Request(model="m", prompt="hi", world=world, timeout_s=10.0)
-            )
-        )
-
-    assert waited == [15.0, 85.0]
 
 
 # --- lines alone ----------------------------------------------------------------------------------

@@ -9,8 +9,7 @@ import pytest
 
 from pytest_openclaw.providers.anthropic_messages import messages_body
 from pytest_openclaw.providers.gemini import gemini_body
-from pytest_openclaw.providers.ollama import ollama_body
-from pytest_openclaw.providers.ollama_openai import chat_body
+from pytest_openclaw.providers.ollama import chat_body, ollama_body
 from pytest_openclaw.providers.openai_responses import responses_body
 from pytest_openclaw.suites.conversation import MESSAGES as KEY
 from pytest_openclaw.suites.wording import read_key

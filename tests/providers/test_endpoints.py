@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
+from pytest_openclaw.providers.ollama import OllamaOpenAI
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.tool_calls import Tool, ToolCall

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
+from pytest_openclaw.providers.ollama import OllamaOpenAI
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Image, Reply, Turn
 from tests.images import JPEG, png

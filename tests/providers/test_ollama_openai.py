@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.ollama_openai import chat_body, read_chat
+from pytest_openclaw.providers.ollama import chat_body, read_chat
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import ToolCall
 from tests.providers.servers.apis import CHAT, CHAT_USAGE, ask, chat_chunk, chat_usage, reading

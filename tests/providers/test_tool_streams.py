@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.providers.ollama_openai import read_chat
+from pytest_openclaw.providers.ollama import read_chat
 from pytest_openclaw.values.tool_calls import ToolCall
 from tests.providers.servers.apis import (
     CHAT,
@@ -308,13 +308,6 @@ def test_calls_in_later_choices(server: Any, stream: bool) -> None:
     reply = ask(CHAT.provider(server.url), stream=stream)
 
     assert (reply.text, calls_of(reply)) == ("I look.", BOTH)
-
-
-def test_a_text_in_later_choices_is_an_alternative() -> None:
-    """Of several texts the first is read."""
-    choices = [{"index": n, "delta": {"content": text}} for n, text in enumerate(("Hi.", "Hello."))]
-
-    assert read({"choices": choices}).text == "Hi."
 
 
 TOOL = {"type": "tool_use", "id": "a", "name": "get", "input": {"city": "Oslo"}}

@@ -15,7 +15,7 @@ from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.asking.sending import request_for
 from pytest_openclaw.judging.judge import Judgment, judge
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
-from pytest_openclaw.providers.ollama_openai import chat_body
+from pytest_openclaw.providers.ollama import chat_body
 from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.replies import CallResult, Reply, Timing

@@ -19,7 +19,7 @@ from pytest_openclaw.providers.llama_cpp.weights import (
     find_weights,
     template_for,
 )
-from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
+from pytest_openclaw.providers.ollama import OllamaOpenAI
 from pytest_openclaw.util.errors import EngineError, TargetError
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed

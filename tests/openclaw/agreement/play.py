@@ -13,7 +13,7 @@ from pathlib import Path
 from pytest_openclaw.asking.attempt import ask_once
 from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.openclaw.catalog import CALL
-from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
+from pytest_openclaw.providers.ollama import OllamaOpenAI
 from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.protocols import Provider, ProviderSetup

@@ -210,7 +210,7 @@ class Local(Exception):
     ("error", "type_", "words"),
     [
         (Local("broken"), Local, "broken"),
-        (asyncio.CancelledError(), OpenClawError, "cancelled its own work"),
+        (asyncio.CancelledError(), OpenClawError, "cancelled the request"),
     ],
     ids=["own-exception", "cancelled"],
 )

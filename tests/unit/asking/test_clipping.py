@@ -132,6 +132,21 @@ def test_every_text_of_a_reply_is_bounded() -> None:
     )
 
 
+def test_every_text_is_valid() -> None:
+    """Halves of a character are joined; a lone half becomes U+FFFD."""
+    text = "\ud83e\udd9e\ud83e"
+    call = ToolCall(name=text, arguments=text, id=text)
+    turn = Turn(text=text, reasoning=text, calls=(call,), results=(text,), finish_reason=text)
+    words = dict.fromkeys(("text", "reasoning", "refusal", "finish_reason", "effective_model"), text)
+    fault = Fault(failure_type="timeout", status="error", message=text, raw=text, turns=(turn,))
+
+    single = bounded_reply(Reply(tool_calls=(call,), **words))
+    shown = repr([single, bounded_reply(Reply(turns=(turn,))), bounded_fault(fault)])
+
+    assert "\\ud" not in shown
+    assert (single.raw, single.tool_calls[0].id) == ("🦞\ufffd", "🦞\ufffd")
+
+
 # --- rows -----------------------------------------------------------------------------------------
 
 
