@@ -24,7 +24,7 @@ def test_a_builtin_is_what_its_name_says(builtin, tmp_path):
     ("made", "loaded"),
     [
         pytest.param(None, set(), id="known"),
-        pytest.param("ollama_openai", {"ollama_openai"}, id="made"),
+        pytest.param("gemini", {"gemini"}, id="made"),
     ],
 )
 def test_only_what_is_used_is_loaded(made, loaded):
