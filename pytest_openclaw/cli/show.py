@@ -29,7 +29,7 @@ from pytest_openclaw.cli.result import (
 )
 from pytest_openclaw.reports.cells import offered_tools, render_cell, render_cells, turns_of, verdict_of
 from pytest_openclaw.reports.terminal import render_terminal
-from pytest_openclaw.runs.summaries import stored_summary, summary_of
+from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.stats.summary import to_json
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.rows import to_row
@@ -74,7 +74,7 @@ def _show_run(run: StoredRun, chosen: list[Record]) -> CommandResult:
         ],
         data={
             "run": run.name,
-            "summary": stored_summary(run.path) or to_json(summary),
+            "summary": to_json(summary),
             "cells": [_as_json(record, names[record.key]) for record in chosen],
         },
         warnings=run.shortcomings,

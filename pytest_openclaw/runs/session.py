@@ -12,11 +12,12 @@ from pytest_openclaw.runs.environment import Environment
 from pytest_openclaw.runs.reading import in_planned_order, without_texts
 from pytest_openclaw.runs.report_files import Plugins
 from pytest_openclaw.runs.resume import answered_rows
+from pytest_openclaw.runs.summaries import write_summary
 from pytest_openclaw.stats.groups import Settled, snapshots_in
 from pytest_openclaw.stats.recommendation import recommend
 from pytest_openclaw.stats.repeats import always_alike
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs
-from pytest_openclaw.stats.summary import Budget, Summary, summarize_run, to_json
+from pytest_openclaw.stats.summary import Budget, Summary, summarize_run
 from pytest_openclaw.stats.tool_use import is_futile, tool_use_of
 from pytest_openclaw.util.signals import epoch_ms, held_signals
 from pytest_openclaw.util.text import counted
@@ -181,6 +182,7 @@ class RunSession:
     Attributes:
         records: the rows so far; ten thousand replies of 64 KiB are kept on disk, not in memory.
         decisions: on the targets' repeats, oldest first; the caller removes those it publishes.
+        environment: takes facts about the targets.
 
     Raises:
         OSError: on creation, if the directory cannot be written; a resumed run has all its rows then.
@@ -203,9 +205,7 @@ class RunSession:
         self._settings = settings
         self._baseline = baseline
         release = release_of(settings.catalogue_file)
-        self._environment = Environment(
-            directory, plan.targets, release, earlier.inventory if earlier else None
-        )
+        self.environment = Environment(directory, plan.targets, release, earlier.inventory if earlier else {})
         self._early_stopping = EarlyStopping(plan.stages, settings.looks)
         self._n_left_out: Counter[Target] = Counter()
         self._n_open = Counter(plan.n_selected)
@@ -217,12 +217,11 @@ class RunSession:
         if surface := settings.surface:
             directory.write_json(SURFACE, surface_to_json(surface))
         directory.write_json(CONFIG, self._config())
-        self._environment.write()
+        self.environment.write()
 
     def _take_over(self, earlier: StoredRun) -> None:
         """Continue a run: keep its rows on disk that have a reply."""
         rows = [*answered_rows(earlier).values()]
-
         self.directory.replace_rows(row.line for row in rows)
         # They describe rows that may be replaced now.
         self.directory.remove(SUMMARY, *(report.name for report in self.plugins.reports))
@@ -241,7 +240,7 @@ class RunSession:
         """
         if record.key in self._recorded:
             return
-        record = replace(record, run_id=self.directory.run_id, host=self._environment.host)
+        record = replace(record, run_id=self.directory.run_id, host=self.environment.host)
         row = to_row(record)
         row |= self.plugins.added_keys(row)
         with held_signals():  # otherwise an interrupt could leave a row out of the summary
@@ -262,19 +261,11 @@ class RunSession:
         key = CellKey(cell.suite, cell.prompt_id, target, cell.repeat)
         self._decide(self._early_stopping.leave_out(key))
 
-    def take_facts(self, target: Target, facts: JsonObject) -> None:
-        """Add new facts about a target, see `Asker.facts`."""
-        self._environment.take(target, facts)
-
-    def take_diagnosis(self, target: Target, evidence: JsonObject) -> None:
-        """Add what the repeats of a target's cell have shown."""
-        self._environment.take_diagnosis(target, evidence)
-
     def _end_cell(self, target: Target) -> None:
         """Take the snapshot after a target's last cell."""
         self._n_open[target] -= 1
         if self._n_open[target] == 0:
-            self._environment.end([target])
+            self.environment.end([target])
 
     def _decide(self, decisions: Iterable[Decision]) -> None:
         made = [*decisions]
@@ -287,8 +278,8 @@ class RunSession:
         records = in_planned_order(self.records, self.plan.targets, self.plan.prompts)
         n_selected = self._n_selected()
         self.directory.write_json(CONFIG, self._config())  # without cells that were skipped
-        self._environment.end(dict.fromkeys(record.target for record in records))
-        inventory = self._environment.inventory
+        self.environment.end(dict.fromkeys(record.target for record in records))
+        inventory = self.environment.inventory
         measured = Measured(
             run_id=self.directory.run_id,
             records=tuple(records),
@@ -313,10 +304,7 @@ class RunSession:
             n_not_asked = sum(record.failure_type == BUDGET_SPENT for record in records)
             budget = Budget(budget_usd=budget_usd, spent_usd=spent_usd, n_not_asked=n_not_asked)
             summary = replace(summary, budget=budget)
-        summary = replace(summary, added=self.plugins.summary_parts(records))
-        self.directory.write_json(SUMMARY, to_json(summary))
-        self.plugins.write_reports(self.directory, summary)
-        return summary
+        return write_summary(self.directory, summary, records, self.plugins)
 
     def _n_selected(self) -> dict[Target, int]:
         """Count the cells of each target that are needed, see `EarlyStopping.n_needed`."""

@@ -6,28 +6,19 @@ import shutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SUMMARY, SURFACE, RunDirectory
 from pytest_openclaw.runs.environment import file_names, write_snapshot
 from pytest_openclaw.runs.reading import in_planned_order, settled_of
 from pytest_openclaw.runs.report_files import Plugins
-from pytest_openclaw.stats.comparison import ComparedRuns
-from pytest_openclaw.stats.gates import GateResult
 from pytest_openclaw.stats.groups import snapshots_in
 from pytest_openclaw.stats.run_comparison import compare_runs
 from pytest_openclaw.stats.summary import (
-    SUMMARY_VERSION,
-    Budget,
     Summary,
-    SummaryPart,
     summarize_run,
     to_json,
 )
-from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import is_there, load_object
-from pytest_openclaw.util.typed import shown
-from pytest_openclaw.values.run_files import check_object
+from pytest_openclaw.util.files import is_there
+from pytest_openclaw.values.run_files import load_document
 from pytest_openclaw.values.settings import CONFIG_VERSION, Gates, looks_of
 from pytest_openclaw.values.tool_calls import surface_to_json
 
@@ -46,7 +37,7 @@ if TYPE_CHECKING:
 # --- the summary of a stored run ------------------------------------------------------------------
 
 
-def stored_summary(path: Path) -> JsonObject | None:
+def stored_summary(path: Path) -> Summary | None:
     """Return a run's `summary.json` if it includes all rows.
 
     None if it is older than the rows (a resumed run may have been killed), or is missing.
@@ -55,32 +46,15 @@ def stored_summary(path: Path) -> JsonObject | None:
         OpenClawError: it cannot be read, is malformed or has another format.
     """
     file = path / SUMMARY
-    if not is_there(file):
+    if not is_there(file) or file.lstat().st_mtime_ns < (path / RESULTS).lstat().st_mtime_ns:
         return None
-    summary = load_object(file)
-    if file.lstat().st_mtime_ns < (path / RESULTS).lstat().st_mtime_ns:
-        return None
-    if (version := summary.get("schema_version")) != SUMMARY_VERSION:
-        raise OpenClawError(
-            f"{file}: its schema_version is {shown(version)}; this version reads {SUMMARY_VERSION}"
-        )
-    check_object(file, Summary, summary)
+    summary: Summary = load_document(file, Summary)
     return summary
 
 
 def summary_of(run: StoredRun) -> Summary:
-    """Return a run's figures from its rows, with the gates, comparison and budget of its own summary."""
-    summary = gated_summary(run, run.gates or Gates())
-    written = stored_summary(run.path)
-    if written is None:
-        return summary
-    return replace(
-        summary,
-        generated_at_ms=written["generated_at_ms"],
-        gates=tuple(GateResult(**gate) for gate in written["gates"]),
-        verdict=written["verdict"],
-        comparison=msgspec.convert(written["comparison"], ComparedRuns | None),
-    )
+    """Return a run's own summary, or what it would be for the rows so far."""
+    return stored_summary(run.path) or gated_summary(run, run.gates or Gates())
 
 
 def gated_summary(
@@ -88,7 +62,7 @@ def gated_summary(
 ) -> Summary:
     """Return a run's figures from its rows, with the results of gates and comparison."""
     records = run.records
-    written = stored_summary(run.path) or {}
+    written = stored_summary(run.path)
     summary = summarize_run(
         records,
         run.n_selected,
@@ -101,12 +75,20 @@ def gated_summary(
         surface=run.config.get("surface"),
         comparison=compare_runs(baseline, run.measured, across=across) if baseline else None,
     )
+    if written is None:
+        return summary
     # Only the old summary knows what the sessions spent, and what plugins added.
-    return replace(
-        summary,
-        budget=Budget(**written["budget"]) if written.get("budget") else None,
-        added=msgspec.convert(written.get("added", ()), tuple[SummaryPart, ...]),
-    )
+    return replace(summary, budget=written.budget, added=written.added)
+
+
+def write_summary(
+    directory: RunDirectory, summary: Summary, records: Sequence[Record], plugins: Plugins
+) -> Summary:
+    """Write a summary and the reports on it, with what plugins add; return it."""
+    summary = replace(summary, added=plugins.summary_parts(records))
+    directory.write_json(SUMMARY, to_json(summary))
+    plugins.write_reports(directory, summary)
+    return summary
 
 
 # --- a new run ------------------------------------------------------------------------------------
@@ -158,14 +140,11 @@ def write_run(
         OSError: it cannot be written.
     """
     directory = RunDirectory.new(path.parent, path.name, exactly=exactly)
-    is_ours = False
     try:
         with directory:
-            is_ours = True
             return directory.path, _fill(directory, new, now_ms, plugins or Plugins())
     except BaseException:
-        if is_ours:  # not of another process that started at the same time
-            shutil.rmtree(directory.path, ignore_errors=True)
+        shutil.rmtree(directory.path, ignore_errors=True)
         raise
 
 
@@ -190,9 +169,7 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
         settled=settled_of(new.config),
         surface=new.config.get("surface"),
     )
-    summary = replace(summary, added=plugins.summary_parts(records))
-    directory.write_json(SUMMARY, to_json(summary))
-    plugins.write_reports(directory, summary)
+    summary = write_summary(directory, summary, records, plugins)
     # Last, because without it a directory is not a run: a killed process leaves no incomplete run.
     directory.write_json(CONFIG, {"schema_version": CONFIG_VERSION, "run_id": directory.run_id, **new.config})
     return summary

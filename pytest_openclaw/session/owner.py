@@ -219,7 +219,7 @@ class Owner:
     def _add(self, run: RunSession, record: Record) -> None:
         run.add(record)
         while self.asker.facts:
-            run.take_facts(*self.asker.facts.popleft())
+            run.environment.take(*self.asker.facts.popleft())
 
     def _count_failure(self, report: pytest.TestReport, record: Record) -> None:
         if record.availability_status == "ok":
@@ -287,7 +287,7 @@ class Owner:
         if is_whole and self.suspects:
             try:
                 for target, evidence in self.suspects.examine(self.asker, self.settings).items():
-                    run.take_diagnosis(target, self._redactor.value(evidence))
+                    run.environment.take_diagnosis(target, self._redactor.value(evidence))
             except OSError as error:
                 self._write_error = error
         replies = self.asker.close()

@@ -74,11 +74,11 @@ def _start_worker(config: pytest.Config, classes: Classes, stack: ExitStack) -> 
     if INPUT not in vars(config)["workerinput"]:
         return
     worker = Worker(config)
-    settings = replace(worker.input.settings, suite_dirs=suite_dirs(config))
+    settings = replace(worker.settings, suite_dirs=suite_dirs(config))
     providers = make_providers(classes, settings, Path())
     redactor = Redactor.of_run(providers.values(), os.environ)
     stack.enter_context(redactor.over_logs())
-    parts = CellParts(settings=settings, link=worker, redactor=redactor, sends=True, kept=worker.input.kept)
+    parts = CellParts(settings=settings, link=worker, redactor=redactor, sends=True, kept=worker.kept)
     config.pluginmanager.register(worker, "openclaw-worker")
     config.pluginmanager.register(ExecutionHooks(config, parts, providers), "openclaw-execution")
 

@@ -11,7 +11,7 @@ import io
 import pickle
 import queue
 import traceback
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,19 +43,6 @@ STOP = b""
 """The message after which a worker runs no further test."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorkerInput:
-    """What a worker receives at its start.
-
-    Attributes:
-        settings: the controller's, without its folders.
-        kept: the verdicts that a resumed run keeps.
-    """
-
-    settings: Settings
-    kept: Mapping[CellKey, Replay]
-
-
 class JudgedByWorkers:
     """Takes the place of a plugin's validator in the controller, which may not load it."""
 
@@ -79,7 +66,9 @@ class Worker:
 
     def __init__(self, config: pytest.Config) -> None:
         given: Mapping[str, Any] = vars(config)["workerinput"]
-        self.input: WorkerInput = pickle.loads(given[INPUT])  # noqa: S301 - from our controller
+        self.settings: Settings
+        self.kept: Mapping[CellKey, Replay]
+        self.settings, self.kept = pickle.loads(given[INPUT])  # noqa: S301 - from our controller
         self._channel = given[CHANNEL]
         self._answers: queue.Queue[bytes | None] = queue.Queue()
         self._config = config
@@ -159,14 +148,11 @@ class Controller:
     def pytest_configure_node(self, node: WorkerController) -> None:
         """Give a worker what was decided once, and open its channel."""
         resumed = self._owner.resumed
-        given = WorkerInput(
-            settings=replace(self._owner.settings, suite_dirs=(), runs_dir=Path()),
-            kept=resumed.kept if resumed else {},
-        )
+        settings = replace(self._owner.settings, suite_dirs=(), runs_dir=Path())  # folders of this machine
         channel = node.gateway.newchannel()
         channel.setcallback(partial(self._receive, node))
         self._channels[node] = channel
-        node.workerinput[INPUT] = pickle.dumps(given)
+        node.workerinput[INPUT] = pickle.dumps((settings, resumed.kept if resumed else {}))
         node.workerinput[CHANNEL] = channel
 
     def _receive(self, node: WorkerController, message: bytes | tuple[str, str]) -> None:

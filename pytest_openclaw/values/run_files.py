@@ -196,21 +196,19 @@ class InventoryFile(InventoryPart):
     parts: NotRequired[list[InventoryPart]]
 
 
-def load_document(path: Path, kind: type) -> JsonObject:
-    """Return the JSON object in a file of a run folder.
+def load_document(path: Path, kind: type) -> Any:
+    """Return the content of a file of a run folder as a value of a type.
 
     Raises:
         OpenClawError: it cannot be read, or is malformed; the message names file, key and value.
     """
-    value = load_object(path)
-    check_object(path, kind, value)
-    return value
+    return checked(path, kind, load_object(path))
 
 
-def check_object(path: Path, kind: type, value: JsonObject) -> None:
-    """Reject the malformed content of a file; see `load_document`."""
+def checked(path: Path, kind: type, value: JsonObject) -> Any:
+    """Return the content of a file as a value of a type; see `load_document`."""
     try:
-        converted(value, kind)
+        return converted(value, kind)
     except ValueError as error:
         raise OpenClawError(f"{path} is not as a run writes it: {error}") from None
 

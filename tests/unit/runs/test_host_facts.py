@@ -64,23 +64,8 @@ def test_the_inventory_names_what_measured() -> None:
 )
 def test_graphics_cards(monkeypatch: pytest.MonkeyPatch, said: str, gpus: list[Any]) -> None:
     """Each card is listed; a tool that finds none may report that as text."""
-    monkeypatch.setattr(environment.shutil, "which", lambda _: "/usr/bin/nvidia-smi")
     monkeypatch.setattr(
         environment.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, stdout=said)
     )
 
     assert collect_inventory()["gpus"] == gpus
-
-
-def test_a_broken_driver_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tool that fails or hangs is an entry, not the end of the run."""
-
-    def fails(command: Any, **_: Any) -> Any:
-        raise subprocess.TimeoutExpired(command, 10)
-
-    monkeypatch.setattr(environment.shutil, "which", lambda _: "/usr/bin/nvidia-smi")
-    monkeypatch.setattr(environment.subprocess, "run", fails)
-
-    (gpu,) = collect_inventory()["gpus"]
-
-    assert "timed out" in gpu["error"]

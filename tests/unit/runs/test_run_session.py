@@ -61,7 +61,7 @@ def _session(directory: RunDirectory, n_selected: Mapping[Target, int]) -> RunSe
 
 
 def _take(session: RunSession, target: Target, **facts: Any) -> None:
-    session.take_facts(target, facts)
+    session.environment.take(target, facts)
 
 
 def _left_out(prompt_id: str = "T0", repeat: int = 1, *, of: Target = A) -> LeftOut:
