@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.asking.sending import request_for
-from pytest_openclaw.judging.tool_outcomes import is_leaked
+from pytest_openclaw.judging.judge import is_leaked
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.stats.diagnosis import SYMPTOMS

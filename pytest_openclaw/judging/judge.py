@@ -13,18 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.judging.keys import demands_of
-from pytest_openclaw.judging.tool_outcomes import (
-    called_needlessly,
-    calls_written_in,
-    expected_tools_of,
-    is_only_a_call,
-    is_right_step,
-    is_unread,
-    tool_demand_of,
-    tool_outcome_of,
-    written_calls,
-)
+from pytest_openclaw.judging.keys import demands_of, work_flaws
 from pytest_openclaw.openclaw.bridge import NOTE, promoted_calls, reached_tools, reaching, with_inner_calls
 from pytest_openclaw.openclaw.catalog import said_tools
 from pytest_openclaw.openclaw.detector import invoked_tools
@@ -35,45 +24,34 @@ from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import Outcome, outcome_of
-from pytest_openclaw.values.replies import CallResult, Fault, Reply, Verdict
+from pytest_openclaw.values.replies import MALFORMED_CALL, UNEXPECTED_CALL, CallResult, Fault, Reply, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
+    from pytest_openclaw.judging.written_forms import WrittenCall
     from pytest_openclaw.values.prompts import Cell, Prompt
+    from pytest_openclaw.values.protocols import RequiredCall
     from pytest_openclaw.values.replies import Turn
-    from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolOutcome
+    from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolDemand, ToolOutcome
 
 
 def tested_tools(prompt: Prompt, answer: Reply, outcome: ToolOutcome | None) -> tuple[str, ...]:
-    """Return the required tools that were called if the cell succeeded, else all required ones.
+    """Return the required tools of OpenClaw that were called if the cell succeeded, else all required ones.
 
     A successful cell is no evidence about an alternative that was not called. A suite's own tools do not
     count as OpenClaw's, even with the same names.
-
-    Returns:
-        The offered names, sorted; empty if no tool was offered on the wire or none was required.
     """
-    demanded = _demanded(prompt) if outcome else set()
-    if outcome == "valid":
-        called = {call.tool for call in with_inner_calls(answer.dispatched) if call.is_executed}
-        demanded = {tool for tool in demanded if tool in called}
-    return tuple(sorted(demanded))
-
-
-def _demanded(prompt: Prompt) -> set[str]:
     wanted = demands_of(prompt.validator).calls
-    if prompt.tools is None or not wanted:
-        return set()
-    own = {*_own_names(prompt)}
-    names = {tool.name for tool in reached_tools(prompt.tools)} - own
-    return {name for name in names if any(call.is_for(name) for call in wanted)}
-
-
-def _own_names(prompt: Prompt) -> Iterator[str]:
-    listed = said_tools(prompt.tools_spec)
-    if isinstance(listed, list):
-        yield from (str(entry.get("name")) for entry in listed if isinstance(entry, Mapping))
+    if prompt.tools is None or not outcome or not wanted:
+        return ()
+    spec = said_tools(prompt.tools_spec)
+    listed = spec if isinstance(spec, list) else ()
+    own = {entry.get("name") for entry in listed if isinstance(entry, Mapping)}
+    names = {tool.name for tool in reached_tools(prompt.tools)}.difference(own)
+    if outcome == "valid":
+        names &= {call.tool or "" for call in with_inner_calls(answer.dispatched) if call.is_executed}
+    return tuple(sorted(name for name in names if any(call.is_for(name) for call in wanted)))
 
 
 JUDGED = ("answer", "tool_call_details")
@@ -87,12 +65,7 @@ class Judgment:
     Attributes:
         reply: its `text` is the answer and `tool_names` is set; `raw` still has the thinking.
         verdict: not judged (None) if there was no answer, or for `noop`.
-        tool_use_success: whether at least one expected tool was invoked; if tools were offered on the wire,
-            whether every required call was made.
-        tool_outcome: None for a prompt without a rule about tools.
-        leaked_valid: as in a row.
-        tools_tested: OpenClaw's tools that the cell is evidence about; see `tested_tools`.
-        harm, harm_tools: as in a row; None if it is not a probe or not judged.
+        leaked_valid, tools_tested, harm, harm_tools: as in a row.
     """
 
     reply: Reply
@@ -262,14 +235,11 @@ def _checked(verdict: object) -> Verdict:
     """
     if not isinstance(verdict, Verdict):
         raise TypeError(f"a validator's check returns a Verdict, not {type(verdict).__name__}")
-    if verdict.passed is not None and not isinstance(verdict.passed, bool):
-        raise TypeError(f"Verdict.passed is True, False or None, not {verdict.passed!r}")
-    if verdict.violation is not None and not isinstance(verdict.violation, str):
-        raise TypeError(f"Verdict.violation is a text or None, not {verdict.violation!r}")
-    if verdict.parsed is not None:
-        if not isinstance(verdict.parsed, dict):
-            raise TypeError(f"Verdict.parsed is a dict or None, not {type(verdict.parsed).__name__}")
-        json.dumps(verdict.parsed, allow_nan=False)
+    kinds = {"passed": bool | None, "violation": str | None, "parsed": dict | None}
+    for name, kind in kinds.items():
+        if not isinstance(value := getattr(verdict, name), kind):
+            raise TypeError(f"Verdict.{name} is {value!r}, not {kind}")
+    json.dumps(verdict.parsed, allow_nan=False)
     return verdict
 
 
@@ -279,7 +249,7 @@ def _dispatched(prompt: Prompt, answer: Reply, tools: Sequence[Tool]) -> Reply:
     dispatched = [dispatch(call, tools) for call in answer.tool_calls]
     made = [_promoted(call) if call.call in written else call for call in dispatched]
     # OpenClaw receives an error in place of a call that the server could not read.
-    if not (is_unread(answer) or (answer.turns[-1].calls if answer.turns else made)):
+    if not (answer.finish_reason in _UNREAD or (answer.turns[-1].calls if answer.turns else made)):
         made += [_promoted(dispatch(call, tools)) for call in promoted_calls(answer.text, tools)]
     calls = tuple(call.call for call in made)
     state = answer.world
@@ -301,6 +271,191 @@ def _is_written(turn: Turn, tools: Sequence[Tool]) -> bool:
 
 def _promoted(call: Dispatched) -> Dispatched:
     return replace(call, notes=(*call.notes, NOTE))
+
+
+# --- the outcome of a tool cell ---------------------------------------------------------------------
+
+_UNREAD: Mapping[str | None, ToolOutcome] = {
+    MALFORMED_CALL: "malformed_json",
+    UNEXPECTED_CALL: "unknown_tool",
+}
+
+
+def expected_tools_of(prompt: Prompt) -> tuple[str, ...] | None:
+    """Return the tools of which one must be invoked; empty means any tool, None that none is required.
+
+    The validator's own list has precedence, so that verdict and tool use agree.
+    """
+    demands = demands_of(prompt.validator)
+    if demands.restrains:
+        return None
+    return prompt.expected_tool_calls if demands.expected_tools is None else demands.expected_tools
+
+
+def tool_demand_of(prompt: Prompt) -> ToolDemand:
+    """Return what a prompt requires of tools; an answer has a `tool_outcome` unless that is nothing."""
+    demands = demands_of(prompt.validator)
+    if demands.restrains:
+        return "restraint"
+    is_required = demands.works if _is_native(prompt) else expected_tools_of(prompt) is not None
+    return "call" if is_required else "none"
+
+
+def tool_outcome_of(prompt: Prompt, answer: Reply, *, answered: bool) -> ToolOutcome | None:
+    """Return the outcome of a prepared reply; None for a prompt that requires nothing of tools.
+
+    Without an answer no tool was used, but a call is still needless if none was allowed.
+    """
+    demand = tool_demand_of(prompt)
+    if demand == "none":
+        return None
+    if demand == "restraint":
+        return "called_needlessly" if called_needlessly(prompt, answer) else "restrained"
+    if not answered:
+        return _UNREAD.get(answer.finish_reason, "no_call")
+    return _of_work(prompt, answer) if _is_native(prompt) else _of_text(prompt, answer)
+
+
+def called_needlessly(prompt: Prompt, answer: Reply) -> bool:
+    """Whether a prompt that must not call has led to a call, on the wire or written as text."""
+    if _is_native(prompt):
+        return bool(answer.dispatched) or answer.finish_reason in _UNREAD or is_leaked(prompt, answer)
+    return bool(answer.tool_names)
+
+
+def is_leaked(prompt: Prompt, answer: Reply) -> bool:
+    """Whether a call is written as text, in any turn."""
+    return bool(written_calls(prompt, answer))
+
+
+def written_calls(prompt: Prompt, answer: Reply) -> tuple[WrittenCall, ...]:
+    """Return the calls that the last turn with any has in its text or its thinking.
+
+    A server may leave the text of a call that it has read: it is not counted again.
+    """
+    for turn in reversed(answer.turns):
+        called = {call.name.casefold() for call in turn.calls}
+        thinking = "" if called else turn.reasoning or split_thinking(turn.text)[0]
+        calls = calls_written_in(prompt, strip_thinking(turn.text), thinking)
+        if kept := tuple(call for call in calls if call.name.casefold() not in called):
+            return kept
+    return calls_written_in(prompt, answer.text, answer.reasoning or split_thinking(answer.raw)[0])
+
+
+def calls_written_in(prompt: Prompt, text: str, thinking: str = "") -> tuple[WrittenCall, ...]:
+    """Return the calls that an answer to a prompt, without its thinking, makes in writing."""
+    # Their patterns take 0.1 s to compile, and most runs need none of them before their first cell.
+    from pytest_openclaw.judging.written_calls import asked_by, find_written_calls
+
+    expected = {name for rule in demands_of(prompt.validator).calls for name in rule.names}
+    said = (prompt.prompt, *prompt.turns, prompt.system or "")
+    asked = asked_by(said, may_show=tool_demand_of(prompt) != "call")
+    return find_written_calls(text, prompt.tools or (), expected, asked=asked, thinking=thinking)
+
+
+def is_only_a_call(prompt: Prompt, text: str) -> bool:
+    """Whether an answer is nothing but a call in writing."""
+    from pytest_openclaw.judging.written_calls import is_nothing_else
+
+    calls = calls_written_in(prompt, text)
+    return bool(calls) and is_nothing_else(text, calls)
+
+
+def is_right_step(prompt: Prompt, made: Sequence[Dispatched]) -> bool:
+    """Whether calls with which an exchange goes on would be executed, and lead to its goal."""
+    wanted = demands_of(prompt.validator).calls
+    calls = with_inner_calls(made)
+    harms = any(is_forbidden(made) for is_forbidden in demands_of(prompt.validator).forbids)
+    leads = not wanted or any(rule.is_for(call.tool or "") for call in calls for rule in wanted)
+    misses = any(_misses(call, wanted) for call in calls)
+    return leads and not harms and not misses and all(call.is_executed for call in calls)
+
+
+def _is_native(prompt: Prompt) -> bool:
+    return prompt.tools is not None and demands_of(prompt.validator).is_native
+
+
+def _of_text(prompt: Prompt, answer: Reply) -> ToolOutcome:
+    """Judge tools found in the text, and calls on the wire without a rule about native calls."""
+    expected = {name.casefold() for name in expected_tools_of(prompt) or ()}
+    invoked = {name.casefold() for name in answer.tool_names}
+    if invoked and (not expected or not expected.isdisjoint(invoked)):
+        return "valid"
+    return "wrong_tool" if invoked else "no_call"
+
+
+def _of_work(prompt: Prompt, answer: Reply) -> ToolOutcome:
+    """Judge calls on the wire, by a decision list."""
+    made = with_inner_calls(answer.dispatched)
+    flaws = work_flaws(prompt.validator, answer)
+    wanted = demands_of(prompt.validator).calls
+    is_exchange = answer.ended_by is not None
+    left = _unrecovered(made) if is_exchange else made
+    ran = [call for call in made if call.is_executed]
+    problems = {call.problem for call in left}
+    has_started = any(rule.is_for(call.tool or "") for call in ran for rule in wanted) or (ran and not wanted)
+    misses = [call for call in left if _misses(call, wanted)]
+    hides = any(rule.check(answer).passed is False for rule in demands_of(prompt.validator).reports)
+    if not flaws and not (hides and ran):
+        return "valid" if ran else "no_call"
+    if flaws and all(flaw.is_harm for flaw in flaws):
+        return "extra_call" if all(flaw.is_extra for flaw in flaws) else "forbidden_call"
+    if "malformed_json" in problems:
+        return "malformed_json"
+    if (is_exchange or not made) and is_leaked(prompt, answer):
+        return "leaked_as_text"
+    if unread := _UNREAD.get(answer.finish_reason):
+        return unread
+    if (is_exchange or not made) and _claims(prompt, answer):
+        return "claimed_not_done"
+    if not made:
+        return "no_call"
+    if "unknown_tool" in problems:
+        return "unknown_tool"
+    if "bad_arguments" in problems or misses:
+        return "bad_arguments"
+    if not has_started:
+        return "wrong_tool"
+    # A call that fails is tried again to the end: the loop is where the steps went.
+    is_used_up = answer.ended_by == "step_limit" or (hides and answer.ended_by == "loop")
+    return "out_of_steps" if is_used_up else "unfinished"
+
+
+def _claims(prompt: Prompt, answer: Reply) -> bool:
+    # Text beside a call during the work, such as "I've read it, now I'll edit", is not the last answer.
+    if answer.ended_by in ("step_limit", "loop"):
+        return False
+    if any(rule.is_hidden(answer) for rule in demands_of(prompt.validator).reports):
+        return True
+    from pytest_openclaw.openclaw.claims import claims_done, mentions_error
+
+    results = [result for turn in (*prompt.messages, *answer.turns) for result in turn.results]
+    n_calls = sum(len(turn.calls) for turn in prompt.messages) + len(answer.dispatched)
+    # A call without a result was refused, or its result is not known: either may be an error.
+    may_have_failed = len(results) < n_calls or any(call.problem for call in answer.dispatched)
+    if may_have_failed or any(map(mentions_error, results)):
+        return claims_done(answer.text, "failed")
+    return claims_done(answer.text, "fine" if n_calls else "none")
+
+
+def _misses(call: Dispatched, wanted: Sequence[RequiredCall]) -> bool:
+    """Whether a call is of a required tool, but has other values than every rule for it."""
+    complaints = [rule.complaint(call) for rule in wanted if call.tool and rule.is_for(call.tool)]
+    return bool(complaints) and None not in complaints
+
+
+def _unrecovered(made: Sequence[Dispatched]) -> list[Dispatched]:
+    """Drop refused calls that were corrected later: with the same tool, or any, if the tool was unknown."""
+    kept = []
+    for place, call in enumerate(made):
+        later = [other.tool for other in made[place + 1 :] if other.is_executed]
+        recovered = bool(later) if call.problem == "unknown_tool" else call.tool in later
+        if call.is_executed or not recovered:
+            kept.append(call)
+    return kept
+
+
+# --- cells ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -263,9 +263,9 @@ def pytest_openclaw_validators():
 BREAKS = {
     "1 / 0": "ZeroDivisionError: division by zero",
     "True": "a validator's check returns a Verdict, not bool",
-    "Verdict(passed='yes')": "Verdict.passed is True, False or None, not 'yes'",
-    "Verdict(passed=False, violation=7)": "Verdict.violation is a text or None, not 7",
-    "Verdict(passed=True, parsed=[1])": "Verdict.parsed is a dict or None, not list",
+    "Verdict(passed='yes')": "Verdict.passed is 'yes', not bool | None",
+    "Verdict(passed=False, violation=7)": "Verdict.violation is 7, not str | None",
+    "Verdict(passed=True, parsed=[1])": "Verdict.parsed is [1], not dict | None",
     "Verdict(passed=True, parsed={'a': {1}})": "set is not JSON serializable",
     "Verdict(passed=True, parsed={'a': float('nan')})": "not JSON compliant",
     "pytest.fail('no')": "Failed: no",

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.judging.judge import conclude, judge, prepare
+from pytest_openclaw.judging.judge import conclude, judge, prepare, tool_demand_of
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
-from pytest_openclaw.judging.tool_outcomes import tool_demand_of
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.suites.load import load_suite

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.judging.judge import judge, prepare
+from pytest_openclaw.judging.judge import judge, prepare, tool_demand_of
 from pytest_openclaw.judging.keys import work_flaws
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
-from pytest_openclaw.judging.tool_outcomes import tool_demand_of
 from pytest_openclaw.openclaw.bridge import NOTE
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.values.prompts import Prompt
