@@ -50,7 +50,7 @@ def deferred_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
 def inner_call(made: Dispatched, offered: Sequence[Tool] | None = None) -> Dispatched | None:
     """Return the dispatch of the call that a `tool_call` carries; None if `made` carries none.
 
-    The `message` of a problem is the bridge's own. A name must be exact here, and types are not converted,
+    A name must be exact here, and types are not converted,
     unlike those of a call on the wire.
 
     Args:
@@ -134,8 +134,6 @@ def _is_dotted(key: str) -> bool:
 def _refusal(tool: Tool, inner: Dispatched) -> str:
     """Return the bridge's message for invalid arguments."""
     wrong = "; ".join(line[4:] for line in inner.message.split("\n") if line.startswith("  - "))
-    if inner.problem == "malformed_json":
-        wrong = "root: must be object"
     expected = signature(tool.parameters)
     shown = "" if expected == UNKNOWN else f" Expected input: {expected}."
     return f'Invalid arguments for tool "{id_of(tool.name)}": {wrong or inner.message}.{shown}'

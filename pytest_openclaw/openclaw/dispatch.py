@@ -111,24 +111,21 @@ MAX_DEPTH = 64
 RENAMED = {("exec", "timeout"): "timeoutSeconds"}
 SELECTORS = ("id", "toolId", "name")
 """The keys with a tool's id in a call through the bridge."""
-_DISPATCHERS = ("tool_call", "tool_describe")
-_MESSAGE_ALIASES = ("SendMessage", "content", "text")
 _LONGEST_INTEGER = 308
 _LARGEST_SHOWN = 1e21
 """From here on JavaScript shows a number with an exponent."""
-_BROKEN = object()
 
 
 def read_json(text: str) -> Any:
-    """Parse a JSON text; return a special object, equal to nothing, if it is malformed.
+    """Parse a JSON text; None if it is malformed, or nested too deep.
 
     Numbers beyond a double stay text and are not numbers, and 2.0 is 2, as in the release.
     """
     try:
         value = json.loads(text, parse_int=_number, parse_float=_number, parse_constant=_refuse)
     except (ValueError, RecursionError):
-        return _BROKEN
-    return value if is_deeper(value, MAX_DEPTH) else valid_value(value)
+        return None
+    return None if is_deeper(value, MAX_DEPTH) else valid_value(value)
 
 
 def _number(written: str) -> int | float | str:
@@ -144,56 +141,23 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def prepare(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Convert arguments in an older form to the current one, for tools that still accept them."""
-    known = tool.parameters.get("properties", {})
-    if tool.name == "edit" and "edits" in known:
-        return _prepare_edit(arguments)
-    if tool.name == "sessions_send" and "message" in known:
-        return _prepare_message(arguments)
-    if tool.name in _DISPATCHERS and "id" in known:
-        return _prepare_selector(arguments)
-    return arguments
-
-
-def _prepare_edit(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Add a single edit to the list, and leave unknown keys out."""
+def _with_edits(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `edit` in their current form: with a list of edits, and no other keys."""
     given: dict[str, Any] = {name: arguments[name] for name in ("path", "edits") if name in arguments}
     edits = given.get("edits")
     if isinstance(edits, str) and isinstance(held := read_json(edits), list):
         edits = held
-    single = {
-        name: arguments[name] for name in ("oldText", "newText") if isinstance(arguments.get(name), str)
-    }
     if isinstance(edits, list):
-        edits = [_edit(one) if isinstance(one, dict) else one for one in edits]
+        edits = [_texts_of(one) if isinstance(one, dict) else one for one in edits]
+    single = {name: text for name, text in _texts_of(arguments).items() if isinstance(text, str)}
     if len(single) == 2:
         batch = edits if isinstance(edits, list) else []
         edits = batch if single in batch else [*batch, single]
     return given if edits is None else {**given, "edits": edits}
 
 
-def _edit(edit: Mapping[str, Any]) -> dict[str, Any]:
+def _texts_of(edit: Mapping[str, Any]) -> dict[str, Any]:
     return {name: edit[name] for name in ("oldText", "newText") if name in edit}
-
-
-def _prepare_message(arguments: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in arguments.items() if name not in _MESSAGE_ALIASES}
-    texts = [arguments.get(name) for name in ("message", *_MESSAGE_ALIASES)]
-    said = next((text for text in texts if isinstance(text, str) and text.strip()), None)
-    return kept if said is None else {**kept, "message": said}
-
-
-def _prepare_selector(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Move the id of a tool out of the inner arguments, if the outer ones have none."""
-    nested = next((arguments[key] for key in ("args", "input") if arguments.get(key) is not None), None)
-    if not isinstance(nested, dict) or any(key in arguments for key in SELECTORS):
-        return arguments
-    named = next((nested[key] for key in SELECTORS if nested.get(key) is not None), None)
-    if not isinstance(named, str) or not named.strip():
-        return arguments
-    outer = {name: value for name, value in arguments.items() if name not in ("args", "input")}
-    return {**outer, **nested, "id": named}
 
 
 def unusable(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
@@ -222,64 +186,33 @@ _LARGEST_SAFE = 2**53 - 1
 
 def coerce(value: Any, schema: Mapping[str, Any]) -> Any:
     """Return the value with the type of the schema, if it can be converted."""
-    for part in _list(schema, "allOf"):
-        value = coerce(value, part)
-    for keyword in ("anyOf", "oneOf"):
-        if parts := _list(schema, keyword):
-            value = _as_one_of(value, parts)
-    kinds = _kinds(schema)
-    if not (len(kinds) > 1 and any(_is(value, kind) for kind in kinds)):
-        value = _first_conversion(value, kinds)
-    if "object" in kinds and isinstance(value, dict):
+    if parts := schema.get("anyOf"):
+        return _as_one_of(value, parts)
+    kind = schema.get("type")
+    if isinstance(kind, str) and kind in _CONVERSIONS:
+        value = _CONVERSIONS[kind](value)
+    if kind == "object" and isinstance(value, dict):
         known, others = schema.get("properties", {}), schema.get("additionalProperties")
         rules = {name: known.get(name, others) for name in value}
         return {
             name: coerce(inner, rules[name]) if isinstance(rules[name], dict) else inner
             for name, inner in value.items()
         }
-    if "array" in kinds and isinstance(value, list) and isinstance(schema.get("items"), dict):
+    if kind == "array" and isinstance(value, list) and isinstance(schema.get("items"), dict):
         return [coerce(item, schema["items"]) for item in value]
     return value
 
 
-def _list(schema: Mapping[str, Any], keyword: str) -> Sequence[Mapping[str, Any]]:
-    parts = schema.get(keyword)
-    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else ()
-
-
-def _kinds(schema: Mapping[str, Any]) -> list[str]:
-    kinds = schema.get("type", [])
-    return [kinds] if isinstance(kinds, str) else list(kinds)
-
-
-def _as_one_of(value: Any, parts: Sequence[Mapping[str, Any]]) -> Any:
-    if value is None and any("null" in _kinds(part) and _fits(part, None) for part in parts):
+def _as_one_of(value: Any, parts: Sequence[Any]) -> Any:
+    """Return the first conversion that fits a part; null stays null if a part takes it."""
+    schemas = [part for part in parts if isinstance(part, dict)]
+    if value is None and any(part.get("type") == "null" for part in schemas):
         return None
-    for part in parts:
-        if value is not None and _kinds(part) == ["null"]:
-            continue
+    for part in schemas:
         converted = coerce(value, part)
         if _fits(part, converted):
             return converted
     return value
-
-
-def _first_conversion(value: Any, kinds: Sequence[str]) -> Any:
-    for kind in kinds:
-        if kind == "null" and value is not None and len(kinds) > 1:
-            continue
-        converted = _CONVERSIONS[kind](value) if kind in _CONVERSIONS else value
-        if converted is not value:
-            return converted
-    return value
-
-
-def _is(value: Any, kind: str) -> bool:
-    if kind in ("number", "integer"):
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and (kind == "number" or float(value).is_integer())
-    types = {"boolean": bool, "string": str, "null": type(None), "array": list, "object": dict}
-    return kind in types and isinstance(value, types[kind])
 
 
 def _to_number(value: Any) -> Any:
@@ -309,10 +242,6 @@ def _to_text(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, bool | int | float) else value
 
 
-def _to_null(value: Any) -> Any:
-    return None if value in ("", False, 0) else value
-
-
 def _read_as(kind: type) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if not isinstance(value, str) or not value.strip() or len(value) > MAX_JSON_CHARS:
@@ -330,7 +259,6 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
     "string": _to_text,
     "array": _read_as(list),
     "object": _read_as(dict),
-    "null": _to_null,
 }
 
 
@@ -394,41 +322,25 @@ def error_text(tool: str, error: str) -> str:
     return json.dumps({"status": "error", "tool": tool, "error": error}, ensure_ascii=False, indent=2)
 
 
-def _complaints(error: ValidationError, *, over_bridge: bool) -> Iterator[str]:
-    """Yield the lines about a violation, in the words of the release or of its bridge."""
+def _complaints(error: ValidationError) -> Iterator[str]:
+    """Yield the lines about a violation, in the words of the release."""
     for inner in error.context or ():
-        yield from _complaints(inner, over_bridge=over_bridge)
+        yield from _complaints(inner)
     path = [*map(str, error.absolute_path)]
-    place = ".".join(path) or ("<root>" if over_bridge else "root")
     wanted: Any = error.validator_value
     instance: Any = error.instance
     words = _WORDS.get(str(error.validator), error.message[:200]).replace("{0}", str(wanted))
     if error.validator == "required":
         missing = [name for name in wanted if name not in instance]
-        if over_bridge:
-            yield from (
-                f"{'.'.join([*path, name])}: must have required property '{name}'" for name in missing
-            )
-        else:
-            yield f"{'.'.join([*path, missing[0]])}: must have required properties {', '.join(missing)}"
+        yield f"{'.'.join([*path, missing[0]])}: must have required properties {', '.join(missing)}"
         return
     if error.validator == "additionalProperties":
         schema: Any = error.schema
         unknown = [name for name in instance if name not in schema.get("properties", {})]
-        if over_bridge:
-            words += f": {_listed(unknown)}"
-        else:
-            yield from (f"{'.'.join([*path, name])}: schema is false" for name in unknown)
-    elif error.validator == "enum" and over_bridge:
-        words += f" (allowed: {_listed(wanted)})"
+        yield from (f"{'.'.join([*path, name])}: schema is false" for name in unknown)
     elif error.validator == "type":
-        kinds = wanted if isinstance(wanted, str) else f"either {' or '.join(wanted)}"
-        words = f"must be {kinds}"
-    yield f"{place}: {words}"
-
-
-def _listed(values: Sequence[Any]) -> str:
-    return ", ".join(json.dumps(one, ensure_ascii=False) for one in values)
+        words = f"must be {wanted if isinstance(wanted, str) else ' or '.join(wanted)}"
+    yield f"{'.'.join(path) or 'root'}: {words}"
 
 
 # --- the call -----------------------------------------------------------------------------------
@@ -442,7 +354,6 @@ MAX_ERRORS = 256
 """Several violations may form one complaint."""
 _MALFORMED = "Provider returned an incomplete or malformed tool call"
 _TOO_LONG = "Exceeded tool-call argument buffer limit"
-_TOO_DEEP = f"root: nested more than {MAX_DEPTH} levels deep"
 
 
 def dispatch(call: ToolCall, tools: Sequence[Tool], *, over_bridge: bool = False) -> Dispatched:
@@ -451,7 +362,7 @@ def dispatch(call: ToolCall, tools: Sequence[Tool], *, over_bridge: bool = False
     Args:
         call: the call.
         tools: the offered ones.
-        over_bridge: whether the bridge carries it, which converts nothing and has other words for errors.
+        over_bridge: whether the bridge carries it, which converts nothing.
 
     Raises:
         OpenClawError: a tool's schema cannot be used.
@@ -463,22 +374,19 @@ def dispatch(call: ToolCall, tools: Sequence[Tool], *, over_bridge: bool = False
     arguments = read_json(call.arguments)
     if not isinstance(arguments, dict) or not call.name.strip():
         return Dispatched(call=call, tool=name, problem="malformed_json", message=_MALFORMED)
-    too_deep = is_deeper(arguments, MAX_DEPTH)
     if name is None:
         message = f"Tool {valid_text(call.name.strip()[:200])} not found"
-        kept = None if too_deep else arguments
-        return Dispatched(call=call, arguments=kept, problem="unknown_tool", message=message)
+        return Dispatched(call=call, arguments=arguments, problem="unknown_tool", message=message)
     tool = by_name[name]
     notes = [] if call.name == name else [f"{call.name!r} was taken for {name}"]
-    if too_deep:
-        message = _refusal(tool, [_TOO_DEEP], "")
-        return Dispatched(call=call, tool=name, problem="bad_arguments", message=message, notes=tuple(notes))
-    prepared = arguments if over_bridge else prepare(tool, arguments)
+    prepared = arguments
+    if name == "edit" and not over_bridge and "edits" in tool.parameters.get("properties", {}):
+        prepared = _with_edits(arguments)
     if prepared != arguments:
         notes.append(f"arguments were put into the form that {name} takes")
     schema = _schema_of(tool)
     try:
-        given, wrong = _checked(schema, tool.parameters, prepared, over_bridge=over_bridge)
+        given, wrong = _checked(schema, tool.parameters, prepared, converts=not over_bridge)
     except OpenClawError:
         given, wrong = prepared, ["root: cannot be checked in bounded time"]
         notes.append(f"the arguments could not be checked within {CHECK_STEPS} steps")
@@ -512,7 +420,7 @@ def _schema_of(tool: Tool) -> BoundedSchema:
 
 
 def _checked(
-    schema: BoundedSchema, parameters: Mapping[str, Any], arguments: dict[str, Any], *, over_bridge: bool
+    schema: BoundedSchema, parameters: Mapping[str, Any], arguments: dict[str, Any], *, converts: bool
 ) -> tuple[Any, list[str]]:
     """Return the arguments as the tool would get them, and their errors.
 
@@ -523,11 +431,9 @@ def _checked(
     from pytest_openclaw.util.json_schema import within_steps
 
     with within(PATTERNS_S), within_steps(CHECK_STEPS):
-        given = arguments if over_bridge else coerce(arguments, parameters)
-        if is_deeper(given, MAX_DEPTH):
-            return arguments, [_TOO_DEEP]
+        given = coerce(arguments, parameters) if converts else arguments
         errors = schema.errors(given, limit=MAX_ERRORS)
-    lines = (line for error in errors for line in _complaints(error, over_bridge=over_bridge))
+    lines = (line for error in errors for line in _complaints(error))
     return given, [*dict.fromkeys(lines)][:MAX_COMPLAINTS]
 
 

@@ -126,6 +126,7 @@ def test_same_tool(name: str, other: str, same: bool) -> None:
         pytest.param("", id="empty"),
         pytest.param('["notes.md"]', id="array"),
         pytest.param("null", id="null"),
+        pytest.param('{"path":' + "[" * 900 + "]" * 900 + "}", id="deep"),
         pytest.param('{"path":' + "[" * 50_000 + "]" * 50_000 + "}", id="nested-without-end"),
     ],
 )
@@ -249,11 +250,10 @@ def test_arguments_that_fit_are_given_as_they_are(name: str, arguments: dict) ->
     [
         pytest.param("edit", {"path": "a", "oldText": "b", "newText": "c"}, {"path": "a", "edits": [{"oldText": "b", "newText": "c"}]}, id="a-single-edit"),
         pytest.param("edit", {"path": "a", "edits": '[{"oldText": "b", "newText": "c"}]'}, {"path": "a", "edits": [{"oldText": "b", "newText": "c"}]}, id="edits-as-text"),
-        pytest.param("sessions_send", {"sessionKey": "a", "content": "hi"}, {"sessionKey": "a", "message": "hi"}, id="another-name-for-message"),
     ],
 )  # fmt: skip
 def test_older_forms_are_still_taken(name: str, arguments: dict, given: dict) -> None:
-    """`edit` takes a single replacement, `sessions_send` other names for its message."""
+    """`edit` takes a single replacement, and edits as a text."""
     answer = _dispatch(name, arguments, CODING)
 
     assert (answer.is_executed, answer.arguments) == (True, given)
@@ -264,12 +264,9 @@ def test_older_forms_are_still_taken(name: str, arguments: dict, given: dict) ->
     ("schema", "value", "given"),
     [
         ({"type": ["string", "integer"]}, 5, 5),
-        ({"type": ["string", "null"]}, None, None),
-        ({"type": ["integer", "null"]}, "5", 5),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, None, None),
         ({"anyOf": [{"type": "boolean"}, {"const": "all", "type": "string"}]}, "all", "all"),
         ({"anyOf": [{"type": "boolean"}, {"const": "all", "type": "string"}]}, "true", True),
-        ({"allOf": [{"type": "number"}]}, "5", 5),
-        ({"type": "null"}, "", None),
         ({"type": "object", "additionalProperties": {"type": "integer"}}, {"a": "5"}, {"a": 5}),
         ({"type": "array", "items": {"type": "string"}}, [1, 2.0, "c"], ["1", "2", "c"]),
     ],
@@ -323,7 +320,6 @@ NESTED = Tool(
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        pytest.param("read", '{"path":' + "[" * 900 + "]" * 900 + "}", id="deep"),
         pytest.param(
             "exec", json.dumps({"command": "a", "env": '{"a":' * 500 + "1" + "}" * 500}), id="deep-text"
         ),
