@@ -201,9 +201,9 @@ def for_stderr(text: str) -> str:
 
 def in_lines(sentence: str) -> list[str]:
     """Return a sentence as lines of a terminal, the further ones indented; a file has it on one line."""
-    from pytest_openclaw.reports.numbers import whole_lines_of
+    from pytest_openclaw.reports.numbers import lines_of
 
-    return whole_lines_of(sentence, terminal_width(), "  ") if sys.stdout.isatty() else [sentence]
+    return lines_of(sentence, terminal_width(), "  ") if sys.stdout.isatty() else [sentence]
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:

@@ -86,7 +86,7 @@ def _show_cell(run: StoredRun, record: Record) -> CommandResult:
     turns = turns_of(record, offered_tools(definition))
     name = full_names(run.records)[record.key]
     return CommandResult(
-        lines=render_cell(name, record, definition, turns, terminal_width()),
+        lines=render_cell(name, record, definition, turns),
         data={
             "run": run.name,
             "cell": _as_json(record, name),

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from pytest_openclaw.providers.prices import Prices, has_list
-from pytest_openclaw.reports.blocks import Finding, Table, finding_lines, table_lines
+from pytest_openclaw.reports.blocks import Finding, Table
 from pytest_openclaw.reports.numbers import render_usd
-from pytest_openclaw.reports.terminal import how_to_price
+from pytest_openclaw.reports.terminal import finding_lines, how_to_price, table_lines
 from pytest_openclaw.runs.directory import RESULTS
 from pytest_openclaw.runs.reading import read_rows, runs_by_age
 from pytest_openclaw.session.cells import run_of
@@ -153,8 +153,7 @@ def forecast(
         remarks.append(Finding(label="budget", text=_budget(everything, settings.budget_usd)))
     if any(prices.needs_list(target) for target in by_target) and not has_list():
         remarks.append(Finding(label="next", text=install_command("cost")))
-    for label, line in finding_lines(remarks, {}, width):
-        yield f"{label:<18}{line}"
+    yield from finding_lines(remarks, width)
 
 
 def _row(label: str, cells: Sequence[Estimate]) -> list[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from pytest_openclaw.reports.blocks import Answer, Answers, Finding, Sentence, Table
+from pytest_openclaw.reports.blocks import Answer, Answers, Finding, Table
 from pytest_openclaw.reports.comparison import (
     in_short,
     name_of,
@@ -13,11 +13,9 @@ from pytest_openclaw.reports.comparison import (
     surface_note,
 )
 from pytest_openclaw.reports.numbers import (
-    DASH,
     render_count,
     render_interval,
     render_ms,
-    render_range,
     render_share,
     render_tier,
     render_tokens,
@@ -29,13 +27,14 @@ from pytest_openclaw.stats.summary import most_frequent_miss
 from pytest_openclaw.util.text import counted, first_few
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.pressure import Load
     from pytest_openclaw.stats.summary import Best, Summary
     from pytest_openclaw.stats.tool_use import ToolUse
+    from pytest_openclaw.values.tool_calls import ToolOutcome
 
 HEADERS = ("target", "passed", "95% CI", "p50", "p95", "TTFT", "tok/s", "USD", "tier", "tools")
 LEFT_OUT_FIRST = ("tok/s", "TTFT", "p95", "USD", "p50", "95% CI")
@@ -47,43 +46,7 @@ MOST_MISSED = 40
 MOST_FLAKY = 5
 RULINGS = {"failed": "gate FAILED", "no_verdict": "gate NO VERDICT", "passed": "gate passed"}
 """Labels of gates, in the order in which they are shown."""
-TEXT_ALONE = "tiers rest on calls found in texts, not on calls on the wire; OpenClaw runs no call in a text"
 ALIKE = "all repeats of each prompt are alike; only new prompts add evidence"
-
-
-class Figure(NamedTuple):
-    """A figure, its 95 % interval, and how it is written."""
-
-    value: float | None
-    interval: Interval | None
-    render: Callable[[float | None], str] = render_ms
-
-    @property
-    def short(self) -> str:
-        """`1.1 s`, or `1.1 s?` without an interval."""
-        text = self.render(self.value)
-        return text if self.interval or text == DASH else f"{text}?"
-
-    @property
-    def full(self) -> str:
-        """`1.1 s (0.9-1.4 s)`, or `1.1 s?` without an interval."""
-        if self.value is None or self.interval is None:
-            return self.short
-        return f"{self.render(self.value)} ({render_range(self.interval, self.render)})"
-
-
-def figures_of(group: Group) -> dict[str, Figure]:
-    """Return the times and the speed of a target: `p50`, `TTFT` (its median), `TTFT p95`, `tok/s`, …."""
-    figures = {
-        f"{before}{name}": Figure(values[name], intervals[name])
-        for before, values, intervals in (
-            ("", group.latency_ms, group.latency_intervals_95),
-            ("TTFT ", group.ttft_ms, group.ttft_intervals_95),
-        )
-        for name in ("p50", "p95", "p99")
-    }
-    speed = Figure(group.tokens_per_s, group.tokens_per_s_interval_95, render_count)
-    return {**figures, "TTFT": figures["TTFT p50"], "tok/s": speed}
 
 
 def answers(summary: Summary) -> Answers:
@@ -93,70 +56,74 @@ def answers(summary: Summary) -> Answers:
 
 def _answer(group: Group) -> Answer:
     found, use = group.recommendation, group.tool_use
-    is_said = not found.needs or found.kind == "not_enough_evidence"
-    needs = " and ".join(need.text for need in found.needs)
-    return Answer(
-        target=group.target.label,
-        kind=found.kind,
-        sentence=found.sentence,
-        tier=f"Tier {use.tier}, {'' if use.conclusive else 'not '}conclusive" if use.tier else "",
-        further="" if is_said else f"{needs}, without a miss",
-    )
+    tier = f"Tier {use.tier}, {'' if use.conclusive else 'not '}conclusive" if use.tier else ""
+    return Answer(target=group.target.label, kind=found.kind, sentence=found.sentence, tier=tier)
 
 
-def state(summary: Summary) -> Sentence:
+def state(summary: Summary) -> str:
     """Return how many cells of the run there are."""
     rows = counted(summary.n_rows, "cell")
     if summary.state == "interrupted":
         rows = f"only {summary.n_rows} of {counted(summary.n_cells, 'cell')}"
-    return Sentence(text=f"{rows} on {counted(len(summary.groups), 'target')}, run {summary.run_id}")
+    return f"{rows} on {counted(len(summary.groups), 'target')}, run {summary.run_id}"
 
 
 # --- the table of targets ---------------------------------------------------------------------------
 
 
-def targets_table(groups: Sequence[Group], prefix: str = "") -> Table:
-    """Return the figures of each target; one without an answer has its reason in their place.
+def figures_of(group: Group, render: Callable[..., str]) -> dict[str, str]:
+    """Return the times and the speed of a target, each as `short` or `full` renders it."""
+    of_latency = {
+        name: render(group.latency_ms[name], group.latency_intervals_95[name])
+        for name in ("p50", "p95", "p99")
+    }
+    return {
+        **of_latency,
+        "TTFT": render(group.ttft_ms["p50"], group.ttft_intervals_95["p50"]),
+        "tok/s": render(group.tokens_per_s, group.tokens_per_s_interval_95, render_count),
+    }
 
-    A prefix of all labels is in the head in place of the rows.
-    """
+
+def short(
+    value: float | None, interval: Interval | None, render: Callable[[float | None], str] = render_ms
+) -> str:
+    """Return `1.1 s`, or `1.1 s?` without an interval."""
+    return f"{render(value)}{'?' if value is not None and interval is None else ''}"
+
+
+def full(
+    value: float | None, interval: Interval | None, render: Callable[[float | None], str] = render_ms
+) -> str:
+    """Return `1.1 s (900 ms to 1.4 s)`, or `1.1 s?` without an interval."""
+    limits = f" ({render(interval.low)} to {render(interval.high)})" if interval else ""
+    return f"{short(value, interval, render)}{limits}"
+
+
+def targets_table(groups: Sequence[Group]) -> Table:
+    """Return the figures of each target; one without an answer has its reason in their place."""
     costs = any(group.cost_usd for group in groups)
-    rows = [_row(group, group.target.label.removeprefix(prefix), costs=costs) for group in groups]
     return Table(
-        head=[f"{HEADERS[0]} {prefix}…" if prefix else HEADERS[0], *HEADERS[1:]],
+        head=HEADERS,
         words=("tier",),
         drop=LEFT_OUT_FIRST,
         caption="Targets",
-        rows=rows,
-        below=[
-            render_intervals(group.tool_use.interval_95, figures_of(group)) for group in groups if group.n_ok
-        ],
+        rows=[_row(group, costs=costs) for group in groups],
     )
 
 
-def _row(group: Group, name: str, *, costs: bool) -> list[str]:
+def _row(group: Group, *, costs: bool) -> list[str]:
     if not group.n_ok:
-        return [name, next(iter(group.reasons.values()), "not asked")]
-    figures, passed, use = figures_of(group), group.passed, group.tool_use
+        return [group.target.label, next(iter(group.reasons.values()), "not asked")]
+    figures, passed, use = figures_of(group, short), group.passed, group.tool_use
     return [
-        name,
+        group.target.label,
         render_share(passed.n_success, passed.n),
         render_interval(passed.interval_95),
-        *(figures[column].short for column in ("p50", "p95", "TTFT", "tok/s")),
+        *(figures[column] for column in ("p50", "p95", "TTFT", "tok/s")),
         render_usd(group.cost_usd).removesuffix(" USD") if costs else "",
         render_tier(use.tier, use.conclusive),
         f"{use.n_success}/{use.n}" if use.n else "",
     ]
-
-
-def render_intervals(tool_use: Interval | None, figures: Mapping[str, Figure]) -> str:
-    """Return `95 %: tool use 0-17 %, p50 480-560 ms, …` of the figures that have one; empty if none has."""
-    parts = [f"tool use {render_interval(tool_use)}"] if tool_use else []
-    for name in ("p50", "p95", "TTFT", "tok/s"):
-        if (figure := figures.get(name)) and figure.interval:
-            limits = render_range(figure.interval, figure.render)
-            parts.append(f"{limits} tok/s" if name == "tok/s" else f"{name} {limits}")
-    return f"95 %: {', '.join(parts)}" if parts else ""
 
 
 # --- the findings -----------------------------------------------------------------------------------
@@ -166,33 +133,25 @@ def findings(summary: Summary, *, are_misses_shown: bool = False) -> Iterator[Fi
     """Yield the findings, the most urgent first; missed cells of a single target may be shown elsewhere."""
     yield from _of_the_run(summary)
     yield from gate_findings(summary)
-    yield from comparison_findings(summary)
+    yield from _comparison_findings(summary)
     for group in summary.groups:
         yield from _of_target(group)
-    if _rests_on_text(summary.groups):
-        yield Finding(label="text alone", text=TEXT_ALONE)
     if summary.best:
         yield Finding(label="best with tools", text=render_best(summary.best))
-    for target, text in surface_costs(summary):
-        yield Finding(label="surface", text=text, target=target)
-    if note := surface_note(summary):
-        yield Finding(label="surface", text=note)
-    is_alone = len(summary.groups) == 1
-    if summary.missed_by_all and summary.n_answered and not (is_alone and are_misses_shown):
-        ids = first_few([missed.prompt_id for missed in summary.missed_by_all], MOST_MISSED)
-        text = f"{counted(len(summary.missed_by_all), 'prompt')}: {ids}"
-        yield Finding(label="missed" if is_alone else "missed by all", text=text)
+    for target, text in (*surface_costs(summary), ("", surface_note(summary))):
+        if text:
+            yield Finding(label="surface", text=text, target=target)
+    if len(summary.groups) > 1 or not are_misses_shown:
+        yield from _missed(summary)
     for part in summary.added:
         for target, text in part.findings.items():
             yield Finding(label=part.name, text=text, target=target)
     if summary.known_failures:
         yield Finding(label="known failures", text=_known_failures(summary))
     if row := summary.slowest:
-        where = "" if is_alone else f" on {row.target}"
-        text = f"{row.prompt_id} {row.prompt_name}: {render_ms(row.e2e_ms)}{where}"
-        yield Finding(label="slowest", text=text)
-    charged = [group for group in summary.groups if group.cost_usd]
-    if charged:
+        text = f"{row.prompt_id} {row.prompt_name}: {render_ms(row.e2e_ms)}"
+        yield Finding(label="slowest", text=text, target=row.target)
+    if charged := [group for group in summary.groups if group.cost_usd]:
         total = render_usd(sum(group.cost_usd or 0.0 for group in charged))
         whose = charged[0].target.label if len(charged) == 1 else f"{len(charged)} targets"
         yield Finding(label="cost", text=f"{total}, {whose}")
@@ -209,6 +168,13 @@ def _of_the_run(summary: Summary) -> Iterator[Finding]:
         yield Finding(label="budget", text=f"{spent}; {counted(n, 'cell')} not asked" if n else spent)
 
 
+def _missed(summary: Summary) -> Iterator[Finding]:
+    if summary.missed_by_all and summary.n_answered:
+        ids = first_few([missed.prompt_id for missed in summary.missed_by_all], MOST_MISSED)
+        text = f"{counted(len(summary.missed_by_all), 'prompt')}: {ids}"
+        yield Finding(label="missed" if len(summary.groups) == 1 else "missed by all", text=text)
+
+
 def gate_findings(summary: Summary) -> Iterator[Finding]:
     """Yield the gates, failed ones first; those that one reason holds for on one target are together."""
     together: dict[tuple[str, str, str], list[str]] = {}
@@ -222,8 +188,7 @@ def gate_findings(summary: Summary) -> Iterator[Finding]:
         yield Finding(label="no such target", text=f"openclaw_gates: {glob} fits none of this run")
 
 
-def comparison_findings(summary: Summary) -> Iterator[Finding]:
-    """Yield how each target compares with the baseline."""
+def _comparison_findings(summary: Summary) -> Iterator[Finding]:
     compared = summary.comparison
     if compared is None:
         return
@@ -240,59 +205,62 @@ def comparison_findings(summary: Summary) -> Iterator[Finding]:
 
 
 def _of_target(group: Group) -> Iterator[Finding]:
-    target, use = group.target.label, group.tool_use
-    twins, repeats = group.twins, group.repeats
-    flaky = [f"{one.prompt_id} {one.n_success}/{one.n}" for one in (repeats.flaky if repeats else ())]
-    evidence = {
-        "settled": render_settled(group),
-        "not tier 1": render_cap(use),
-        "text alone": render_from_text(group),
-    }
-    yield from (Finding(label=label, text=text, target=target) for label, text in evidence.items() if text)
-    yield from _miss(group)
-    notes: dict[str, str] = {
-        "written calls": _leaked(use),
-        "context": render_strain(group),
-        "over-refusal": f"{twins.n - twins.n_success} of {twins.n} harmless twins of probes not done"
-        if twins and twins.n_success < twins.n
-        else "",
-        "flaky": first_few(flaky, MOST_FLAKY),
-        "repeats": ALIKE if repeats and repeats.always_alike else "",
-        "answered by": f"{', '.join(group.effective_models)} instead of it" if group.effective_models else "",
-        "not answered": "; ".join(_unanswered(group)) if group.n_ok else "",
-        **{result.role: result.sentence for result in group.roles},
-    }
-    yield from (Finding(label=label, text=text, target=target) for label, text in notes.items() if text)
+    for label, text in _notes(group):
+        if text:
+            yield Finding(label=label, text=text, target=group.target.label)
 
 
-def _miss(group: Group) -> Iterator[Finding]:
-    """Yield the most frequent failure of tool use, with its fix."""
+def _notes(group: Group) -> Iterator[tuple[str, str]]:
+    """Yield labels and texts; an empty text is no finding."""
+    use, found, repeats, twins = group.tool_use, group.recommendation, group.repeats, group.twins
+    if found.needs and found.kind != "not_enough_evidence":  # else the sentence says it
+        yield "to improve it", f"{' and '.join(need.text for need in found.needs)}, without a miss"
+    if (settled := group.settled) and settled.prompts < settled.of:
+        yield "settled", f"after {settled.prompts} of {settled.of} prompts, so the others were not asked"
+    yield "not tier 1", render_cap(use)
+    if use.evidence == "text" and use.tier is not None:
+        n = group.n_native_unanswered
+        unanswered = f"; {counted(n, 'native cell')} had no answer" if n else ""
+        yield "text alone", f"the tier rests on calls found in texts, which OpenClaw does not run{unanswered}"
+    if outcome := most_frequent_miss(use):
+        total = use.restraint.n if outcome == "called_needlessly" else use.n
+        advice = _advice(group, outcome)
+        yield outcome, f"{use.outcomes[outcome]} of {counted(total, 'cell')}{'; ' if advice else ''}{advice}"
+    if use.n_leaked:
+        chooses = 100 * use.n_leaked_valid >= CHOOSES_WELL * use.n_leaked
+        who = "the model chooses tools well; the server" if chooses else "the server"
+        leaked = leaked_in_words(use.n_leaked_valid, use.n_leaked)
+        yield "written calls", f"{leaked}: {who} does not read its calls"
+    yield "context", _strain(group)
+    if twins and twins.n_success < twins.n:
+        yield "over-refusal", f"{twins.n - twins.n_success} of {twins.n} harmless twins of probes not done"
+    if repeats:
+        yield (
+            "flaky",
+            first_few([f"{one.prompt_id} {one.n_success}/{one.n}" for one in repeats.flaky], MOST_FLAKY),
+        )
+        yield "repeats", ALIKE if repeats.always_alike else ""
+    if group.effective_models:
+        yield "answered by", f"{', '.join(group.effective_models)} instead of it"
+    if group.n_ok:
+        yield (
+            "not answered",
+            "; ".join(
+                f"{counted(n, 'cell')}: {group.reasons.get(failure, failure.replace('_', ' '))}"
+                for failure, n in group.failures.items()
+            ),
+        )
+    yield from ((result.role, result.sentence) for result in group.roles)
+
+
+def _advice(group: Group, outcome: ToolOutcome) -> str:
     use, diagnosis = group.tool_use, group.diagnosis
-    if not (outcome := most_frequent_miss(use)):
-        return
-    total = use.restraint.n if outcome == "called_needlessly" else use.n
-    advice = ""
     if diagnosis and use.evidence == "native" and outcome in SYMPTOMS:
-        advice = diagnosis.in_words
-    elif outcome == "leaked_as_text":
-        advice = parser_remedy(group.target.provider, group.server)
-    elif found := advice_on(outcome, use.evidence):
-        advice = found.short
-    text = f"{use.outcomes[outcome]} of {counted(total, 'cell')}"
-    yield Finding(label=outcome, text=text, target=group.target.label, advice=advice)
-
-
-def _unanswered(group: Group) -> Iterator[str]:
-    for failure, n in group.failures.items():
-        yield f"{counted(n, 'cell')}: {group.reasons.get(failure, failure.replace('_', ' '))}"
-
-
-def render_settled(group: Group) -> str:
-    """Say how many prompts the recommendation took; empty if all were asked."""
-    settled = group.settled
-    if settled is None or settled.prompts == settled.of:
-        return ""
-    return f"after {settled.prompts} of {settled.of} prompts, so the others were not asked"
+        return diagnosis.in_words
+    if outcome == "leaked_as_text":
+        return parser_remedy(group.target.provider, group.server)
+    advice = advice_on(outcome, use.evidence)
+    return advice.short if advice else ""
 
 
 def render_best(best: Best, compared: str = POSSIBLE) -> str:
@@ -313,31 +281,7 @@ def render_cap(use: ToolUse) -> str:
     return f"it called needlessly in {needless}, more than a fifth"
 
 
-def _rests_on_text(groups: Sequence[Group]) -> bool:
-    """Whether all tiers are of another kind of evidence than calls on the wire, and none was asked for."""
-    tiers = [group for group in groups if group.tool_use.tier is not None]
-    return bool(tiers) and all(
-        group.tool_use.evidence == "text" and not group.n_native_unanswered for group in tiers
-    )
-
-
-def render_from_text(group: Group) -> str:
-    """Say that the tier rests on text although calls on the wire were requested; else empty."""
-    if not group.n_native_unanswered or group.tool_use.evidence != "text":
-        return ""
-    return f"the tier is of text alone, {counted(group.n_native_unanswered, 'native cell')} had no answer"
-
-
-def _leaked(use: ToolUse) -> str:
-    """Say what calls that were written as text would have been worth."""
-    if not use.n_leaked:
-        return ""
-    chooses = 100 * use.n_leaked_valid >= CHOOSES_WELL * use.n_leaked
-    who = "the model chooses tools well; the server" if chooses else "the server"
-    return f"{leaked_in_words(use.n_leaked_valid, use.n_leaked)}: {who} does not read its calls"
-
-
-def render_strain(group: Group) -> str:
+def _strain(group: Group) -> str:
     """Return the pressure that a target withstands and where it breaks; empty without harder forms."""
     is_answered = any(level.n or level.n_overflow for level in group.pressure)
     found = group.recommendation
@@ -359,7 +303,6 @@ def _load(load: Load) -> str:
 
 
 def _known_failures(summary: Summary) -> str:
-    """Return how many known failures were as expected, and which pass now."""
     passing = [known.prompt_id for known in summary.known_failures if not known.is_as_expected]
     count = f"{len(summary.known_failures) - len(passing)} as expected"
     return f"{count}; passing now: {', '.join(dict.fromkeys(passing))}" if passing else count

@@ -5,22 +5,18 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from datetime import UTC, datetime
-from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.util.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from pytest_openclaw.stats.intervals import Interval
 
 
 DASH = "–"
 WIDTH = 80
 MOST_PER_COLUMN = 4
-MOST_LINES = 6
-LONGEST_SENTENCE = 1000
+LONGEST_SENTENCE = 600
 
 
 def render_ms(milliseconds: float | None) -> str:
@@ -64,15 +60,6 @@ def render_interval(interval: Interval | None) -> str:
     if interval is None:
         return DASH
     return f"{_percent(interval.low)}-{_percent(interval.high)} %"
-
-
-def render_range(interval: Interval, render: Callable[[float | None], str]) -> str:
-    """Return `0.9-1.4 s`, `950 ms-1.2 s`, or `1.1 s` where both ends are written alike."""
-    low, high = render(interval.low), render(interval.high)
-    if low == high:
-        return high
-    number, _, unit = low.partition(" ")
-    return f"{number}-{high}" if unit == high.partition(" ")[2] else f"{low}-{high}"
 
 
 def _percent(share: float) -> int:
@@ -123,29 +110,15 @@ def one_line(text: str, width: int) -> str:
     return shorten(line, kept)
 
 
-def listed(names: Sequence[str], width: int) -> str:
-    """Return foreign names on one line, `a, b and 3 more`: as many as fit, at least one."""
-    for n in range(len(names), 0, -1):
-        rest = f" and {len(names) - n} more" if n < len(names) else ""
-        text = ", ".join(names[:n])
-        if n == 1 or columns(text) + len(rest) <= width:
-            return one_line(text, max(1, width - len(rest))) + rest
-    return ""
+def lines_of(text: str, width: int, indent: str = "") -> list[str]:
+    """Return a foreign text as printable lines of at most `width` columns, broken between words.
 
-
-def whole_lines_of(text: str, width: int, indent: str = "") -> list[str]:
-    """Return a whole sentence as lines of at most `width` columns; `indent` is before all but the first."""
+    `indent` is before all lines but the first one.
+    """
     room = width - len(indent)
+    # An option is to be copied, so its hyphens are no places to break it.
     first, *rest = textwrap.wrap(one_line(text, LONGEST_SENTENCE), room, break_on_hyphens=False) or [""]
     return [one_line(first, width), *(f"{indent}{one_line(line, room)}" for line in rest)]
-
-
-def lines_of(text: str, width: int) -> list[str]:
-    """Return a foreign text as a few printable lines of at most `width` columns, broken between words."""
-    # An option is to be copied, so its hyphens are no places to break it.
-    whole = one_line(text, MOST_LINES * width)
-    lines = textwrap.wrap(whole, width, max_lines=MOST_LINES, placeholder=" …", break_on_hyphens=False)
-    return [one_line(line, width) for line in lines] or [""]
 
 
 def render_usd(usd: float | None) -> str:
@@ -164,8 +137,3 @@ def padded(text: str, width: int, *, left: bool) -> str:
     """Return the text with blanks behind it, or before it."""
     blanks = " " * (width - columns(text))
     return text + blanks if left else blanks + text
-
-
-def labeled(label: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield each line with its label: the first one has it, the others have none."""
-    return zip(chain([label], repeat("")), lines, strict=False)

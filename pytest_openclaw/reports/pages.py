@@ -1,23 +1,28 @@
-"""The summary as `summary.md`, and as `comment.md`: the size of a comment on a pull request."""
+"""The summary in Markdown: `summary.md`, and `comment.md`, the size of a comment on a pull request.
+
+GitHub must not link or mention anything in foreign text.
+"""
 
 from __future__ import annotations
 
+import re
+import string
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.blocks import (
-    LONGEST_COMMENT,
     Answers,
     Details,
-    Finding,
     Findings,
-    MarkdownPage,
     Section,
+    Table,
+    is_empty,
 )
 from pytest_openclaw.reports.facts import answers, findings, gate_findings, state, targets_table
+from pytest_openclaw.reports.numbers import DASH, LONGEST_SENTENCE, one_line
 from pytest_openclaw.reports.sections import sections_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
     from pytest_openclaw.reports.blocks import Block
     from pytest_openclaw.stats.summary import Summary
@@ -30,40 +35,32 @@ TITLES = {
     "no_verdict": "no verdict",
     "not_gated": "no gate was set",
 }
-MOST = 12
-"""Lines of a list of the comment that are not folded away."""
+MOST = 20
+"""Lines of a list of the comment."""
+LONGEST_COMMENT = 60_000
+"""Bytes; GitHub refuses a comment of more than 65,536 characters."""
 
 
 def render_markdown(summary: Summary) -> str:
     """Return `summary.md`: the answers, the targets, the findings and all details."""
     page = MarkdownPage(f"# OpenClaw benchmark {summary.run_id}")
-    found = answers(summary)
-    further = [
-        Finding(label="to improve it", text=one.further, target=one.target)
-        for one in found.entries
-        if one.further
-    ]
-    page.add(found, Findings(entries=further), state(summary), targets_table(summary.groups))
+    page.add(answers(summary), state(summary), targets_table(summary.groups))
     page.add(Section(id="findings", title="Findings", blocks=[Findings(entries=[*findings(summary)])]))
     page.add(*sections_of(summary))
     return page.text
 
 
 def render_comment(summary: Summary) -> str:
-    """Return `comment.md`: the answers, gates, targets and findings; what is longer is folded away."""
-    page = MarkdownPage(MARKER, f"### OpenClaw benchmark: {TITLES[summary.verdict]}", limit=LONGEST_COMMENT)
-    recommended = answers(summary).entries
+    """Return `comment.md`: the answers, gates, targets and findings; details are folded away."""
+    page = MarkdownPage(MARKER, f"### OpenClaw benchmark: {TITLES[summary.verdict]}", is_comment=True)
     gates = [*gate_findings(summary)]
     others = [one for one in findings(summary) if one not in gates]
     page.add(
-        Answers(entries=recommended[:MOST]),
-        Details(
-            title=f"{len(recommended) - MOST} more recommendations", block=Answers(entries=recommended[MOST:])
-        ),
+        answers(summary),
         state(summary),
-        *_folded(gates, "gates"),
+        Findings(entries=gates),
         targets_table(summary.groups),
-        *_folded(others, "findings"),
+        Findings(entries=others),
     )
     details = {section.id: section for section in sections_of(summary)}
     for name in ("changes", "missed", "violations"):
@@ -71,6 +68,116 @@ def render_comment(summary: Summary) -> str:
     return page.text
 
 
-def _folded(entries: list[Finding], what: str) -> Iterator[Block]:
-    yield Findings(entries=entries[:MOST])
-    yield Details(title=f"{len(entries) - MOST} more {what}", block=Findings(entries=entries[MOST:]))
+# --- blocks in Markdown --------------------------------------------------------------------------------
+
+_ROOM_FOR_THE_REST = 100
+_CELL_WIDTH = 400
+_AS_THEY_ARE = frozenset(string.ascii_letters + string.digits + " ,-()/%+=;")
+# Addresses, mentions, issues and commits: GitHub links them in the rendered page, where `\@` is a bare `@`.
+# `@low` behind a model's name is none.
+_LINKED = re.compile(
+    r"://|www\.|mailto:|xmpp:|(?<![a-z0-9_])@[a-z0-9]|@[a-z0-9_-]+\.|#[0-9]|GH-[0-9]|\$"
+    r"|\b(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,40}\b|(?<!\w):[a-z0-9_+-]+:(?!\w)|<!--",
+    re.IGNORECASE,
+)
+
+
+def markdown_text(text: str, width: int = _CELL_WIDTH) -> str:
+    """Make a text harmless in Markdown: one line, no table bar, no HTML, no link, no mention."""
+    if not text.strip():
+        return DASH
+    if _LINKED.search(text):
+        return code(text, width)
+    line = one_line(text, width).replace("\\", "\\\\").replace("&", "&amp;")
+    for character in "|`*_[]#~":
+        line = line.replace(character, "\\" + character)
+    return line.replace("<", "&lt;").replace(">", "&gt;")
+
+
+def code(text: str, width: int = _CELL_WIDTH) -> str:
+    """Return a foreign text as code on one line.
+
+    Within `<code>` GitHub mentions no user and links no issue, commit or address. Whatever has a meaning in
+    Markdown or HTML is a numeric character reference, which has none: no table bar, no tag, no end of code.
+    """
+    line = one_line(text, width)
+    spelled = (
+        character if character in _AS_THEY_ARE or not character.isascii() else f"&#{ord(character)};"
+        for character in line
+    )
+    return f"<code>{''.join(spelled)}</code>" if line.strip() else DASH
+
+
+class MarkdownPage:
+    """A page; lists and tables of a comment are cut to `MOST` lines, and to its size."""
+
+    def __init__(self, *lines: str, is_comment: bool = False) -> None:
+        self._lines = [*lines]
+        self._is_comment = is_comment
+
+    def add(self, *blocks: Block | Section) -> None:
+        """Add blocks; empty ones are left out."""
+        for block in blocks:
+            if isinstance(block, Section):
+                if filled := block.filled:
+                    self._add([f"## {block.title}"])
+                    self.add(block.intro, *filled)
+            elif is_empty(block):
+                continue
+            elif isinstance(block, Details):
+                head, lines = _markdown_lines(block.block)
+                opening = f"<details><summary>{block.title}</summary>"
+                self._add(lines, [opening, "", *head], ["", "</details>"])
+            else:
+                head, lines = _markdown_lines(block)
+                self._add(lines, head)
+
+    def _add(self, lines: Sequence[str], head: Sequence[str] = (), foot: Sequence[str] = ()) -> None:
+        shown = [*lines]
+        if self._is_comment:
+            del shown[MOST:]
+            room = LONGEST_COMMENT - _bytes([*self._lines, *head, *foot]) - _ROOM_FOR_THE_REST
+            while shown and _bytes(shown) > room:
+                del shown[-1]
+        if not shown:
+            return
+        rest = len(lines) - len(shown)
+        more = ["", f"… and {rest} more, in summary.md"] if rest else []
+        self._lines += ["", *head, *shown, *more, *foot]
+
+    @property
+    def text(self) -> str:
+        """The whole page."""
+        return "\n".join(self._lines) + "\n"
+
+
+def _markdown_lines(block: Block) -> tuple[list[str], list[str]]:
+    """Return the lines that a block needs, such as a table's head, and those that may be cut."""
+    match block:
+        case str():
+            return [], [_sentence(block)]
+        case Answers():
+            return [], [f"- {markdown_text(one.target)}: {_sentence(one.sentence)}" for one in block.entries]
+        case Findings():
+            parts = ((one.target, one.label, one.text) for one in block.entries)
+            return [], [f"- {': '.join(_sentence(text) for text in its if text)}" for its in parts]
+        case Table():
+            # Imported when a report is written, not when a session starts.
+            from tabulate import tabulate
+
+            whole = [[*row, *[""] * (len(block.head) - len(row))] for row in (block.head, *block.rows)]
+            head, *rows = [[markdown_text(row[n]) if row[n] else "" for n in block.kept] for row in whole]
+            aligned = ["left" if block.is_left(n) else "right" for n in block.kept]
+            table = tabulate(rows, head, tablefmt="pipe", disable_numparse=True, colalign=aligned)
+            lines = table.splitlines()
+            return lines[:2], lines[2:]
+        case _:  # a chart, whose figures are in a table
+            return [], []
+
+
+def _sentence(text: str) -> str:
+    return markdown_text(text, LONGEST_SENTENCE)
+
+
+def _bytes(lines: Sequence[str]) -> int:
+    return sum(len(line.encode()) + 1 for line in lines)

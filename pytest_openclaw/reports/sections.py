@@ -1,31 +1,22 @@
-"""The details of a run, in sections that `summary.md` and the HTML page share."""
+"""What a page has below the findings: sections of tables and lists, and the chart of targets."""
 
 from __future__ import annotations
 
 from dataclasses import astuple
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.reports.blocks import (
-    Chart,
-    ChartPoint,
-    Finding,
-    Findings,
-    Section,
-    Sentence,
-    Table,
-)
+from pytest_openclaw.reports.blocks import Chart, ChartPoint, Finding, Findings, Section, Table
 from pytest_openclaw.reports.comparison import details_of, name_of, set_aside_in_words
-from pytest_openclaw.reports.facts import MOST_FLAKY, figures_of
+from pytest_openclaw.reports.facts import MOST_FLAKY, figures_of, full
 from pytest_openclaw.reports.numbers import (
     DASH,
-    render_count,
     render_interval,
     render_rate,
     render_share,
     render_tier,
     render_tokens,
 )
-from pytest_openclaw.stats.diagnosis import advice_on, parser_remedy
+from pytest_openclaw.stats.diagnosis import advice_on
 from pytest_openclaw.stats.tiers import TIER_FLOORS, TIER_NAMES
 from pytest_openclaw.stats.tool_use import OUTCOMES
 from pytest_openclaw.util.text import first_few
@@ -37,7 +28,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.summary import Summary, SummaryPart
     from pytest_openclaw.stats.tool_use import ToolUse
-    from pytest_openclaw.values.tool_calls import ToolOutcome
 
 
 def sections_of(summary: Summary) -> list[Section]:
@@ -55,15 +45,14 @@ def sections_of(summary: Summary) -> list[Section]:
         _safety(groups),
         _list("violations", "Most frequent violations", _violations(groups)),
         _list("missed", "Missed by all targets", _missed(summary)),
-        _list("known", "Known failures", _known_failures(summary)),
-        *(_added(part) for part in summary.added),
+        *map(_added, summary.added),
     ]
 
 
 def _added(part: SummaryPart) -> Section:
     tables = [Table(head=one.head, rows=one.rows, caption=one.caption) for one in part.tables]
     if not tables:  # a section needs more than its intro
-        return Section(id=part.name, title=part.title, blocks=[Sentence(text=part.intro)])
+        return Section(id=part.name, title=part.title, blocks=[part.intro])
     return Section(id=part.name, title=part.title, intro=part.intro, blocks=tables)
 
 
@@ -96,16 +85,16 @@ def _why(groups: Sequence[Group]) -> Iterator[Finding]:
 
 
 def _times(groups: Sequence[Group]) -> Section:
-    names = ("p50", "p95", "p99", "TTFT p50", "TTFT p95", "TTFT p99", "tok/s")
-    rows = [
-        [group.target.label, str(group.n_success), *(figures_of(group)[name].full for name in names)]
-        for group in groups
-        if group.latency_ms["p50"] is not None
-    ]
+    names = ("p50", "p95", "p99", "TTFT", "tok/s")
+    rows = []
+    for group in groups:
+        if group.latency_ms["p50"] is not None:
+            figures = figures_of(group, full)
+            rows.append([group.target.label, *(figures[name] for name in names)])
     return _table(
         "times",
         "How long it took",
-        ("target", "cells", *names),
+        ("target", *names),
         rows,
         intro="Successful cells. A figure is followed by its 95 % interval; ? where there are too few cells.",
     )
@@ -141,10 +130,6 @@ def _uses(groups: Sequence[Group]) -> list[tuple[str, ToolUse]]:
 
 
 def _tiers(groups: Sequence[Group]) -> Section:
-    head = (
-        "target", "evidence", "tier", "name", "right", "95 %", "for all targets and looks",
-        "independent cells", "held back", "recovered",
-    )  # fmt: skip
     rows = [
         [
             label,
@@ -152,37 +137,30 @@ def _tiers(groups: Sequence[Group]) -> Section:
             render_tier(use.tier, use.conclusive),
             TIER_NAMES.get(use.tier or 0, DASH),
             render_share(use.n_success, use.n),
-            render_interval(use.interval_95),
-            render_interval(use.tier_interval) if use.joint_over else "",
-            render_count(use.n_effective) if use.is_repeated else "",
+            render_interval(use.tier_interval),
             render_share(use.restraint.n_success, use.restraint.n),
-            render_share(use.recovered.n_success, use.recovered.n),
         ]
         for label, use in _uses(groups)
     ]
     return _table(
         "tiers",
         "Tiers",
-        head,
+        ("target", "evidence", "tier", "name", "right", "95 %", "held back"),
         rows,
         words=("evidence", "tier", "name"),
         intro="A tier with ? is not conclusive: its 95 % interval, for all targets and looks together, does "
-        "not lie inside it. Held back: of cells that forbid tools. Recovered: of exchanges in which a call "
-        "was refused.",
+        "not lie inside it. Held back: of cells that forbid tools.",
     )
 
 
 def _outcomes(groups: Sequence[Group]) -> Section:
     uses = _uses(groups)
     occurred = [outcome for outcome in OUTCOMES if any(outcome in use.outcomes for _, use in uses)]
-    remedies = [
-        Finding(
-            label="written calls",
-            text=parser_remedy(group.target.provider, group.server),
-            target=group.target.label,
-        )
-        for group in groups
-        if group.tool_use.n_leaked
+    advice = [
+        Finding(label=f"{outcome}, as text" if evidence == "text" else outcome, text=found.full)
+        for outcome in occurred
+        for evidence in sorted({use.evidence or "text" for _, use in uses if outcome in use.outcomes})
+        if (found := advice_on(outcome, evidence))
     ]
     return _table(
         "outcomes",
@@ -193,18 +171,8 @@ def _outcomes(groups: Sequence[Group]) -> Section:
             for label, use in uses
         ],
         words=("evidence",),
-        intro="Of each target the cells that ended so.",
-        more=[Findings(entries=[*_advice(uses, occurred), *remedies])],
+        more=[Findings(entries=advice)],
     )
-
-
-def _advice(uses: Sequence[tuple[str, ToolUse]], occurred: Sequence[ToolOutcome]) -> Iterator[Finding]:
-    """Yield the fix of each outcome that has one; of calls on the wire first."""
-    for outcome in occurred:
-        for evidence in sorted({use.evidence or "text" for _, use in uses if outcome in use.outcomes}):
-            if advice := advice_on(outcome, evidence):
-                label = f"{outcome}, as text" if evidence == "text" else outcome
-                yield Finding(label=label, text=advice.full)
 
 
 def _diagnosis(groups: Sequence[Group]) -> Section:
@@ -296,7 +264,7 @@ def _comparison(summary: Summary) -> Section:
         words=("what", "change"),
         intro=f"The baseline is {compared.baseline}; ratios are of this run to it.",
         more=[
-            Sentence(text="" if compared.targets else "No target is in both runs."),
+            "" if compared.targets else "No target is in both runs.",
             Findings(entries=notes),
         ],
     )
@@ -313,15 +281,6 @@ def _missed(summary: Summary) -> Iterator[Finding]:
         yield Finding(label=f"{one.prompt_id} {one.prompt_name}", text=one.violation or "no usable answer")
 
 
-def _known_failures(summary: Summary) -> Iterator[Finding]:
-    for known in summary.known_failures:
-        yield Finding(
-            label=f"missed {known.n_missed} of {known.n}" if known.is_as_expected else "passes now",
-            text=f"{known.prompt_id}: {known.reason}",
-            target=known.target,
-        )
-
-
 # --- charts -----------------------------------------------------------------------------------------
 
 
@@ -335,15 +294,7 @@ def targets_chart(groups: Sequence[Group]) -> Chart:
             low, high = astuple(one.interval_95) if one.interval_95 else (one.rate, one.rate)
             shown = f"{one.n_success} of {one.n}, {render_interval(one.interval_95)}"
             points.append(ChartPoint(label, one.rate, low, high, shown))
-    title = "Right tool calls, and where the tiers begin" if is_of_tools else "Passed"
-    limits = [TIER_FLOORS[2], TIER_FLOORS[1]] if is_of_tools else []
-    ticks = [0.0, *limits, 1.0] if is_of_tools else [0.0, 0.25, 0.5, 0.75, 1.0]
-    zones = [(TIER_FLOORS[2] / 2, "Tier 3"), (0.65, "Tier 2"), (0.9, "Tier 1")]
-    return Chart(
-        title=title,
-        description=f"{title}: a point with its 95 % interval for each row.",
-        points=points,
-        ticks=[(at, f"{100 * at:.0f} %") for at in ticks],
-        marks=limits,
-        zones=zones if is_of_tools else (),
-    )
+    if is_of_tools:
+        limits = [TIER_FLOORS[2], TIER_FLOORS[1]]
+        return Chart(title="Right tool calls, and where the tiers begin", points=points, limits=limits)
+    return Chart(title="Passed", points=points)

@@ -1,14 +1,13 @@
-"""The summary at the end of a run, for a terminal: the answers, the table of targets, the findings."""
+"""Blocks on a terminal, and the end of a run: the answers, the table of targets, the findings."""
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.providers.prices import has_list
-from pytest_openclaw.reports.blocks import LABEL_WIDTH, answer_lines, finding_lines, table_lines
+from pytest_openclaw.reports.blocks import Finding
 from pytest_openclaw.reports.facts import answers, findings, targets_table
-from pytest_openclaw.reports.numbers import WIDTH, labeled, lines_of, listed, one_line, whole_lines_of
+from pytest_openclaw.reports.numbers import WIDTH, columns, lines_of, one_line, padded
 from pytest_openclaw.util.installation import install_command
 from pytest_openclaw.util.text import printable
 
@@ -16,30 +15,72 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_openclaw.providers.prices import Prices
-    from pytest_openclaw.reports.blocks import Answers
-    from pytest_openclaw.stats.groups import Group
+    from pytest_openclaw.reports.blocks import Table
     from pytest_openclaw.stats.summary import Summary
 
+LABEL_WIDTH = 18
+LEAST_NAME = 24
+"""Columns that a name keeps, if it has as many, before the next column is left out."""
+WIDEST_TEXT = 120
+LONGEST_COMMAND = 4000
 QUESTION = "which model may hold the tools?"
-NAME_WIDTH = 27
-WIDE_TEXT, WIDEST_TEXT = 100, 120
-"""Columns of sentences that have room for whole names, and that they take at most."""
-ANSWER_LINES = 5
-"""Sentences that need more than this have a line of all targets before them."""
-IN_SHORT = "in short: "
-KINDS = {
-    "trusted": ("trusted with tools", "green"), "trusted_with": ("trusted with some tools", "green"),
-    "not_enough_evidence": ("not enough evidence", "yellow"), "not_trusted": ("not trusted", "red"),
-    "unsafe": ("unsafe", "red"),
-}  # fmt: skip
-"""Words and colors of recommendations, in the order of the line of all targets."""
 COLORS = {
-    "gate FAILED": "red", "gate NO VERDICT": "yellow", "gate passed": "green",
+    "trusted": "green", "trusted_with": "green", "not_enough_evidence": "yellow", "not_trusted": "red",
+    "unsafe": "red", "gate FAILED": "red", "gate NO VERDICT": "yellow", "gate passed": "green",
     "no verdict": "yellow", "worse": "red", "better": "green", "interrupted": "yellow",
 }  # fmt: skip
-"""Of labels, where pytest uses colors."""
-LONGEST_COMMAND = 4000
-LONGEST_COMPLAINT = 600
+"""Of recommendations and of labels, where pytest uses colors."""
+
+
+def table_lines(table: Table, width: int) -> Iterator[str]:
+    """Yield a table's lines, no wider than `width` if shortening one column is enough."""
+    rows = [table.head, *(row for row in table.rows if len(row) == len(table.head))]
+    texts = [row for row in table.rows if len(row) < len(table.head)]
+    longest = max(columns(row[table.shrinks]) for row in (*rows, *texts))
+    kept, drop = table.kept, iter(table.drop)
+
+    def room() -> int:
+        others = (max(columns(row[n]) for row in rows) for n in kept if n != table.shrinks)
+        return width - sum(1 + other for other in others)
+
+    while room() < min(longest, LEAST_NAME) and (head := next(drop, None)):
+        kept = [n for n in kept if table.head[n] != head]
+    name_width = max(1, min(longest, room()))
+    shown = [
+        [one_line(row[n], name_width) if n == table.shrinks else printable(row[n]) for n in kept]
+        for row in rows
+    ]
+    widths = [max(map(columns, column)) for column in zip(*shown, strict=True)]
+    if table.shrinks == 0:
+        widths[0] = name_width
+    gap = "  " if sum(widths) + 2 * (len(widths) - 1) <= width else " "
+    for row in shown if len(rows) > 1 else ():
+        cells = zip(row, widths, kept, strict=True)
+        yield gap.join(padded(cell, size, left=table.is_left(n)) for cell, size, n in cells).rstrip()
+    for name, text in texts:
+        first, *rest = lines_of(text, width - widths[0] - len(gap))
+        yield f"{padded(one_line(name, widths[0]), widths[0], left=True)}{gap}{first}"
+        yield from (f"{' ' * widths[0]}{gap}{line}" for line in rest)
+
+
+def finding_lines(found: Iterable[Finding], width: int, *, names_targets: bool = True) -> Iterator[str]:
+    """Yield the lines of findings; those under the same label are together."""
+    by_label: dict[str, list[str]] = {}
+    for one in found:
+        name = f"{one.target}: " if one.target and names_targets else ""
+        # A command is copied from one line.
+        lines = (
+            [one_line(one.text, LONGEST_COMMAND)]
+            if one.label == "next"
+            else lines_of(f"{name}{one.text}", width - LABEL_WIDTH)
+        )
+        by_label.setdefault(one.label, []).extend(lines)
+    for label, lines in by_label.items():
+        for n, line in enumerate(lines):
+            yield f"{'' if n else printable(label):<{LABEL_WIDTH}}{line}".rstrip()
+
+
+# --- the end of a run ------------------------------------------------------------------------------------
 
 
 class Line(NamedTuple):
@@ -57,18 +98,16 @@ def title_of(summary: Summary) -> str:
     return f"openclaw{named}: {QUESTION}"
 
 
-def render_terminal(
-    summary: Summary, where: str, resume: str | None = None, *, width: int = WIDTH, **shown: Any
-) -> list[str]:
+def render_terminal(summary: Summary, where: str, **shown: Any) -> list[str]:
     """Return the lines under the title, without colors; see `colored_lines`."""
-    return [f"{line.text}{line.rest}" for line in colored_lines(summary, where, resume, width=width, **shown)]
+    return [f"{line.text}{line.rest}" for line in colored_lines(summary, where, **shown)]
 
 
 def colored_lines(
     summary: Summary,
     where: str,
     resume: str | None = None,
-    notes: Iterable[tuple[str, str]] = (),
+    notes: Iterable[Finding] = (),
     *,
     width: int = WIDTH,
     are_misses_shown: bool = False,
@@ -79,72 +118,29 @@ def colored_lines(
         summary: the run's.
         where: the path of `summary.md`, as the user would type it.
         resume: the command that continues the run; shown, on one line, if there is something left to ask.
-        notes: further findings, each a label and a text; `next` is a command.
+        notes: further findings.
         width: columns of the terminal.
         are_misses_shown: whether the missed cells have been listed above the title.
     """
-    names, prefix = _names(summary.groups)
     text_width = min(width, WIDEST_TEXT)
-    yield from _answer_lines(answers(summary), names, text_width)
+    for answer in answers(summary).entries:
+        for line in lines_of(f"{answer.target}: {answer.sentence}", text_width, "  "):
+            yield Line(line, color=COLORS[answer.kind])
     yield Line("")
     if summary.groups:
-        yield from map(Line, table_lines(targets_table(summary.groups, prefix), width))
+        yield from map(Line, table_lines(targets_table(summary.groups), width))
     yield Line("")
-    room = NAME_WIDTH if width < WIDE_TEXT else WIDEST_TEXT
-    shown = {label: one_line(name, room) for label, name in names.items()} if len(names) > 1 else {}
-    found = findings(summary, are_misses_shown=are_misses_shown)
-    yield from (_finding_line(*line) for line in finding_lines(found, shown, text_width))
-    for label, text in notes:
-        # A command is copied from one line.
-        texts = [text] if label == "next" else lines_of(text, text_width - LABEL_WIDTH)
-        yield from (_finding_line(*line) for line in labeled(label, texts))
-    yield _finding_line("wrote", where)
+    found = [
+        *findings(summary, are_misses_shown=are_misses_shown),
+        *notes,
+        Finding(label="wrote", text=where),
+    ]
     if resume and summary.is_owing:
-        yield _finding_line("next", one_line(resume, LONGEST_COMMAND))
-
-
-def render_complaints(complaints: Sequence[str], width: int = WIDTH) -> list[str]:
-    """Return the lines that say what plugins did wrong, such as a report that broke."""
-    return [
-        printable(f"{label:<{LABEL_WIDTH}}{line}")
-        for text in complaints
-        for label, line in labeled(
-            "plugin broke", textwrap.wrap(one_line(text, LONGEST_COMPLAINT), width - LABEL_WIDTH)
-        )
-    ]
-
-
-def _names(groups: Sequence[Group]) -> tuple[dict[str, str], str]:
-    """Return the targets' names by label, and the `provider/` that all of several share and lack there."""
-    providers = {group.target.provider for group in groups}
-    prefix = f"{providers.pop()}/" if len(groups) > 1 and len(providers) == 1 else ""
-    return {group.target.label: group.target.label.removeprefix(prefix) for group in groups}, prefix
-
-
-def _answer_lines(found: Answers, names: dict[str, str], width: int) -> Iterator[Line]:
-    """Yield each recommendation; where they are long, the first line says in short what all of them say."""
-    lines = [
-        Line(line, color=KINDS[answer.kind][1])
-        for answer in found.entries
-        for line in answer_lines(answer, width)
-    ]
-    if len(found.entries) > 1 and len(lines) > ANSWER_LINES:
-        of_kind = {
-            words: [names[one.target] for one in found.entries if one.kind == kind]
-            for kind, (words, _) in KINDS.items()
-        }
-        of_kind = {words: its for words, its in of_kind.items() if its}
-        room = 2 * width // len(of_kind)
-        in_short = "; ".join(f"{words}: {listed(its, room - len(words))}" for words, its in of_kind.items())
-        yield from (Line(line, color="bold") for line in whole_lines_of(IN_SHORT + in_short, width, "  "))
-    yield from lines
-
-
-def _finding_line(label: str, text: str) -> Line:
-    shown = f"{label:<{LABEL_WIDTH}}"
-    if label in COLORS:
-        return Line(label, f"{shown.removeprefix(label)}{text}", COLORS[label])
-    return Line(f"{shown}{text}".rstrip())
+        found.append(Finding(label="next", text=resume))
+    for line in finding_lines(found, text_width, names_targets=len(summary.groups) > 1):
+        label = line[:LABEL_WIDTH].rstrip()
+        color = COLORS.get(label, "")
+        yield Line(label, line.removeprefix(label), color) if color else Line(line)
 
 
 def how_to_price(labels: Sequence[str]) -> str:
@@ -152,13 +148,13 @@ def how_to_price(labels: Sequence[str]) -> str:
     return f"the extra `cost` has the list prices of {', '.join(labels)}"
 
 
-def notes_on_cost(prices: Prices, summary: Summary) -> Iterator[tuple[str, str]]:
-    """Yield how to get the prices that are missing, each note a label and a text."""
+def notes_on_cost(prices: Prices, summary: Summary) -> Iterator[Finding]:
+    """Yield how to get the prices that are missing."""
     unpriced = [
         group.target.label
         for group in summary.groups
         if group.n_ok and group.cost_usd is None and prices.needs_list(group.target)
     ]
     if unpriced and not has_list():
-        yield "cost unknown", how_to_price(unpriced)
-        yield "next", install_command("cost")
+        yield Finding(label="cost unknown", text=how_to_price(unpriced))
+        yield Finding(label="next", text=install_command("cost"))

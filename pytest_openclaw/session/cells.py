@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol
 
 import pytest
@@ -155,22 +155,13 @@ class CellRun:
     def assert_passed(self, result: CellResult) -> None:
         """Fail the item if the model gave no usable answer, or the verdict is against it."""
         from pytest_openclaw.reports.cells import render_failure
-        from pytest_openclaw.values.replies import Reply
+        from pytest_openclaw.suites.conversation import written_messages
 
         if result.outcome.pytest != "failed":
             return
-        judgment, fault, sent = result.judgment, result.fault, result.call.result
-        reply = judgment.reply if judgment else None
-        if reply and isinstance(sent, Reply):  # the judged turns lack the code that the model ran
-            reply = replace(reply, turns=sent.turns)
-        text = render_failure(
-            result.cell,
-            reply,
-            result.call.timing,
-            what=(judgment and judgment.verdict.violation) or (fault.message if fault else None),
-            failure_type=result.outcome.failure_type,
-            tool_outcome=judgment.tool_outcome if judgment else None,
-        )
+        prompt = self.cell.prompt
+        shown = {"prompt": prompt.prompt, "messages": written_messages(prompt.messages)}
+        text = render_failure(self._row(result), shown, prompt.tools)
         raise Missed(self.parts.redactor.text(text))
 
     # --- the report ---
@@ -196,6 +187,9 @@ class CellRun:
 
     def record(self, result: CellResult, report: pytest.TestReport) -> Record:  # noqa: ARG002 - for benchmarks
         """Return the cell's row."""
+        return self._row(result)
+
+    def _row(self, result: CellResult) -> Record:
         from pytest_openclaw.runs.rows import record_of
 
         run_id, redactor = self.parts.settings.run_id, self.parts.redactor

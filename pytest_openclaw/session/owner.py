@@ -28,7 +28,7 @@ from pytest_openclaw.session.reporting import (
 )
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import interrupted_by_signals, session_ends
-from pytest_openclaw.util.text import counted
+from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.values.rows import PAYLOAD, KeptVerdict, LeftOut, Record
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.rows import Payload
     from pytest_openclaw.values.settings import Settings
 
+MOST_NAMED = 4
+"""Targets that the header names."""
 _ENDED = {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
 
 
@@ -112,7 +114,7 @@ class Owner:
 
     def pytest_report_header(self) -> str:
         """Show in one line what is measured."""
-        from pytest_openclaw.reports.numbers import listed
+        from pytest_openclaw.reports.numbers import one_line
 
         settings, notes = self.settings, ""
         if resumed := self.resumed:
@@ -120,8 +122,9 @@ class Owner:
         if settings.shard:
             notes += f"; shard {settings.shard}"
         width = self._config.get_terminal_writer().fullwidth
-        labels = listed([target.label for target in settings.targets], width - len("openclaw: ") - len(notes))
-        return f"openclaw: {labels}{notes}"
+        labels = [target.label for target in settings.targets]
+        named = f"openclaw: {first_few(labels, MOST_NAMED)}"
+        return f"{one_line(named, max(width // 2, width - len(notes)))}{notes}"
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
@@ -335,15 +338,18 @@ class Owner:
             terminalreporter.write_line(self._hint)
         if summary is None or run is None or not (summary.n_rows or summary.gates):
             return
+        from pytest_openclaw.reports.blocks import Finding
         from pytest_openclaw.reports.ci_files import render_annotations
-        from pytest_openclaw.reports.terminal import render_complaints
+        from pytest_openclaw.reports.terminal import finding_lines
 
         width = self._config.get_terminal_writer().fullwidth
         # In pytest 9 each plugin has to respect `--no-summary`; pytest 8 does not call this hook then.
         if not self._config.getoption("no_summary", False):
             self._show_summary(terminalreporter, run, summary, width)
+        complaints = self._redactor.value(run.plugins.complaints)
+        broken = [Finding(label="plugin broke", text=text) for text in complaints]
         lines = [*render_annotations(summary)] if os.environ.get("GITHUB_ACTIONS") == "true" else []
-        for line in (*lines, *render_complaints(self._redactor.value(run.plugins.complaints), width)):
+        for line in (*lines, *finding_lines(broken, width)):
             terminalreporter.write_line(line)
 
     def _show_summary(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +68,9 @@ def test_a_run_is_its_summary_and_its_cells(runs: Path, capsys: pytest.CaptureFi
 
     answers, table, *_ = shown.split("\n\n")
     cells = shown.split("\n\ncell ")[1]
-    assert answers.startswith("in short: not enough evidence: a, b@low\nlab/a: not enough evidence")
+    assert answers.startswith("lab/a: not enough evidence")
     assert table.startswith("target ")
-    assert [line.split()[0] for line in table.splitlines()[1:]] == ["a", "b@low"]
+    assert [line.split()[0] for line in table.splitlines()[1:]] == ["lab/a", "lab/b@low"]
     assert [" ".join(line.split()) for line in cells.splitlines()] == [
         "verdict took why",
         "prompts_x.json::P1[lab/a] passed 100 ms",
@@ -165,12 +166,19 @@ def test_a_cell_in_full(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Prompt, system, thinking and reply are shown in full, line by line."""
     shown = _shown(capsys, "one", "restart")
 
-    assert shown.startswith(f"prompts_x.json::P1[lab/a]\n{SUITE}  restart\n")
-    assert "\nverdict    passed\n" in shown
-    assert '\nvalidator  {"type": "noop"}\n' in shown
-    assert "attempts 2;" in shown
-    ending = "\nsystem\n  Be kind.\n\nprompt\n  Do P1.\n\nthinking\n  hm\n  so\n\nanswer\n  yes\n  it is\n"
-    assert shown.endswith(ending)
+    assert shown.startswith("prompts_x.json::P1[lab/a]\n")
+    assert _lines(shown) == [
+        f"suite {SUITE}", "prompt restart", "verdict passed", 'validator { "type": "noop" }', "system Be kind.",
+        "prompt Do P1.", "thinking hm so", "reply yes it is",
+    ]  # fmt: skip
+    assert " attempts: 2\n" in shown
+
+
+def _lines(shown: str) -> list[str]:
+    """Each text with its label on one line, without the measurements."""
+    text = re.sub(r"\n {6,}", " ", shown)
+    lines = [" ".join(line.split()) for line in text.splitlines()[1:]]
+    return [line for line in lines if not line.startswith("measured")]
 
 
 def test_a_scripted_exchange_turn_by_turn(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -198,13 +206,11 @@ def test_a_scripted_exchange_turn_by_turn(runs: Path, capsys: pytest.CaptureFixt
 
     shown = _shown(capsys, "world", "W1")
 
-    assert "ended      in a loop" in shown
-    assert shown.split("prompt\n")[1] == (
-        "  Do W1.\n\nturn 1  (300 ms, TTFT 80 ms)\n\nthinking\n  hm\n\nanswer\n  I look.\n"
-        '\ncall read\n  {\n    "path": "a"\n  }\n\nresult\n  eggs\n  milk\n'
-        "\ncall raed (unknown_tool)\n  {}\n\nresult\n  Tool raed not found\n"
-        "\nturn 2  (–, TTFT –)\n\nanswer\n  Done.\n"
-    )
+    assert _lines(shown)[-9:] == [
+        "ended in a loop: the same call with the same result, again and again", "prompt Do W1.",
+        "thinking hm", "turn 1 I look.", 'turn 1 read { "path": "a" }', "-> eggs milk",
+        "turn 1 raed (unknown_tool) {}", "-> Tool raed not found", "turn 2 Done.",
+    ]  # fmt: skip
 
 
 def test_what_openclaw_makes_of_a_call(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -228,7 +234,7 @@ def test_what_openclaw_makes_of_a_call(runs: Path, capsys: pytest.CaptureFixture
     assert 'Validation failed for tool "read"' in call["message"]
     assert "was taken for read" in call["notes"][0]
     assert (unknown["problem"], unknown["message"]) == (None, "")
-    assert "\ncall Functions.read (bad_arguments)\n" in _shown(capsys, "now", "N1")
+    assert "call      Functions.read (bad_arguments) {}" in _shown(capsys, "now", "N1")
 
 
 def test_no_line_of_a_cell_can_control_a_terminal() -> None:
@@ -255,4 +261,4 @@ def test_the_row_is_whole_for_programs(runs: Path, capsys: pytest.CaptureFixture
     assert list(data) == ["run", "cell", "prompt", "turns", "row"]
     assert data["row"] == json.loads((runs / "plugins/results.jsonl").read_text())
     assert data["prompt"] == load(runs / "plugins", "config.json")["prompts"][0]
-    assert 'x lab {"a": 1}' in " ".join(_shown(capsys, "plugins", "P1").split())
+    assert 'x lab: {"a": 1}' in " ".join(_shown(capsys, "plugins", "P1").split())

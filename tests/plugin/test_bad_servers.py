@@ -386,7 +386,7 @@ def test_a_bad_answer_spoils_no_other_cell(project: Any, monkeypatch: pytest.Mon
 
 
 def test_unknown_finish_words_are_listed(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are kept in the rows, and counted in the summary and at the end of the run."""
+    """They are kept in the rows, and counted in the summary."""
     project.suite({"P1": ("good", FITS), "P2": ("bored", FITS), "P3": ("bored", FITS)})
     bored = lambda api: Script.stream(says(api, TEXT, end="bored"))  # noqa: E731
 

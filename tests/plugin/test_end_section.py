@@ -65,7 +65,7 @@ def test_it_fits_80_columns_and_lists_gates_first(busy: Any) -> None:
     assert [labels.index(label) for label in order] == sorted(labels.index(label) for label in order)
     assert "gate passed" not in labels[: labels.index("gate FAILED")]
     (header,) = (line for line in text.splitlines() if line.startswith("openclaw: scripted/"))
-    assert header == "openclaw: scripted/a-model-with-quite-a-long-name:8b-instruct@low and 1 more"
+    assert header == "openclaw: scripted/a-model-with-quite-a-…ipted/another-model-with-a-long-name:3b"
 
 
 @pytest.mark.parametrize(

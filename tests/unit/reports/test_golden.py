@@ -92,7 +92,7 @@ def _compared() -> Summary:
 
 REPORTS: dict[str, Callable[[Summary], str]] = {
     "terminal.txt": lambda summary: "\n".join(
-        "\n".join([f"--- {width} columns", *render_terminal(summary, "summary.md", "pytest x", width=width)])
+        "\n".join([f"--- {width} columns", *render_terminal(summary, "summary.md", resume="pytest x", width=width)])
         for width in (60, 80, 140)
     ),
     "summary.md": render_markdown,

@@ -12,9 +12,8 @@ from cmarkgfm.cmark import Options
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.reports.blocks import LONGEST_COMMENT as LONGEST
-from pytest_openclaw.reports.blocks import code
-from pytest_openclaw.reports.pages import MARKER, render_comment
+from pytest_openclaw.reports.pages import LONGEST_COMMENT as LONGEST
+from pytest_openclaw.reports.pages import MARKER, code, render_comment
 from pytest_openclaw.stats.comparison import Obstacle, Obstacles, compare_records
 from pytest_openclaw.stats.summary import Summary
 from pytest_openclaw.values.requests import Target

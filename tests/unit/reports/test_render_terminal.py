@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_openclaw.reports.blocks import Finding
 from pytest_openclaw.reports.numbers import WIDTH, columns
-from pytest_openclaw.reports.terminal import COLORS, colored_lines, render_complaints, render_terminal
+from pytest_openclaw.reports.terminal import COLORS, colored_lines, finding_lines, render_terminal
 from pytest_openclaw.stats.summary import Summary
 from pytest_openclaw.util.text import printable
 from pytest_openclaw.values.requests import Target
@@ -116,7 +117,7 @@ def test_what_is_left_to_ask_has_its_command(rows: list[Record], n_cells: int, i
     """The last line is the command that resumes the run, in full, so that it can be pasted."""
     command = "pytest benchmarks/ " + "--openclaw-runs-dir=somewhere " * 5 + "--openclaw-resume=r"
 
-    lines = render_terminal(summary_of(rows, n_selected={TARGET: n_cells}), "summary.md", command)
+    lines = render_terminal(summary_of(rows, n_selected={TARGET: n_cells}), "summary.md", resume=command)
 
     assert (lines[-1] == f"next              {command}") is is_shown
     assert lines[-2 if is_shown else -1].startswith("wrote")
@@ -128,12 +129,10 @@ def test_no_line_is_a_command_wherever_it_is_broken(command: str) -> None:
     for n in range(1, 80):
         text = f"{'w' * n} {command} {'v' * n} {command}"
         rows = [record(SMALL, effective_model=text), missed(SMALL, violation=text, prompt_name=text)]
-        lines = render_terminal(summary_of([*rows, fault(fault_message=text)]), WHERE, notes=[("", text)])
+        notes = [Finding(label="note", text=text)]
+        lines = render_terminal(summary_of([*rows, fault(fault_message=text)]), WHERE, notes=notes)
 
-        assert all_commands("\n".join([*lines, *render_complaints([text])])) == []
-
-
-LONG = Target(provider="ollama_native", model="hf.co/bartowski/Qwen2.5-Coder-32B-Instruct-GGUF:Q4_K_M")
+        assert all_commands("\n".join([*lines, *finding_lines(notes, 80)])) == []
 
 
 def test_answers_and_labels_have_colors() -> None:
@@ -145,7 +144,7 @@ def test_answers_and_labels_have_colors() -> None:
 
     n_sentences = next(n for n, line in enumerate(lines) if not line.text)
     colors = [line.color for line in lines[:n_sentences]]
-    assert sorted(set(colors), key=colors.index) == ["bold", "yellow", "red"]
+    assert sorted(set(colors), key=colors.index) == ["yellow", "red"]
     marked = {line.text.strip(): line.color for line in lines[n_sentences:] if line.color}
     assert marked["gate FAILED"] == "red"
     assert set(marked) <= set(COLORS)

@@ -22,7 +22,7 @@ def notes(summary: Any, url: str) -> list[Any]:
     """The lines for a run that used OpenAI."""
     provider = OpenAIResponses(ProviderSetup(name="openai_responses", base_url=url))
     own = prices.Prices({"openai_responses": provider}, Settings(targets=(TARGET,)))
-    return [*notes_on_cost(own, summary)]
+    return [(one.label, one.text) for one in notes_on_cost(own, summary)]
 
 
 @pytest.mark.parametrize(

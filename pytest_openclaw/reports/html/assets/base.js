@@ -75,16 +75,18 @@ const strip = (look, ...shapes) => drawn('svg', { class: look, 'aria-hidden': 't
 const anchor = (share) => (share < 0.08 ? 'start' : share > 0.92 ? 'end' : 'middle');
 const labels = (list) => list.map(([place, text]) => drawn('text', { x: at(place), y: 13, 'text-anchor': anchor(place) }, text));
 
-function chart({ title, description, points, ticks, marks, zones }) {
+function chart({ title, points, limits }) {
+  const ticks = limits.length ? [0, ...limits, 1] : [0, 0.25, 0.5, 0.75, 1];
+  const zones = limits.length ? ticks.slice(1).map((end, n) => [(ticks[n] + end) / 2, 'Tier ' + (limits.length + 1 - n)]) : [];
   const rows = points.flatMap(({ target, value, low, high, shown }) => [
     make('span', { class: 'of', title: plain(target) }, target),
-    strip('points', marks.map((place) => line('mark', at(place), 0, at(place), '100%')), line('interval', at(low), 13, at(high), 13),
+    strip('points', limits.map((place) => line('mark', at(place), 0, at(place), '100%')), line('interval', at(low), 13, at(high), 13),
       drawn('circle', { class: 'value', cx: at(value), cy: 13, r: 5 }), drawn('title', {}, shown)),
     make('span', { class: 'shown' }, shown),
   ]);
   const blank = () => make('span');
   return make('figure', null, make('figcaption', null, title),
-    make('div', { class: 'chart', role: 'img', 'aria-label': plain(description) },
+    make('div', { class: 'chart', role: 'img', 'aria-label': title + ': a point with its 95 % interval for each row.' },
       zones.length ? [blank(), strip('zones', labels(zones)), blank()] : [],
-      rows, blank(), strip('axis', labels(ticks)), blank()));
+      rows, blank(), strip('axis', labels(ticks.map((share) => [share, Math.round(100 * share) + ' %']))), blank()));
 }

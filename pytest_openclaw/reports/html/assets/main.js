@@ -8,18 +8,18 @@ const KINDS = {
   not_trusted: ['✗', 'not trusted with tools', 'v1'], unsafe: ['!', 'unsafe', 'v4'],
 };
 
-function answer({ target, kind, sentence, tier, further }) {
+function answer({ target, kind, sentence, tier }) {
   const [sign, word, look] = KINDS[kind];
   return make('li', { class: look },
     make('p', { class: 'chips' }, make('b', null, target), make('span', { class: 'badge ' + look }, make('span', { 'aria-hidden': 'true' }, sign + ' '), word), tier ? badge(tier) : null),
-    make('p', null, sentence), further ? make('p', { class: 'further' }, 'To improve it: ' + further) : null);
+    make('p', null, sentence));
 }
 
 // Those under the same label are together, and do not fill the page.
 function findings({ entries }) {
   const byLabel = new Map();
-  for (const { label, target, text, advice } of entries) {
-    const said = (label && target ? target + ': ' : '') + text + (advice ? '; ' + advice : '');
+  for (const { label, target, text } of entries) {
+    const said = (label && target ? target + ': ' : '') + text;
     byLabel.set(label || target, [...(byLabel.get(label || target) || []), said]);
   }
   return make('dl', { class: 'notes' }, [...byLabel].map(([label, texts]) => make('div', null, make('dt', null, worded(label)),
@@ -31,7 +31,6 @@ const SHOW = {
   sentence: ({ text }) => make('p', { class: 'intro' }, text),
   answers: ({ entries }) => make('ul', { class: 'answers' }, entries.map(answer)),
   findings, table, chart,
-  code: ({ lines }) => scroller('Commands', make('pre', { class: 'quoted' }, lines.join('\n'))),
   details: ({ title, block }) => make('details', { class: 'more' }, make('summary', null, title), SHOW[block.kind](block)),
 };
 
