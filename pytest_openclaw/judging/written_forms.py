@@ -83,6 +83,11 @@ class ToolNames:
         is_name = plain not in ("function", "json") and re.fullmatch(r"[A-Za-z_][\w.-]{0,99}", plain)
         return Tool(name=plain) if is_name and self.find(name) is None else None
 
+    def named(self, name: str) -> Tool | None:
+        """Return a tool for any text that could stand for a name; None if a tool has it."""
+        plain = " ".join(name.split())
+        return Tool(name=plain) if 0 < len(plain) <= 100 and self.find(name) is None else None
+
     def ending(self, text: str) -> Tool | None:
         """Return the tool with whose name a text ends, the longest; None if there is none.
 
@@ -195,6 +200,8 @@ _ARGUMENTS = (
     "arguments", "parameters", "args", "input", "params", "action_input", "tool_input", "tool_args",
     "tool_arguments", "tool_parameters", "kwargs", "inputs", "actionInput", "function_args", "payload",
 )  # fmt: skip
+_SURE = frozenset({"arguments", "parameters", "args"})
+"""With one of these any text is a name: small models write `{"name": "Late Note", "arguments": …}`."""
 _OR = "|"
 _BESIDE = frozenset(
     {"type", "id", "call_id", "tool_call_id", "thought", "reasoning", "explanation", "description", "index"}
@@ -346,10 +353,11 @@ def _as_call(value: dict[str, Any], names: ToolNames, *, is_marked: bool, is_any
             rest = {other: inner for other, inner in value.items() if other != key and other not in _BESIDE}
             if rest.keys() <= parameters_of(tool) if rest else not required_of(tool):
                 return _Read(tool, _text(rest), (key, *rest))
-        elif is_any and (tool := names.unknown(name)) and value.keys() <= {*keys, *_BESIDE}:
+        elif is_any and value.keys() <= {*keys, *_BESIDE}:
+            tool = names.unknown(name) or (names.named(name) if given in _SURE else None)
             arguments = value[given] if given else {} if is_marked else None
             arguments = _parsed(arguments) if isinstance(arguments, str) else arguments
-            if isinstance(arguments, dict):
+            if tool and isinstance(arguments, dict):
                 return _Read(tool, _text(arguments), keys, is_known=False)
     if len(value) != 1:
         return None
