@@ -18,35 +18,21 @@ if TYPE_CHECKING:
 GIB = 1024**3
 BEFORE, AFTER = "resources_before", "resources_after"
 """The names of a target's snapshots among its facts."""
-LOADS = ("load_1m", "load_5m", "load_15m")
 
 
 def collect_snapshot() -> JsonObject:
-    """Query memory, swap, load and the disk of the current folder.
+    """Query memory, swap, load and the disk of the current folder; null where the system does not report it.
 
-    Returns:
-        Bytes in `…_bytes`, load averages over 1, 5 and 15 min, `cpu_percent` since the last snapshot of
-        this process; null where the system does not report it.
+    `cpu_percent` is since the last snapshot of this process.
     """
-    memory, swap = _ask(psutil.virtual_memory), _ask(psutil.swap_memory)
-    space = _ask(lambda: psutil.disk_usage(str(Path.cwd())))
-    load = _ask(psutil.getloadavg) or (None, None, None)
-    pids = _ask(psutil.pids)
-    sizes = {
-        f"{name}_{part}_bytes": getattr(found, part, None)
-        for name, found, parts in (
-            ("memory", memory, ("total", "used", "available")),
-            ("swap", swap, ("total", "used")),
-            ("disk", space, ("total", "used", "free")),
-        )
-        for part in parts
-    }
     return {
         "taken_at_ms": epoch_ms(),
-        **sizes,
-        **{name: value and round(value, 2) for name, value in zip(LOADS, load, strict=True)},
+        "memory_total_bytes": _ask(lambda: psutil.virtual_memory().total),
+        "memory_available_bytes": _ask(lambda: psutil.virtual_memory().available),
+        "swap_used_bytes": _ask(lambda: psutil.swap_memory().used),
+        "disk_free_bytes": _ask(lambda: psutil.disk_usage(str(Path.cwd())).free),
+        "load_1m": _ask(lambda: round(psutil.getloadavg()[0], 2)),
         "cpu_percent": _ask(lambda: psutil.cpu_percent(interval=None)),
-        "processes": None if pids is None else len(pids),
     }
 
 

@@ -141,9 +141,18 @@ class Answer:
             self._touch()
             self._calls.add_all(calls)
 
-    def repeats_calls(self, calls: Sequence[ToolCall], *, at_end: bool) -> bool:
-        """Whether an event with these calls repeats all calls so far; a model may make a single one again."""
-        return (len(calls) > 1 or at_end or self._is_finished) and self._calls.are_repeated_by(calls)
+    def receive_repeated(self, calls: Sequence[ToolCall], *, at_end: bool) -> bool:
+        """Add whole calls that come together, or at the end, if calls have arrived; return whether it did.
+
+        A model may make a single call again, but not several at once.
+        """
+        may_repeat = self.has_tool_calls and (len(calls) > 1 or at_end or self._is_finished)
+        if not may_repeat or not all(
+            call.name and load_object(call.arguments or "{}") is not None for call in calls
+        ):
+            return False
+        self.receive_calls(calls)
+        return True
 
     def receive_block(self, piece: JsonObject, *, key: Hashable = None) -> None:
         """Keep a piece of a block that the API wants back unchanged with the next request.
@@ -551,16 +560,6 @@ class _Calls:
                     again.take("", one.arguments, whole=True)
             elif one.name:
                 self.calls.append(_Call(one.name, one.id, [one.arguments]))
-
-    def are_repeated_by(self, calls: Sequence[ToolCall]) -> bool:
-        """Whether a list of calls repeats all calls so far."""
-        mine = self.named()
-        if not calls or len(calls) != len(mine):
-            return False
-        if len(calls) == 1 and calls[0].id and mine[0].id not in (None, calls[0].id):
-            return False
-        pairs = zip(mine, calls, strict=True)
-        return all(call.name == other.name and call.repeats(other.arguments) for call, other in pairs)
 
     def named(self) -> list[_Call]:
         return [call for call in self.calls if call.name]

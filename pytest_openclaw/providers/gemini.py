@@ -136,7 +136,7 @@ def read_gemini(payload: JsonObject, answer: Answer) -> WireError | None:
     reason = text_in(candidate.get("finishReason"))
     parts = objects_in(object_in(candidate.get("content")).get("parts"))
     calls = [_call_of(part) for part in parts if "functionCall" in part]
-    repeats = len(calls) > 1 and answer.repeats_calls(calls, at_end=bool(reason))
+    repeats = len(calls) > 1 and answer.receive_repeated(calls, at_end=bool(reason))
     for part in parts:
         channel: Channel = "reasoning" if part.get("thought") else "text"
         answer.receive_text(text_in(part.get("text")), channel, at_end=bool(reason))

@@ -12,7 +12,6 @@ import errno
 import json
 import logging
 import socket
-import ssl
 import time
 from contextlib import aclosing, suppress
 from dataclasses import replace
@@ -222,10 +221,6 @@ def _absence(reason: BaseException) -> str | None:
     match reason:
         case socket.gaierror():
             return "unknown host"
-        case ssl.SSLCertVerificationError():
-            return f"its certificate is not trusted: {reason.verify_message}"
-        case ssl.SSLError() if not isinstance(reason, ssl.SSLEOFError):
-            return f"no TLS: {reason.reason}"
         case ConnectionRefusedError():
             return "connection refused"
         case OSError() if reason.errno in _NO_WAY:

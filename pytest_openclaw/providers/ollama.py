@@ -216,7 +216,7 @@ def read_ollama(payload: JsonObject, answer: Answer) -> WireError | None:
     answer.receive_text(text_in(message.get("thinking")), "reasoning", at_end=at_end)
     answer.receive_text(text_in(message.get("content")), at_end=at_end)
     calls = [call for entry in objects_in(message.get("tool_calls")) if (call := _call_of(entry)).name]
-    if not answer.repeats_calls(calls, at_end=at_end):
+    if not answer.receive_repeated(calls, at_end=at_end):
         for call in calls:  # each always arrives whole
             answer.receive_tool_call(id=call.id, name=call.name, arguments=call.arguments, whole=True)
     if at_end:
@@ -406,7 +406,7 @@ def _read_piece(message: JsonObject, number: int, answer: Answer, *, at_end: boo
     for channel, text in texts.items():
         answer.receive_text(text, channel, at_end=at_end)
     entries = _calls_in(message)
-    if len(entries) < 2 or not answer.repeats_calls([*map(_call_of, entries)], at_end=at_end):
+    if len(entries) < 2 or not answer.receive_repeated([*map(_call_of, entries)], at_end=at_end):
         for entry in entries:
             call, index = _call_of(entry), count_in(entry.get("index"))
             answer.receive_tool_call(

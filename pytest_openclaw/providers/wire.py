@@ -5,7 +5,6 @@ A value of an unexpected type counts as missing.
 
 from __future__ import annotations
 
-import html
 import json
 import math
 import re
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
 
 _LONGEST_TEXT = 300
 _MESSAGES = ("message", "detail", "error_description", "msg", "status_msg")
-_TITLE = re.compile(r"<(title|h1)\b[^>]*>(.*?)</\1\s*>", re.IGNORECASE | re.DOTALL)
-_TAG = re.compile(r"<[^>]*>")
+_TITLE = re.compile(r"<title\b[^>]*>(.*?)</title\s*>", re.IGNORECASE | re.DOTALL)
 # Ollama's, if its parser cannot read what the model wrote:
 # https://github.com/ollama/ollama/blob/main/model/parsers/parsers.go
 _UNREAD_CALL = re.compile(r"error parsing tool call: raw='(.*)', err=", re.DOTALL)
@@ -171,8 +169,7 @@ def page_title(text: str) -> str | None:
     if text[:1] != "<":
         return None
     found = _TITLE.search(text[:100_000])
-    title = html.unescape(_TAG.sub(" ", found[2])) if found else ""
-    return f"a web page, {shortened(title)!r}" if title.strip() else "a web page without a title"
+    return f"a web page, {shortened(found[1])!r}" if found else "a web page without a title"
 
 
 def shortened(text: str) -> str:

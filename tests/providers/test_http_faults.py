@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import socket
-import threading
 import time
 
 import pytest
@@ -90,31 +89,6 @@ def test_a_host_that_swallows_connections(form, monkeypatch):
 
     why = f"{form.kind.name}: nothing answers at {form.base('http://box.invalid/v1')} (no connection within 0.1 s)."
     assert described(fault) == ("connect_error", "skipped_unavailable", why, "")
-
-
-def test_no_tls(form):
-    """A server without TLS behind an https address counts as no server."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def answer():
-            connection, _ = listener.accept()
-            with connection:
-                connection.recv(1)
-                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-                while connection.recv(4096):
-                    pass
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        fault = ask(form.provider(f"https://127.0.0.1:{listener.getsockname()[1]}/v1"))
-        thread.join(60)
-
-    assert "(no TLS: " in fault.message
-    assert (fault.failure_type, fault.status, fault.scope) == (
-        "connect_error",
-        "skipped_unavailable",
-        "endpoint",
-    )
 
 
 @pytest.mark.parametrize("size", ["zz", "-5"])
