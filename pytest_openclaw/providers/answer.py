@@ -441,7 +441,7 @@ def _is_cumulative(texts: Sequence[str]) -> bool:
 
 def _joined_values(name: str, values: list[Any]) -> Any:
     """Return the texts of a carried block as one text, and of other values the last."""
-    if name in ("text", "thinking", "signature") and all(isinstance(value, str) for value in values):
+    if name in ("thinking", "signature") and all(isinstance(value, str) for value in values):
         return _joined([(value, True) for value in values if value])
     return values[-1]
 
@@ -507,7 +507,6 @@ class _Calls:
         self.calls: list[_Call] = []
         self._by_key: dict[Hashable, _Call] = {}
         self._by_id: dict[str, _Call] = {}
-        self._by_both: dict[tuple[Hashable, str], _Call] = {}
 
     def add(
         self,
@@ -530,25 +529,16 @@ class _Calls:
             self.calls.append(call)
         if key is not None and (begins or id or name):
             self._by_key[key] = call
-        if id:
-            self._by_both[key, id] = call
-            if call.id is None:
-                call.id = id
-                self._by_id[id] = call
+        if id and call.id is None:
+            call.id = id
+            self._by_id[id] = call
         call.take(name or "", arguments, whole=whole)
 
     def _found(self, key: Hashable, id: str | None, name: str | None) -> _Call | None:  # noqa: A002
-        """Return the call to which a fragment belongs; None if there is none yet."""
-        latest = self.calls[-1] if self.calls else None
-        by_id = self._by_id.get(id) if id else None
-        if key is None:
-            # Every call starts with a name.
-            return by_id or (None if name else latest)
-        if id and (both := self._by_both.get((key, id))):
-            return both
-        # The events of one item may have different keys but share an id; a number is more reliable.
-        known = self._by_key.get(key) or (by_id if isinstance(key, str) else None)
-        return known or (None if id or name else latest)
+        """Return the call to which a fragment belongs; None if it starts one."""
+        known = (self._by_id.get(id) if id else None) or (None if key is None else self._by_key.get(key))
+        starts = name or (id and key is not None)
+        return known or (None if starts or not self.calls else self.calls[-1])
 
     def add_all(self, calls: Iterable[ToolCall]) -> None:
         """Add all calls of an answer, of which any may have arrived, in any form."""

@@ -82,11 +82,26 @@ class HttpClient:
     async def _response(self, call: Call, body: AnswerBody, *, is_second: bool = False) -> httpx2.Response:
         if self._client is None:
             self._client = _new_client(httpx2.URL(call.url).host)
-        trace = _Trace(body)
+        has_connected = False
+
+        async def trace(step: str, _: object) -> None:
+            nonlocal has_connected
+            has_connected |= step.startswith("connection.")
+            if step.endswith("send_request_headers.started"):
+                body.answer.started = time.perf_counter()
+
+        # Built without the client, which would add headers of its own.
+        request = httpx2.Request(
+            "GET" if call.body is None else "POST",
+            call.url,
+            headers={**_HEADERS, **call.headers},
+            content=None if call.body is None else json.dumps(call.body).encode(),
+            extensions={"trace": trace, "timeout": httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S).as_dict()},
+        )
         try:
-            return await self._client.send(_request(call, trace), stream=True)
+            return await self._client.send(request, stream=True)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            if trace.has_connected or is_second or not _is_loss(error):
+            if has_connected or is_second or not _is_loss(error):
                 raise CallFailed(self._no_answer(call, error)) from None
         # Servers may close a kept connection at any time (llama.cpp after each stream), also when it is just
         # used again: the request is sent over a new one.
@@ -157,20 +172,6 @@ class HttpClient:
         return replace(fault, message=f"{fault.message.rstrip('.')}. The request went to {where}.")
 
 
-class _Trace:
-    """Follows httpx2's steps of sending a request."""
-
-    def __init__(self, body: AnswerBody) -> None:
-        self.has_connected = False
-        self._body = body
-
-    async def __call__(self, event: str, _: object) -> None:
-        if event.startswith("connection."):
-            self.has_connected = True
-        elif event.endswith("send_request_headers.started"):
-            self._body.answer.started = time.perf_counter()
-
-
 def _new_client(host: str) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         # A proxy in the environment must not see requests to this machine.
@@ -178,17 +179,6 @@ def _new_client(host: str) -> httpx2.AsyncClient:
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
         # Cookies of one cell must not be sent with the next.
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-    )
-
-
-def _request(call: Call, trace: _Trace) -> httpx2.Request:
-    """Build the request without the client, which would add headers of its own."""
-    return httpx2.Request(
-        "GET" if call.body is None else "POST",
-        call.url,
-        headers={**_HEADERS, **call.headers},
-        content=None if call.body is None else json.dumps(call.body).encode(),
-        extensions={"trace": trace, "timeout": httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S).as_dict()},
     )
 
 
