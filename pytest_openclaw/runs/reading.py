@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SURFACE, is_active
 from pytest_openclaw.stats.groups import Settled
 from pytest_openclaw.stats.run_comparison import Measured
-from pytest_openclaw.stats.tool_use import bare_turns
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_there, load_object, open_file, parse_json, read_lines
 from pytest_openclaw.util.typed import shown
@@ -42,22 +41,20 @@ PromptKey = tuple[str, str]
 
 LEFT_OUT: dict[str, Any] = {
     "raw_output": "", "parsed_output": None, "tool_call_details": (), "tool_notes": (), "images": None,
-    "extra": {},
+    "turns": None, "extra": {},
 }  # fmt: skip
 """The texts of a record, with the values that replace them: no figure depends on them."""
-_APART = {*LEFT_OUT, "turns"}
-_KEPT = tuple(one.name for one in fields(Record) if one.name not in _APART)
+_KEPT = tuple(one.name for one in fields(Record) if one.name not in LEFT_OUT)
 _kept_of = attrgetter(*_KEPT)
 
 
 def without_texts(record: Record, shared: dict[Any, Any]) -> Record:
-    """Return a record without what is `LEFT_OUT`; it keeps what became of each call, and a `score`.
+    """Return a record without what is `LEFT_OUT`; it keeps a `score`.
 
     Args:
         record: as in its row.
         shared: equal values of records are kept once in it, so that each record takes about a kilobyte.
     """
-    turns = bare_turns(record.turns)
     score = (record.parsed_output or {}).get("score")
     kept = [
         shared.setdefault(value, value) if type(value) in (str, tuple) else value
@@ -66,7 +63,6 @@ def without_texts(record: Record, shared: dict[Any, Any]) -> Record:
     return Record(
         **dict(zip(_KEPT, kept, strict=True)),
         **{**LEFT_OUT, "parsed_output": None if score is None else {"score": score}},
-        turns=turns and shared.setdefault(repr(turns), turns),
     )
 
 

@@ -61,7 +61,8 @@ def turn_of(answered: Sequence[Record], context_tokens: int | None) -> OpenClawT
     sizes = [
         tokens
         for record in answered
-        if record.surface == OPENCLAW and (tokens := _first_prompt_tokens(record))
+        # The row of an exchange has the sums of all turns.
+        if record.surface == OPENCLAW and (tokens := record.input_tokens) and not record.ended_by
     ]
     if speed is None and context_tokens is None:
         return None
@@ -83,12 +84,6 @@ def _prompt_speed(records: Iterable[Record]) -> float | None:
             tokens += read
             seconds += read / record.prompt_tokens_per_s
     return tokens / seconds if seconds else None
-
-
-def _first_prompt_tokens(record: Record) -> int | None:
-    # The row of an exchange has the sums of all turns.
-    turns = record.turns or ()
-    return turns[0].get("input_tokens") if len(turns) > 1 else record.input_tokens
 
 
 def context_in(inventory: JsonObject, label: str) -> int | None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import sqrt
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from pytest_openclaw.stats.intervals import (
     Interval,
@@ -44,8 +44,6 @@ Evidence = Literal["native", "text"]
 OUTCOMES: tuple[ToolOutcome, ...] = get_args(ToolOutcome)
 GOOD_OUTCOMES = frozenset[ToolOutcome]({"valid", "restrained"})
 NO_CALL_PROMPTS = frozenset[ToolOutcome]({"restrained", "called_needlessly"})
-# Arguments that are no JSON end a run, so there is nothing to recover from.
-_REFUSED = frozenset({"unknown_tool", "bad_arguments"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +62,6 @@ class ToolUse(Rate):
         capped_by: what keeps a target whose rate is Tier 1 out of it.
         restraint: over the answered cells in which a tool must not be invoked.
         needless: of the same cells, those that had a call.
-        recovered: of the exchanges in which a call was refused, those that reached their goal.
         outcomes: how many cells ended in each `tool_outcome`.
         n_leaked, n_leaked_valid: cells whose calls were written as text and judged as if they had been made,
             and those in which they would have been right; neither counts for the tier.
@@ -80,7 +77,6 @@ class ToolUse(Rate):
     capped_by: Literal["restraint"] | None = None
     restraint: Rate
     needless: Rate
-    recovered: Rate
     outcomes: Mapping[ToolOutcome, int]
     n_leaked: int = 0
     n_leaked_valid: int = 0
@@ -227,19 +223,6 @@ def did_right(record: Record) -> bool:
     return record.tool_use_success
 
 
-def bare_turns(turns: Iterable[Mapping[str, Any]] | None) -> tuple[Any, ...] | None:
-    """Return the turns of an exchange without their texts: the problem of each call, and the tokens read."""
-    if turns is None:
-        return None
-    return tuple(
-        {
-            "calls": [{"problem": problem} for problem in _problems((turn,))],
-            "input_tokens": turn.get("input_tokens"),
-        }
-        for turn in turns
-    )
-
-
 def _tool_cells(answered: Iterable[Record], evidence: Evidence) -> list[Record]:
     return [
         record
@@ -267,10 +250,6 @@ def _judged(
         looks=[*looks],
         restraint=rate_of(forbidding, did_right),
         needless=rate_of(forbidding, _had_a_call),
-        recovered=rate_of(
-            (record for record in calling if _was_refused(record)),
-            lambda record: record.tool_outcome == "valid",
-        ),
         outcomes={outcome: counts[outcome] for outcome in OUTCOMES if counts[outcome]},
         n_leaked=sum(record.leaked_valid is not None for record in calling),
         n_leaked_valid=sum(record.leaked_valid is True for record in calling),
@@ -294,15 +273,6 @@ def _with_tier(use: ToolUse, calls: Sequence[Cluster]) -> ToolUse:
         is_sure = excludes_worse(2, interval) and needless.low > MOST_NEEDLESS
         return replace(use, tier_interval=interval, tier=2, conclusive=is_sure, capped_by="restraint")
     return replace(use, tier_interval=interval, tier=tier, conclusive=is_conclusive(tier, interval))
-
-
-def _was_refused(record: Record) -> bool:
-    return not _REFUSED.isdisjoint(_problems(record.turns or ()))
-
-
-def _problems(turns: Iterable[Mapping[str, Any]]) -> Iterator[str | None]:
-    """Return the problem of each call; None for one that was executed."""
-    return (call.get("problem") for turn in turns for call in turn.get("calls", ()))
 
 
 PROVEN_PROMPTS = 3

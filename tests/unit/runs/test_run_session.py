@@ -87,8 +87,7 @@ def test_answers_are_kept_on_disk_alone(directory: RunDirectory) -> None:
     )
 
     (kept,) = session.records
-    assert (kept.raw_output, kept.parsed_output, kept.tool_call_details) == ("", None, ())
-    assert kept.turns == ({"calls": [{"problem": "bad_arguments"}], "input_tokens": None},)
+    assert (kept.raw_output, kept.parsed_output, kept.tool_call_details, kept.turns) == ("", None, (), None)
     assert b"x" * 60_000 in (directory.path / "results.jsonl").read_bytes()
 
 

@@ -37,10 +37,10 @@ def test_a_turn_waits_for_its_prompt(rows: list[Record], wait_ms: float, bearabl
 
 
 def test_the_prompt_of_a_turn_is_measured_on_its_surface() -> None:
-    """The first turn of an exchange counts."""
+    """The row of an exchange has the sum of all its turns."""
     rows = [
         read(1000.0, 9000, surface="openclaw"),
-        read(None, 20_000, surface="openclaw", turns=({"input_tokens": 9000}, {})),
+        read(None, 20_000, surface="openclaw", ended_by="answer"),
     ]
 
     turn = turn_of(rows, None)

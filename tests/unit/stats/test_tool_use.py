@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from pytest_openclaw.stats.summary import most_frequent_miss
-from pytest_openclaw.stats.tool_use import bare_turns, tool_use_of
+from pytest_openclaw.stats.tool_use import tool_use_of
 from pytest_openclaw.values.rows import Record
-from tests.unit.reports.summaries import cell, exchange, pressed, record, restraint_cells, tool_cells
+from tests.unit.reports.summaries import cell, pressed, record, restraint_cells, tool_cells
 
 
 def _native(used: int, unused: int) -> list[Record]:
@@ -108,38 +108,6 @@ def test_repeats_are_no_new_prompts() -> None:
     use = tool_use_of(rows)
 
     assert (use.n, use.n_effective, use.conclusive) == (16, 4, False)
-
-
-@pytest.mark.parametrize(
-    ("row", "counts"),
-    [
-        pytest.param(exchange("A", "valid", "bad_arguments", None), (1, 1), id="recovered"),
-        pytest.param(exchange("A", "wrong_tool", "unknown_tool", None), (0, 1), id="gave-up"),
-        pytest.param(exchange("A", "valid", None, None), (0, 0), id="nothing-refused"),
-        pytest.param(exchange("A", "malformed_json", "malformed_json"), (0, 0), id="ended-there"),
-        pytest.param(exchange("A", "called_needlessly", "unknown_tool"), (0, 0), id="no-call-was-wanted"),
-        pytest.param(exchange("A", "valid", "unknown_tool", probe="secret"), (0, 0), id="probe"),
-        pytest.param(cell("A", "valid", tools_offered=11), (0, 0), id="one-question"),
-    ],
-)
-def test_recovery(row: Record, counts: tuple[int, int]) -> None:
-    """The share of exchanges with a refused call that still reached their goal."""
-    use = tool_use_of([row, *_native(1, 0)])
-
-    assert (use.recovered.n_success, use.recovered.n) == counts
-
-
-def test_turns_lose_their_texts_and_keep_their_problems() -> None:
-    """The data kept in memory for an exchange is enough for its figures."""
-    row = exchange("A", "valid", "bad_arguments", None)
-    bare = replace(row, turns=bare_turns(row.turns))
-
-    assert [turn["calls"] for turn in bare.turns or ()] == [
-        [{"problem": "bad_arguments"}],
-        [{"problem": None}],
-    ]
-    assert tool_use_of([bare]) == tool_use_of([row])
-    assert bare_turns(None) is None
 
 
 @pytest.mark.parametrize(
