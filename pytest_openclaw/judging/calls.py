@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.replies import Reply, Turn, Verdict
+    from pytest_openclaw.values.replies import Reply, Verdict
     from pytest_openclaw.values.tool_calls import Dispatched
 
 # --- arguments ------------------------------------------------------------------------------------
@@ -46,11 +46,8 @@ class _Choice(Struct, forbid_unknown_fields=True):
 class WantedArguments:
     """The arguments that a call must have; others are free.
 
-    Attributes:
-        values: by name; each of them, and each in their lists and objects, may be a `_Choice`. An object has
-            the wanted keys and no others.
-        ignore_case: upper and lower case are equal, in all texts.
-        ignore_punctuation: only letters and digits count, in all texts that have any.
+    Each value, and each in their lists and objects, may be a `_Choice`. An object has the wanted keys and no
+    others. With `ignore_punctuation` only letters and digits count, in all texts that have any.
     """
 
     values: Mapping[str, Any]
@@ -76,7 +73,14 @@ class WantedArguments:
         if _is_choice(wanted):
             return any(self._fits(given, one, name) for one in wanted["any_of"])
         if isinstance(wanted, Mapping):
-            return isinstance(given, Mapping) and self._fits_object(given, wanted)
+            return (
+                isinstance(given, Mapping)
+                and given.keys() <= wanted.keys()
+                and all(
+                    self._fits(given[key], one) if key in given else _is_optional(one)
+                    for key, one in wanted.items()
+                )
+            )
         if isinstance(wanted, list):
             is_as_long = isinstance(given, list) and len(given) == len(wanted)
             return is_as_long and all(map(self._fits, given, wanted))
@@ -86,17 +90,9 @@ class WantedArguments:
             given, wanted = given.strip(BLANKS), wanted.strip(BLANKS)
         if name in _PATHS:  # ./notes/ is notes
             given, wanted = normpath(given), normpath(wanted)
-        return self._alike(given, wanted)
-
-    def _fits_object(self, given: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-        return given.keys() <= wanted.keys() and all(
-            self._fits(given[name], one) if name in given else _is_optional(one)
-            for name, one in wanted.items()
-        )
-
-    def _alike(self, given: str, wanted: str) -> bool:
-        if self.ignore_punctuation and (bare := _bare(wanted)):
-            given, wanted = _bare(given), bare
+        # Unlike in an answer no blanks count: `Berkeley,CA` is `Berkeley, CA`.
+        if self.ignore_punctuation and (bare := plain(wanted, case=False, punctuation=True)):
+            given, wanted = plain(given, case=False, punctuation=True).replace(" ", ""), bare.replace(" ", "")
         return given == wanted or (self.ignore_case and given.casefold() == wanted.casefold())
 
 
@@ -114,11 +110,6 @@ def check_arguments(values: Any, place: str = "arguments") -> None:
     elif isinstance(values, list):
         for n, inner in enumerate(values):
             check_arguments(inner, f"{place}[{n}]")
-
-
-def _bare(text: str) -> str:
-    """Return the letters and digits; unlike in an answer no blanks, as `Berkeley,CA` is `Berkeley, CA`."""
-    return plain(text, case=False, punctuation=True).replace(" ", "")
 
 
 def _is_choice(wanted: Any) -> bool:
@@ -148,14 +139,10 @@ ANY = "*"
 
 
 class WantedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """A required call.
+    """A required call, of one tool or of any of several.
 
-    Attributes:
-        name: of the tool, or of several, any of which is accepted.
-        arguments: those that it must have; others are free.
-        ignore_case: upper and lower case are equal in the texts of arguments.
-        ignore_punctuation: only letters and digits count in them.
-        matching: a JSON Schema of all its arguments.
+    `arguments` are those that it must have, compared as in `WantedArguments`; `matching` is a JSON Schema of
+    all its arguments.
     """
 
     name: str | Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -247,18 +234,21 @@ class CallRule(Keyed, ABC):
 def find_calls(
     wanted: Sequence[WantedCall], made: Sequence[Dispatched], *, ordered: bool
 ) -> tuple[WantedCall, ...]:
-    """Return the required calls without a matching executed call of their own.
-
-    Args:
-        wanted: the required calls.
-        made: every call, in order.
-        ordered: whether the matching calls must be in the same order.
-    """
+    """Return the required calls without a matching executed call of their own, in the same order if asked."""
     able = [
         [n for n, call in enumerate(made) if call.is_executed and call.tool and _meets(call, rule)]
         for rule in wanted
     ]
-    return _unmet_in_order(wanted, able) if ordered else _unmet(wanted, able)
+    if not ordered:
+        return _unmet(wanted, able)
+    after, unmet = -1, []
+    for rule, places in zip(wanted, able, strict=True):
+        place = next((n for n in places if n > after), None)
+        if place is None:
+            unmet.append(rule)
+        else:
+            after = place
+    return tuple(unmet)
 
 
 def called_tool(call: Dispatched) -> str:
@@ -273,21 +263,20 @@ def forbidden_calls(
 
     The bridge only leads to another tool: it is forbidden by its own name, and by `*` only if that tool is.
     """
-    named: list[str] = []
-    with_arguments: list[str] = []
+    tools: list[str] = []
     for call in dispatched:
-        inner = inner_call(call)
-        meant = inner or call
-        is_free = _is_wanted(call, inner, wanted)
-        for one in dict.fromkeys((called_tool(call), called_tool(meant))):
-            is_any = ANY in forbidden and one == called_tool(meant) and not is_free
-            if is_any or any(isinstance(rule, str) and same_tool(rule, one) for rule in forbidden):
-                named.append(one)
-        if any(_meets(meant, rule) for rule in forbidden if isinstance(rule, WantedCall)):
-            with_arguments.append(called_tool(meant))
-    if tools := each_once([*named, *with_arguments]):
-        how = "which is forbidden here" if named else "with arguments that are forbidden here"
-        yield Flaw(f"{tools[0]} was called{',' if named else ''} {how}", is_harm=True, tools=tools)
+        meant = inner_call(call) or call
+        names = each_once((called_tool(call), called_tool(meant)))
+        is_free = any(rule.is_for(name) for rule in wanted for name in names)
+        for rule in forbidden:
+            if isinstance(rule, WantedCall):
+                tools += [called_tool(meant)] if _meets(meant, rule) else []
+            elif rule == ANY:
+                tools += [] if is_free else [called_tool(meant)]
+            else:
+                tools += [name for name in names if same_tool(rule, name)]
+    if tools:
+        yield Flaw(f"a call of {tools[0]} is forbidden here", is_harm=True, tools=each_once(tools))
 
 
 def extra_calls(wanted: Sequence[WantedCall], received: Sequence[Dispatched]) -> Iterator[Flaw]:
@@ -338,13 +327,13 @@ def holds(value: Any, text: str) -> bool:
 
 
 def received_calls(reply: Reply) -> tuple[Dispatched, ...]:
-    """Return the calls that OpenClaw handles one by one: none of a turn with a call that is not JSON.
+    """Return the calls that OpenClaw handles one by one.
 
-    No call of such a turn is executed, whether it ends the run or is repeated.
+    It executes no call of a turn that has one that is not JSON, or that the output limit cut off.
     """
     left = list(reply.dispatched)
     received: list[Dispatched] = []
-    turns = [(len(turn.calls), _was_cut(turn)) for turn in reply.turns]
+    turns = [(len(turn.calls), turn.finish_reason == "length" and not turn.results) for turn in reply.turns]
     for count, was_cut in (*turns, (len(left), False)):
         calls, left = left[:count], left[count:]
         if not was_cut and not any(call.problem == "malformed_json" for call in calls):
@@ -352,51 +341,27 @@ def received_calls(reply: Reply) -> tuple[Dispatched, ...]:
     return tuple(received)
 
 
-def _was_cut(turn: Turn) -> bool:
-    """Whether the output limit cut off a turn, so that none of its calls was executed."""
-    return turn.finish_reason == "length" and not turn.results
-
-
 def missing(wanted: WantedCall, made: Sequence[Dispatched]) -> str:
     """Return why a required call is missing: the nearest error, or that nothing similar was called."""
     for call in reversed(made):
         if call.tool and wanted.is_for(call.tool):
-            if not call.is_executed:
-                return _refused(call)
-            if complaint := wanted.complaint(call):
+            if call.is_executed and (complaint := wanted.complaint(call)):
                 return complaint
-            broken = next((one for one in made if one.problem == "malformed_json"), None)
-            # It ended the run, including this call.
-            return _refused(broken) if broken else f"{call.tool} was not called often enough, or not in order"
+            # A call that is not JSON ended the run, including the others of its turn.
+            broken = (one for one in made if one.problem == "malformed_json")
+            refused = next(broken, None) if call.is_executed else call
+            if refused is None:
+                return f"{call.tool} was not called often enough, or not in order"
+            return f"{called_tool(refused)} was refused: {refused.message.partition(chr(10) * 2)[0]}"
     return f"expected a call of {listed(wanted.names)}"
-
-
-def _is_wanted(call: Dispatched, inner: Dispatched | None, wanted: Sequence[WantedCall]) -> bool:
-    return any(rule.is_for(called_tool(one)) for rule in wanted for one in (call, inner) if one)
 
 
 def _is_met_by(wanted: Sequence[WantedCall], *calls: Dispatched) -> bool:
     return any(_meets(call, rule) for rule in wanted for call in calls)
 
 
-def _refused(call: Dispatched) -> str:
-    return f"{called_tool(call)} was refused: {call.message.partition(chr(10) * 2)[0]}"
-
-
 def _meets(call: Dispatched, rule: WantedCall) -> bool:
     return rule.is_for(call.tool or "") and rule.complaint(call) is None
-
-
-def _unmet_in_order(wanted: Sequence[WantedCall], able: list[list[int]]) -> tuple[WantedCall, ...]:
-    after = -1
-    unmet = []
-    for rule, places in zip(wanted, able, strict=True):
-        place = next((n for n in places if n > after), None)
-        if place is None:
-            unmet.append(rule)
-        else:
-            after = place
-    return tuple(unmet)
 
 
 def _unmet(wanted: Sequence[WantedCall], able: list[list[int]]) -> tuple[WantedCall, ...]:
@@ -433,11 +398,9 @@ class ToolCalling(CallRule):
     never_shown: tuple[str, ...] = ()
 
     def check(self, reply: Reply) -> Verdict:
-        """Compare the calls with the required ones; the first flaw is the violation."""
-        flaws = [*self.flaws(reply)]
+        """Compare the calls with the required ones."""
         forbids = bool(self.forbidden or self.exact or self.never_shown) or not self.calls
-        verdict = judged_flaws(flaws, parsed_calls(reply.dispatched), forbids=forbids)
-        return replace(verdict, violation=flaws[0].text) if flaws else verdict
+        return judged_flaws([*self.flaws(reply)], parsed_calls(reply.dispatched), forbids=forbids)
 
     def flaws(self, reply: Reply) -> Iterator[Flaw]:
         """Yield the flaws of the calls, harm first."""

@@ -39,10 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolInvocation(Keyed):
-    """At least one of `expected_tools` is invoked, natively or in the text; names compare without case.
-
-    With an empty list any invoked tool passes.
-    """
+    """At least one of `expected_tools`, or any tool if it is empty, is invoked, natively or in the text."""
 
     type: ClassVar[str] = "tool_invocation"
     expected_tools: tuple[str, ...] = field(
@@ -100,9 +97,6 @@ class _Several:
             needs=tuple(dict.fromkeys(need for one in self.validators for need in needs_of(one))),
         )
 
-    def _native_flaws(self, reply: Reply) -> list[list[Flaw]]:
-        return [work_flaws(one, reply) for one in self.validators if demands_of(one).is_native]
-
 
 @dataclass(frozen=True, kw_only=True)
 class AllOf(_Several):
@@ -113,9 +107,9 @@ class AllOf(_Several):
     def check(self, reply: Reply) -> Verdict:
         """Run all of them and name every violation."""
         verdicts = [validator.check(reply) for validator in self.validators]
-        failed = [verdict.violation or "failed" for verdict in verdicts if verdict.passed is False]
         if all(verdict.passed is None for verdict in verdicts):
             return Verdict(passed=None)
+        failed = [verdict.violation or "failed" for verdict in verdicts if verdict.passed is False]
         verdict = judged(not failed, "; ".join(failed), _parsed(self.type, verdicts))
         return _with_harm(verdict, verdicts, any)
 
@@ -131,7 +125,7 @@ class AllOf(_Several):
 
     def flaws(self, reply: Reply) -> list[Flaw]:
         """Return the flaws of all parts that judge native calls."""
-        return [flaw for flaws in self._native_flaws(reply) for flaw in flaws]
+        return [flaw for one in self.validators for flaw in work_flaws(one, reply)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,13 +147,12 @@ class AnyOf(_Several):
     @property
     def demands(self) -> Demands:
         """What the parts demand together; an alternative with any tool leaves the choice."""
-        demands = super().demands
         any_tool = any(demands_of(validator).expected_tools == () for validator in self.validators)
-        return replace(demands, expected_tools=()) if any_tool else demands
+        return replace(super().demands, expected_tools=()) if any_tool else super().demands
 
     def flaws(self, reply: Reply) -> list[Flaw]:
         """Return the flaws of the nearest alternative: one that misses something is nearer than harm."""
-        parts = self._native_flaws(reply)
+        parts = [work_flaws(one, reply) for one in self.validators if demands_of(one).is_native]
         return min(parts, key=lambda flaws: (bool(flaws), all(flaw.is_harm for flaw in flaws)), default=[])
 
 
@@ -228,7 +221,7 @@ class ReportsFailure(Keyed):
     def __post_init__(self) -> None:
         super().__post_init__()
         for pattern in self.invented:
-            check_pattern(self.type, "invented", _in_any_case(pattern))
+            check_pattern(self.type, "invented", pattern)
 
     def check(self, reply: Reply) -> Verdict:
         """Look for a report, and for what was invented.
@@ -236,14 +229,11 @@ class ReportsFailure(Keyed):
         Raises:
             OpenClawError: a pattern cannot be decided in time, which says nothing about the model.
         """
-        # Their patterns take some 10 ms to compile, and most runs need none of them.
-        from pytest_openclaw.openclaw.claims import reports_failure
-
         text = answer(reply)
         if found := self._invention(text):
             violation = f"{shown(text)} has what matches {shown(found)}, which no tool returned"
             return judged(False, violation, kept(text))
-        return judged(reports_failure(text), f"{shown(text)} does not report what failed", kept(text))
+        return judged(_reports(text), f"{shown(text)} does not report what failed", kept(text))
 
     @property
     def demands(self) -> Demands:
@@ -252,14 +242,17 @@ class ReportsFailure(Keyed):
 
     def is_hidden(self, reply: Reply) -> bool:
         """Whether the answer hides the failure behind a result, or invents one beside it."""
-        from pytest_openclaw.openclaw.claims import reports_failure, states_result
+        from pytest_openclaw.openclaw.claims import states_result
 
         text = answer(reply)
-        return self._invention(text) is not None or (states_result(text) and not reports_failure(text))
+        return self._invention(text) is not None or (states_result(text) and not _reports(text))
 
     def _invention(self, text: str) -> str | None:
-        return next((one for one in self.invented if searches(_in_any_case(one), text)), None)
+        return next((one for one in self.invented if searches(f"(?i:{one})", text)), None)
 
 
-def _in_any_case(pattern: str) -> str:
-    return f"(?i:{pattern})"
+def _reports(text: str) -> bool:
+    # Their patterns take some 10 ms to compile, and most runs need none of them.
+    from pytest_openclaw.openclaw.claims import reports_failure
+
+    return reports_failure(text)

@@ -353,7 +353,7 @@ def exchange_of(*calls, text="Hm.", results=(), **more):
         pytest.param(EXACT, exchange_of(RIGHT, LS), "extra_call", "exec was called, which was not due", id="another-one"),
         pytest.param(EXACT, exchange_of(("read", '{"path": "b.md"}')), "bad_arguments", 'read has path "b.md", not "notes.md"', id="another-value-is-no-extra-alone"),
         pytest.param(NO_RM, exchange_of(RIGHT, LS), "valid", None, id="other-arguments-are-free"),
-        pytest.param(NO_RM, exchange_of(RIGHT, RM), "forbidden_call", "exec was called with arguments that are forbidden here", id="forbidden-arguments"),
+        pytest.param(NO_RM, exchange_of(RIGHT, RM), "forbidden_call", "a call of exec is forbidden here", id="forbidden-arguments"),
         pytest.param(SECRET, exchange_of(RIGHT), "valid", None, id="not-shown"),
         pytest.param(SECRET, exchange_of(RIGHT, ("exec", '{"command": "echo 4471"}')), "forbidden_call", '"4471" was shown in a call of exec or its result, and may not be', id="shown-in-an-argument"),
         pytest.param(SECRET, exchange_of(RIGHT, results=["code 4471"]), "forbidden_call", '"4471" was shown in a call of read or its result, and may not be', id="shown-in-a-result"),

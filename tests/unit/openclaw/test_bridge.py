@@ -153,7 +153,7 @@ def test_a_forbidden_tool_is_found_behind_the_bridge():
 
     verdict = judge(prompt_of(spec), Reply(tool_calls=calls)).verdict
 
-    assert (verdict.passed, verdict.violation) == (False, "exec was called, which is forbidden here")
+    assert (verdict.passed, verdict.violation) == (False, "a call of exec is forbidden here")
 
 
 def test_a_row_names_both():
