@@ -121,7 +121,7 @@ def find_cell(records: Sequence[Record], name: str, run: str) -> Record:
 
     Args:
         records: to search.
-        name: such as `P1`, `P1[lab/m]`, `P1[lab/m]-r2`, with or without the suite and `::` before it.
+        name: such as `P1`, `P1[lab/m]`, `P1[lab/m-r2]`, with or without the suite and `::` before it.
         run: the run, for the message.
 
     Raises:
@@ -156,18 +156,17 @@ def full_names(records: Sequence[Record]) -> dict[CellKey, str]:
         file = PurePosixPath(record.suite).name
         is_enough = sum(PurePosixPath(suite).name == file for suite in twins) == 1
         suite = f"{file if is_enough else record.suite}::" if len(twins) > 1 else ""
-        repeat = "-r1" if record.repeat == 1 and (record.suite, record.prompt_id) in repeated else ""
-        names[record.key] = f"{suite}{record.key.name}{repeat}"
+        repeat = f"-r{record.repeat}" if (record.suite, record.prompt_id) in repeated else ""
+        names[record.key] = f"{suite}{record.prompt_id}[{record.target.label}{repeat}]"
     return names
 
 
 def _names(record: Record) -> Iterator[str]:
-    target, repeat = f"[{record.target.label}]", f"-r{record.repeat}"
+    label, repeat = record.target.label, f"-r{record.repeat}"
     for before in ("", f"{record.suite}::", f"{PurePosixPath(record.suite).name}::"):
         for prompt in dict.fromkeys((record.prompt_id, record.prompt_name)):
-            for place in ("", target):
+            for place in ("", repeat, f"[{label}]", f"[{label}{repeat}]"):
                 yield f"{before}{prompt}{place}"
-                yield f"{before}{prompt}{place}{repeat}"
 
 
 COMMANDS = (Command(name="show", help=__doc__, add_arguments=_add_arguments, run=_run),)

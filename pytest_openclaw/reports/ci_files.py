@@ -67,32 +67,6 @@ def cell_properties(outcome: Record | object) -> list[tuple[str, str]]:
     ]
 
 
-def run_properties(summary: Summary, where: str) -> list[tuple[str, str]]:
-    """Return the properties of the run in the directory `where`, and of each target under its label."""
-    properties: dict[str, Any] = {
-        "run_id": summary.run_id,
-        "run": where,
-        "state": summary.state,
-        "verdict": summary.verdict,
-    }
-    for group in summary.groups:
-        of_group = {
-            "recommendation": group.recommendation.sentence,
-            "tier": group.tool_use.tier,
-            "tier_conclusive": group.tool_use.conclusive,
-            "passed": group.passed.n_success,
-            "judged": group.passed.n,
-            "pass_rate": group.passed.rate,
-            "p50_ms": group.latency_ms["p50"],
-            "p95_ms": group.latency_ms["p95"],
-            "cost_usd": group.cost_usd,
-        }
-        properties |= {f"{group.target.label}.{name}": value for name, value in of_group.items()}
-    for gate in summary.gates:
-        properties[f"gate.{gate.gate}.{gate.target}"] = f"{gate.ruling}: {gate.reason}"
-    return [(f"openclaw.{name}", _text(value)) for name, value in properties.items() if value is not None]
-
-
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,17 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.tool_calls import Problem, ToolCall
 
 
+# Fields of a row that these values have by the same name.
+_OF_PROMPT = (
+    *("suite", "category", "probe", "twin_of", "role", "variant_of", "padding_tokens", "pressure_of"),
+)
+_OF_CALL = ("attempts", "cold_start", "in_flight", "cost_usd")
+_OF_REPLY = (
+    *("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens", "finish_reason"),
+    *("effective_model", "ended_by"),
+)
+
+
 def record_of(
     run_id: str, cell: Cell, ending: CallResult, judgment: Judgment | None, redactor: Redactor
 ) -> Record:
@@ -39,37 +51,25 @@ def record_of(
     """
     timing = ending.timing
     known = known_failure_of(cell.prompt, cell.target)
+    prompt = cell.prompt
     common: dict[str, Any] = {
         "run_id": run_id,
-        "provider": cell.target.provider,
-        "model": cell.target.model,
-        "thinking_level": cell.target.thinking_level,
-        "surface": cell.target.surface,
-        "prompt_id": cell.prompt.id,
-        "prompt_name": cell.prompt.name,
-        "suite": cell.prompt.suite,
-        "category": cell.prompt.category,
+        **asdict(cell.target),
+        **{name: getattr(prompt, name) for name in _OF_PROMPT},
+        **{name: getattr(ending, name) for name in _OF_CALL},
+        "prompt_id": prompt.id,
+        "prompt_name": prompt.name,
         "repeat": cell.repeat,
         "started_at_ms": round(timing.started_at_ms),
         "ended_at_ms": round(timing.ended_at_ms),
         "e2e_ms": round(timing.e2e_ms),
         "ttft_ms": _whole(timing.ttft_ms),
         "ttfo_ms": _whole(timing.ttfo_ms),
-        "attempts": ending.attempts,
         "retry_wait_ms": round(ending.retry_wait_ms),
         "queue_ms": _whole(ending.queue_ms),
-        "cold_start": ending.cold_start,
-        "in_flight": ending.in_flight,
-        "cost_usd": ending.cost_usd,
-        "tools_offered": None if cell.prompt.tools is None else len(cell.prompt.tools),
-        "images": tuple({"path": one.path, "sha256": one.sha256} for one in cell.prompt.images) or None,
-        "probe": cell.prompt.probe,
-        "twin_of": cell.prompt.twin_of,
-        "role": cell.prompt.role,
-        "variant_of": cell.prompt.variant_of,
-        "padding_tokens": cell.prompt.padding_tokens,
-        "pressure_of": cell.prompt.pressure_of,
-        "tool_demand": tool_demand_of(cell.prompt),
+        "tools_offered": None if prompt.tools is None else len(prompt.tools),
+        "images": tuple({"path": one.path, "sha256": one.sha256} for one in prompt.images) or None,
+        "tool_demand": tool_demand_of(prompt),
         "known_failure": None if known is None else known.reason,
     }
     if isinstance(ending.result, Fault):
@@ -119,10 +119,7 @@ def _of_reply(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str, Any
     return {
         **of_judgment(judgment),
         "raw_output": reply.raw or reply.text,
-        "input_tokens": reply.input_tokens,
-        "output_tokens": reply.output_tokens,
-        "reasoning_tokens": reply.reasoning_tokens,
-        "cached_tokens": reply.cached_tokens,
+        **{name: getattr(reply, name) for name in _OF_REPLY},
         "tokens_per_s": reply.tokens_per_s or _speed_of(reply, timing),
         "prompt_tokens_per_s": reply.prompt_tokens_per_s and round(reply.prompt_tokens_per_s, 1),
         "tool_call_details": tuple(
@@ -135,10 +132,7 @@ def _of_reply(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str, Any
             }
             for place, call in enumerate(reply.tool_calls)
         ),
-        "finish_reason": reply.finish_reason,
-        "effective_model": reply.effective_model,
         "turns": tuple(_turn(turn, problems) for turn in reply.turns) or None,
-        "ended_by": reply.ended_by,
         "start_up_ms": _whole(reply.start_up_ms),
     }
 

@@ -164,8 +164,7 @@ class SuiteFiles:
                 f"{test.nodeid}: {other} has the id {prompt.id!r} too. Give each its own."
             )
         if cells := self.cells_of([prompt]):
-            ids = [f"{cell.target.label}{cell.repeat_suffix}" for cell in cells]
-            metafunc.parametrize("reply", cells, indirect=True, ids=ids)
+            metafunc.parametrize("reply", cells, indirect=True, ids=[cell.label for cell in cells])
 
     def unknown_ids(self) -> str:
         """Return the error of a selected prompt id that no suite has; empty if there is none."""

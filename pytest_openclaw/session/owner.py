@@ -23,8 +23,7 @@ from pytest_openclaw.session.reporting import (
     CellFailures,
     exit_status,
     passed_strictly,
-    show_repeat,
-    write_for_ci,
+    write_step_summary,
 )
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import interrupted_by_signals, session_ends
@@ -189,7 +188,6 @@ class Owner:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Write the row before anything else is done with the report."""
-        show_repeat(report)
         # Removed, because pytest keeps every report: ten thousand replies stay on disk only.
         payload = vars(report).pop(PAYLOAD, None)
         if payload and self.run:
@@ -280,9 +278,9 @@ class Owner:
             answered=bool(summary.n_answered or not summary.n_cells),
         )
         try:
-            write_for_ci(self._config, summary, run.directory.path)
+            write_step_summary(run.directory.path)
         except OSError as error:
-            text = f"openclaw: the output for CI cannot be written: {error}"
+            text = f"openclaw: the step summary cannot be written: {error}"
             warnings.warn(pytest.PytestWarning(text), stacklevel=1)
 
     def _stop_asking(self, run: RunSession, *, is_whole: bool) -> None:

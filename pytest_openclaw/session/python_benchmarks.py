@@ -172,7 +172,7 @@ def _expectation_of(report: pytest.TestReport) -> str | None:
 
 def _with_parameters(cell: Cell, callspec_id: str) -> Cell:
     """Return the cell of an item of a parametrized test; the parameters become part of its prompt's id."""
-    label = f"{cell.target.label}{cell.repeat_suffix}"
+    label = cell.label
     # pytest escapes characters outside ASCII by default.
     for form in (label, label.encode("unicode_escape").decode("ascii")):
         before, found, after = callspec_id.partition(form)

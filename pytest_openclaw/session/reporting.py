@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     import warnings
     from collections.abc import Generator, Sequence
 
-    from pytest_openclaw.stats.summary import Summary
     from pytest_openclaw.util.redact import Redactor
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.requests import Target
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 
 _COLOR = re.compile(r"(\x1b\[(?:[0-7]|[34][0-7])m)")
 """The codes with which pytest colors the level of a log record."""
-_REPEAT = re.compile(r"\]-r[0-9]+\Z")
 
 
 def clean_report(report: pytest.TestReport, redactor: Redactor, config: pytest.Config) -> None:
@@ -64,14 +61,6 @@ def clean_warning(warning: warnings.WarningMessage, redactor: Redactor) -> None:
     text = str(warning.message)
     if (shown := printable(redactor.text(text))) != text:
         warning.message = UserWarning(shown)
-
-
-def show_repeat(report: pytest.TestReport) -> None:
-    """Show the id of a repeat unchanged: pytest 9.2 adds a bracket to `P1[…]-r2`."""
-    parsed: Any = getattr(report, "id", None)
-    if parsed is not None and parsed.params is not None and _REPEAT.search(report.nodeid):
-        names = tuple(report.nodeid.removeprefix(f"{parsed.path}::").split("::"))
-        vars(report)["_id"] = replace(parsed, names=names, params=None)
 
 
 # --- failed cells in pytest's last lines ----------------------------------------------------------
@@ -137,8 +126,7 @@ class CellFailures:
             width = self._config.get_terminal_writer().fullwidth
             terminal.write_line(one_line(line, width) if kind == "failed" else line)
         if kind == "failed":
-            prompt, _, rest = reports[0].nodeid.rpartition("::")[2].partition("[")
-            first = prompt + rest.rpartition("]")[2]  # `-r2` of a repeat
+            first = reports[0].nodeid.rpartition("::")[2].partition("[")[0]
             terminal.write_line(f"in full: pytest-openclaw show last {first}, or pytest -v")
 
     def _in_one_line(self, report: pytest.TestReport) -> str:
@@ -235,25 +223,8 @@ _LARGEST_STEP_SUMMARY = 1_000_000
 """Bytes; GitHub rejects a step summary above 1 MiB."""
 
 
-def write_for_ci(config: pytest.Config, summary: Summary, run: Path) -> None:
-    """Add the run's properties to JUnit's XML, and its page to the step summary of a GitHub job.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
-    from _pytest.junitxml import xml_key
-
-    from pytest_openclaw.reports.ci_files import run_properties
-
-    # pytest writes the file before the summary is known.
-    if junit := config.stash.get(xml_key, None):
-        for name, value in run_properties(summary, str(run)):
-            junit.add_global_property(name, value)
-        for case in junit.node_reporters_ordered:  # pytest 9.2 adds a bracket here too
-            element = case.to_xml()
-            if _REPEAT.search((name := element.get("name", ""))[:-1]):
-                element.set("name", name.removesuffix("]"))
-        junit.pytest_sessionfinish()
+def write_step_summary(run: Path) -> None:
+    """Add the run's page to the step summary of a GitHub job; `OSError` if it cannot be written."""
     if path := os.environ.get("GITHUB_STEP_SUMMARY"):
         page = (run / "summary.md").read_bytes()
         with Path(path).open("ab") as file:

@@ -132,13 +132,13 @@ class Cell:
 
     @property
     def id(self) -> str:
-        """`P1[ollama_openai/llama3.2:3b@low]`, the item's name, with `-r2` after it if there are repeats."""
-        return f"{self.prompt.id}[{self.target.label}]{self.repeat_suffix}"
+        """`P1[ollama_openai/llama3.2:3b@low]`, the item's name; or `P1[lab/m-r2]` if there are repeats."""
+        return f"{self.prompt.id}[{self.label}]"
 
     @property
-    def repeat_suffix(self) -> str:
-        """`-r2`, or nothing if a prompt is asked once."""
-        return f"-r{self.repeat}" if self.n_repeats > 1 else ""
+    def label(self) -> str:
+        """The target's label, with the repeat if a prompt is asked more than once."""
+        return f"{self.target.label}-r{self.repeat}" if self.n_repeats > 1 else self.target.label
 
     @property
     def is_fixed_repeat(self) -> bool:

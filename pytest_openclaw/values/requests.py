@@ -81,9 +81,9 @@ class CellKey(NamedTuple):
 
     @property
     def name(self) -> str:
-        """`P1[ollama_openai/llama3.2:3b@low]-r2`; no `-r1`, because there may be one repeat alone."""
+        """`P1[ollama_openai/llama3.2:3b@low-r2]`; no `-r1`, because there may be one repeat alone."""
         repeat = f"-r{self.repeat}" if self.repeat > 1 else ""
-        return f"{self.prompt_id}[{self.target.label}]{repeat}"
+        return f"{self.prompt_id}[{self.target.label}{repeat}]"
 
 
 DEFAULT_MAX_OUTPUT_TOKENS = 1024

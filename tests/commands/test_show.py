@@ -74,8 +74,8 @@ def test_a_run_is_its_summary_and_its_cells(runs: Path, capsys: pytest.CaptureFi
     assert [" ".join(line.split()) for line in cells.splitlines()] == [
         "verdict took why",
         "prompts_x.json::P1[lab/a] passed 100 ms",
-        "P2[lab/a]-r1 failed – 5 words, at most 4 allowed",
-        "P2[lab/a]-r2 http_429 – lab: HTTP 429",
+        "P2[lab/a-r1] failed – 5 words, at most 4 allowed",
+        "P2[lab/a-r2] http_429 – lab: HTTP 429",
         "prompts_y.toml::P1[lab/a] passed –",
         "P3[lab/a] not judged –",
         "prompts_x.json::P1[lab/b@low] passed –",
@@ -111,7 +111,7 @@ def test_the_keys_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -
 
     assert list(data) == ["run", "summary", "cells"]
     assert data["cells"][0] == {
-        "cell": "P2[lab/a]-r1",
+        "cell": "P2[lab/a-r1]",
         "suite": SUITE,
         "prompt_id": "P2",
         "target": "lab/a",
@@ -132,7 +132,7 @@ def test_the_keys_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -
     [
         pytest.param("P3", "", id="an-id-that-is-enough"),
         pytest.param("P1[lab/b@low]", "low", id="as-pytest-shows-it"),
-        pytest.param("P2[lab/a]-r1", "no", id="with-its-repeat"),
+        pytest.param("P2[lab/a-r1]", "no", id="with-its-repeat"),
         pytest.param("restart", "yes\nit is", id="name"),
         pytest.param("prompts_y.toml::P1[lab/a]", "other", id="suite-without-its-folder"),
     ],

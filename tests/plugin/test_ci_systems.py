@@ -28,11 +28,11 @@ def _properties(parent: ElementTree.Element | None) -> dict[str, str]:
     return {one.attrib["name"]: one.attrib["value"] for one in parent.iterfind("properties/property")}
 
 
-def test_junit_carries_cells_and_the_run(project: Any) -> None:
-    """Each case has its row's figures, the suite has tiers, rates and gates; nothing is duplicated."""
+def test_junit_carries_cells(project: Any) -> None:
+    """Each case has its row's figures."""
     project.suite(SUITE)
 
-    session = project.run("--junitxml=out/j.xml", "--openclaw-min-pass-rate=0.5")
+    session = project.run("--junitxml=out/j.xml")
 
     (suite,) = ElementTree.parse(project.folder / "out" / "j.xml").getroot()
     cases = {case.attrib["name"]: _properties(case) for case in suite.iterfind("testcase")}
@@ -43,12 +43,6 @@ def test_junit_carries_cells_and_the_run(project: Any) -> None:
     assert second["openclaw.e2e_ms"] == str(row["e2e_ms"])
     assert second["openclaw.violation"] == row["violation"]
     assert "openclaw.failure_type" not in second
-    run = _properties(suite)
-    assert run["openclaw.run_id"] == session.run_dir.name
-    assert run["openclaw.scripted/m.pass_rate"] == "0.5"
-    assert run["openclaw.verdict"] == "passed"
-    assert run["openclaw.gate.min-pass-rate.scripted/m"].startswith("passed: 1 of 2")
-    assert len(suite.findall("properties")) == 1
 
 
 def test_github_gets_the_page(project: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -93,4 +87,4 @@ def test_a_summary_that_cannot_be_written_costs_nothing(
 
     assert session.status == 1
     assert len(session.rows) == 2
-    assert "the output for CI cannot be written" in session.text
+    assert "the step summary cannot be written" in session.text

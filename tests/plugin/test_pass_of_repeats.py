@@ -229,7 +229,7 @@ def test_a_foreign_assertion_is_not_excused(project: Any) -> None:
     """The suite does not excuse an assertion that a conftest file makes about a cell."""
     project.extend_conftest(
         "\n\ndef pytest_runtest_call(item):\n"
-        "    assert not item.name.endswith('-r2'), 'the conftest says so'\n"
+        "    assert not item.name.endswith('-r2]'), 'the conftest says so'\n"
     )
     write(project, {"prompt": "say yes", "pass": "1 of 3"})
 

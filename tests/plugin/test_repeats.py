@@ -133,8 +133,8 @@ def test_a_target_is_asked_repeat_by_repeat(plain_project: Any) -> None:
     ("args", "target", "wanted"),
     [
         pytest.param([], "benchmarks/prompts_a.json::P1", {("P1", 1), ("P1", 2)}, id="prompt"),
-        pytest.param([], "benchmarks/prompts_a.json::P1[pupil/a]-r2", {("P1", 2)}, id="cell"),
-        pytest.param(["-k", "a]-r1"], "benchmarks", {("P1", 1), ("P10", 1)}, id="one-repeat"),
+        pytest.param([], "benchmarks/prompts_a.json::P1[pupil/a-r2]", {("P1", 2)}, id="cell"),
+        pytest.param(["-k", "a-r1]"], "benchmarks", {("P1", 1), ("P10", 1)}, id="one-repeat"),
     ],
 )
 def test_selection_knows_repeats(
@@ -244,7 +244,7 @@ def test_however_it_is_distributed(plain_project: Any, dist: str) -> None:
 def test_a_replacement_worker_knows_the_decisions(plain_project: Any) -> None:
     """It continues with the repeat in which the previous one died, and the others wait for it."""
     plain_project.suite(tools(12))
-    (plain_project.folder / "deadly.txt").write_text("T5[pupil/shaky]-r2")
+    (plain_project.folder / "deadly.txt").write_text("T5[pupil/shaky-r2]")
 
     session = plain_project.run(
         "--openclaw-until-conclusive",

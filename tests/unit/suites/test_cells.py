@@ -75,7 +75,7 @@ def test_a_prompts_own_number_takes_precedence(own, repeats, of_tools_alone, ids
 
     cells = build_cells([prompt], targets("a"), repeats, of_tools_alone=of_tools_alone)
 
-    assert [cell.repeat_suffix for cell in cells] == ids
+    assert [cell.label.removeprefix(cell.target.label) for cell in cells] == ids
 
 
 def test_numbers_of_their_own_keep_the_order():
