@@ -264,3 +264,46 @@ def _object(schema: Mapping[str, Any], depth: int) -> str:
     if not body:
         return "{ ... }"
     return f"{{ {body}{'; ...' if has_more else ''} }}"
+
+
+def flattened(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a schema without alternatives at its root, as OpenClaw sends it; many APIs refuse them there.
+
+    The properties of all alternatives remain, and those are required that each one requires. Which of them
+    belong together, the model learns from the errors of the tool.
+    """
+    way = next((key for key in ("anyOf", "oneOf") if isinstance(schema.get(key), list)), None)
+    if way is None:
+        return schema
+    branches = [_resolved(one, schema) for one in schema[way] if isinstance(one, Mapping)]
+    properties = dict(schema.get("properties", {}))
+    for branch in branches:
+        for name, rule in branch.get("properties", {}).items():
+            properties[name] = _merged(properties[name], rule) if name in properties else rule
+    lists = [branch.get("required", []) for branch in branches if "properties" in branch]
+    common = [name for name in lists[0] if all(name in one for one in lists)] if lists else []
+    required = schema.get("required") or common
+    return {
+        "type": "object",
+        **{key: schema[key] for key in ("title", "description", "$defs") if key in schema},
+        "properties": properties,
+        **({"required": required} if required else {}),
+        "additionalProperties": schema.get("additionalProperties", True),
+    }
+
+
+def _resolved(branch: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    name = str(branch.get("$ref", "")).removeprefix("#/$defs/")
+    found: Mapping[str, Any] = schema.get("$defs", {}).get(name, branch)
+    return found
+
+
+def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the first rule, with the values of both if they list some."""
+    lists = [rule.get("enum", [rule["const"]] if "const" in rule else []) for rule in (one, other)]
+    values = [*lists[0], *(value for value in lists[1] if value not in lists[0])]
+    if not values:
+        return one
+    kept = {key: value for key, value in {**other, **one}.items() if key not in ("const", "enum", "type")}
+    is_text = all(isinstance(value, str) for value in values)
+    return {**kept, **({"type": "string"} if is_text else {}), "enum": values}

@@ -17,6 +17,7 @@ from pytest_openclaw.openclaw.bridge import BRIDGE
 from pytest_openclaw.openclaw.catalog import (
     CALL,
     Bridge,
+    flattened,
     load_catalogue,
     read_catalogue,
     said_tools,
@@ -84,7 +85,7 @@ def _tools_of(value: str | list[str | ToolSpec], catalogue: Catalogue | None = N
         tools = tuple(
             _named(entry, catalogue)
             if isinstance(entry, str)
-            else Tool(name=entry.name, description=entry.description, parameters=entry.parameters)
+            else Tool(name=entry.name, description=entry.description, parameters=flattened(entry.parameters))
             for entry in value
         )
     names = [tool.name for tool in tools]
