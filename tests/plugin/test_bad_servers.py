@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,15 +11,13 @@ from tests.plugin.bad_servers import Behavior, ModelServer, outcomes_by_cell, po
 from tests.providers.servers.apis import (
     APIS,
     CHAT,
-    CHAT_USAGE,
     GEMINI,
     MESSAGES,
     RESPONSES,
     Api,
     chat_chunk,
-    chat_usage,
 )
-from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, head, pieces, sse
+from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, sse
 
 pytestmark = pytest.mark.newest
 
@@ -62,34 +58,6 @@ def says(api: Api, *texts: str, end: str = "stop") -> bytes:
     return b"".join(api.text(text) for text in texts or ("Grüß ", "dich 🦞.")) + api.end(end)
 
 
-def unescaped(stream: bytes) -> bytes:
-    """The same events with every character as UTF-8 instead of an escape."""
-    lines = []
-    for line in stream.decode().split("\n"):
-        name, _, value = line.partition(": ")
-        is_json = name == "data" and value.startswith("{")
-        lines.append(
-            f"data: {json.dumps(json.loads(value), ensure_ascii=False, separators=(',', ':'))}"
-            if is_json
-            else line
-        )
-    return "\n".join(lines).encode()
-
-
-def over_lines(stream: bytes) -> bytes:
-    """The same events, with the JSON of each in several `data:` lines."""
-    events = []
-    for event in stream.decode().split("\n\n"):
-        lines = []
-        for line in event.split("\n"):
-            name, _, value = line.partition(": ")
-            is_json = name == "data" and value.startswith("{")
-            parts = json.dumps(json.loads(value), indent=1).split("\n") if is_json else [value]
-            lines += [f"{name}: {part}" for part in parts] if line else []
-        events.append("\n".join(lines))
-    return "\n\n".join(events).encode()
-
-
 def calls(*pieces: str) -> bytes:
     """A stream's bytes: one call whose arguments arrive in these pieces, repeatedly."""
     events = [{"tool_calls": [{"index": 0, "id": "c", "function": {"name": "read"}}]}]
@@ -110,19 +78,7 @@ def streams(*steps: Any) -> Behavior:
 ODD_BUT_RIGHT = (
     Case("plain", lambda api: Script.stream(says(api)), {"finish_reason": "stop"}),
     Case("not-streamed", lambda api: Script.answer(api.whole(TEXT)), {"ttft_ms": None, "output_tokens": 7}),
-    Case("crlf", lambda api: Script.stream(says(api).replace(b"\n", b"\r\n"))),
-    Case(
-        "comments",
-        lambda api: Script.stream(
-            b": hello\n\nretry: 9\n\n", api.text("Grüß "), b":\n\n", says(api, "dich 🦞.")
-        ),
-    ),
-    Case("data-over-lines", lambda api: Script.stream(over_lines(says(api)))),
-    Case("bytes-one-by-one", lambda api: Script.stream(*pieces(unescaped(says(api)), range(9999)))),
     Case("surrogates-in-two-events", lambda api: Script.stream(says(api, "Grüß dich \ud83e", "\udd9e."))),
-    Case("no-type", lambda api: Script.stream(says(api), content_type="application/octet-stream")),
-    Case("gzip", lambda api: Script.stream(gzip.compress(says(api)), content_encoding="gzip")),
-    Case("reset-after-the-end", lambda api: Script.stream(says(api), Pause(0.05), Reset())),
     Case(
         "usage-at-the-end",
         lambda api: Script.stream(says(api)),
@@ -139,18 +95,6 @@ ODD_BUT_RIGHT = (
         lambda api: Script.stream(api.text(TEXT), api.end().replace(b'"usage', b'"nothing')),
         {"input_tokens": None, "output_tokens": None, "reasoning_tokens": None, "cached_tokens": None},
         apis=(RESPONSES, MESSAGES, GEMINI),
-    ),
-    Case(
-        "no-done",
-        lambda api: Script.stream(api.text(TEXT), sse(chat_chunk({}, "stop"), chat_usage(**CHAT_USAGE))),
-        {"finish_reason": "stop"},
-        apis=(CHAT,),
-    ),
-    Case(
-        "done-alone",
-        lambda api: Script.stream(api.text(TEXT), sse("[DONE]")),
-        {"finish_reason": None},
-        apis=(CHAT,),
     ),
     Case(
         "thinks-first",
@@ -176,7 +120,6 @@ LINES = {
     "noop": Line(
         (
             Case("half-a-character", lambda api: Script.stream(says(api, "a\ud83eb")), {"raw_output": "a\ufffdb"}),
-            Case("broken-bytes", lambda api: Script.stream(says(api, "aXb").replace(b"aXb", b"a\xffb")), {"raw_output": "a\ufffdb"}),
             Case("ten-megabytes", lambda api: Script.stream(*[api.text("x" * 100_000)] * 100, api.end()), {"raw_output": "x" * 65536, "truncated": True}, apis=(CHAT,)),
             Case("cut-by-length", lambda api: Script.stream(says(api, "a", end="length")), {"finish_reason": "length"}),
             Case("a-call-of-twenty-megabytes", lambda api: Script.stream(calls(*["x" * 100_000] * 200)), CALL_OF_20_MB, apis=(CHAT,)),
@@ -199,10 +142,7 @@ LINES = {
     "no-answer": Line(
         (
             Case("empty", lambda api: Script.stream(says(api, "")), {"failure_type": "empty_response"}),
-            Case("empty-not-streamed", lambda api: Script.answer(api.whole("")), {"failure_type": "empty_response"}),
             Case("null", lambda api: Script.answer(api.whole(None)), {"failure_type": "empty_response"}),
-            Case("null-in-a-stream", lambda api: Script.stream(sse(chat_chunk({"content": None})), api.end()), {"failure_type": "empty_response"}, apis=(CHAT,)),
-            Case("blanks", lambda api: Script.stream(says(api, " \n", "\t ")), {"failure_type": "empty_response", "raw_output": " \n\t "}),
             Case("reasoning-only", lambda api: Script.stream(api.reasoning("Hm."), api.end()), {"failure_type": "empty_response", "raw_output": "<think>\nHm.\n</think>\n\n"}),
             Case("all-tokens-thought", lambda api: Script.stream(api.reasoning("Hm."), api.end("length")), {"failure_type": "empty_response", "finish_reason": "length"}),
             Case("refusal", lambda api: Script.stream(api.refusal("I will "), api.refusal("not."), api.end()), {"failure_type": "refusal", "raw_output": "I will not."}, apis=(CHAT, RESPONSES)),
@@ -216,7 +156,6 @@ LINES = {
     "nothing-there": Line(
         (
             Case("ollama-model", refuses(404, {"message": "model 'ollama-model' not found", "type": "api_error"})),
-            Case("ollama-text", refuses(404, "model 'ollama-text' not found, try pulling it first")),
             Case("openai-model", refuses(404, {"message": "The model `openai-model` does not exist", "type": "invalid_request_error", "code": "model_not_found"})),
             Case("in-a-200", lambda api: Script.stream(sse({"error": {"code": "model_not_found", "message": "no"}}))),
         ),
@@ -226,7 +165,6 @@ LINES = {
     "no-access": Line(
         (
             Case("wrong-key", refuses(401, {"message": "Incorrect API key provided", "code": "invalid_api_key"}), {"failure_type": "http_401"}),
-            Case("ollama-key", refuses(401, "unauthorized"), {"failure_type": "http_401"}),
             Case("forbidden", lambda api: Script.answer("<html><h1>403 Forbidden</h1></html>", status=403, content_type="text/html"), {"failure_type": "http_403"}),
             Case("in-a-200", lambda api: Script.stream(sse({"error": {"type": "authentication_error", "message": "no"}})), {"failure_type": "http_401"}),
         ),
@@ -236,9 +174,7 @@ LINES = {
     "too-much": Line(
         (
             Case("busy", refuses(429, {"message": "slow down", "type": "rate_limit_error"}, **NOW), {"failure_type": "http_429", "attempts": 2}),
-            Case("busy-plain-text", lambda api: Script.answer("Too Many Requests", status=429, **NOW), {"failure_type": "http_429", "attempts": 2}),
             Case("no-quota", refuses(429, {"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"}, **NOW), {"failure_type": "quota_exhausted", "attempts": 1}),
-            Case("no-credit", refuses(400, {"message": "Your credit balance is too low", "type": "billing_error"}), {"failure_type": "quota_exhausted", "attempts": 1}),
             Case("pay-first", refuses(402, {"message": "Insufficient credits", "code": 402}), {"failure_type": "quota_exhausted", "attempts": 1}),
         ),
         "error",
@@ -248,26 +184,15 @@ LINES = {
     "broken": Line(
         (
             Case("reset-before-headers", lambda api: Script.of(Reset()), RESET),
-            Case("closed-in-headers", lambda api: Script.of(b"HTTP/1.1 200 OK\r\nserv", Close()), RESET),
             Case("reset-in-stream", streams("Grüß ", "dich", Pause(0.05), Reset()), {**BROKEN, "raw_output": "Grüß dich"}),
-            Case("closed-in-stream", streams("Grüß ", Close()), {**BROKEN, "raw_output": "Grüß "}),
-            Case("reset-in-body", lambda api: Script.of(head(content_length="99", content_type="application/json"), b'{"a', Pause(0.05), Reset()), BROKEN),
             Case("no-end-mark", streams("Grüß ", "dich"), {**BROKEN, "raw_output": "Grüß dich"}),
-            Case("event-cut", lambda api: Script.stream(api.text("Grüß "), api.text("dich")[:-9]), {**BROKEN, "raw_output": "Grüß "}),
             Case("error-after-tokens", streams("Grüß ", sse({"error": {"message": "busy", "type": "overloaded_error"}})), {**BROKEN, "raw_output": "Grüß "}),
             Case("error-in-a-200", lambda api: Script.stream(sse({"error": {"message": "boom"}})), {**BROKEN, "attempts": 2}),
             Case("overloaded-in-a-200", lambda api: Script.answer({"error": {"message": "busy", "type": "overloaded_error"}}), {"failure_type": "http_529", "attempts": 2}),
             Case("no-json-in-an-event", lambda api: Script.stream(api.text("Grüß "), sse('{"oops'), says(api, "dich")), {**UNREADABLE, "raw_output": "Grüß "}),
-            Case("a-line-of-sixty-megabytes", lambda api: Script.stream(api.text("Grüß "), b"data: ", *[b"x" * 1_000_000] * 60), {**UNREADABLE, "raw_output": "Grüß "}, apis=(CHAT,)),
-            Case("a-call-of-twenty-megabytes-at-once", lambda api: Script.answer(api.whole("", calls=(("read", "x" * 20_000_000),))), UNREADABLE, apis=(CHAT,)),
             Case("a-page", lambda api: Script.answer("<html><title>Log in</title></html>", content_type="text/html"), {**UNREADABLE, "raw_output": "<html><title>Log in</title></html>"}),
             Case("nothing", lambda api: Script.answer(b"", content_type="application/json"), UNREADABLE),
-            Case("a-list", lambda api: Script.answer([1]), {**UNREADABLE, "raw_output": "[1]"}),
-            Case("no-http", lambda api: Script.of(b"220 mail.example ESMTP\r\n\r\n", Close()), UNREADABLE),
-            Case("no-gzip", lambda api: Script.answer(b"Grrr", content_type="application/json", content_encoding="gzip"), UNREADABLE),
             Case("a-page-with-502", lambda api: Script.answer("<html><title>Bad Gateway</title></html>", status=502, content_type="text/html", **NOW), {"failure_type": "http_502", "attempts": 2}),
-            Case("ollama-500", refuses(500, "llama runner process has terminated", **NOW), {"failure_type": "http_500", "attempts": 2}),
-            Case("openai-503", refuses(503, {"message": "The server is overloaded", "type": "server_error"}, **NOW), {"failure_type": "http_503", "attempts": 2}),
             Case("wrong-route", lambda api: Script.answer("404 page not found", status=404, content_type="text/plain"), {"failure_type": "http_404", "attempts": 1}),
             Case("bad-request", refuses(400, {"message": "unknown field"}), {"failure_type": "http_400", "attempts": 1}),
             Case("too-long-for-it", refuses(400, {"message": "This model's maximum context length is 5 tokens."}), {"failure_type": "context_overflow", "attempts": 1}),
@@ -284,7 +209,6 @@ LINES = {
             Case("stalled", streams("Grüß ", "dich", Hang()), {"raw_output": "Grüß dich"}),
             Case("drips", streams(*["a", Pause(0.05)] * 200)),
             Case("comments-only", streams(*[b": still here\n\n", Pause(0.05)] * 200), {"ttft_ms": None, "raw_output": ""}),
-            Case("drips-one-object", lambda api: Script.of(head(content_length="9999", content_type="application/json"), *[b" ", Pause(0.05)] * 200), {"ttft_ms": None}, apis=(CHAT,)),
         ),
         "error",
         {"availability_status": "error", "failure_type": "timeout", "success": False, "objective_pass": None, "attempts": 1},
@@ -323,39 +247,6 @@ def test_each_misbehaviour_has_its_row_outcome_and_status(
     assert {name: server.times(case.model, api) for name, (api, case) in wanted.items()} == {
         name: rows[name]["attempts"] for name in wanted
     }
-
-
-NOT_STREAMED = {
-    "plain": (Script.answer(CHAT.whole(TEXT)), ("passed", None)),
-    "a-stream-all-the-same": (Script.stream(says(CHAT)), ("passed", None)),
-    "thought": (Script.answer(CHAT.whole(None, reasoning="Hm.")), ("failed", "empty_response")),
-    "cut": (Script.of(head(content_length="99"), b'{"choices', Close()), ("error", "stream_error")),
-    "error-in-a-200": (Script.answer({"error": "boom"}), ("error", "stream_error")),
-}
-
-
-def test_without_streaming(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With `--openclaw-stream=off` an answer arrives whole; only an unrequested stream has a first token."""
-    plain_project.suite({"P1": ("Greet me.", FITS)})
-    behaviors = {model: (lambda api, script=script: script) for model, (script, _) in NOT_STREAMED.items()}
-
-    with ModelServer(behaviors) as server:
-        point_at(monkeypatch, server)
-        session = plain_project.run(
-            "--junitxml=junit.xml",
-            "--openclaw-stream=off",
-            "--openclaw-retries=0",
-            models=",".join(NOT_STREAMED),
-        )
-
-    outcomes = outcomes_by_cell(plain_project.folder / "junit.xml")
-    found = {
-        row["model"]: (outcomes[f"P1[ollama_openai/{row['model']}]"], row["failure_type"])
-        for row in session.rows
-    }
-    assert found == {model: ending for model, (_, ending) in NOT_STREAMED.items()}
-    timed = {row["model"] for row in session.rows if row["ttft_ms"] is not None}
-    assert timed == {"a-stream-all-the-same"}
 
 
 BY_PROMPT = {
