@@ -54,11 +54,9 @@ def sign_flip(totals: Sequence[int]) -> Difference:
     """Test whether the differences of prompts are centered at zero.
 
     The exact randomization test: where nothing has changed, each prompt's difference could as well have had
-    the other sign (Fisher 1935, "The Design of Experiments", section 21; Pitman 1937, "Significance tests
-    which may be applied to samples from any populations", Suppl. J. Royal Stat. Soc. 4). With one cell a
-    prompt every difference is -1, 0 or 1, and this is the exact McNemar test (1947, Psychometrika 12). With
-    several it accounts for cells of one prompt resembling each other, because a prompt's sign is flipped
-    whole.
+    the other sign (Fisher 1935, "The Design of Experiments", section 21). With one cell a prompt this is the
+    exact McNemar test (1947, Psychometrika 12). With several it accounts for cells of one prompt resembling
+    each other, because a prompt's sign is flipped whole.
 
     Args:
         totals: of each prompt, how many more of its cells passed in the candidate than in the baseline.
@@ -85,9 +83,8 @@ def sign_flip(totals: Sequence[int]) -> Difference:
 def adjusted_together(totals: Sequence[Sequence[int]]) -> list[Difference]:
     """Test each, and adjust its two-sided p for all of them; where there are no prompts is no test.
 
-    Holm (1979), "A simple sequentially rejective multiple test procedure", Scand. J. Stat. 6, for each
-    direction separately: where nothing has changed, any of them is below `LEVEL` and negative in at most
-    half of `LEVEL` of all cases, and the same holds for positive ones.
+    Holm (1979, Scand. J. Stat. 6), for each direction separately: where nothing has changed, any of them is
+    below `LEVEL` and negative in at most half of `LEVEL` of all cases, and the same holds for positive ones.
     """
     found = [sign_flip(each) for each in totals]
     n_tests = sum(bool(each) for each in totals)

@@ -34,14 +34,9 @@ class Cluster(NamedTuple):
 
 
 def wilson_95(successes: float, n: float, *, z: float = Z_95) -> Interval | None:
-    """Return the Wilson score interval, without continuity correction; None for `n` 0.
+    """Return the score interval of Wilson (1927, JASA 22); None for `n` 0.
 
-    Wilson (1927), "Probable inference, the law of succession, and statistical inference", JASA 22.
-
-    Args:
-        successes: so many of `n`.
-        n: whole numbers, or an effective sample with the same rate.
-        z: of 95 %, or of a joint interval, see `looks.joint_z`.
+    `n` may be an effective sample, and `z` that of a joint interval, see `tiers.joint_z`.
     """
     if n == 0:
         return None
@@ -61,15 +56,7 @@ def effective_n(clusters: Sequence[Cluster], *, z: float = Z_95) -> float:
     The cells divided by the design effect `1 + (size - 1) * resemblance` (Kish 1965, "Survey Sampling"),
     where size is the mean number of repeats a cell finds itself among. Where all went well, or all went
     wrong, these are the prompts, because it is not known then whether repeats differ; and of so many prompts
-    no share proves more than all of them going well would: a kind of prompt that is none of these may be
-    as frequent as the interval of a flawless sample leaves open, whatever repeats say of the others.
-
-    Args:
-        clusters: one for each prompt, none of them empty.
-        z: of the interval that is to be taken.
-
-    Returns:
-        At most the cells; without repeats these. Fewer than the prompts if few are repeated often.
+    no share proves more than all of them going well would.
     """
     k, n = len(clusters), sum(cluster.n for cluster in clusters)
     if k == n:
@@ -80,22 +67,14 @@ def effective_n(clusters: Sequence[Cluster], *, z: float = Z_95) -> float:
     size = sum(cluster.n**2 for cluster in clusters) / n
     effect = 1 + (size - 1) * resemblance_of(clusters)
     rate = n_success / n
-    return min(sure_cells(n / effect, k, z), most_cells(rate, k, z), most_cells(1 - rate, k, z))
+    return min(_sure_cells(n / effect, k, z), _most_cells(rate, k, z), _most_cells(1 - rate, k, z))
 
 
-def sure_cells(n: float, k: int, z: float) -> float:
-    """Return the size that a joint interval uses for an effective sample, which is itself an estimate.
+def _sure_cells(n: float, k: int, z: float) -> float:
+    """Return the size that a joint interval uses for an effective sample, estimated from `k` clusters.
 
-    Student's t instead of the normal distribution, as for percentiles: Korn & Graubard (1998), "Confidence
-    intervals for proportions with small expected number of positive counts estimated from survey data",
-    Survey Methodology 24. It matters most in the tails where joint intervals end. The prompts, asked once,
-    have no such estimate, and their repeats take nothing from them.
-
-    Args:
-        n: the effective sample.
-        k: the clusters that its size was estimated from.
-        z: of the interval; 95 % intervals of one target and a fixed number of repeats keep `n`, as they hold
-            without it.
+    With Student's t instead of the normal distribution: Korn & Graubard (1998, Surv. Methodol. 24). Repeats
+    take nothing from the prompts asked once; 95 % intervals of a single look hold without it.
     """
     if z <= Z_95:
         return n
@@ -103,7 +82,7 @@ def sure_cells(n: float, k: int, z: float) -> float:
     return max(least, n * (z / student_t(k - 1, z)) ** 2) if k > 1 else least
 
 
-def most_cells(rate: float, k: int, z: float) -> float:
+def _most_cells(rate: float, k: int, z: float) -> float:
     """Return how many cells of that rate have no higher lower end than `k` flawless ones."""
     floor = k / (k + z**2)
     # The lower end solves (rate - low)² = z² low (1 - low) / n; `floor` is that of rate 1 and n = k.
@@ -113,8 +92,7 @@ def most_cells(rate: float, k: int, z: float) -> float:
 def clustered_95(clusters: Sequence[Cluster]) -> Interval | None:
     """Return the 95 % interval of the rate over all cells of all prompts; None without any.
 
-    Wilson's on the effective sample, which Franco, Little, Louis & Slud (2019), "Comparative study of
-    confidence intervals for proportions in complex sample surveys", J. Survey Stat. Methodol. 7, recommend.
+    Wilson's on the effective sample: Franco, Little, Louis & Slud (2019, J. Survey Stat. Methodol. 7).
     """
     return wilson_95(*effective_sample(clusters)) if clusters else None
 
@@ -129,15 +107,8 @@ def effective_sample(clusters: Sequence[Cluster], z: float = Z_95) -> tuple[floa
 def mean_difference_95(units: Sequence[tuple[float, float]]) -> Interval | None:
     """Return the interval of a mean difference, as if two more prompts had been asked: one better, one worse.
 
-    Bonett & Price (2012), "Adjusted Wald confidence interval for a difference of binomial proportions
-    based on paired data", J. Educ. Behav. Stat. 37; here of whole prompts, each with the weight of its
-    cells, and with Student's t.
-
-    Args:
-        units: of each prompt the sum of its cells' differences, -1 to 1 each, and their number.
-
-    Returns:
-        The interval, -1 to 1; None without a prompt.
+    Bonett & Price (2012, J. Educ. Behav. Stat. 37), here of whole prompts and with Student's t. Each unit is
+    the sum of a prompt's differences, -1 to 1 each, and their number.
     """
     if not units:
         return None
@@ -168,7 +139,7 @@ def student_t(df: int, z: float = Z_95) -> float:
     return value
 
 
-def binomial(n: int, k: int, rate: float) -> float:
+def _binomial(n: int, k: int, rate: float) -> float:
     """Return the probability of `k` successes in `n`, at a rate between 0 and 1."""
     ways = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
     return exp(ways + k * log(rate) + (n - k) * log(1 - rate))
@@ -187,11 +158,9 @@ def cut_percent(rate: float) -> str:
 def resemblance_of(clusters: Sequence[Cluster]) -> float:
     """Return the similarity of a prompt's repeats: 0, no more than that of any two cells, to 1, equal.
 
-    The intraclass correlation by analysis of variance: Donner (1986), "A review of inference procedures
-    for the intraclass correlation coefficient in the one-way random effects model", Int. Stat. Rev. 54;
-    for successes and misses see Ridout, Demétrio & Firth (1999), Biometrics 55. A prompt that succeeded
-    once and one that missed once are added first, as Agresti & Coull (1998, Am. Stat. 52) add cells: of a
-    handful of misses the variance alone says too little. Simulation chose the weight; see `tests/simulation`.
+    The intraclass correlation by analysis of variance (Donner 1986, Int. Stat. Rev. 54). A prompt that
+    succeeded once and one that missed once are added first, as Agresti & Coull (1998, Am. Stat. 52) add
+    cells: of a handful of misses the variance alone says too little.
     """
     k, n = len(clusters), sum(cluster.n for cluster in clusters)
     total = n + 2
@@ -210,22 +179,12 @@ def resemblance_of(clusters: Sequence[Cluster]) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """A share of `n` cells, with its 95 % interval; None where `n` is 0.
-
-    Attributes:
-        n_effective: how many independent cells are worth as much; fewer than `n` under repeats.
-    """
+    """A share of `n` cells, with its 95 % interval; None where `n` is 0."""
 
     n: int
     n_success: int
     rate: float | None
     interval_95: Interval | None
-    n_effective: float | None
-
-    @property
-    def is_repeated(self) -> bool:
-        """Whether repeats make the effective sample smaller than n."""
-        return self.n_effective is not None and self.n_effective < self.n
 
 
 def cluster_of(record: Record) -> tuple[str, str]:
@@ -255,7 +214,6 @@ def rate_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) -> R
         n_success=n_success,
         rate=n_success / n if n else None,
         interval_95=clustered_95(clusters),
-        n_effective=effective_n(clusters) if n else None,
     )
 
 
@@ -271,25 +229,14 @@ def clusters_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) 
 
 # --- percentiles ------------------------------------------------------------------------------------
 
-CONFIDENCE = 0.95
-
-
-class _Ranks(NamedTuple):
-    """From the `low`-th to the `high`-th smallest value, counted from 1."""
-
-    low: int
-    high: int
+BEYOND = 0.025
+"""The chance with which either end of an interval may miss."""
 
 
 def percentile(values: Sequence[float], q: float) -> float:
     """Return the `q`-th percentile, interpolating linearly between closest ranks.
 
-    Hyndman & Fan (1996), "Sample quantiles in statistical packages", type 7;
-    `statistics.quantiles(method="inclusive")` agrees.
-
-    Args:
-        values: measurements in any order and any unit, at least one; the result has their unit.
-        q: 0 to 100.
+    Hyndman & Fan (1996), type 7; `statistics.quantiles(method="inclusive")` agrees.
     """
     ordered = sorted(values)
     rank = (len(ordered) - 1) * q / 100
@@ -302,18 +249,10 @@ def percentile_interval(values_by_prompt: Iterable[Sequence[float]], q: float) -
     """Return the 95 % interval of the `q`-th percentile, two of the values; None where they are too few.
 
     Without repeats the number of values below the percentile is binomial, whatever their distribution, so
-    the ranks are exact: Hahn & Meeker (1991), "Statistical Intervals", 5.2. Repeats of a prompt resemble
-    each other, also in whether they lie below it: the ranks are those of the effective sample then, mapped
-    outwards onto the values, after Woodruff (1952), "Confidence intervals for medians and other position
-    measures", JASA 47. That sample is made smaller by the square of Student's t over z, because its size is
-    an estimate: Korn & Graubard (1998), "Confidence intervals for proportions with small expected number of
-    positive counts estimated from survey data", Surv. Methodol. 24.
-
-    Repeats never make up for prompts: a kind of prompt that is slow, and none of these, would show in none.
-
-    Args:
-        values_by_prompt: the measurements of each prompt, in any order and any unit; empty ones count not.
-        q: above 0 and below 100.
+    the ranks are exact (Hahn & Meeker 1991, "Statistical Intervals", 5.2). Repeats of a prompt resemble each
+    other: the ranks are those of the effective sample then, mapped outwards onto the values (Woodruff 1952,
+    JASA 47). That sample is made smaller by the square of Student's t over z, because its size is an estimate
+    (Korn & Graubard 1998). Repeats never make up for prompts.
     """
     prompts = [values for values in values_by_prompt if values]
     ordered = sorted(value for values in prompts for value in values)
@@ -326,8 +265,8 @@ def percentile_interval(values_by_prompt: Iterable[Sequence[float]], q: float) -
     n_effective = max(worst, _effective_n(prompts, ordered, share))
     ranks = _ranks(n_effective, share)
     assert ranks
-    low = max(1, ranks.low * n // n_effective)
-    high = min(n, -(-ranks.high * n // n_effective))
+    low = max(1, ranks[0] * n // n_effective)
+    high = min(n, -(-ranks[1] * n // n_effective))
     return Interval(low=ordered[low - 1], high=ordered[high - 1])
 
 
@@ -341,29 +280,23 @@ def _effective_n(prompts: Sequence[Sequence[float]], ordered: Sequence[float], s
 
 
 @lru_cache(maxsize=1024)
-def _ranks(n: int, share: float) -> _Ranks | None:
-    """The ranks between which the percentile of `n` independent values lies; None if they do not suffice.
+def _ranks(n: int, share: float) -> tuple[int, int] | None:
+    """The ranks, from 1, between which the percentile of `n` values lies; None if they do not suffice.
 
-    Either end misses it with half of the chance that both may have. Where the extreme value misses it more
-    often than that, it is the end all the same, and the other end has the rest of the chance.
+    Either end misses it with a chance of 2.5 % at most.
     """
-    both = 1 - CONFIDENCE
-    if share**n + (1 - share) ** n > both:
-        return None
-    beyond_low, beyond_high = max(both / 2, (1 - share) ** n), max(both / 2, share**n)
-    low = _rank(n, share, both - beyond_high if beyond_high > both / 2 else beyond_low)
-    high = _rank(n, 1 - share, both - beyond_low if beyond_low > both / 2 else beyond_high)
-    return _Ranks(max(1, low), n + 1 - max(1, high))
+    low, high = _rank(n, share), n + 1 - _rank(n, 1 - share)
+    return (low, high) if low >= 1 and high <= n else None
 
 
-def _rank(n: int, share: float, chance: float) -> int:
-    """The largest rank that more than that share of the distribution lies below with at most that chance."""
+def _rank(n: int, share: float) -> int:
+    """The largest rank that more than that share of the distribution lies below in at most 2.5 %; or 0."""
     # What lies further out than ten standard deviations adds nothing.
     k = max(0, floor(n * share - 10 * sqrt(n * share * (1 - share))))
     so_far = 0.0
     while k <= n:
-        so_far += binomial(n, k, share)
-        if so_far > chance * (1 + 1e-12):
+        so_far += _binomial(n, k, share)
+        if so_far > BEYOND * (1 + 1e-12):
             break
         k += 1
     return k

@@ -27,7 +27,6 @@ from pytest_openclaw.stats.intervals import (
     Interval,
     Rate,
     clusters_of,
-    distribution_of,
     has_passed,
     is_judged,
     percent_range,
@@ -453,7 +452,6 @@ class RoleResult(Proof):
         rate: of the cells; an empty answer is a miss.
         interval_95: of it, jointly over targets and looks as the tier's.
         needs: how many further prompts, all of them right, make it fit; 0 unless the evidence is too little.
-        p50_ms: the median time of its successful cells.
         sentence: the same in words.
     """
 
@@ -462,7 +460,6 @@ class RoleResult(Proof):
     rate: float | None
     interval_95: Interval | None
     needs: int
-    p50_ms: float | None
     sentence: str
 
 
@@ -493,7 +490,6 @@ def _role_result(role: ModelRole, records: Sequence[Record], use: ToolUse) -> Ro
         shown = f"{right} (95 % interval {percent_range(interval)}{jointly})"
         if needs:
             shown += f"; {counted(needs, 'more prompt')} without a miss would make it fit"
-    successful = [record for record in judged if record.success]
     return RoleResult(
         **vars(proof),
         role=role,
@@ -501,6 +497,5 @@ def _role_result(role: ModelRole, records: Sequence[Record], use: ToolUse) -> Ro
         rate=proof.n_right / proof.n if proof.n else None,
         interval_95=interval,
         needs=needs,
-        p50_ms=distribution_of(successful, lambda record: record.e2e_ms).values["p50"],
         sentence=f"{kind.replace('_', ' ')}: {shown}",
     )

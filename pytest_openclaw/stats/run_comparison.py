@@ -226,9 +226,7 @@ def _notes(base: Measured, candidate: Measured) -> Iterator[str]:
 
 
 def _change(what: str, before: str, after: str) -> str:
-    before, after = _shortened(before), _shortened(after)
-    # Two long values may differ after the part that is shown.
-    return f"{what} differs" if before == after else f"{what} {before} -> {after}"
+    return f"{what} {_shortened(before)} -> {_shortened(after)}"
 
 
 def _as_text(value: object) -> str:

@@ -72,15 +72,9 @@ _LARGE_SUITE = 200
 def joint_z(n_targets: int, looks: Sequence[int] = ()) -> float:
     """Return the z of joint 95 % intervals over all targets and all looks at the end of repeats.
 
-    Over the targets by Bonferroni's inequality, over the looks by one limit for all of them: Pocock (1977),
-    "Group sequential methods in the design and analysis of clinical trials", Biometrika 64. A conclusive
-    tier rests on one end of an interval, so the chance that any target of a run gets a conclusive tier
-    above its true one stays at 2.5 %, and below it as well.
-
-    Args:
-        n_targets: of the run.
-        looks: the numbers of repeats after which a tier may end them, ascending; at most one is a fixed
-            number of repeats.
+    Over the targets by Bonferroni's inequality, over the looks by one limit for all of them (Pocock 1977,
+    Biometrika 64). A conclusive tier rests on one end of an interval, so the chance that any target of a run
+    gets a conclusive tier above its true one stays at 2.5 %, and below it as well.
     """
     return _joint_z(n_targets, tuple(looks))
 
@@ -111,8 +105,7 @@ def _joint_z(n_targets: int, looks: tuple[int, ...]) -> float:
 def _ever_above(z: float, looks: Sequence[int]) -> float:
     """Return the probability that the standardized rate exceeds `z` at any look, with the rate at the limit.
 
-    Integrated look by look: Armitage, McPherson & Rowe (1969), "Repeated significance tests on accumulating
-    data", J. Royal Stat. Soc. A 132.
+    Integrated look by look: Armitage, McPherson & Rowe (1969, J. Royal Stat. Soc. A 132).
     """
     width = (z - _LOWEST) / STEPS
     points = [_LOWEST + step * width for step in range(STEPS + 1)]

@@ -190,8 +190,7 @@ def needless_interval(clusters: Sequence[Cluster], n_targets: int, looks: Sequen
     """Return the interval of needless calls; None without a cell.
 
     Where a run is looked at several times, its lower end is that of half a call fewer, because Wilson's is
-    above a true share of 20 % too often in few prompts: the continuity correction of Newcombe (1998),
-    "Two-sided confidence intervals for the single proportion", Statistics in Medicine 17.
+    above a true share of 20 % too often in few prompts (Newcombe 1998, Statistics in Medicine 17).
     """
     z, z_against = joint_z(n_targets, looks), joint_z_against(n_targets, looks)
     upper = cluster_interval(clusters, z)

@@ -25,10 +25,10 @@ RATE_DESIGNS = [
 TIMED_DESIGNS = [
     (Design(n_prompts=n_prompts, repeats=repeats, resemblance=latencies.resemblance), latencies)
     for repeats, n_prompts in (
-        ("1", 300),
+        ("1", 400),
         ("5", 30),
-        ("5", 60),
-        ("5", 300),
+        ("5", 80),
+        ("5", 400),
         ("10", 100),
         ("1, 3, 5, 10 mixed", 130),
     )

@@ -8,13 +8,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pytest_openclaw.stats.intervals import (
-    Z_95,
     Cluster,
     cluster_of,
     clustered_95,
     effective_n,
     rate_of,
-    sure_cells,
     wilson_95,
 )
 from pytest_openclaw.stats.tiers import joint_z
@@ -88,14 +86,11 @@ def test_effective_samples(sample: list[Cluster], n: float) -> None:
 @pytest.mark.parametrize("n_targets", [2, 8])
 def test_a_joint_interval_accounts_for_the_estimate_of_its_sample(n_targets: int) -> None:
     """By Student's t of SciPy, but no less than the prompts are worth that are asked once."""
-    z = joint_z(n_targets)
+    z, sample = joint_z(n_targets), [Cluster(2, 3), Cluster(1, 3)] * 17
     quantile = stats.t.isf(0.025 / n_targets, 33)
 
-    assert sure_cells(80, 34, z) == pytest.approx(80 * (z / quantile) ** 2)
-    assert sure_cells(35, 34, z) == 34
-    assert sure_cells(20, 34, z) == 20
-    assert sure_cells(10, 1, z) == 1
-    assert sure_cells(80, 34, Z_95) == 80
+    assert effective_n(sample, z=z) == pytest.approx(effective_n(sample) * (z / quantile) ** 2)
+    assert effective_n([Cluster(3, 3), Cluster(0, 3)] * 17, z=z) == pytest.approx(34, rel=0.05)
 
 
 def test_repeats_of_a_prompt_are_one_cluster() -> None:
@@ -109,7 +104,7 @@ def test_repeats_of_a_prompt_are_one_cluster() -> None:
 
     rate = rate_of(rows, lambda row: row.success)
 
-    assert (rate.n, rate.n_effective, rate.is_repeated) == (8, 3, True)
+    assert (rate.n, rate.interval_95) == (8, wilson_95(3, 3))
 
 
 def test_wordings_of_a_prompt_are_one_cluster() -> None:
@@ -119,4 +114,4 @@ def test_wordings_of_a_prompt_are_one_cluster() -> None:
 
     assert cluster_of(first) == cluster_of(second) == ("b/prompts_a.toml", "P1")
     rate = rate_of([first, second], lambda row: row.objective_pass is True)
-    assert (rate.n, rate.n_effective) == (2, 1.0)
+    assert (rate.n, rate.interval_95) == (2, wilson_95(1, 1))

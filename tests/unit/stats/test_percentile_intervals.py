@@ -12,7 +12,7 @@ from scipy import stats
 from pytest_openclaw.stats.intervals import percentile, percentile_interval, student_t
 
 QS = (50, 95, 99)
-FEWEST = {50: 6, 95: 59, 99: 299, 5: 59, 60: 7}
+FEWEST = {50: 6, 95: 72, 99: 368, 5: 72, 60: 8}
 prompts = st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=6), min_size=1, max_size=80)
 
 
@@ -28,7 +28,7 @@ def _ranks(n: int, q: float) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("q", [5, 50, 60, 95, 99])
-@pytest.mark.parametrize("more", [0, 1, 2, 7, 30, 100, 441, 3000, 20_000])
+@pytest.mark.parametrize("more", [0, 1, 7, 100, 3000])
 def test_ranks_miss_with_a_chance_of_5_percent_at_most(q: int, more: int) -> None:
     """By SciPy's binomial distribution; and an end further in would miss too often."""
     share = q / 100
@@ -36,9 +36,8 @@ def test_ranks_miss_with_a_chance_of_5_percent_at_most(q: int, more: int) -> Non
     low, high = _ranks(n, q)
 
     below, above = stats.binom.cdf(low - 1, n, share), stats.binom.sf(high - 1, n, share)
-    assert below + above <= 0.05 + 1e-9
-    assert stats.binom.cdf(low, n, share) > 0.05 - max(0.025, above)
-    assert stats.binom.sf(high - 2, n, share) > 0.05 - max(0.025, below)
+    assert max(below, above) <= 0.025 + 1e-9
+    assert min(stats.binom.cdf(low, n, share), stats.binom.sf(high - 2, n, share)) > 0.025
 
 
 @pytest.mark.parametrize(("q", "fewest"), FEWEST.items())

@@ -53,7 +53,7 @@ def test_a_fault_is_no_miss_and_an_empty_answer_is() -> None:
     title, utility = role_results([empty, fault(ONE, role="title"), silent], tool_use_of([empty]))
 
     assert (title.n, title.n_right) == (1, 0)
-    assert (utility.n, utility.rate, utility.interval_95, utility.p50_ms) == (0, None, None, None)
+    assert (utility.n, utility.rate, utility.interval_95) == (0, None, None)
     assert (utility.kind, utility.sentence) == (
         "not_enough_evidence",
         "not enough evidence: no cell was answered",

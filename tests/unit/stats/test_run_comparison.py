@@ -53,7 +53,6 @@ def compared(tmp_path: Path) -> Any:
         pytest.param({}, {"providers": {"lab": {**LAB, "num_ctx": 9}}}, None, "", 0, "", id="setting-of-one-version-alone"),
         pytest.param({"providers": {"lab": {**LAB, "num_ctx": 8}}}, {"providers": {"lab": {**LAB, "num_ctx": 9}}}, "asked_differently", "num_ctx 8 -> 9", 2, "settings", id="setting-of-a-provider"),
         pytest.param(_server(server_version="0.5.1", digest="a"), _server(server_version="0.6.0", digest="b"), "served_differently", "digest a -> b; server version 0.5.1 -> 0.6.0", 2, "serving", id="serving"),
-        pytest.param(_server(parameters="a" * 90), _server(parameters="a" * 91), "served_differently", "parameters differs", 2, "serving", id="long-values"),
     ],
 )  # fmt: skip
 def test_what_differs_is_set_aside_unless_looked_across(

@@ -61,14 +61,14 @@ def test_latencies_are_of_successful_rows() -> None:
 def test_percentiles_have_intervals_with_enough_cells() -> None:
     """Each interval uses the rows of its percentile; too few cells have none."""
     group = _group(
-        *(_record(prompt_id=f"P{n}", e2e_ms=n, ttft_ms=n if n <= 5 else None) for n in range(1, 60)),
+        *(_record(prompt_id=f"P{n}", e2e_ms=n, ttft_ms=n if n <= 5 else None) for n in range(1, 73)),
         _record(prompt_id="E", e2e_ms=9999, availability_status="error", success=False),
     )
 
-    # Ranks 22 and 38 of 59 by the binomial distribution; 50 and 59 for p95.
+    # Ranks 28 and 45 of 72 by the binomial distribution; 64 and 72 for p95.
     assert group.latency_intervals_95 == {
-        "p50": Interval(low=22, high=38),
-        "p95": Interval(low=50, high=59),
+        "p50": Interval(low=28, high=45),
+        "p95": Interval(low=64, high=72),
         "p99": None,
     }
     assert group.ttft_intervals_95 == {"p50": None, "p95": None, "p99": None}

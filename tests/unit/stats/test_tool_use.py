@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_openclaw.stats.intervals import wilson_95
 from pytest_openclaw.stats.summary import most_frequent_miss
 from pytest_openclaw.stats.tool_use import tool_use_of
 from pytest_openclaw.values.rows import Record
@@ -107,7 +108,7 @@ def test_repeats_are_no_new_prompts() -> None:
 
     use = tool_use_of(rows)
 
-    assert (use.n, use.n_effective, use.conclusive) == (16, 4, False)
+    assert (use.n, use.interval_95, use.conclusive) == (16, wilson_95(4, 4), False)
 
 
 @pytest.mark.parametrize(
