@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import LockFile, check_regular, is_there, open_regular, replacing
+from pytest_openclaw.util.files import LockFile, check_regular, is_there, replacing
 from pytest_openclaw.util.json_text import line_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = LockFile(path / LOCK, timeout_s=0)
+        self._lock = LockFile(path / LOCK)
         self._results: int | None = None
         self._is_new = True
 
@@ -152,7 +152,9 @@ class RunDirectory:
             file.write(text.encode())
 
     def _open_results(self) -> int:
-        return open_regular(self.path / RESULTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        check_regular(self.path / RESULTS)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        return os.open(self.path / RESULTS, flags, 0o666)
 
     def _unlock(self) -> None:
         # Removed while locked: a process that waits for it notices, and cannot share it with a third.
@@ -175,7 +177,7 @@ def is_active(path: Path) -> bool:
     if not is_there(lock):  # the lock file of an active run exists while it is locked
         return False
     try:
-        with LockFile(lock, timeout_s=0):
+        with LockFile(lock):
             return False
     except TimeoutError:
         return True

@@ -17,7 +17,7 @@ from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SURFACE, 
 from pytest_openclaw.stats.groups import Settled
 from pytest_openclaw.stats.run_comparison import Measured
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import is_there, load_object, open_file, parse_json, read_lines
+from pytest_openclaw.util.files import is_there, load_object, open_file, parse_json
 from pytest_openclaw.util.typed import shown
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record, from_row
@@ -98,19 +98,21 @@ def read_rows(results: Path) -> Iterator[tuple[bytes, Record]]:
     Raises:
         OpenClawError: the file cannot be read, or a line is malformed; the message names the line.
     """
-    for number, line in enumerate(read_lines(results), 1):
-        try:
-            row = parse_json(line)
-            if not isinstance(row, dict):
-                raise ValueError("it is not a JSON object")
-            yield line, from_row(row)
-        except ValueError as error:
-            if not line.endswith(b"\n"):
-                return
-            raise OpenClawError(
-                f"{results}: line {number} is no row of this format: {error}. "
-                "To do without it, remove the line."
-            ) from None
+    with open_file(results) as file:
+        for number, line in enumerate(file, 1):
+            try:
+                row = parse_json(line)
+                if not isinstance(row, dict):
+                    raise ValueError("it is not a JSON object")
+                yield line, from_row(row)
+            except ValueError as error:
+                if not line.endswith(b"
+"):
+                    return
+                raise OpenClawError(
+                    f"{results}: line {number} is no row of this format: {error}. "
+                    "To do without it, remove the line."
+                ) from None
 
 
 # --- a run ----------------------------------------------------------------------------------------

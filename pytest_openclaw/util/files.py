@@ -1,15 +1,9 @@
-"""The files of a run folder, which may come from elsewhere: opened without leaving it, parsed safely.
+"""The files of a run folder, which may come from elsewhere; private files; lock files.
 
-All readers of run folders open and parse files with this module. Only regular files are opened: no link is
-followed, no pipe blocks, no device is read. Parsed values need no further check of their form: text is valid
-UTF-8, numbers are finite, nesting is shallow.
+All readers of run folders open and parse files with this module. Only regular files are opened. Parsed values
+need no further check of their form: text is valid UTF-8, numbers are finite, nesting is shallow.
 
-Files for this user alone, whatever the umask: tokens, keys, prompts, configs, logs.
-
-Lock files: one holder at a time, in this process or another, until it lets go or its process ends.
-
-The package filelock does the same, but takes 30 ms to load and looks at each event that Python audits, which
-is 30 µs of a cell.
+A lock file has one holder at a time, in this process or another, until it lets go or its process ends.
 """
 
 from __future__ import annotations
@@ -20,7 +14,7 @@ import os
 import stat
 import sys
 import time
-from typing import IO, TYPE_CHECKING, Any, Literal, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -33,9 +27,6 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 JsonObject = dict[str, Any]
-
-# Opening a pipe without a writer would block. Windows has only the third of these flags.
-_FLAGS: int = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 
 DEEPEST = 200
 """Levels. A row has at most 150; no function that walks over a value recurses too deeply at this limit."""
@@ -51,41 +42,18 @@ def is_there(path: Path) -> bool:
 
 def check_regular(path: Path) -> None:
     """Raise `OpenClawError` for a link, a pipe, a device or a folder; a missing file is accepted."""
-    if is_there(path):
-        _check_mode(path, path.lstat().st_mode)
-
-
-def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:
-    """Return a descriptor of a regular file in a run folder, which itself may be a link."""
-    check_regular(path)  # before opening, which a device may react to; on Windows the only check
-    descriptor = os.open(path, flags | _FLAGS, 0o666)
-    try:
-        _check_mode(path, os.fstat(descriptor).st_mode)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
+    if is_there(path) and not stat.S_ISREG(path.lstat().st_mode):
+        raise OpenClawError(f"{path} is not a regular file in its folder, as the files of a run are")
 
 
 def open_file(path: Path) -> BinaryIO:
     """Open a file of a run folder for reading; `OpenClawError` if it is missing or not a regular file."""
+    check_regular(path)
     try:
-        return os.fdopen(open_regular(path), "rb")
+        return path.open("rb")
     except OSError as error:
         where = f"{path}: {error.strerror or error}"
         raise OpenClawError(f"{where}; is {path.parent} a run directory?") from None
-
-
-def read_file(path: Path) -> bytes:
-    """Return a whole file; raises as `open_file`."""
-    with open_file(path) as file:
-        return file.read()
-
-
-def read_lines(path: Path) -> Iterator[bytes]:
-    """Yield lines with their line feeds; raises as `open_file`."""
-    with open_file(path) as file:
-        yield from file
 
 
 @contextlib.contextmanager
@@ -105,18 +73,15 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def _check_mode(path: Path, mode: int) -> None:
-    if not stat.S_ISREG(mode):
-        raise OpenClawError(f"{path} is not a regular file in its folder, as the files of a run are")
-
-
 # --- parsing ------------------------------------------------------------------------------------
 
 
 def load_object(path: Path) -> JsonObject:
     """Return the JSON object in a file of a run folder; `OpenClawError` if it has none."""
+    with open_file(path) as file:
+        data = file.read()
     try:
-        value = parse_json(read_file(path))
+        value = parse_json(data)
     except ValueError as error:
         raise OpenClawError(f"{path} is not JSON: {error}") from None
     if not isinstance(value, dict):
@@ -156,42 +121,39 @@ FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 
 
-def open_private(path: Path, mode: Literal["wb", "ab"]) -> BufferedWriter:
+def open_private(path: Path) -> BufferedWriter:
     """Open a file for writing; a new one is readable and writable by its owner only."""
-    return open(path, mode, opener=lambda name, flags: os.open(name, flags, FILE_MODE))
+    return open(path, "wb", opener=lambda name, flags: os.open(name, flags, FILE_MODE))
 
 
 def write_private(path: Path, data: bytes) -> None:
     """Write a whole file that no other user may read."""
-    with open_private(path, "wb") as file:
+    with open_private(path) as file:
         file.write(data)
 
 
 # --- locks --------------------------------------------------------------------------------------
 
 _POLL_S = 0.02
-# A link there may lead to a file of another user; Windows has no such flag.
-_LOCKS_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
 
 
 class LockFile:
     """A lock, taken by `with` or by `acquire`; the file is created if necessary, and stays.
 
     Raises:
-        TimeoutError: on entering, if another holder has it for so long.
+        TimeoutError: on entering, if another holder has it and `waits` is False.
         OSError: on entering, if the file cannot be opened.
     """
 
-    def __init__(self, path: Path, *, timeout_s: float = -1) -> None:
+    def __init__(self, path: Path, *, waits: bool = False) -> None:
         self._path = path
-        self._timeout_s = timeout_s
+        self._waits = waits
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
         """Take the lock; see the class."""
-        latest = time.monotonic() + self._timeout_s
         while not self._is_taken():
-            if self._timeout_s >= 0 and time.monotonic() >= latest:
+            if not self._waits:
                 raise TimeoutError(f"{self._path} is locked")
             time.sleep(_POLL_S)
 
@@ -202,30 +164,25 @@ class LockFile:
             _unlock(descriptor)
             os.close(descriptor)
 
-    def __enter__(self) -> LockFile:
+    def __enter__(self) -> None:
         self.acquire()
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.release()
 
     def _is_taken(self) -> bool:
         """Take the lock if it is free, and return whether it was."""
-        descriptor = os.open(self._path, _LOCKS_FLAGS, FILE_MODE)
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, FILE_MODE)
         try:
-            if _lock(descriptor) and self._is_there(descriptor):
+            # The last holder may have removed the file while this one waited.
+            if _lock(descriptor) and os.path.samestat(os.fstat(descriptor), self._path.stat()):
                 self._descriptor = descriptor
+        except FileNotFoundError:
+            pass
         finally:  # also after an error, such as that of a file system without locks
             if self._descriptor is None:
                 os.close(descriptor)
         return self._descriptor is not None
-
-    def _is_there(self, descriptor: int) -> bool:
-        """Whether the file still has its name: the last holder may have removed it while this one waited."""
-        try:
-            return os.path.samestat(os.fstat(descriptor), self._path.stat())
-        except FileNotFoundError:
-            return False
 
 
 if sys.platform == "win32":

@@ -176,7 +176,7 @@ async def start_engine(
     """
     if not engine_is_installed():
         raise EngineError(f"the embedded engine is not installed. Run: {install_engine()}")
-    with open_private(log, "wb") as log_file:
+    with open_private(log) as log_file:
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,

@@ -187,7 +187,7 @@ def play(scratch: Scratch, command: str, folder: str) -> Ran:
     """Play a command of the model in a folder on disk, one at a time, and save its effects."""
     _, world = load_offer(scratch.world_file.read_text("utf-8"))
     assert world is not None, "it is laid out with its world"
-    with LockFile(scratch.lock_file):
+    with LockFile(scratch.lock_file, waits=True):
         workspace = scratch.load()
         shell = Exec(workspace, world)
         try:
