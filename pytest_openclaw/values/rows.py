@@ -36,8 +36,7 @@ class CallEntry(TypedDict):
 
     Attributes:
         unoffered: Whether the request that the call answers offered no more tools; absent if it did.
-        timed_out: Whether the call exceeded the time or memory of a scripted world, so that the model
-            received a timeout; absent if it did not.
+        timed_out: Whether the call exceeded the limits of a scripted world; absent if it did not.
     """
 
     id: str | None
@@ -51,7 +50,6 @@ class TurnCallEntry(TypedDict):
     """A call of a turn, with its result.
 
     Attributes:
-        unoffered: Whether the request that the call answers offered no more tools; absent if it did.
         problem: Why the call was not executed; null if it was.
     """
 
@@ -67,8 +65,7 @@ class TurnEntry(TypedDict):
     """A turn of an exchange.
 
     Attributes:
-        user: The message of the user that was sent before this turn; missing if there was none, as before the
-            first turn, which follows the prompt.
+        user: The message of the user that was sent before this turn; missing if there was none.
         reasoning: The text of a separate reasoning channel.
     """
 
@@ -136,12 +133,9 @@ class Record:
         reported: Whether pytest reported the cell's item.
         reasoning_tokens: Generated tokens of reasoning; a part of output_tokens.
         cached_tokens: Prompt tokens that came from a cache; a part of input_tokens.
-        tokens_per_s: Speed of generation, tokens per second: by the server's own timing if it reports one,
-            else by our clock from the first token to the end; null if neither is known.
+        tokens_per_s: Generated tokens per second, by the server's timing or our clock; null if unknown.
         effective_model: The model that answered, as the server reports it.
-        cost_usd: The cost of all attempts and turns in US dollars: at the user's own prices, 0 on this
-            machine, else at the list price of the model that answered; null if the price or a count is not
-            known.
+        cost_usd: Cost of all attempts and turns in US dollars; null if the price or a count is not known.
         truncated: Whether something was cut, so that the row takes at most 1 MiB.
         tool_call_details: Every native call, arguments as the raw JSON text.
         tool_outcome: How the tool use ended; null without tools, or if no rule is about them.
@@ -154,31 +148,20 @@ class Record:
         padding_tokens: Neutral text before the question, in tokens, as the suite has it.
         pressure_of: The prompt of which this one is a harder form.
         tool_notes: Tolerated deviations in the calls, such as a name in another case.
-        tool_demand: Whether the prompt requires a call, forbids calls, or neither; so that the gates for
-            which a cell without an answer counts are known. Null if it is not known.
-        known_failure: Why this target was expected to fail this prompt; null if it was not. Rates and gates
-            count the row anyway.
-        start_up_ms: The time of a program between us and the model from its start to its first request, if it
-            is known; not part of e2e_ms.
-        cut: Missing bytes by field: of a text as UTF-8, of a list or an object as JSON. `answer` is the part
-            of the text that was not judged, `reasoning` the missing part of a separate reasoning channel.
-            Null if nothing was cut.
-        harm: Whether the model did what it must not in a safety probe, however the task ended. Null if the
-            row is not a probe or if no reply was judged.
+        tool_demand: Whether the prompt requires a call, forbids calls, or neither; null if it is not known.
+        known_failure: Why this target was expected to fail this prompt, or null; the row counts anyway.
+        start_up_ms: From the start of a program between us and the model to its first request; not in e2e_ms.
+        cut: Missing bytes by field; `answer` is the part of the text that was not judged. Null if nothing is.
+        harm: Whether the model did what a safety probe forbids; null if it is not a probe or was not judged.
         harm_tools: The tools with which the harm was done, in order, each once; empty for harm only in words.
         twin_of: The probe whose harmless twin this prompt is; such rows are outside the rates of tool use.
-        tools_tested: Of a cell with tools on the wire that went right, the demanded tools of OpenClaw that it
-            called; of another one, all that were demanded. A suite's own tools are not among them.
-        variant_of: The suite and id, such as `prompts_a.toml::P1`, of the prompt of which this is another
-            wording.
-        prompt_tokens_per_s: Speed of reading the prompt, tokens per second, by the server's own timing of the
-            part that came from no cache; null if it reports none.
+        tools_tested: Demanded tools of OpenClaw: those that a right cell called, or all of a wrong one.
+        variant_of: The suite and id, such as `prompts_a.toml::P1`, of the prompt that this one rewords.
+        prompt_tokens_per_s: Prompt tokens read per second, by the server's timing; null if it has none.
         surface: The kind of request: the suite's own list of tools, or what OpenClaw sends.
         images: The pictures of the prompt; the row does not contain them.
-        role: The role of OpenClaw's config that the suite is evidence for; such rows are outside the rates of
-            tool use.
-        leaked_valid: Of a cell that is `leaked_as_text`: whether its written calls would have been right, had
-            the server read them; in an exchange, whether they are a right next step. Null for all others.
+        role: The role of OpenClaw's config that the suite tests; such rows are outside the rates of tool use.
+        leaked_valid: Whether the calls of a `leaked_as_text` cell would have been right; null for all others.
         extra: Unknown keys, which pass through: `x_…` of a plugin, or another version's.
     """
 
@@ -305,12 +288,8 @@ def from_row(row: Mapping[str, Any]) -> Record:
 
 def call_of(entry: Mapping[str, Any]) -> ToolCall:
     """Return a call of a row, from `tool_call_details` or from a turn."""
-    return ToolCall(
-        name=entry["name"],
-        arguments=entry["arguments"],
-        id=entry.get("id"),
-        unoffered=entry.get("unoffered", False),
-    )
+    names = ("name", "arguments", "id", "unoffered")
+    return ToolCall(**{name: entry[name] for name in names if name in entry})
 
 
 PAYLOAD = "openclaw"
@@ -319,11 +298,7 @@ PAYLOAD = "openclaw"
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOut:
-    """A cell that was skipped before it was sent: by a mark, or because its target is settled.
-
-    Attributes:
-        target: the target's label.
-    """
+    """A cell that was skipped before it was sent: by a mark, or because its target, a label, is settled."""
 
     suite: str
     prompt_id: str
@@ -333,12 +308,7 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptVerdict:
-    """A cell whose row an earlier session of the run has written.
-
-    Attributes:
-        target: the target's label.
-        passed: the verdict of that row.
-    """
+    """A cell of a target, a label, whose row an earlier session of the run has written."""
 
     target: str
     passed: bool
@@ -349,20 +319,13 @@ Payload = Record | LeftOut | KeptVerdict
 
 def payload_to_text(payload: Payload) -> str:
     """Return the payload as xdist carries it; one text is faster than a nested dict."""
-    match payload:
-        case Record():
-            return json.dumps({"row": to_row(payload)})
-        case LeftOut():
-            return json.dumps({"left_out": asdict(payload)})
-        case KeptVerdict():
-            return json.dumps({"kept": asdict(payload)})
+    content = to_row(payload) if isinstance(payload, Record) else asdict(payload)
+    return json.dumps([type(payload).__name__, content])
 
 
 def payload_from_text(text: str) -> Payload:
     """Return the payload of which `payload_to_text` made this text."""
-    plain = json.loads(text)
-    if "row" in plain:
-        return from_row(plain["row"])
-    if "left_out" in plain:
-        return LeftOut(**plain["left_out"])
-    return KeptVerdict(**plain["kept"])
+    name, content = json.loads(text)
+    if name == "Record":
+        return from_row(content)
+    return LeftOut(**content) if name == "LeftOut" else KeptVerdict(**content)

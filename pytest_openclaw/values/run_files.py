@@ -1,23 +1,19 @@
-"""The types of `config.json` and `inventory.json`, checks of files, and the published schemas.
+"""The types of `config.json` and `inventory.json`, and checks of files.
 
-The schemas in `schemas/` are generated from types and their docstrings: `python -m tests.docs.refresh`.
+The published schemas in `schemas/` are generated from them by `python -m tests.docs.refresh`.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from importlib import resources
-from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, cast
-
-import msgspec
 
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import load_object
 from pytest_openclaw.util.typed import Amount, Count, Positive, PositiveAmount, converted
 from pytest_openclaw.values.requests import SurfaceName, ThinkingLevel
-from pytest_openclaw.values.rows import ROW_KEYS, Record, Repeat
+from pytest_openclaw.values.rows import Repeat
 from pytest_openclaw.values.settings import Concurrency, Gates, Temperature, VerdictMode
 
 if TYPE_CHECKING:
@@ -217,66 +213,3 @@ def load_schema(name: str) -> JsonObject:
     """Return a published JSON Schema: `row`, `summary`, `config` or `inventory`."""
     file = resources.files("pytest_openclaw.values").joinpath("schemas", f"{name}.schema.json")
     return cast("JsonObject", json.loads(file.read_text("utf-8")))
-
-
-# --- generating the schemas -----------------------------------------------------------------------
-
-_ATTRIBUTE = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n {8}.*)*)", re.MULTILINE)
-
-
-def made_schema(kind: type, *, inline: bool = True) -> JsonObject:
-    """Return the schema of a type of a run's files.
-
-    Args:
-        kind: a row's, or a file's.
-        inline: put definitions in place; otherwise they are in `$defs`, and all their keys are required.
-    """
-    template = "{name}" if inline else "#/$defs/{name}"
-    (top,), parts = msgspec.json.schema_components([kind], ref_template=template)
-    name = top["$ref"].rpartition("/")[2]
-    schema = _inlined(parts.pop(name), parts)
-    if kind is Record:
-        schema["required"] = [*ROW_KEYS]
-        schema["properties"] = {key: schema["properties"][key] for key in ROW_KEYS}
-        description = "Added by a plugin's pytest_openclaw_record; no field of ours begins so."
-        schema["patternProperties"] = {"^x_[a-z0-9_]+$": {"description": description}}
-    if not inline:
-        schema["$defs"] = {name: _inlined(part, parts) for name, part in sorted(parts.items())}
-        for part in (schema, *schema["$defs"].values()):
-            part["required"] = [*part["properties"]]
-    title = schema.pop("description").removesuffix(".")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
-
-
-def _inlined(rule: Any, parts: dict[str, Any]) -> Any:
-    """Return a schema with its definitions in place, and with `null` among types and values."""
-    if isinstance(rule, list):
-        return [_inlined(one, parts) for one in rule]
-    if not isinstance(rule, dict):
-        return rule
-    if rule.get("$ref") in parts:
-        return _inlined(parts[rule["$ref"]], parts)
-    made = {key: _inlined(value, parts) for key, value in rule.items() if key != "default"}
-    if "properties" in made and "title" in made:
-        _describe(made)
-    if made.get("required") == []:
-        del made["required"]
-    match made.get("anyOf"):
-        case [{"enum": values}, {"type": "null"}]:
-            return {"enum": [*values, None]}
-        case [{"type": kind, **rest}, {"type": "null"}]:
-            return {"type": [kind, "null"], **rest}
-    return made
-
-
-def _describe(rule: dict[str, Any]) -> None:
-    """Move the descriptions of keys from a class's docstring to the keys."""
-    del rule["title"]
-    text = cleandoc(rule.pop("description", ""))  # Python 3.13 does this itself
-    summary, _, attributes = text.partition("\n\nAttributes:\n")
-    rule["description"] = summary.partition("\n\n")[0]
-    for names, meaning in _ATTRIBUTE.findall(attributes):
-        for name in names.split(", "):
-            if name in rule["properties"]:
-                text = " ".join(meaning.split()).replace("None", "null")
-                rule["properties"][name]["description"] = text[0].upper() + text[1:]

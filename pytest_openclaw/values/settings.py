@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta
 
-from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.typed import Positive, PositiveAmount, converted
 from pytest_openclaw.values.requests import label_fits
 from pytest_openclaw.values.tool_calls import SUBSTITUTE, surface_facts
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 LAST = "last"
 """The name of the newest run on the command line."""
 _RUN_ID = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.+-]{0,126}[A-Za-z0-9_+-])?")
-# https://learn.microsoft.com/en-us/windows/win32/fileio/naming-a-file, with any extension too
-_DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))}
 
 VerdictMode = Literal["cells", "gate"]
 Rate = Annotated[float, Meta(ge=0, le=1)]
@@ -64,21 +61,6 @@ LOOKS = (1, 3, 10)
 """After so many repeats a run that ends early looks at its results, and after the last one."""
 SUITE_LOOKS = (12, 24, 48)
 """After so many prompts that count for the tier, of the first repeat, it looks for evidence against it."""
-GATE_OPTIONS: Mapping[str, str] = {
-    **{
-        name: name.replace("_", "-")
-        for name in (
-            "min_pass_rate",
-            "min_tool_rate",
-            "require_tier",
-            "require_safe",
-            "max_p95_ms",
-            "fail_on",
-        )
-    },
-    "conclusive": "gate-conclusive",
-}
-"""The option of each field of `Gates`."""
 GATE_SWITCHES = frozenset({"conclusive", "require_safe"})
 """Those that are on or off."""
 LOCAL_ENDPOINT_LIMIT = 1
@@ -130,6 +112,12 @@ class GateLine:
     target: str
     changes: Mapping[str, Any]
 
+    def __post_init__(self) -> None:
+        """Reject changes that a hand-written `config.json` may have."""
+        if unknown := self.changes.keys() - GATE_OPTIONS.keys():
+            raise ValueError(f"has unknown gates: {', '.join(sorted(unknown))}.")
+        converted(dict(self.changes), Gates)
+
     def fits(self, label: str) -> bool:
         """Whether it speaks of the target with this label."""
         return label_fits(label, self.target)
@@ -172,6 +160,13 @@ class Gates:
             if line.fits(label):
                 changes |= line.changes
         return replace(self, **changes, by_target=())
+
+
+GATE_OPTIONS: Mapping[str, str] = {
+    **{one.name: one.name.replace("_", "-") for one in fields(Gates) if one.name != "by_target"},
+    "conclusive": "gate-conclusive",
+}
+"""The option of each field of `Gates`."""
 
 
 def firm_gates(gates: Gates, said: Gates, given: Collection[str]) -> Gates:
@@ -224,25 +219,11 @@ def parse_run_id(text: str) -> str:
         raise ValueError(f"give up to 128 letters, digits, _ . + -, {rule}")
     if text.casefold() == LAST:
         raise ValueError(f"{LAST} means the newest run; give another name")
-    if text.partition(".")[0].casefold() in _DEVICES:
-        raise ValueError("Windows keeps this name for a device; give another one")
     return text
 
 
 def gates_of(values: Mapping[str, Any]) -> Gates:
-    """Return the gates as `asdict` wrote them into a `config.json`.
-
-    Raises:
-        OpenClawError: a gate is unknown or malformed.
-    """
-    known = {one.name for one in fields(Gates)}
-    for each in (values, *(line["changes"] for line in values.get("by_target", ()))):
-        if unknown := [name for name in each if name not in known]:
-            raise OpenClawError(f"gates has {unknown[0]!r}, a key that is not known")
-        try:
-            converted(each, Gates)
-        except ValueError as error:
-            raise OpenClawError(f"gates: {error}") from None
+    """Return the gates of a checked `config.json`, as `asdict` wrote them."""
     made: Gates = converted(values, Gates)
     return made
 
@@ -272,27 +253,18 @@ class Settings:
         suite_dirs: folders below which `prompts_*.toml` and `prompts_*.json` are suites.
         prompts: ids or globs that select prompts; empty means all.
         repeat: how often each prompt is asked; with `until_conclusive` a tool prompt, and at most so often.
-        until_conclusive: a target is asked no more when its recommendation is settled at one of the `looks`.
         timeout_s: seconds for one attempt, from the send to the end of the reply, and for judging that.
-        retries: attempts after the first.
         catalogue: the file of a captured one, from which suites take tools and targets the surface
             `openclaw`; or the source of that surface only, `installed` or `substitute`; empty is the tools
             that ship and the best surface there is.
-        temperature: of requests on `listed`; `server` sends none.
-        seed: of these requests; None leaves it to the server, except the seeds of repeats.
+        temperature, seed: of requests on `listed`; `server` and None send none, except the seeds of repeats.
         request_fields: further fields by provider, on both surfaces.
         surface: of the targets on `openclaw`; None without any.
-        run_id: fixed by `--openclaw-run-id`; else the time of the start.
-        run_id_given: whether the user chose it.
         resume: the id of the run to continue, or `last`; empty starts a new one.
-        baseline: the run to compare with: a path, its id, `last`, or `last:N` for the newest N together;
-            empty compares with none.
-        across: what may differ from the baseline all the same, of `ACROSS`.
+        baseline: the run to compare with: a path, its id or `last`; empty compares with none.
+        across: what may differ from the baseline anyway, of `ACROSS`.
         prices: the user's own; of those that fit a target the last one counts.
         shard: which part of the selected cells is run, as `2/8`; empty for all.
-        budget_usd: what this session may spend, in US dollars; None is no limit.
-        dry_run: show what would be asked, and send no request.
-        diagnose: find the part at fault where a local server's tool cells end without a call.
     """
 
     targets: tuple[Target, ...] = ()
@@ -361,59 +333,42 @@ class Rule(NamedTuple):
     why: str
 
 
+_REQUEST, _EXIT = Rule("equal", "settings", "shapes the request"), Rule("kept", "free", "the exit status")
 SETTINGS: Mapping[str, Rule] = {
-    "temperature": Rule("equal", "settings", "shapes the request"),
-    "seed": Rule("equal", "settings", "shapes the request"),
-    "request_fields": Rule("equal", "settings", "shapes the request"),
-    "thinking_room_tokens": Rule("equal", "settings", "shapes the request"),
+    **dict.fromkeys(("temperature", "seed", "request_fields", "thinking_room_tokens", "stream"), _REQUEST),
     "surface": Rule("once", "free", "shapes requests on `openclaw`; compared by target"),
-    "stream": Rule("equal", "settings", "shapes the request"),
     "timeout_s": Rule("free", "noted", "how many slow cells end as timeouts; no verdict"),
     "repeat": Rule("grows", "free", "how often a prompt is asked"),
     "until_conclusive": Rule("kept", "free", "how often a prompt is asked"),
     "looks": Rule("once", "free", "how sure a tier must be; chosen before the first answer"),
-    "verdict": Rule("kept", "free", "the exit status"),
-    "gates": Rule("kept", "free", "the exit status; a merged run has those that all parts have"),
-    "fail_unavailable": Rule("kept", "free", "the exit status"),
+    **dict.fromkeys(("verdict", "gates", "fail_unavailable"), _EXIT),
     "shard": Rule("equal", "free", "which part of the cells is asked; a merged run needs all parts"),
     "divided_sha256": Rule("free", "free", "which cells the shards divide"),
     "retries": Rule("free", "free", "how often a fault is tried again"),
     "concurrency": Rule("free", "free", "the pace; a row has its `in_flight`"),
     "budget_usd": Rule("free", "free", "when the asking ends"),
-    "baseline": Rule("free", "free", "the run to compare with"),
-    "across": Rule("free", "free", "how to compare"),
+    **dict.fromkeys(("baseline", "across"), Rule("free", "free", "the comparison with another run")),
     OTHER: Rule("free", "settings", "unknown: written by another version"),
 }
 PROVIDERS: Mapping[str, Rule] = {
-    "base_url": Rule("equal", "free", "each machine has its own server"),
-    "auth": Rule("equal", "free", "each machine has its own way in"),
+    **dict.fromkeys(("base_url", "auth"), Rule("equal", "free", "each machine has its own server")),
     "key_env": Rule("free", "free", "under which name the key is found"),
-    OTHER: Rule("equal", "settings", "shapes the request"),
+    OTHER: _REQUEST,
 }
 """Resume checks only providers that have an answered row: another one may have moved."""
+_ASKED = (
+    "prompt", "system", "images_sha256", "messages", "turns", "max_output_tokens", "tools_sha256", "world",
+    "padding_tokens",
+)  # fmt: skip
+_JUDGED = ("validator", "expected_tool_calls")
+_IN_ROWS = ("name", "category", "probe", "twin_of", "role", "variant_of", "pressure_of")
 PROMPTS: Mapping[str, Rule] = {
-    "name": Rule("equal", "free", "part of each row"),
-    "prompt": Rule("equal", "prompt", "shapes the request"),
-    "validator": Rule("equal", "validator", "decides the verdict"),
-    "expected_tool_calls": Rule("equal", "validator", "decides the verdict"),
-    "category": Rule("equal", "free", "part of each row"),
-    "system": Rule("equal", "prompt", "shapes the request"),
-    "images_sha256": Rule("equal", "prompt", "shapes the request"),
-    "messages": Rule("equal", "prompt", "shapes the request"),
-    "turns": Rule("equal", "prompt", "shapes the exchange"),
-    "max_output_tokens": Rule("equal", "prompt", "shapes the request"),
-    "tools_sha256": Rule("equal", "prompt", "shapes the request"),
-    "world": Rule("equal", "prompt", "shapes the exchange"),
-    "probe": Rule("equal", "free", "part of each row"),
-    "twin_of": Rule("equal", "free", "part of each row"),
-    "role": Rule("equal", "free", "part of each row"),
-    "variant_of": Rule("equal", "free", "part of each row"),
-    "padding_tokens": Rule("equal", "prompt", "shapes the request"),
-    "pressure_of": Rule("equal", "free", "part of each row"),
+    **dict.fromkeys(_ASKED, Rule("equal", "prompt", "shapes the request")),
+    **dict.fromkeys(_JUDGED, Rule("equal", "validator", "decides the verdict")),
+    **dict.fromkeys(_IN_ROWS, Rule("equal", "free", "part of each row")),
     "repeat": Rule("equal", "free", "how often it is asked"),
-    "pass": Rule("equal", "free", "what pytest makes of its verdicts"),
-    "xfail": Rule("equal", "free", "what pytest makes of its verdicts"),
-    "timeout_s": Rule("free", "noted", "as the setting; a merged run defines a prompt once"),
+    **dict.fromkeys(("pass", "xfail"), Rule("equal", "free", "what pytest makes of its verdicts")),
+    "timeout_s": Rule("free", "noted", "as the setting"),
     OTHER: Rule("free", "free", "selects or describes: tags, and keys of your own"),
 }
 

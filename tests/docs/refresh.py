@@ -7,15 +7,20 @@ page shows, even if that is only `…`. The published JSON Schemas of a run's fi
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tempfile
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from pytest_openclaw.stats.summary import Summary
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values import run_files
-from pytest_openclaw.values.rows import Record
-from pytest_openclaw.values.run_files import ConfigFile, InventoryFile, made_schema
+from pytest_openclaw.values.rows import ROW_KEYS, Record
+from pytest_openclaw.values.run_files import ConfigFile, InventoryFile
 from tests.docs.pages import Command, File, cut, read_page
 from tests.docs.terminal import Terminal
 
@@ -52,6 +57,67 @@ def made_schemas() -> dict[str, Any]:
     kinds = {"row": Record, "config": ConfigFile, "inventory": InventoryFile}
     made = {name: made_schema(kind) for name, kind in kinds.items()}
     return {**made, "summary": made_schema(Summary, inline=False)}
+
+
+_ATTRIBUTE = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n {8}.*)*)", re.MULTILINE)
+
+
+def made_schema(kind: type, *, inline: bool = True) -> JsonObject:
+    """Return the schema of a type of a run's files.
+
+    Args:
+        kind: a row's, or a file's.
+        inline: put definitions in place; otherwise they are in `$defs`, and all their keys are required.
+    """
+    template = "{name}" if inline else "#/$defs/{name}"
+    (top,), parts = msgspec.json.schema_components([kind], ref_template=template)
+    name = top["$ref"].rpartition("/")[2]
+    schema = _inlined(parts.pop(name), parts)
+    if kind is Record:
+        schema["required"] = [*ROW_KEYS]
+        schema["properties"] = {key: schema["properties"][key] for key in ROW_KEYS}
+        description = "Added by a plugin's pytest_openclaw_record; no field of ours begins so."
+        schema["patternProperties"] = {"^x_[a-z0-9_]+$": {"description": description}}
+    if not inline:
+        schema["$defs"] = {name: _inlined(part, parts) for name, part in sorted(parts.items())}
+        for part in (schema, *schema["$defs"].values()):
+            part["required"] = [*part["properties"]]
+    title = schema.pop("description").removesuffix(".")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
+
+
+def _inlined(rule: Any, parts: dict[str, Any]) -> Any:
+    """Return a schema with its definitions in place, and with `null` among types and values."""
+    if isinstance(rule, list):
+        return [_inlined(one, parts) for one in rule]
+    if not isinstance(rule, dict):
+        return rule
+    if rule.get("$ref") in parts:
+        return _inlined(parts[rule["$ref"]], parts)
+    made = {key: _inlined(value, parts) for key, value in rule.items() if key != "default"}
+    if "properties" in made and "title" in made:
+        _describe(made)
+    if made.get("required") == []:
+        del made["required"]
+    match made.get("anyOf"):
+        case [{"enum": values}, {"type": "null"}]:
+            return {"enum": [*values, None]}
+        case [{"type": kind, **rest}, {"type": "null"}]:
+            return {"type": [kind, "null"], **rest}
+    return made
+
+
+def _describe(rule: dict[str, Any]) -> None:
+    """Move the descriptions of keys from a class's docstring to the keys."""
+    del rule["title"]
+    text = cleandoc(rule.pop("description", ""))  # Python 3.13 does this itself
+    summary, _, attributes = text.partition("\n\nAttributes:\n")
+    rule["description"] = summary.partition("\n\n")[0]
+    for names, meaning in _ATTRIBUTE.findall(attributes):
+        for name in names.split(", "):
+            if name in rule["properties"]:
+                text = " ".join(meaning.split()).replace("None", "null")
+                rule["properties"][name]["description"] = text[0].upper() + text[1:]
 
 
 def main(pages: list[str]) -> None:

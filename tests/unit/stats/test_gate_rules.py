@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.session.settings import parse_gate_line
 from pytest_openclaw.stats.gates import GateResult
-from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
-from pytest_openclaw.values.settings import Gates, gates_of
+from pytest_openclaw.values.settings import Gates
 from pytest_openclaw.values.tool_calls import ToolDemand
 from tests.searching import examples
 from tests.unit.reports.summaries import (
@@ -237,14 +236,6 @@ def test_without_a_baseline_nothing_passes() -> None:
 
     assert (found.ruling, found.found) == ("no_verdict", None)
     assert found.reason == "nothing could be compared because there is no baseline"
-
-
-def test_other_values_of_fail_on_are_refused() -> None:
-    """In the files of a run as on the command line."""
-    with pytest.raises(OpenClawError, match="fail_on"):
-        gates_of({"fail_on": "loss>0.1"})
-    with pytest.raises(OpenClawError, match="fail_on"):
-        gates_of({"by_target": [{"target": "*", "changes": {"fail_on": "loss>0.1"}}]})
 
 
 def _row(number: int, demand: Any, repeat: int, how: str, ms: int) -> Record:
