@@ -106,8 +106,7 @@ def read_rows(results: Path) -> Iterator[tuple[bytes, Record]]:
                     raise ValueError("it is not a JSON object")
                 yield line, from_row(row)
             except ValueError as error:
-                if not line.endswith(b"
-"):
+                if not line.endswith(b"\n"):
                     return
                 raise OpenClawError(
                     f"{results}: line {number} is no row of this format: {error}. "

@@ -113,12 +113,10 @@ class ProviderSetup:
 
     Attributes:
         name: as in rows and target specs; an endpoint of the ini file has its own name.
-        base_url: from the ini's endpoint line; None means the provider's own environment variables, or
-            its default.
+        base_url: from the ini's endpoint line; None means the provider's own variables, or its default.
         key_env: the environment variable with the key; None means the provider's own.
-        environ: the environment; never `os.environ` directly, so that tests can empty it.
+        environ: never `os.environ` directly, so that tests can empty it.
         options: ini values of single providers, such as `num_ctx`, as written.
-        scratch_dir: a folder for temporary files of this run.
     """
 
     name: str

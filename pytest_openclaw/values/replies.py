@@ -81,9 +81,8 @@ class Timing:
     """When an attempt happened.
 
     Attributes:
-        started_at_ms: wall clock at the send, ms since the epoch, after the connection was opened.
-        ended_at_ms: `started_at_ms` plus the monotonic duration, so that it never runs backwards.
-        e2e_ms: from the send to the end of the reply, monotonic clock.
+        started_at_ms: wall clock at the send, after the connection was opened; the end adds the duration.
+        e2e_ms: from the send to the end of the reply, by the monotonic clock.
         ttft_ms: from the send to the first generated token on any channel (text, reasoning, tool call).
         ttfo_ms: from the send to the first token of the answer itself (text or tool call).
     """
@@ -100,13 +99,9 @@ class Turn:
     """One turn of a conversation: the model's text and calls, and the results of the calls.
 
     Attributes:
-        user: a message of the user, which comes first; None if there is none. A turn with nothing else is
-            this message alone.
-        images: pictures of the user's message.
+        user: a message of the user, which comes first; a turn may be this message alone.
         results: one text for each of `calls`; fewer if the exchange ended there.
-        timing: of this turn alone.
-        carried: blocks of the answer that its API requires unchanged in the next request, in that API's
-            form; they are not written anywhere else.
+        carried: blocks of the answer that its API requires unchanged in the next request; never written.
     """
 
     user: str | None = None
@@ -155,30 +150,23 @@ class Reply:
     a leading closed thinking block is removed, and `tool_names` is set.
 
     Attributes:
-        text: the answer.
-        reasoning: the text of a separate reasoning channel.
         raw: everything, thinking included; empty means `text` is everything.
         tool_calls: native calls, in order; in a scripted exchange those of all turns.
         tool_names: tools invoked, native ones first, then those found in the text; each once.
-        refusal: the text of a refusal, if the API marks refusals.
-        finish_reason: as reported by the server.
         effective_model: the model that answered, as reported by the server.
         timing: None means that the call is timed from outside.
-        input_tokens, output_tokens, reasoning_tokens, cached_tokens: as counted by the server;
-            None where it reported none. Cached tokens are part of the input, and reasoning of the output,
-            in every API.
+        input_tokens, output_tokens, reasoning_tokens, cached_tokens: as counted by the server, or None;
+            cached tokens are part of the input, and reasoning of the output, in every API.
         usage: of each request of the reply, for its price; empty means one request with these counts.
         tokens_per_s: the generation speed as measured by the server; None means our own clock.
         prompt_tokens_per_s: the speed at which the server read what came from no cache, as it measured it; of
             an exchange in its first turn.
         start_up_ms: the time from a program's start to its first request; not part of `timing`.
-        turns: all turns of a scripted exchange; `text` is the last one's. Tokens and times are the sums over
-            the turns, `ttft_ms` is that of the first turn.
+        turns: all turns of a scripted exchange; `text` is of the last one, `ttft_ms` of the first, and
+            tokens and times are the sums.
         ended_by: how a scripted exchange ended; None for a single prompt.
         dispatched: OpenClaw's handling of each of `tool_calls`; set before it is judged.
-        world: the state at the end of a scripted exchange; for a stored reply, set before it is judged.
-        cut: bytes missing of a reply that was too long, as in `Record.cut`; set by the run.
-        carried: of a turn of a scripted exchange, as in `Turn`.
+        world: the state at the end of a scripted exchange.
     """
 
     text: str = ""
@@ -234,17 +222,12 @@ class Fault:
 
     Attributes:
         failure_type: one of `faults.FAILURE_TYPES`, or `http_<status>`.
-        status: as in the row.
-        message: a sentence for the user.
-        retryable: whether another attempt may help.
-        retry_after_s: the wait that the server requests.
         scope: the later cells that it affects: none, those of the target, or all at this base URL.
         sent: False if it was found before anything was sent to the model.
         raw: the text received before the failure.
         written: what the model wrote, where the failure is that its server could not read a call of it.
         turns: the complete turns of a scripted exchange before the failure.
         usage: of each request that the server counted before the failure, for its price.
-        cut: as in `Reply`.
     """
 
     failure_type: str
@@ -267,8 +250,6 @@ class CallResult:
     """How the call of a cell ended: with a reply or a fault, and after how many attempts.
 
     Attributes:
-        attempts: requests sent; 0 if the cell was never asked.
-        retry_wait_ms: waited between attempts.
         queue_ms: from the request of the cell until its first attempt was sent.
         cold_start: whether it was the first request to this target, without a warm-up.
         in_flight: requests of this process in flight on the endpoint at that time, including this one.

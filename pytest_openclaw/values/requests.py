@@ -99,13 +99,8 @@ class Request:
     """A request, in the same form for every provider.
 
     Attributes:
-        timeout_s: seconds for the whole attempt, from the send to the end of the reply.
-        temperature: 0 to 2; not sent to an API that rejects it. None leaves it to the server.
-        seed: distinguishes the repeats of a prompt, if the API has one; None leaves it to the server.
-        tools: offered to the model.
+        temperature: 0 to 2; None, as for `seed`, leaves it to the server.
         listed_tools: on the surface `openclaw`, those that the prompt lists itself.
-        fields: further fields of the request, as its API names them; they have precedence.
-        images: pictures that belong to `prompt`.
         messages: the turns before `prompt`, with the results of their calls.
         history: the turns after `prompt`.
         turns: messages of the user, each to be sent after the answer to the one before.

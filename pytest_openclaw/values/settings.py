@@ -74,7 +74,6 @@ class Endpoint:
     Attributes:
         name: the provider's name in specs and rows.
         kind: the built-in or plugin provider that speaks its API.
-        base_url: such as `http://127.0.0.1:8000/v1`.
         key_env: the environment variable that holds its key; None sends no key.
     """
 
@@ -234,8 +233,7 @@ class OwnPrice:
 
     Attributes:
         pattern: of targets' labels, or of labels without their thinking level; case does not matter.
-        input_usd, output_usd, cached_usd: US dollars for a million tokens; `cached_usd` for those that
-            were read from a cache.
+        input_usd, output_usd, cached_usd: US dollars for a million tokens; the last of those from a cache.
     """
 
     pattern: str

@@ -76,10 +76,7 @@ class Dispatched:
     Attributes:
         tool: the name of the offered tool that it reaches; None if there is none.
         arguments: as the tool gets them, with simple types converted; None if they are not an object.
-        problem: why it is not executed; None if it is.
         message: the error that the model receives.
-        notes: deviations that were tolerated, such as a name in another case.
-        timed_out: whether it exceeded the time or memory of its world.
         reached: what a call over the bridge of a captured catalogue reaches; empty: what the release's does.
     """
 
@@ -110,14 +107,11 @@ class Surface:
 
     Attributes:
         source: captured from a release, or a substitute of the same form in our own words.
-        release: such as `openclaw-2026.9.6`.
-        system: the system prompt.
         before, after: the texts around the question, in its message.
         context: the user message that ends each request, after the turns so far.
-        tools: those that are sent.
         deferred: those behind the bridge.
         api: OpenClaw's name of the API with which it was captured.
-        fields: of a request of that API, beside those that every request has.
+        fields: of a request of that API, in addition to those that every request has.
     """
 
     source: SurfaceSource
