@@ -10,7 +10,7 @@ import re
 import shlex
 from importlib import metadata
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 NAME = "pytest-openclaw"
 WHEELS = "wheels"
@@ -37,11 +37,10 @@ def requirement(extra: str = "") -> str:
         return f"{url2pathname(urlsplit(url).path)}{extras}"
     if not url:
         return f"{NAME}{extras}"
-    where = _without_password(url)
     if vcs := found.get("vcs_info"):
-        where = f"{vcs['vcs']}+{where}@{vcs['commit_id']}"
+        url = f"{vcs['vcs']}+{url}@{vcs['commit_id']}"
     below = f"#subdirectory={found['subdirectory']}" if found.get("subdirectory") else ""
-    return f"{NAME}{extras} @ {where}{below}"
+    return f"{NAME}{extras} @ {url}{below}"
 
 
 def install_command(extra: str = "") -> str:
@@ -68,12 +67,3 @@ def wheel_command() -> str:
 def quoted(text: str) -> str:
     """Quote a requirement for a shell; double quotes where they are enough, which every shell takes."""
     return shlex.quote(text) if _NEEDS_QUOTING.search(text) else f'"{text}"'
-
-
-def _without_password(url: str) -> str:
-    """Keep a variable such as `${TOKEN}` and the user `git`; pip removes anything else, others may not."""
-    parts = urlsplit(url)
-    user, at, host = parts.netloc.rpartition("@")
-    if not at or user == "git" or all(re.fullmatch(r"\$\{\w+\}", part) for part in user.split(":")):
-        return url
-    return urlunsplit(parts._replace(netloc=host))

@@ -22,16 +22,10 @@ _ENDING = frozenset({1, 2, 9, 15})
 """SIGHUP, SIGINT, SIGKILL and SIGTERM: no program ends itself by them. Windows does not name them all."""
 
 
-class TerminatedBySIGTERM(KeyboardInterrupt):
-    """Somebody asked this process to end: a time limit, a CI system, a shutdown."""
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM. Under a name of its own pytest shows no line of code that was interrupted."""
 
     __module__ = "builtins"  # pytest shows the whole name
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C. Of an exception with another name pytest shows no line of code that was interrupted."""
-
-    __module__ = "builtins"
 
 
 class _Handler:
@@ -47,7 +41,7 @@ class _Handler:
             self._waiting = number
         elif time.monotonic() >= self.ends_until:
             self.ends_until = time.monotonic() + ENDING_S
-            raise TerminatedBySIGTERM("SIGTERM") if number == signal.SIGTERM else Interrupted("Ctrl-C")
+            raise Interrupted("SIGTERM" if number == signal.SIGTERM else "Ctrl-C")
 
     @contextmanager
     def held(self) -> Iterator[None]:

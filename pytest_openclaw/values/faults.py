@@ -51,10 +51,7 @@ FAILURE_TYPES: Mapping[str, str] = {
     "signal from outside ended a program",
     "exception": "the original harness's word for anything that broke; only in rows that were read",
 }
-"""The closed set of `failure_type`, and what each means; `http_<status>` is the only other form.
-
-`exception` is the original harness's word, for rows that are read; what breaks here is a `harness_error`.
-"""
+"""The closed set of `failure_type`, and what each means; `http_<status>` is the only other form."""
 
 BUDGET_SPENT = "budget_spent"
 UNPRICED = frozenset({"timeout", "stream_error", "malformed_response", "cli_error", "harness_error"})
@@ -64,10 +61,7 @@ STATUSES: tuple[AvailabilityStatus, ...] = get_args(AvailabilityStatus)
 
 
 class CallFailed(OpenClawError):
-    """An attempt ended without a reply.
-
-    Raised by providers; the executor decides from `fault` whether to ask again.
-    """
+    """An attempt ended without a reply; raised by providers."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.message)
@@ -81,11 +75,10 @@ def checked(fault: Fault) -> Fault:
         ValueError: its failure type or its status is unknown.
     """
     failure_type = fault.failure_type
-    hint = "make faults by pytest_openclaw.values.faults"
-    if failure_type not in FAILURE_TYPES and not re.fullmatch(r"http_[1-5][0-9][0-9]", failure_type):
-        raise ValueError(f"{failure_type!r} is no failure type; {hint}")
-    if fault.status not in STATUSES:
-        raise ValueError(f"{fault.status!r} is no availability status; {hint}")
+    is_known = failure_type in FAILURE_TYPES or re.fullmatch(r"http_[1-5][0-9][0-9]", failure_type)
+    if not is_known or fault.status not in STATUSES:
+        unknown = fault.status if is_known else failure_type
+        raise ValueError(f"{unknown!r} is not known; make faults by pytest_openclaw.values.faults")
     return fault
 
 
@@ -103,12 +96,8 @@ def _unsent(message: str, failure_type: str = "not_installed", **more: Any) -> F
 
 def unreachable(name: str, where: str, why: str) -> Fault:
     """A refused connection or an unknown host: no cell can reach this server."""
-    return Fault(
-        failure_type="connect_error",
-        status="skipped_unavailable",
-        message=f"{name}: nothing answers at {where} ({why}).",
-        scope="endpoint",
-    )
+    message = f"{name}: nothing answers at {where} ({why})."
+    return _unsent(message, "connect_error", scope="endpoint", sent=True)
 
 
 def connection_lost(name: str, why: str) -> Fault:
@@ -153,26 +142,11 @@ def budget_spent(name: str, budget_usd: float) -> Fault:
     return _unsent(f"{name}: not asked: the budget of {budget_usd:g} USD is spent.", BUDGET_SPENT)
 
 
-_NOT_TAKEN: Mapping[str, tuple[str, str]] = {
-    "tools": (
-        "offers tools",
-        "Set takes_tools = True on the provider's class, and send request.tools and request.history.",
-    ),
-    "messages": (
-        "is part of a conversation",
-        "Set takes_messages = True on the provider's class, and send request.conversation.",
-    ),
-    "images": (
-        "has pictures",
-        "Ask another provider; one of your own sends request.images and has images in its takes.",
-    ),
-}
-
-
 def takes_no(what: Literal["tools", "messages", "images"], name: str) -> Fault:
     """A provider would leave out a part of the prompt, and so ask another question."""
-    has, hint = _NOT_TAKEN[what]
-    return cannot_play(name, f"the prompt {has}, which this provider does not send. {hint}")
+    attribute = "images in its takes" if what == "images" else f"takes_{what} = True"
+    hint = f"If it is your own, send request.{what}, and set {attribute} on its class."
+    return cannot_play(name, f"the prompt has {what}, which this provider does not send. {hint}")
 
 
 def sees_no_images(name: str, model: str) -> Fault:
@@ -190,16 +164,6 @@ def context_cut(
         f"counted {counted_tokens} prompt tokens. Raise the server's context (num_ctx, in Ollama)."
     )
     return _error("context_overflow", message, raw=raw, timing=timing)
-
-
-def engine_died(name: str, why: str, raw: str = "") -> Fault:
-    """The embedded engine died during a request; it is started again."""
-    return _error(
-        "stream_error" if raw else "connect_error",
-        f"{name}: {why}",
-        retryable=not raw,
-        raw=raw,
-    )
 
 
 def cli_failed(name: str, why: str, raw: str = "") -> Fault:
@@ -223,12 +187,8 @@ def broke(name: str, why: str) -> Fault:
 
 def not_asked(first: Fault) -> Fault:
     """A cell is not asked because the fault `first` of an earlier cell applies to it too."""
-    return Fault(
-        failure_type=first.failure_type,
-        status=first.status,
-        message=f"not asked: {first.message}",
-        scope=first.scope,
-    )
+    message = f"not asked: {first.message}"
+    return Fault(failure_type=first.failure_type, status=first.status, message=message, scope=first.scope)
 
 
 # --- what servers say ---------------------------------------------------------------------------
@@ -240,9 +200,7 @@ class WireError:
 
     Attributes:
         status: the HTTP status, or the number that an error object in a stream carries.
-        code, type: the short words of OpenAI's, Anthropic's, Ollama's and llama.cpp's error objects; of
-            Google's, `type` has all of them.
-        retry_after_s: how long the error object itself asks to wait.
+        code, type: the short words of error objects; of Google's, `type` has all of them.
         written: what the model wrote, of a call that the server could not read.
     """
 
@@ -299,10 +257,7 @@ _REFUSALS: Mapping[str | None, _Refusal] = {
     "tools": _Refusal(NO_TOOLS, "skipped_unavailable", "{model} cannot be offered these tools there"),
     "images": _Refusal(NO_IMAGES, "skipped_unavailable", "{model} cannot be shown pictures there"),
     "thinking": _Refusal(
-        "http_400",
-        "skipped_unavailable",
-        "{model} has no thinking levels, so name it without one",
-        "target",
+        "http_400", "skipped_unavailable", "{model} has no thinking levels, so name it without one", "target"
     ),
 }
 
@@ -314,9 +269,8 @@ def refused_by_server(
     status = error.status or _status_of(error)
     said = error.message or error.code or error.type or "no reason given"
     if error.written:
-        return replace(
-            malformed(name, f"the server cannot read a call of {model}: {said}"), written=error.written
-        )
+        why = f"the server cannot read a call of {model}: {said}"
+        return replace(malformed(name, why), written=error.written)
     kind = "quota" if status == 402 else _kind_of(error, status, model)
     if refusal := _REFUSALS.get(kind):
         values = {"status": error.status or 401, "model": model}

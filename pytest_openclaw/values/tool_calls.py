@@ -160,8 +160,5 @@ def surface_facts(surface: Surface | None) -> JsonObject | None:
         "source": surface.source,
         "release": surface.release,
         "sha256": surface.sha256,
-        "system_bytes": len(surface.system.encode()),
-        "n_tools": len(surface.tools),
-        "n_deferred": len(surface.deferred),
         "fields": dict(surface.fields),
     }

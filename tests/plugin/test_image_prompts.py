@@ -101,7 +101,7 @@ def test_a_provider_that_sends_no_pictures(gallery: Any) -> None:
     session.outcomes(skipped=1, errors=1)
     row = session.row("I1")
     assert (row["availability_status"], row["attempts"]) == ("skipped_unavailable", 0)
-    assert "the prompt has pictures, which this provider does not send" in row["fault_message"]
+    assert "the prompt has images, which this provider does not send" in row["fault_message"]
 
 
 def test_a_server_whose_model_takes_no_pictures(gallery: Any, monkeypatch: pytest.MonkeyPatch) -> None:

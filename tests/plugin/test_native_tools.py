@@ -84,7 +84,7 @@ def test_a_provider_that_sends_no_tools_skips_what_offers_them(project: Any) -> 
         0,
     )
     assert row["fault_message"].startswith(
-        "old: not asked: the prompt offers tools, which this provider does not"
+        "old: not asked: the prompt has tools, which this provider does not"
     )
     assert "takes_tools = True" in session.text
     assert session.summary["groups"][0]["n_skipped_unavailable"] == 1

@@ -113,9 +113,9 @@ class LlamaCpp(OllamaOpenAI):
                     raise CallFailed(replace(fault, message=message)) from None
                 if fault.failure_type not in CONNECTION_LOST or not await engine.has_died():
                     raise
-                why = "the embedded engine died while it was asked."
-                died = faults.engine_died(self.setup.name, why, fault.raw)
-                raise CallFailed(replace(died, timing=fault.timing)) from None
+                message = f"{self.setup.name}: the embedded engine died while it was asked."
+                died = replace(fault, message=message, status="error", scope="cell", sent=True)
+                raise CallFailed(replace(died, retryable=not fault.raw)) from None
 
     async def models(self) -> tuple[str, ...]:
         """The embedded model, if it is installed."""

@@ -25,11 +25,6 @@ GIT = {"vcs_info": {"vcs": "git", "commit_id": "c0ffee", "requested_revision": "
             id="vcs-below-the-top",
         ),
         pytest.param(
-            {"url": "https://me:dummy@h.example/p.whl", "archive_info": {}},
-            'pip install "pytest-openclaw[cost] @ https://h.example/p.whl"',
-            id="archive-without-its-password",
-        ),
-        pytest.param(
             {"url": "https://${USER}:${TOKEN}@h.example/p.whl", "archive_info": {}},
             "pip install 'pytest-openclaw[cost] @ https://${USER}:${TOKEN}@h.example/p.whl'",
             id="variables-are-no-password",
