@@ -19,7 +19,7 @@ Example:
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw import __version__
@@ -223,6 +223,12 @@ def rescore_record(record: Record, prompt: Prompt) -> Record | None:
     return clipped(replace(unjudged(record), **valid_value(judged)))
 
 
+_OF_REPLY = (
+    "finish_reason", "effective_model", "input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens",
+    "ended_by",
+)  # fmt: skip
+
+
 def _reply(record: Record) -> Reply:
     """Return the reply from which the row was written."""
     raw = text = record.raw_output
@@ -238,21 +244,9 @@ def _reply(record: Record) -> Reply:
         raw=raw,
         reasoning=reasoning,
         tool_calls=tuple(map(call_of, record.tool_call_details)),
-        finish_reason=record.finish_reason,
-        effective_model=record.effective_model,
-        timing=Timing(
-            started_at_ms=record.started_at_ms,
-            ended_at_ms=record.ended_at_ms,
-            e2e_ms=record.e2e_ms,
-            ttft_ms=record.ttft_ms,
-            ttfo_ms=record.ttfo_ms,
-        ),
-        input_tokens=record.input_tokens,
-        output_tokens=record.output_tokens,
-        reasoning_tokens=record.reasoning_tokens,
-        cached_tokens=record.cached_tokens,
+        timing=Timing(**{one.name: getattr(record, one.name) for one in fields(Timing)}),
         turns=turns,
-        ended_by=record.ended_by,
+        **{name: getattr(record, name) for name in _OF_REPLY},
     )
 
 

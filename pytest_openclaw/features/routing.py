@@ -13,7 +13,7 @@ sets another name.
 
 Example:
   pytest-openclaw route last
-  pytest-openclaw route 20260213_235930 --provider lab=vllm --out -
+  pytest-openclaw route 20260213_235930 --provider lab=vllm
 """
 
 from __future__ import annotations
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.rows import Record
 
 FILE = "openclaw.patch.json5"
-STDOUT = "-"
 WIDTH = 100
 FIRST_WORDS = "// A patch for OpenClaw"
 RELEASE = "2026.9.6"
@@ -64,9 +63,7 @@ RELEASE = "2026.9.6"
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
-    parser.add_argument(
-        "--out", metavar="FILE", help=f"the patch (RUN/{FILE}); - prints it and writes nothing"
-    )
+    parser.add_argument("--out", metavar="FILE", help=f"the patch (RUN/{FILE})")
     parser.add_argument(
         "--provider",
         action="append",
@@ -81,23 +78,19 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     run = read_run(arguments)
     candidates = _candidates(run, dict(arguments.provider))
     routing = plan_routes(candidates)
-    out = None if arguments.out == STDOUT else Path(arguments.out or run.path / FILE)
-    patch = render_patch(routing, run.run_id, run.shortcomings, out.name if out else FILE)
+    out = Path(arguments.out or run.path / FILE)
+    patch = render_patch(routing, run.run_id, run.shortcomings, out.name)
     notes = [*run.shortcomings]
-    check = check_command(str(out) if out else None) if patch.value else None
-    if not patch.value:
+    check = check_command(str(out)) if patch.value else None
+    if not check:
         notes.append("nothing to apply: no model that OpenClaw has a name for has enough evidence")
-    if out:
-        write_over_ours(out, patch.text, FIRST_WORDS, "patch")
-        lines = [*_summary_lines(routing), "", f"wrote {out}", *([f"check it: {check}"] if check else [])]
-    else:
-        lines = patch.text.splitlines()
+    write_over_ours(out, patch.text, FIRST_WORDS, "patch")
     return CommandResult(
-        lines=lines,
+        lines=[*_summary_lines(routing), "", f"wrote {out}", *([f"check it: {check}"] if check else [])],
         data={
             "run": run.name,
             "release": RELEASE,
-            "out": str(out) if out else None,
+            "out": str(out),
             "check": check,
             "patch": patch.value,
             "targets": [_as_json(candidate) for candidate in candidates],
@@ -382,14 +375,9 @@ class Patch(NamedTuple):
     text: str
 
 
-def check_command(file: str | None) -> str:
-    """Return OpenClaw's command that validates a patch against the user's config and changes nothing.
-
-    Args:
-        file: the patch; None if it is piped into the command.
-    """
-    source = f"--file {shlex.quote(file)}" if file else "--stdin"
-    return f"openclaw config patch {source} --dry-run --json"
+def check_command(file: str) -> str:
+    """Return OpenClaw's command that validates a patch against the user's config and changes nothing."""
+    return f"openclaw config patch --file {shlex.quote(file)} --dry-run --json"
 
 
 def render_patch(routing: Routing, run_id: str, shortcomings: Sequence[str] = (), file: str = FILE) -> Patch:

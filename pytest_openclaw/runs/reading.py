@@ -18,12 +18,12 @@ from pytest_openclaw.stats.groups import Settled
 from pytest_openclaw.stats.run_comparison import Measured
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_there, load_object, open_file, parse_json
-from pytest_openclaw.util.typed import shown
+from pytest_openclaw.util.typed import converted, shown
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record, from_row
 from pytest_openclaw.values.run_files import ConfigFile, InventoryFile, checked
 from pytest_openclaw.values.settings import CONFIG_VERSION, LAST, gates_of
-from pytest_openclaw.values.tool_calls import surface_from_json
+from pytest_openclaw.values.tool_calls import Surface
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.requests import CellKey
     from pytest_openclaw.values.settings import Gates
-    from pytest_openclaw.values.tool_calls import Surface
 
 PromptKey = tuple[str, str]
 """Suite and prompt id."""
@@ -275,10 +274,8 @@ def load_surface(path: Path) -> Surface | None:
     """Return the surface in a run's `surface.json`; None if no target was asked on it."""
     if not is_there(file := path / SURFACE):
         return None
-    try:
-        return surface_from_json(load_object(file))
-    except ValueError as error:
-        raise OpenClawError(f"{file} is not a surface: {error}") from None
+    surface: Surface = converted(load_document(file, Surface), Surface)
+    return surface
 
 
 def target_of(entry: Mapping[str, Any]) -> Target:

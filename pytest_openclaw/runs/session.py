@@ -25,7 +25,7 @@ from pytest_openclaw.values.faults import BUDGET_SPENT
 from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.rows import to_row
 from pytest_openclaw.values.settings import CONFIG_VERSION, settings_to_json
-from pytest_openclaw.values.tool_calls import surface_facts, surface_to_json
+from pytest_openclaw.values.tool_calls import surface_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -215,7 +215,7 @@ class RunSession:
             self._take_over(earlier)
         self.decisions += self._early_stopping.begin()
         if surface := settings.surface:
-            directory.write_json(SURFACE, surface_to_json(surface))
+            directory.write_json(SURFACE, asdict(surface))
         directory.write_json(CONFIG, self._config())
         self.environment.write()
 

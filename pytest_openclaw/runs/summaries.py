@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SUMMARY, SURFACE, RunDirectory
@@ -20,7 +20,6 @@ from pytest_openclaw.stats.summary import (
 from pytest_openclaw.util.files import is_there
 from pytest_openclaw.values.run_files import load_document
 from pytest_openclaw.values.settings import CONFIG_VERSION, Gates, looks_of
-from pytest_openclaw.values.tool_calls import surface_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -151,7 +150,7 @@ def write_run(
 def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -> Summary:
     directory.replace_rows(row.line for row in new.rows)
     if new.surface is not None:
-        directory.write_json(SURFACE, surface_to_json(new.surface))
+        directory.write_json(SURFACE, asdict(new.surface))
     directory.write_json(INVENTORY, {"run_id": directory.run_id, **new.inventory})
     for target, name in file_names(new.n_selected).items():
         for fact, value in new.inventory["targets"].get(target.label, {}).items():

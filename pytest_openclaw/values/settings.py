@@ -384,24 +384,21 @@ def looks_of(config: JsonObject) -> tuple[int, ...]:
     return tuple(sorted(looks))
 
 
+_AS_GIVEN = (
+    "temperature", "seed", "repeat", "until_conclusive", "stream", "timeout_s", "retries", "verdict",
+    "fail_unavailable", "budget_usd",
+)  # fmt: skip
+
+
 def settings_to_json(settings: Settings) -> JsonObject:
     """Return the settings as in `config.json`; those of the comparison follow with it."""
     return {
-        "temperature": settings.temperature,
-        "seed": settings.seed,
+        **{name: getattr(settings, name) for name in _AS_GIVEN},
         "request_fields": {name: dict(fields) for name, fields in settings.request_fields.items()},
         "thinking_room_tokens": dict(THINKING_ROOM_TOKENS),
         "surface": surface_facts(settings.surface),
-        "repeat": settings.repeat,
-        "until_conclusive": settings.until_conclusive,
         "looks": list(settings.looks) or None,
         "shard": settings.shard or None,
-        "stream": settings.stream,
-        "timeout_s": settings.timeout_s,
-        "retries": settings.retries,
         "concurrency": asdict(settings.concurrency),
-        "verdict": settings.verdict,
         "gates": asdict(settings.gates),
-        "fail_unavailable": settings.fail_unavailable,
-        "budget_usd": settings.budget_usd,
     }

@@ -12,8 +12,6 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_openclaw.util.typed import converted
-
 if TYPE_CHECKING:
     from pytest_openclaw.util.files import JsonObject
 
@@ -128,28 +126,13 @@ class Surface:
     @cached_property
     def sha256(self) -> str:
         """A hash of everything that is sent."""
-        sent = {**surface_to_json(self), "source": None, "release": None}
+        sent = {**asdict(self), "source": None, "release": None}
         return hashlib.sha256(json.dumps(sent, sort_keys=True).encode()).hexdigest()
 
     @property
     def name(self) -> str:
         """Its release and its source, for people."""
         return self.release + (" (substitute)" if self.source == SUBSTITUTE else "")
-
-
-def surface_to_json(surface: Surface) -> JsonObject:
-    """Return the surface as in a run's `surface.json`."""
-    return asdict(surface)
-
-
-def surface_from_json(data: Mapping[str, Any]) -> Surface:
-    """Return the surface of which `surface_to_json` made this.
-
-    Raises:
-        ValueError: it is malformed; the message names the key.
-    """
-    surface: Surface = converted(data, Surface)
-    return surface
 
 
 def surface_facts(surface: Surface | None) -> JsonObject | None:

@@ -24,7 +24,7 @@ from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.run_files import load_schema
 from pytest_openclaw.values.settings import Gates
-from pytest_openclaw.values.tool_calls import Surface, surface_facts, surface_to_json
+from pytest_openclaw.values.tool_calls import Surface, surface_facts
 from tests.searching import examples
 from tests.unit.runs.stored_runs import SUITE, A, B, definition, files_of, load, row, store
 
@@ -407,7 +407,7 @@ def _on_openclaw(path: Path, prompt_id: str, surface: Surface) -> Path:
     """A run of one prompt on both surfaces, as a session leaves it."""
     rows = [row(one, prompt_id, surface=one.surface) for one in (A, A.on("openclaw"))]
     store(path, rows, surface=surface_facts(surface))
-    (path / "surface.json").write_text(json.dumps(surface_to_json(surface)))
+    (path / "surface.json").write_text(json.dumps(asdict(surface)))
     return path
 
 

@@ -365,7 +365,6 @@ def test_nothing_settled_is_an_empty_patch(one: Candidate) -> None:
 def test_the_command_can_be_pasted() -> None:
     """It is on one line, whatever the file's name is."""
     assert check_command("a b.json5") == "openclaw config patch --file 'a b.json5' --dry-run --json"
-    assert check_command(None) == "openclaw config patch --stdin --dry-run --json"
     assert f"//   {check_command('openclaw.patch.json5')}\n" in _render(settled("m", 1)).text
 
 

@@ -177,7 +177,7 @@ def test_a_run_killed_before_its_inventory_has_an_empty_one(tmp_path: Path) -> N
         pytest.param("config.json", "model: hf\n", "config.json is not JSON: JSON is malformed", id="yaml"),
         pytest.param("config.json", "[]", "is not a JSON object", id="no-object"),
         pytest.param("inventory.json", "[]", "inventory.json is not a JSON object", id="inventory-no-object"),
-        pytest.param("surface.json", "{}", "is not a surface", id="no-surface"),
+        pytest.param("surface.json", "{}", "surface.json is not as a run writes it", id="no-surface"),
     ],
 )  # fmt: skip
 def test_a_file_that_cannot_be_read_is_named(
