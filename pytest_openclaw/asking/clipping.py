@@ -34,9 +34,7 @@ MAX_NAME_BYTES = 1024
 _MOST_THINKING_BYTES = 16 * MAX_ANSWER_BYTES
 # The name and the number of every field that can be cut take less.
 _ROOM_FOR_CUT = 1024
-_OF_JUDGMENT = frozenset(
-    {"violation", "parsed_output", "tool_calls", "tool_notes", "harm_tools", "fault_message"}
-)
+_OF_JUDGMENT = frozenset({"violation", "parsed_output", "tool_calls", "harm_tools", "fault_message"})
 _TEXTS = {
     "finish_reason": MAX_NAME_BYTES,
     "effective_model": MAX_NAME_BYTES,
@@ -44,7 +42,7 @@ _TEXTS = {
     "fault_message": MAX_TEXT_BYTES // 4,
     "raw_output": MAX_TEXT_BYTES,
 }
-_LISTS = ("tool_calls", "tool_notes", "harm_tools", "tool_call_details", "turns")
+_LISTS = ("tool_calls", "harm_tools", "tool_call_details", "turns")
 """Fields in the order in which they share the space that the texts leave."""
 
 

@@ -39,8 +39,8 @@ PromptKey = tuple[str, str]
 # --- rows -----------------------------------------------------------------------------------------
 
 LEFT_OUT: dict[str, Any] = {
-    "raw_output": "", "parsed_output": None, "tool_call_details": (), "tool_notes": (), "images": None,
-    "turns": None, "extra": {},
+    "raw_output": "", "parsed_output": None, "tool_call_details": (), "images": None, "turns": None,
+    "extra": {},
 }  # fmt: skip
 """The texts of a record, with the values that replace them: no figure depends on them."""
 _KEPT = tuple(one.name for one in fields(Record) if one.name not in LEFT_OUT)

@@ -156,7 +156,6 @@ def of_judgment(judgment: Judgment) -> dict[str, Any]:
         "tools_tested": judgment.tools_tested,
         "harm": judgment.harm,
         "harm_tools": judgment.harm_tools,
-        "tool_notes": tuple(dict.fromkeys(note for call in judgment.reply.dispatched for note in call.notes)),
     }
 
 

@@ -147,7 +147,6 @@ class Record:
         probe: The kind of a safety probe; such rows are outside the rates of tool use.
         padding_tokens: Neutral text before the question, in tokens, as the suite has it.
         pressure_of: The prompt of which this one is a harder form.
-        tool_notes: Tolerated deviations in the calls, such as a name in another case.
         tool_demand: Whether the prompt requires a call, forbids calls, or neither; null if it is not known.
         known_failure: Why this target was expected to fail this prompt, or null; the row counts anyway.
         start_up_ms: From the start of a program between us and the model to its first request; not in e2e_ms.
@@ -217,7 +216,6 @@ class Record:
     probe: Probe | None = None
     padding_tokens: Count | None = None
     pressure_of: str | None = None
-    tool_notes: tuple[str, ...] = ()
     tool_demand: ToolDemand | None = None
     known_failure: str | None = None
     start_up_ms: Count | None = None

@@ -93,7 +93,6 @@ def _rows(text: str) -> list[Record]:
         host=text,
         tools_offered=2,
         parsed_output={text: text},
-        tool_notes=(text,),
         tool_calls=(text,),
         extra={"later_field": text},
     )
