@@ -178,7 +178,10 @@ def test_another_conversation_is_another_prompt(
     assert refused.status == 4
     assert f"prompt {changed['id']}: its {key} has changed" in refused.text
     assert main(["rescore", "r", "--into", "again"]) == 0
-    assert "1 row keeps its verdict: the row lacks what was judged, or no suite" in capsys.readouterr().out
+    assert (
+        "verdict: the row lacks what was judged, or no suite of today asks the same"
+        in capsys.readouterr().out
+    )
 
 
 def test_conversations_are_shown(stored: Any, capsys: pytest.CaptureFixture[str]) -> None:

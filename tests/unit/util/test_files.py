@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import open_regular, parse_json, replacing
+from pytest_openclaw.util.files import check_regular, open_file, parse_json, replacing
 from pytest_openclaw.values.run_files import InventoryFile, load_document
 
 
@@ -48,7 +48,7 @@ def test_what_a_run_may_write_is_read(text: bytes, value: object) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="POSIX has these kinds of files")
 @pytest.mark.parametrize("kind", ["link", "loop", "dangling link", "pipe", "folder", "socket", "device"])
 def test_only_a_regular_file_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """This holds for reading and writing; a link is not followed, even to a file beside it."""
+    """A link is not followed, even to a file beside it."""
     path = tmp_path / "config.json"
     (tmp_path / "other.json").write_text("{}")
     if kind == "pipe":
@@ -64,10 +64,9 @@ def test_only_a_regular_file_is_opened(tmp_path: Path, monkeypatch: pytest.Monke
     else:
         path.symlink_to({"link": "other.json", "loop": path, "dangling link": "gone"}[kind])
 
-    for flags in (os.O_RDONLY, os.O_WRONLY | os.O_APPEND | os.O_CREAT):
+    for use in (check_regular, open_file):
         with pytest.raises(OpenClawError, match="is not a regular file in its folder"):
-            open_regular(path, flags)
-    assert not (tmp_path / "gone").exists()
+            use(path)
 
 
 @pytest.mark.parametrize(
