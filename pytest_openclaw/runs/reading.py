@@ -18,10 +18,10 @@ from pytest_openclaw.stats.groups import Settled
 from pytest_openclaw.stats.run_comparison import Measured
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_there, load_object, open_file, parse_json
-from pytest_openclaw.util.typed import converted, shown
+from pytest_openclaw.util.typed import shown
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record, from_row
-from pytest_openclaw.values.run_files import ConfigFile, InventoryFile, checked
+from pytest_openclaw.values.run_files import ConfigFile, InventoryFile, checked, load_document
 from pytest_openclaw.values.settings import CONFIG_VERSION, LAST, gates_of
 from pytest_openclaw.values.tool_calls import Surface
 
@@ -274,7 +274,7 @@ def load_surface(path: Path) -> Surface | None:
     """Return the surface in a run's `surface.json`; None if no target was asked on it."""
     if not is_there(file := path / SURFACE):
         return None
-    surface: Surface = converted(load_document(file, Surface), Surface)
+    surface: Surface = load_document(file, Surface)
     return surface
 
 
