@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 
 import pytest
 
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.requests import Request
 from tests.providers.servers.apis import CHAT, ask
-from tests.providers.servers.misbehaving import Close, Hang, Reset, Script, Wait, head
-
-MANY = 64
+from tests.providers.servers.misbehaving import Close, Hang, Reset, Script, head
 
 
 def together(provider, work):
@@ -45,30 +42,6 @@ def test_a_proxy_is_used_for_a_server_elsewhere(form, server, monkeypatch):
 
     assert reply.text == "Hi."
     assert server.requests[0].path == f"http://box.invalid{form.path}"
-
-
-def test_many_at_once(form, server):
-    """Each of many concurrent requests gets its own answer; only an endpoint limits their number."""
-    go_on = threading.Event()
-    server.on(
-        "*", lambda request: Script.of(Wait(go_on), *Script.answer(form.whole(request.body.decode())).steps)
-    )
-    provider = form.provider(server.url)
-
-    async def all_of_them():
-        asked = [
-            asyncio.create_task(
-                provider.ask(Request(model="m", prompt=f"<{n}>", stream=False, timeout_s=120))
-            )
-            for n in range(MANY)
-        ]
-        await asyncio.to_thread(server.wait_for, lambda: server.in_flight == MANY)
-        go_on.set()
-        return await asyncio.gather(*asked)
-
-    replies = together(provider, all_of_them)
-
-    assert all(f"<{n}>" in reply.text for n, reply in enumerate(replies))
 
 
 def test_connections_are_used_again(form, stream, server, monkeypatch):

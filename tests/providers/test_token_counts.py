@@ -111,10 +111,12 @@ def test_counts(server, stream, api, usage, counts):
     assert used.cache_write_tokens == usage.get("cache_creation_input_tokens")
 
 
-def test_moonshot_streams_the_counts_in_the_choice(server):
-    """The last chunk's choice has the usage."""
+@pytest.mark.parametrize("holder", ["choice", "x_groq"])
+def test_a_stream_with_the_counts_in_another_place(server, holder):
+    """Moonshot has the usage in the last chunk's choice, Groq in an object of its own."""
     last = chat_chunk({}, "stop")
-    last["choices"][0]["usage"] = chat(19, 13, 32, cached_tokens=16)
+    place = last["choices"][0] if holder == "choice" else last.setdefault(holder, {})
+    place["usage"] = chat(19, 13, 32, cached_tokens=16)
     server.enqueue(Script.stream(CHAT.text("Hi."), sse(last, "[DONE]")))
 
     reply = ask(CHAT.provider(server.url), stream=True)

@@ -52,16 +52,6 @@ SHAPES = {
         [(*READ_NOTES, "a"), ("ls", "{}", "b")],
     ),
     "llama.cpp": (one(function("read", "{", index=0, id="a", type="function"), *(function(None, piece, index=0) for piece in ('"', "path", '": "notes.md", "limit": ', "5}"))), [(*READ_NOTES, "a")]),
-    "llama.cpp-of-old-empty-ids-and-names": (one(function("read", '{"path": "notes.md"', index=0, id="a"), function("", ', "limit": 5}', index=0, id="")), [(*READ_NOTES, "a")]),
-    "vllm": (
-        one(
-            function("read", None, index=0, id="chatcmpl-tool-a", type="function"),
-            function(None, ARGUMENTS[:9], index=0),
-            function(None, ARGUMENTS[9:], index=0),
-            function(None, "", index=0),
-        ),
-        [(*READ_NOTES, "chatcmpl-tool-a")],
-    ),
     "vllm-of-old-an-id-for-each-fragment": (
         one(
             function("read", "", index=0, id="chatcmpl-tool-a"),
@@ -70,7 +60,6 @@ SHAPES = {
         ),
         [(*READ_NOTES, "chatcmpl-tool-a")],
     ),
-    "an-id-for-each-fragment-and-no-index": (one(function("read", "", id="a"), function(None, ARGUMENTS[:9], id="b"), function(None, ARGUMENTS[9:], id="c")), [(*READ_NOTES, "a")]),
     "vllm-all-of-it-once-more-in-other-words": (
         one(
             function("read", "", index=0, id="a"),
@@ -98,22 +87,6 @@ SHAPES = {
         ),
         [(*READ_NOTES, "0"), ("ls", "{}", "1")],
     ),
-    "mistral-whole-calls-in-one-chunk": (
-        [
-            [
-                function("read", ARGUMENTS, index=0, id="D681PevKs"),
-                function("ls", "{}", index=1, id="a1B2c3D4e"),
-            ]
-        ],
-        [(*READ_NOTES, "D681PevKs"), ("ls", "{}", "a1B2c3D4e")],
-    ),
-    "mistral-of-old-null-as-a-text": (
-        one(
-            function("read", ARGUMENTS, index=0, id="null"),
-            function("read", '{"path": "b.md"}', index=0, id="null"),
-        ),
-        [(*READ_NOTES, "null"), ("read", '{"path": "b.md"}', "null")],
-    ),
     "gemini-all-numbered-0-with-ids": (
         [
             [
@@ -137,14 +110,6 @@ SHAPES = {
             ("session_status", "{}", None),
         ],
     ),
-    "openrouter-null-text-and-types-in-each": (
-        one(
-            function("read", "", index=0, id="toolu_a", type="function"),
-            function(None, ARGUMENTS[:9], index=0, type="function"),
-            function(None, ARGUMENTS[9:], index=0, type="function"),
-        ),
-        [(*READ_NOTES, "toolu_a")],
-    ),
     "a-gateways-empty-object-before-the-arguments": (
         one(
             function("read", "{}", index=0, id="a"),
@@ -153,7 +118,6 @@ SHAPES = {
         ),
         [(*READ_NOTES, "a")],
     ),
-    "ollama-v1-whole-calls": (one(function("read", ARGUMENTS, index=0, id="call_a"), function("ls", "{}", index=1, id="call_b")), [(*READ_NOTES, "call_a"), ("ls", "{}", "call_b")]),
     "ollama-v1-of-old-no-index": ([[function("read", ARGUMENTS, id="call_a"), function("ls", "{}", id="call_b")]], [(*READ_NOTES, "call_a"), ("ls", "{}", "call_b")]),
     "ollama-v1-of-old-all-numbered-0": (one(function("read", ARGUMENTS, index=0, id="call_a"), function("ls", "{}", index=0, id="call_b")), [(*READ_NOTES, "call_a"), ("ls", "{}", "call_b")]),
     "an-object-in-place-of-its-text": (
@@ -163,8 +127,6 @@ SHAPES = {
         ),
         [(*READ_NOTES, None), ("read", '{"path": "b.md"}', None)],
     ),
-    "no-index-no-ids": (one(function("read", ARGUMENTS[:9]), function(None, ARGUMENTS[9:]), function("ls", "{}"), function("ls", "{}")), [(*READ_NOTES, None), ("ls", "{}", None), ("ls", "{}", None)]),
-    "numbered-from-1": (one(function("read", ARGUMENTS[:9], index=1, id="a"), function(None, ARGUMENTS[9:], index=1)), [(*READ_NOTES, "a")]),
     "an-index-that-is-none": (
         one(
             function("read", ARGUMENTS[:9], index=None, id="a"), function(None, ARGUMENTS[9:], index="0"),
