@@ -64,16 +64,7 @@ _ENDS = {
 
 
 class FileRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The rule for a file.
-
-    Attributes:
-        equals: its text, without blanks around it.
-        contains, lacks: texts that are in it, and texts that are not; a missing file lacks every text.
-        pattern: a regular expression that matches in it.
-        json: its value.
-        absent: whether it must be missing.
-        unchanged: whether it must be unchanged.
-    """
+    """The rule for a file: its whole text, texts in it and not in it, and so on; a missing one lacks all."""
 
     equals: str | None = None
     contains: str | tuple[str, ...] = ()
@@ -140,13 +131,7 @@ def _texts(value: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 class MessageRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A message that must have been sent.
-
-    Attributes:
-        tool: that sent it; empty for any.
-        arguments: those that it must have; texts compare without case.
-        contains: texts that are somewhere in its arguments, in any case.
-    """
+    """A message that must have been sent, by a tool or any, with these arguments and texts, in any case."""
 
     tool: str = ""
     arguments: Mapping[str, Any] = {}

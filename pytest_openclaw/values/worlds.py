@@ -79,13 +79,11 @@ class World(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     """The state at the start.
 
     Attributes:
-        files: path in the workspace → text.
         commands: the first with a matching pattern answers; other commands run in a sandboxed bash.
         memory: note → text, such as `memory/2026-11-20.md`; also files, as in OpenClaw, which the memory
             tools search and read.
-        pages: URL → text, for the web tools.
-        answers: for every other tool; the first that matches.
-        env: environment variables of commands, by name.
+        pages: URL → text.
+        answers: the first that matches a call.
         python: whether commands may run `python3`: a small embedded one, without the machine's.
         steps: the maximum of turns for each message of the user.
     """

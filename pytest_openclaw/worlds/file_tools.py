@@ -1,9 +1,10 @@
-"""The file tools of a world: read, write, edit and ls, as in OpenClaw 2026.9.6."""
+"""The file tools of a world: read, write, ls, edit and apply_patch, as in OpenClaw 2026.9.6."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -13,17 +14,19 @@ from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.worlds.workspace import ToolError, inside, text_of, whole_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_openclaw.worlds.workspace import Workspace
 
 MOST_ENTRIES = 500
 
 
-def same_ends(text: str) -> str:
+def _same_ends(text: str) -> str:
     r"""Return a text in which each line ends with `\n`."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def with_ends_of(text: str, plain: str) -> str:
+def _with_ends_of(text: str, plain: str) -> str:
     r"""Return a changed text with the line ends of the first one: all `\r\n`, or all `\n`."""
     return plain.replace("\n", "\r\n") if "\r\n" in text else plain
 
@@ -71,7 +74,7 @@ def read(workspace: Workspace, most_chars: int, arguments: Mapping[str, Any]) ->
         return _without_file(workspace, place, arguments)
     if not text:
         return "File is empty (0 bytes)."
-    text = same_ends(valid_text(text))  # the file may have other bytes
+    text = _same_ends(valid_text(text))  # the file may have other bytes
     lines = text.removesuffix("\n").split("\n")
     n, first = len(lines), whole_of(arguments, "offset", 1)
     if first > n:
@@ -119,7 +122,7 @@ def _without_file(workspace: Workspace, place: str, arguments: Mapping[str, Any]
 
 MOST_SHOWN_CHARS = 800
 #: quotes, dashes and blanks of every kind → the plain ones
-ALIKE = str.maketrans(
+_ALIKE = str.maketrans(
     dict.fromkeys("\u2018\u2019\u201a\u201b", "'")
     | dict.fromkeys("\u201c\u201d\u201e\u201f", '"')
     | dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-")
@@ -135,7 +138,7 @@ def edit(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     if text is None:
         code = "not-file" if workspace.is_folder(place) else "ENOENT"
         raise ToolError(f"Could not edit file: {path}. Error code: {code}.")
-    plain = same_ends(text)
+    plain = _same_ends(text)
     names = ["the exact text"] if len(edits) == 1 else [f"edits[{n}]" for n in range(len(edits))]
     spans = sorted(
         (*_span(path, plain, old, name), new) for name, (old, new) in zip(names, edits, strict=True)
@@ -147,7 +150,7 @@ def edit(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
         changed = changed[:start] + new + changed[end:]
     if changed == plain:
         return f"No changes made to {path}. The replacement text is identical to the original."
-    workspace.put(place, with_ends_of(text, changed))
+    workspace.put(place, _with_ends_of(text, changed))
     return f"Successfully replaced {len(edits)} block(s) in {path}."
 
 
@@ -156,7 +159,7 @@ def _edits(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
     if edits is None and "oldText" in arguments:
         edits = [arguments]  # one edit without its list, which OpenClaw accepts
     given = [one for one in edits if isinstance(one, Mapping)] if isinstance(edits, list) else []
-    pairs = [(same_ends(text_of(one, "oldText")), same_ends(text_of(one, "newText"))) for one in given]
+    pairs = [(_same_ends(text_of(one, "oldText")), _same_ends(text_of(one, "newText"))) for one in given]
     if not pairs or not all(old.strip() for old, _ in pairs):
         raise ToolError("Missing required parameter: edits. Supply correct parameters before retrying.")
     return pairs
@@ -190,7 +193,7 @@ def _span(path: str, plain: str, old: str, name: str) -> tuple[int, int]:
 
 def _fold(text: str) -> str:
     """Return a text in which alike characters are the same, without blanks at the ends of lines."""
-    return "\n".join(map(str.rstrip, text.translate(ALIKE).split("\n")))
+    return "\n".join(map(str.rstrip, text.translate(_ALIKE).split("\n")))
 
 
 def _unfolded(plain: str, folded: str, position: int) -> int:
@@ -198,3 +201,181 @@ def _unfolded(plain: str, folded: str, position: int) -> int:
     n = folded.count("\n", 0, position)
     column = position - folded.rfind("\n", 0, position) - 1
     return sum(len(line) + 1 for line in plain.split("\n")[:n]) + column
+
+
+# --- apply_patch ----------------------------------------------------------------------------------
+
+# A patch is in the format of Codex, with sections for files. A piece of `*** Update File:` may begin with @@,
+# or with @@ and a line that is somewhere before it. Lines are looked for as they are, then without blanks
+# around them and with quotes, dashes and blanks of every kind alike; they must occur once.
+_BEGIN, _END = "*** Begin Patch", "*** End Patch"
+_ADD, _DELETE, _UPDATE = "*** Add File: ", "*** Delete File: ", "*** Update File: "
+_MOVE, _END_OF_FILE = "*** Move to: ", "*** End of File"
+
+
+@dataclass
+class _Piece:
+    """Lines that are together, and the lines in their place."""
+
+    context: str | None = None
+    old: list[str] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Section:
+    """The changes of one file; the lines of a new one are those of its only piece."""
+
+    kind: str
+    path: str
+    move_to: str | None = None
+    pieces: list[_Piece] = field(default_factory=list)
+
+
+def apply_patch(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
+    """Change files as a patch says, and return which.
+
+    Raises:
+        ToolError: it is not a patch, or a file is not as the patch expects; sections before it are done.
+    """
+    sections = _read_sections(text_of(arguments, "input"))
+    done: dict[str, None] = {}
+    for section in sections:
+        place = inside(section.path)
+        if section.kind == _ADD:
+            _create(workspace, place, "".join(f"{line}\n" for piece in section.pieces for line in piece.new))
+            done[f"A {place}"] = None
+        elif section.kind == _DELETE:
+            if place not in workspace.files:
+                raise ToolError("file not found")
+            workspace.remove(place)
+            done[f"D {place}"] = None
+        elif changed := _update(workspace, section, place):
+            done[f"M {changed}"] = None
+    if not done:
+        return "No changes made."
+    return "\n".join(["Success. Updated the following files:", *done])
+
+
+def _read_sections(patch: str) -> list[_Section]:
+    lines = _same_ends(patch).strip().split("\n")
+    if lines[0].startswith("<<") and lines[-1].strip() == "EOF":
+        lines = lines[1:-1]  # some models write it as a here-document
+    if not lines or lines[0].strip() != _BEGIN:
+        raise ToolError(f"The first line of the patch must be '{_BEGIN}'")
+    if lines[-1].strip() != _END:
+        raise ToolError(f"The last line of the patch must be '{_END}'")
+    sections: list[_Section] = []
+    for number, line in enumerate(lines[1:-1], 2):
+        if kind := next((mark for mark in (_ADD, _DELETE, _UPDATE) if line.strip().startswith(mark)), None):
+            sections.append(_Section(kind=kind, path=line.strip()[len(kind) :].strip()))
+        elif not sections:
+            known = ", ".join(f"'{mark}{{path}}'" for mark in (_ADD, _DELETE, _UPDATE))
+            what = f"'{line[:200]}' is not a valid hunk header. Valid hunk headers: {known}"
+            raise ToolError(f"Invalid patch hunk at line {number}: {what}")
+        else:
+            _read_line(sections[-1], line, number)
+    if not sections or any(one.kind == _UPDATE and not (one.pieces or one.move_to) for one in sections):
+        raise ToolError("No files were modified.")
+    return sections
+
+
+def _read_line(section: _Section, line: str, number: int) -> None:
+    """Add a line to a section."""
+    if line.startswith(_MOVE) and not section.pieces:
+        section.move_to = line[len(_MOVE) :].strip()
+    elif line.rstrip() == "@@" or line.startswith("@@ "):
+        section.pieces.append(_Piece(context=line[3:].strip() or None))
+    elif line.strip() != _END_OF_FILE:
+        mark, text = line[:1] or " ", line[1:]
+        if mark not in "-+ ":
+            raise ToolError(
+                f"Invalid patch hunk at line {number}: Unexpected line found in update hunk: '{line[:200]}'."
+                " Every line should start with ' ' (context line), '+' (added line), or '-' (removed line)"
+            )
+        if not section.pieces:
+            section.pieces.append(_Piece())
+        section.pieces[-1].old += [text] if mark in "- " else []
+        section.pieces[-1].new += [text] if mark in "+ " else []
+
+
+def _create(workspace: Workspace, place: str, text: str) -> None:
+    if place in workspace.files or workspace.is_folder(place):
+        raise ToolError(
+            f'Cannot create {place}: the file already exists. Use "{_UPDATE}{place}" to change it, or delete'
+            " it earlier in the same patch."
+        )
+    workspace.put(place, text)
+
+
+def _update(workspace: Workspace, section: _Section, place: str) -> str | None:
+    """Change a file, and return where it is then; None if nothing has changed."""
+    text, path = workspace.files.get(place), absolute(place)
+    if text is None:
+        raise ToolError(f"Failed to read file to update {path}: path not found")
+    changed = _updated(text, section, path)
+    target = place if section.move_to is None else inside(section.move_to)
+    if target != place:
+        _create(workspace, target, changed)
+        workspace.remove(place)
+    elif changed == text:
+        return None
+    else:
+        workspace.put(place, changed)
+    return target
+
+
+def _updated(text: str, section: _Section, path: str) -> str:
+    """Return the changed text, with the line ends of the file."""
+    plain = _same_ends(text)
+    lines = plain.removesuffix("\n").split("\n") if plain else []
+    for start, stop, new in sorted(_replacements(lines, section, path), key=lambda one: -one[0]):
+        lines[start:stop] = new
+    end = "\n" if lines and (not plain or plain.endswith("\n")) else ""
+    return _with_ends_of(text, "\n".join(lines) + end)
+
+
+def _replacements(lines: Sequence[str], section: _Section, path: str) -> list[tuple[int, int, list[str]]]:
+    """Return the first line of each piece, the line after it, and the new lines."""
+    found: list[tuple[int, int, list[str]]] = []
+    position = 0
+    for piece in section.pieces:
+        if piece.context is not None:
+            position = 1 + _find(lines, [piece.context], position, path)
+        if piece.old[-1:] == piece.new[-1:] == [""] and len(piece.old) > 1:
+            # A blank line after a piece is often not in the file.
+            piece.old.pop()
+            piece.new.pop()
+        if piece.old:
+            start = _find(lines, piece.old, position, path)
+            position = start + len(piece.old)
+        else:
+            # New lines alone go after the line that was named, or to the end.
+            start = position = len(lines) if piece.context is None else position
+        found.append((start, position, piece.new))
+    return found
+
+
+def _find(lines: Sequence[str], wanted: Sequence[str], first: int, path: str) -> int:
+    """Return where a run of lines begins, at or after `first`.
+
+    The lines are compared as one text, so that the search is quick however they repeat.
+    """
+    for form in (str, _alike):
+        needle, text = ("\n" + "".join(f"{form(line)}\n" for line in run) for run in (wanted, lines[first:]))
+        if (at := text.find(needle)) >= 0:
+            if text.find(needle, at + 1) >= 0:
+                raise ToolError(
+                    f"Found several occurrences of these lines in {path}. The lines must be unique;"
+                    f" include more surrounding lines in the hunk:\n{_shown(wanted)}"
+                )
+            return first + text.count("\n", 0, at)
+    raise ToolError(f"Failed to find expected lines in {path}:\n{_shown(wanted)}")
+
+
+def _alike(line: str) -> str:
+    return line.strip().translate(_ALIKE)
+
+
+def _shown(lines: Sequence[str]) -> str:
+    return "\n".join(lines)[:2000]

@@ -31,7 +31,6 @@ from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.values.worlds import WorldState
 from pytest_openclaw.worlds import file_tools
-from pytest_openclaw.worlds.patch import apply_patch
 from pytest_openclaw.worlds.search import Memory, Web, rank, wrap_external
 from pytest_openclaw.worlds.shell import Exec, TimedOutError
 from pytest_openclaw.worlds.workspace import (
@@ -62,19 +61,14 @@ _CONSTANT_RESULTS: Mapping[str, str] = {
     "sessions_list": pretty({"count": 0, "sessions": [], "hasMore": False}),
     "conversations_list": pretty({"conversations": []}),
     "subagents": pretty({"status": "ok", "action": "list", "total": 0, "active": [], "recent": []}),
-    "progress_card": "Progress card updated (rev 1)",
-    "get_goal": pretty({"status": "missing"}),
+    "process": "No running or recent sessions.",
 }
 _WAITED = "[Context: the turn before this one ended on purpose, by sessions_yield, to wait for an event.]"
 _NO_CHILD = "Nothing to wait for: no child of this turn is still at work. If the task is done, answer."
 
 
 class Playing:
-    """The state of a world during one exchange.
-
-    Everything is bounded: the number of calls, the length of an answer, the text, and for a command its time
-    and memory. The same calls always get the same answers.
-    """
+    """The state of a world during one exchange. The same calls always get the same answers."""
 
     def __init__(
         self, world: World, tools: Sequence[Tool], *, context_tokens: int = DEFAULT_CONTEXT_TOKENS
@@ -95,10 +89,9 @@ class Playing:
             "read": partial(file_tools.read, workspace, self._most_chars),
             "write": partial(file_tools.write, workspace),
             "edit": partial(file_tools.edit, workspace),
-            "apply_patch": partial(apply_patch, workspace),
+            "apply_patch": partial(file_tools.apply_patch, workspace),
             "ls": partial(file_tools.ls, workspace),
             "exec": self._exec.answer,
-            "process": _process,
             "sessions_yield": self._yield,
             "memory_search": memory.search,
             "memory_get": memory.get,
@@ -225,16 +218,17 @@ class Playing:
         return result
 
     def _scripted(self, tool: str, arguments: Mapping[str, Any]) -> Answer | None:
-        """Return the first answer of the suite that is for this call.
-
-        Each one counts the calls that match it, whichever answers them.
-        """
+        """Return the first answer of the suite that is for this call; each counts all calls that match it."""
         found = None
         for n, answer in enumerate(self._answers):
-            if same_tool(answer.tool, tool) and _matches(answer, arguments):
-                self._n_matching[n] += 1
-                if found is None and answer.is_for(self._n_matching[n]):
-                    found = answer
+            if not same_tool(answer.tool, tool):
+                continue
+            with within_steps(CHECK_STEPS):
+                if answer.schema and answer.schema.violation(dict(arguments)) is not None:
+                    continue
+            self._n_matching[n] += 1
+            if found is None and answer.is_for(self._n_matching[n]):
+                found = answer
         return found
 
     # --- messages, the session, and the bridge ---
@@ -272,13 +266,6 @@ class Playing:
         return pretty({**_described(tool), "parameters": dict(tool.parameters)})
 
 
-def _matches(answer: Answer, arguments: Mapping[str, Any]) -> bool:
-    if answer.schema is None:
-        return True
-    with within_steps(CHECK_STEPS):
-        return answer.schema.violation(dict(arguments)) is None
-
-
 def _described(tool: Tool) -> dict[str, Any]:
     return {
         "id": id_of(tool.name),
@@ -299,13 +286,6 @@ def _queries(arguments: Mapping[str, Any]) -> list[tuple[str, int]]:
     return [(one["query"], min(20, whole_of(one, "limit", 5))) for one in asked[:MOST_QUERIES]]
 
 
-def _process(arguments: Mapping[str, Any]) -> str:
-    """Answer as if no command ran in the background, because none does."""
-    if arguments.get("action") == "list":
-        return "No running or recent sessions."
-    return f"No session found for {str(arguments.get('sessionId', ''))[:200]}"
-
-
 def _status_of(result: str) -> object:
     value = read_json(result)
     return value.get("status") if isinstance(value, dict) else None
@@ -315,13 +295,7 @@ def _status_of(result: str) -> object:
 
 
 def final_state(world: World, tools: Sequence[Tool], calls: Iterable[ToolCall]) -> WorldState:
-    """Return the state after these calls, which is always the same.
-
-    Args:
-        world: the state at the start.
-        tools: the offered ones.
-        calls: the executed ones, in order; for a reply, see `answered_calls`.
-    """
+    """Return the state after these calls; for those of a reply, see `answered_calls`."""
     playing = Playing(world, tools)
     for call in calls:
         playing.answer(call)
@@ -345,10 +319,7 @@ def answered_calls(reply: Reply) -> dict[int, ToolCall]:
 
 
 def yield_note(made: Iterable[tuple[Dispatched, str]]) -> str | None:
-    """Return the text that a model which waits for a child receives before the child's result.
-
-    It is the model's own note, and why the run had ended; None if no call yielded.
-    """
+    """Return the text that a model which waits for a child receives first; None if no call yielded."""
     for call, result in made:
         if call.tool == "sessions_yield" and _status_of(result) == "yielded":
             note = (call.arguments or {}).get("message")
@@ -397,10 +368,9 @@ _COMMAND_S = 1800
 _GUIDANCE = (
     "The command was terminated, but external side effects may already have completed. Verify the resulting"
     " state before retrying. Do not automatically rerun non-idempotent commands. Use a higher timeout only"
-    " when the command is known to be safe to retry.\n\nIf it should keep running, start it with exec"
-    " background=true or yieldMs so OpenClaw can register a pollable process session. Do not rely on shell"
-    " backgrounding with a trailing &."
+    " when the command is known to be safe to retry."
 )
+
 _REFUSED = (
     "The owner denied this call, so it was not carried out.\nThe decision is final: do not repeat the call,"
     " and do not ask for it to be approved again."
@@ -408,20 +378,17 @@ _REFUSED = (
 
 
 def failure_text(failure: Failure, tool: str, arguments: Mapping[str, Any]) -> str:
-    """Return the result of a call that fails, in the form in which OpenClaw delivers it.
-
-    A denied command is one line, and the denial of another tool plain sentences; a refusal by a server is an
-    error of the tool.
-    """
+    """Return the result of a call that fails, in the form in which OpenClaw delivers it."""
     if failure == "gone":
         return f"Tool {tool} not found"
+    if failure == "denied" and tool == "exec":
+        return f"Exec denied (user-denied): {arguments.get('command')}"
     if failure == "denied":
-        command = arguments.get("command")
-        return f"Exec denied (user-denied): {command}" if isinstance(command, str) else _REFUSED
+        return _REFUSED
     if failure == "timeout" and tool == "exec":
-        seconds = arguments.get("timeoutSeconds", _COMMAND_S)
-        after = f" after {seconds} seconds" if isinstance(seconds, int | float) and seconds > 0 else ""
-        return f"Command timed out{after}.\n\n{_GUIDANCE}"
+        return (
+            f"Command timed out after {arguments.get('timeoutSeconds', _COMMAND_S)} seconds.\n\n{_GUIDANCE}"
+        )
     why = "timed out" if failure == "timeout" else "failed (429): too many requests"
     return error_text(tool, _as_delivered(tool, f"{tool} {why}"))
 

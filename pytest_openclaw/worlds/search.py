@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,7 +24,6 @@ K = TypeVar("K")
 
 # --- words ----------------------------------------------------------------------------------------
 
-MOST_WORDS = 32
 _WORD = re.compile(r"[^\W_]+")
 _COMMON = frozenset({
     "a", "about", "an", "and", "any", "are", "at", "be", "by", "did", "do", "does", "for", "from",
@@ -39,30 +37,19 @@ _STEM_CHARS = 4
 def rank(query: str, texts: Mapping[K, str]) -> list[tuple[K, float]]:
     """Return the keys of the texts that share a word with the query, the best first, with a score to 1.
 
-    Words such as "the" do not count, unless the query has no others. A word is also found by its beginning
-    of four letters or more: "deploy" in "deployment".
+    Words such as "the" do not count, unless the query has no others. A word is also found by its first four
+    letters: "deploy" in "deployment".
     """
-    asked = _words(query)
-    wanted = sorted(asked - _COMMON or asked)[:MOST_WORDS]
-    found = ((key, _score(wanted, _words(text))) for key, text in texts.items())
-    return sorted((pair for pair in found if pair[1] > 0), key=lambda pair: -pair[1])
+    asked = _stems(query)
+    wanted = asked - _COMMON or asked
+    shared = {key: len(wanted & _stems(text)) for key, text in texts.items()}
+    found = ((key, round(n / len(wanted), 2)) for key, n in shared.items() if n)
+    return sorted(found, key=lambda pair: -pair[1])
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text.casefold()))
-
-
-def _score(wanted: list[str], words: frozenset[str]) -> float:
-    stems = tuple(word for word in words if len(word) >= _STEM_CHARS)
-    n_found = sum(
-        word in words or (len(word) >= _STEM_CHARS and any(map(partial(_is_alike, word), stems)))
-        for word in wanted
-    )
-    return round(n_found / len(wanted), 2) if wanted else 0.0
-
-
-def _is_alike(word: str, other: str) -> bool:
-    return word.startswith(other) or other.startswith(word)
+def _stems(text: str) -> frozenset[str]:
+    words = _WORD.findall(text.casefold())
+    return frozenset(word if word in _COMMON else word[:_STEM_CHARS] for word in words)
 
 
 # --- memory ---------------------------------------------------------------------------------------

@@ -139,7 +139,6 @@ def test_messages_are_kept(call: Any) -> None:
         pytest.param("weather", {"city": "Oslo"}, "rain", id="of-the-suite"),
         pytest.param("session_status", {}, "Session main: ready. Workspace /workspace. Nothing else is running.", id="status"),
         pytest.param("process", {"action": "list"}, "No running or recent sessions.", id="processes"),
-        pytest.param("process", {"action": "poll", "sessionId": "x"}, "No session found for x", id="no-process"),
         pytest.param("weather", {}, {"status": "error", "tool": "weather", "error": "weather is not available here"}, id="other-arguments"),
         pytest.param("sessions_spawn", {"task": "x"}, {"status": "error", "tool": "sessions_spawn", "error": "sessions_spawn is not available here"}, id="no-answer"),
         pytest.param("sessions_list", {}, {"count": 0, "sessions": [], "hasMore": False}, id="sessions"),
