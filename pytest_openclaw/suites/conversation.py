@@ -1,17 +1,21 @@
-"""Reads a prompt's `messages`, the conversation before it, and its `images`."""
+"""Reads a prompt's `messages`, the conversation before it, its `images` and its `world`."""
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
+from pytest_openclaw.openclaw.paths import place_of
 from pytest_openclaw.suites.wording import Key, shown
+from pytest_openclaw.util.bounded_regex import compile_pattern
 from pytest_openclaw.util.typed import Filled
 from pytest_openclaw.values.replies import FORMATS, Image, Turn, media_type_of
 from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.values.worlds import Answer, Command, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -160,3 +164,69 @@ def _image(path: str, read_file: Callable[[str], bytes]) -> Image:
             f" {' or '.join(FORMATS)}."
         )
     return Image(path=path, media_type=media_type, data=data)
+
+
+# --- world ----------------------------------------------------------------------------------------
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _checked(world: World) -> World:
+    """Check every path, pattern, variable and answer; an error begins with its place in the world."""
+    _check_paths("", [*world.files, *world.memory])
+    for name, text in world.env.items():
+        if not _VARIABLE.fullmatch(name) or "\0" in text:
+            raise ValueError(f" has env {shown(name)}, which is no variable. Write letters, digits and _.")
+    for n, command in enumerate(world.commands):
+        _check_command(f".commands[{n}]", command)
+    for n, answer in enumerate(world.answers):
+        _check_answer(f".answers[{n}]", answer)
+    return world
+
+
+def _check_paths(where: str, paths: Iterable[str]) -> None:
+    for path in paths:
+        try:
+            is_file = bool(place_of(path)) and not path.endswith("/")
+        except ValueError:
+            is_file = False
+        if not is_file:
+            raise ValueError(f"{where} has the path {shown(path)}, which cannot name a file.")
+
+
+def _check_command(where: str, command: Command) -> None:
+    _check_paths(where, [*command.effects, *command.when])
+    for pattern in (command.pattern, *command.when.values()):
+        try:
+            compile_pattern(pattern)
+        except ValueError as error:
+            raise ValueError(f"{where} {error}") from None
+
+
+def _check_answer(where: str, answer: Answer) -> None:
+    given = [key for key in ("result", "error", "fails", "cut") if getattr(answer, key) is not None]
+    if len(given) != 1 and given != ["result", "cut"]:
+        raise ValueError(
+            f"{where} has {' and '.join(given) or 'no result'}. Write one of result, error, fails, cut for"
+            " each answer, or result with cut."
+        )
+    try:
+        answer.schema  # noqa: B018 - checked when the suite is read
+    except ValueError as error:
+        raise ValueError(f"{where} has matching that {error}") from None
+
+
+WORLD = Key(
+    World,
+    {
+        "files": '{ "notes/a.txt" = "text" }',
+        "memory": '{ "memory/2026-11-20.md" = "text" }',
+        "pages": '{ "https://example.org" = "text" }',
+        "env": '{ LANG = "C" }',
+        "commands": '[{ pattern = "df.*", output = "90 %", exit_code = 0 }]',
+        "answers": '[{ tool = "web_search", result = "nothing found" }]',
+        "steps": "8",
+        "python": "true",
+    },
+    _checked,
+)

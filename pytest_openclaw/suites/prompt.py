@@ -14,11 +14,10 @@ from pytest_openclaw.judging.registry import build_validator
 from pytest_openclaw.openclaw.bridge import reached_tools
 from pytest_openclaw.openclaw.catalog import CALL
 from pytest_openclaw.openclaw.dispatch import same_tool
-from pytest_openclaw.suites.conversation import MESSAGES, TURNS, images_key
+from pytest_openclaw.suites.conversation import MESSAGES, TURNS, WORLD, images_key
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.suites.pressure_forms import Form, flaws_of
 from pytest_openclaw.suites.wording import Key, is_plain, read_key, read_keys, shown
-from pytest_openclaw.suites.world import WORLD
 from pytest_openclaw.util.typed import Filled
 from pytest_openclaw.values.prompts import KnownFailure, Probe, Prompt
 from pytest_openclaw.values.requests import label_fits

@@ -13,9 +13,9 @@ import shlex
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from bashkit import Bash, BuiltinResult
 
@@ -69,24 +69,18 @@ _REWORDED = (
 def play(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Run a command, and return its output, its exit code, its parts and the changes of the files.
 
-    It runs twice: a trace of its parts would be among its output.
-
-    Args:
-        asked: `command`, `folder`, `env`, `files`, `folders`, the suite's `commands`, and whether the world
-            has `python`.
+    It runs twice: a trace of its parts would be among its output. `Exec.run` has the keys of `asked`.
     """
     began = time.monotonic()
     try:
-        with _Run(asked, RUN_S) as run:
+        with closing(_Run(asked, RUN_S)) as run:
             result = run.result()
         if not result["timed_out"]:
             left = max(0.05, RUN_S + TRACE_S - (time.monotonic() - began))
-            with _Run(asked, left, is_traced=True) as run:
+            with closing(_Run(asked, left, is_traced=True)) as run:
                 result["parts"] = run.parts()
     except OpenClawError as error:
         return {"broken": str(error)}
-    except MemoryError:
-        return {"timed_out": True}
     except Exception as error:
         return {"broken": f"the sandbox of commands failed: {error!r}"}
     return result
@@ -108,11 +102,8 @@ class _Run:
         self._lay_out()
         self._programs = self._all_programs()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        # The sandboxes refer to this object through their programs; each has open files.
+    def close(self) -> None:
+        """Let go of the sandboxes, which refer to this object through their programs and have open files."""
         self.__dict__.clear()
 
     def result(self) -> dict[str, Any]:
@@ -220,11 +211,7 @@ class _Run:
         return programs
 
     def _names(self, known: frozenset[str]) -> set[str]:
-        """Return the names of programs that the suite may answer.
-
-        These are the words of its patterns; and as a pattern need not spell a name, of the names in the
-        command those that bashkit does not have.
-        """
+        """Return the words of the suite's patterns, and the names in the command that bashkit lacks."""
         if not self._commands:
             return set()
         patterns = (_PATTERN_ESCAPE.sub(" ", one.pattern).replace("\\", "") for one in self._commands)
@@ -262,10 +249,7 @@ class _Run:
         return BuiltinResult(f"{output}\n" if output else "", exit_code=found.exit_code)
 
     def _run_bashkits(self, context: BuiltinContext) -> BuiltinResult:
-        """Run bashkit's program, or a script of the world, that the suite does not answer this time.
-
-        It runs in another sandbox with the same files, in which no answer has this name.
-        """
+        """Run a program or script in another sandbox with the same files, in which no answer has its name."""
         name = context.name.removeprefix("__")
         script = f"{name} {self._trace if name in _SHELLS else ''}{shlex.join(context.argv)}"
         stdin = context.stdin
@@ -291,9 +275,8 @@ def _not_found(context: BuiltinContext) -> BuiltinResult:
 
 
 def _no_host(context: BuiltinContext) -> BuiltinResult:
-    urls = [word for word in context.argv if "." in word and not word.startswith("-")] or ["?"]
-    host = re.sub(r"^\w+://", "", urls[-1]).partition("/")[0]
-    return BuiltinResult("", f"{context.name}: (6) Could not resolve host: {host}\n", 6)
+    hosts = [re.sub(r"^\w+://|(?<=[^:/])/.*", "", word) for word in context.argv if "." in word]
+    return BuiltinResult("", f"{context.name}: (6) Could not resolve host: {' '.join(hosts[-1:])}\n", 6)
 
 
 def _date(context: BuiltinContext) -> BuiltinResult:

@@ -55,13 +55,8 @@ def find_answer(
 ) -> Command | None:
     """Return the first answer of the suite to a command at this moment; None if it has none.
 
-    Args:
-        commands: of the suite.
-        source: the command.
-        text_of_place: returns the text of the file at a place; None if there is none.
-
-    Raises:
-        OpenClawError: a pattern cannot be decided.
+    `text_of_place` returns the text of the file at a place, or None. A pattern that cannot be decided is an
+    `OpenClawError`.
     """
 
     def applies(command: Command) -> bool:
@@ -81,12 +76,7 @@ class Exec:
         self._world = world
 
     def answer(self, arguments: Mapping[str, Any]) -> str:
-        """Return OpenClaw's answer to a command.
-
-        Raises:
-            TimedOutError: it needs too much time or memory; it has no effect.
-            OpenClawError: a suite's pattern cannot be decided.
-        """
+        """Return OpenClaw's answer to a command; raises as `run` does."""
         command = text_of(arguments, "command", "").strip()
         if not command:
             raise ToolError("Provide a command to start.")
@@ -102,7 +92,12 @@ class Exec:
         return f"{output}\n\n{_ENDED.get(ran.code, f'(Command exited with code {ran.code})')}"
 
     def run(self, command: str, folder: str = "", env: Mapping[str, Any] | None = None) -> Ran:
-        """Play a command, and return what it prints, errors included; raises as `answer` does."""
+        """Play a command, and return what it prints, errors included.
+
+        Raises:
+            TimedOutError: it needs too much time or memory; it has no effect.
+            OpenClawError: a suite's pattern cannot be decided.
+        """
         world, workspace = self._world, self._workspace
         self.ran.append(command)
         self.parts.append(())
@@ -157,12 +152,7 @@ class Sandbox:
         self._child: subprocess.Popen[bytes] | None = None
 
     def play(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Run a command; see `sandbox.play`.
-
-        Raises:
-            TimedOutError: it needs more than `CALL_S` or `MOST_BYTES`.
-            OpenClawError: the sandbox cannot start, or a pattern of the suite cannot be decided.
-        """
+        """Run a command; see `sandbox.play`. Raises as `Exec.run` does, also if the sandbox cannot start."""
         with self._lock:
             if self._child is None or self._child.poll() is not None:
                 self._child = _started()

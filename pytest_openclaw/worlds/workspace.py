@@ -25,9 +25,7 @@ class ToolError(Exception):
 class Workspace:
     """Texts by place, with a limited total size; see `paths.place_of`.
 
-    Args:
-        files: path → text, as a suite wrote them.
-        folders: places of folders, in addition to those of the files.
+    `folders` are in addition to those of the files. What cannot be done is a `ToolError`.
     """
 
     def __init__(self, files: Mapping[str, str], folders: Iterable[str] = ()) -> None:
@@ -54,11 +52,7 @@ class Workspace:
         return sorted(names)
 
     def put(self, place: str, text: str | None) -> None:
-        """Write a file, or remove it if the text is None.
-
-        Raises:
-            ToolError: it is a folder, is below a file, or exceeds the size limit.
-        """
+        """Write a file, or remove it if the text is None."""
         if text is None:
             self.remove(place)
             return
@@ -68,7 +62,7 @@ class Workspace:
         self.files[place] = text
 
     def make_folder(self, place: str) -> None:
-        """Make a folder and those above it; raises as `put` does."""
+        """Make a folder and those above it."""
         if place in self.files:
             raise ToolError(f"EEXIST: file already exists: {absolute(place)}")
         self._make_room(place, 0, is_new=not self.is_folder(place))
@@ -80,11 +74,7 @@ class Workspace:
         self.folders.discard(place)
 
     def take_room(self, chars: int) -> None:
-        """Count text against the limit, even if it is removed later.
-
-        Raises:
-            ToolError: the limit is exceeded.
-        """
+        """Count text against the limit, even if it is removed later."""
         if chars > self._room:
             raise ToolError("ENOSPC: no space left on device")
         self._room -= chars
@@ -106,11 +96,7 @@ def pretty(value: Any) -> str:
 
 
 def named_place(path: str) -> str:
-    """Return the place of a path in a call.
-
-    Raises:
-        ToolError: a file cannot have that name.
-    """
+    """Return the place of a path in a call; a name that no file can have is a `ToolError`."""
     try:
         return place_of(path)
     except ValueError as error:
@@ -118,11 +104,7 @@ def named_place(path: str) -> str:
 
 
 def inside(path: str) -> str:
-    """Return the place of a path in the call of a file tool.
-
-    Raises:
-        ToolError: it is outside the workspace, or a file cannot have that name.
-    """
+    """Return the place of a path in the call of a file tool; one outside the workspace is a `ToolError`."""
     place = named_place(referred(path))
     if not is_inside(place):
         raise ToolError(
@@ -133,11 +115,7 @@ def inside(path: str) -> str:
 
 
 def text_of(arguments: Mapping[str, Any], key: str, default: str | None = None) -> str:
-    """Return an argument that must be a text.
-
-    Raises:
-        ToolError: it is not a text, and there is no default.
-    """
+    """Return an argument that must be a text; another value is a `ToolError`."""
     value = arguments.get(key, default)
     if not isinstance(value, str):
         raise ToolError(f"{key} required")

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from pytest_openclaw.suites.cells import definition
+from pytest_openclaw.suites.conversation import WORLD
 from pytest_openclaw.suites.prompt import read_prompt
 from pytest_openclaw.suites.wording import read_key
-from pytest_openclaw.suites.world import WORLD
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.worlds import Answer, Command, World
 
