@@ -129,43 +129,26 @@ class EarlyStopping:
                 for key, one in self._stages.items()
                 if key.target == target and key.repeat == 1 and not one.is_always_asked
             ]
-            n_asked = sum(number <= stage for number in counted_first)
-            ends = (
-                self._end_within(records, n_asked, len(counted_first))
-                if repeat is None
-                else self._end_after(records, repeat)
-            )
-            if ends:
-                self.ended[target] = Settled(
-                    repeat=repeat or 1,
-                    prompts=n_asked,
-                    of=len(counted_first),
-                )
+            n_asked, n = sum(number <= stage for number in counted_first), len(counted_first)
+            after = f"{n_asked} of {n} prompts" if repeat is None else counted(repeat, "repeat")
+            if ends := self._why_it_ends(records, repeat, f"after {after}"):
+                self.ended[target] = Settled(repeat=repeat or 1, prompts=n_asked, of=n)
             yield Decision(target=target, stage=stage, ends=ends)
 
-    def _end_within(self, records: Sequence[Record], n_asked: int, n: int) -> str | None:
-        """Return why the first repeat ends early: the recommendation is against the target for certain."""
-        answered = [record for record in records if record.availability_status == "ok"]
-        use = tool_use_of(answered, len(self._n_missing), self._looks)
-        found = recommend(records, use)
-        if found.kind in ("unsafe", "not_trusted"):
-            return f"settled after {n_asked} of {n} prompts: {found.sentence}"
-        return None
-
-    def _end_after(self, records: Sequence[Record], repeat: int) -> str | None:
+    def _why_it_ends(self, records: Sequence[Record], repeat: int | None, after: str) -> str | None:
+        """Return why a target is asked no more; within the first repeat (None) only what is against it."""
         answered = [record for record in records if record.availability_status == "ok"]
         latest = [record for record in records if record.repeat == repeat]
         if latest and not any(record.repeat == repeat for record in answered):
             return f"nothing was answered in repeat {repeat}"
         use = tool_use_of(answered, len(self._n_missing), self._looks)
-        after = f"after {counted(repeat, 'repeat')}"
-        if repeat in self._looks:
-            if use.conclusive:
+        if repeat is None or repeat in self._looks:
+            if repeat and use.conclusive:
                 return f"tier {use.tier} is settled {after}"
             found = recommend(records, use)
-            if found.kind in ("unsafe", "not_trusted", "trusted"):
+            if found.kind in ("unsafe", "not_trusted") or (repeat and found.kind == "trusted"):
                 return f"settled {after}: {found.sentence}"
-        if always_alike(answered):
+        if repeat and always_alike(answered):
             # The rate is that of the first repeat, and so is the effective sample: this is no further look.
             return f"all repeats are alike {after}: only new prompts can settle the tier"
         if repeat in self._looks[1:] and is_futile(answered, use):
@@ -262,7 +245,6 @@ class RunSession:
         self._decide(self._early_stopping.leave_out(key))
 
     def _end_cell(self, target: Target) -> None:
-        """Take the snapshot after a target's last cell."""
         self._n_open[target] -= 1
         if self._n_open[target] == 0:
             self.environment.end([target])

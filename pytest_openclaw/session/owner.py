@@ -200,7 +200,6 @@ class Owner:
             self._publish_decisions(self.run)
 
     def _take(self, run: RunSession, report: pytest.TestReport, payload: Payload) -> None:
-        """Record a report's payload; end the session if that is impossible."""
         match payload:
             case LeftOut():
                 run.leave_out(payload)
@@ -379,7 +378,6 @@ class Owner:
 
 
 def _is_whole(session: pytest.Session, exitstatus: int | pytest.ExitCode) -> bool:
-    """Whether the session has not been interrupted."""
     return exitstatus in _ENDED and not (session.shouldstop or session.shouldfail)
 
 

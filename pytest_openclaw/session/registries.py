@@ -110,7 +110,6 @@ def reports_of(config: pytest.Config) -> tuple[NamedReport, ...]:
 
 
 def _made(owner: str, cls: Callable[..., T], *arguments: object) -> T:
-    """Return an object of a plugin's class."""
     try:
         return cls(*arguments)
     except OpenClawError as error:

@@ -130,7 +130,6 @@ class CellFailures:
             terminal.write_line(f"in full: pytest-openclaw show last {first}, or pytest -v")
 
     def _in_one_line(self, report: pytest.TestReport) -> str:
-        """Return a cell's id and why it failed."""
         name = report.nodeid.rpartition("::")[2]
         prompt_id = name.partition("[")[0]
         crash = getattr(report.longrepr, "reprcrash", None)
@@ -202,13 +201,11 @@ class RepeatThreshold:
 
 
 def _forgive(report: pytest.TestReport, why: str) -> None:
-    """Turn the report into an expected failure."""
     changed: Any = report
     changed.outcome, changed.wasxfail = "skipped", why
 
 
 def _refuse(report: pytest.TestReport, asked: str, allowed: int, missed: set[int]) -> None:
-    """Turn the report into a failure that names the repeats that caused it."""
     changed: Any = report
     changed.outcome = "failed"
     del changed.wasxfail

@@ -79,7 +79,7 @@ def load_settings(config: pytest.Config, providers: Collection[str]) -> Settings
     values |= {
         "targets": _targets(config, names, given),
         "suite_dirs": suite_dirs(config),
-        "surface": None,  # `preflight.load_surface` reads it
+        "surface": None,  # `start.load_surface` reads it
         "timeout_s": given.get("timeout", Settings.timeout_s),
         "concurrency": _concurrency(config, names),
         "across": frozenset(given.get("across", ())),
@@ -102,7 +102,6 @@ def load_settings(config: pytest.Config, providers: Collection[str]) -> Settings
 
 
 def _value(config: pytest.Config, name: str) -> Any:
-    """Return the value of an option, parsed as its row of the table says; None if it is not given."""
     value, where = lookup(config, name)
     parse = BY_NAME[name].parse
     if not value or parse is None:
@@ -120,7 +119,6 @@ def _parsed(where: str, text: str, parse: Callable[[str], T]) -> T:
 
 
 def _lines(config: pytest.Config, name: str, parse: Callable[[str], T]) -> list[T]:
-    """Return the lines of an ini key, parsed, without blank ones."""
     key = BY_NAME[name].ini
     try:
         return [parse(line.strip()) for line in config.getini(key) or () if line.strip()]
