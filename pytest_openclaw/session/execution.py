@@ -316,8 +316,15 @@ class ExecutionHooks:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Keep no reply longer than its item runs; an interrupted one is judged at the end."""
         self._under_way = item.nodeid if cell_of(item) is not None else ""
-        result = yield
-        if run := run_of(item):
+        run = run_of(item)
+        try:
+            result = yield
+        except (KeyboardInterrupt, pytest.exit.Exception):
+            # A reply that was being judged is not judged again: its validator may never end.
+            if run and run.result and not (run.result.judgment or run.result.fault):
+                self._parts.link.done(item.nodeid)
+            raise
+        if run:
             self._parts.link.done(item.nodeid)
             run.result = None  # pytest keeps every item to the end, and an answer may have megabytes
         return result

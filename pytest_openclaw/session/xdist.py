@@ -103,7 +103,8 @@ class Worker:
 
     def done(self, token: str) -> None:
         """Have the controller forget the reply of a cell."""
-        self._channel.send(("done", token))
+        with contextlib.suppress(OSError):  # the controller has closed it
+            self._channel.send(("done", token))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_to_serializable(self) -> Generator[None, dict[str, Any] | None, dict[str, Any] | None]:

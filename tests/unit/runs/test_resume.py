@@ -14,7 +14,6 @@ from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.resume import (
     Plan,
-    Replay,
     find_changes,
     settings_of,
 )
@@ -22,7 +21,7 @@ from pytest_openclaw.runs.session import RunSession
 from pytest_openclaw.values.requests import CellKey, Target
 from pytest_openclaw.values.rows import Record, to_row
 from pytest_openclaw.values.settings import THINKING_ROOM_TOKENS, Gates, Settings
-from tests.unit.reports.summaries import fault, missed, record
+from tests.unit.reports.summaries import fault, record
 from tests.unit.runs.stored_runs import store
 
 A = Target(provider="p", model="a")
@@ -91,28 +90,6 @@ def test_replacing_rows_that_does_not_end_leaves_the_old_file(
 
 
 # --- what is reported again ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("row", "passed", "what"),
-    [
-        pytest.param(record(), True, "", id="passed"),
-        pytest.param(record(objective_pass=None), True, "", id="not-judged"),
-        pytest.param(missed(), False, "too long", id="missed"),
-        pytest.param(
-            record(success=False, objective_pass=None, failure_type="refusal"), False, "refusal", id="refused"
-        ),
-        pytest.param(
-            record(success=False, objective_pass=None, failure_type="content_filter", fault_message="cut off"),
-            False, "cut off", id="filtered",
-        ),
-    ],
-)  # fmt: skip
-def test_a_row_is_reported_again_unchanged(row: Record, passed: bool, what: str) -> None:
-    """Passed or failed, with the reason that the row has."""
-    replay = Replay.of(row)
-
-    assert (replay.passed, replay.what) == (passed, what)
 
 
 # --- what is taken over -------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,13 @@ import pytest
 
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.environment import file_names
-from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.resume import Plan
 from pytest_openclaw.runs.session import RunSession
 from pytest_openclaw.suites.cells import Stage
 from pytest_openclaw.values.requests import CellKey, Target
 from pytest_openclaw.values.rows import LeftOut, Record
 from pytest_openclaw.values.settings import IDENTITY, OTHER, SETTINGS, Settings
-from tests.unit.reports.summaries import fault, missed, record
+from tests.unit.reports.summaries import missed, record
 
 A = Target(provider="p", model="a")
 B = Target(provider="p", model="b", thinking_level="low")
@@ -70,25 +68,6 @@ def _left_out(prompt_id: str = "T0", repeat: int = 1, *, of: Target = A) -> Left
 
 def _load(directory: RunDirectory, name: str) -> Any:
     return json.loads((directory.path / name).read_text("utf-8"))
-
-
-def test_answers_are_kept_on_disk_alone(directory: RunDirectory) -> None:
-    """The memory of a run does not grow with the length of the replies."""
-    session = _session(directory, {A: 1})
-
-    session.add(
-        record(
-            A,
-            raw_output="x" * 60_000,
-            parsed_output={"a": 1},
-            tool_call_details=({"id": None, "name": "n", "arguments": ""},),
-            turns=({"text": "y" * 60_000, "calls": [{"name": "n", "problem": "bad_arguments"}]},),
-        )
-    )
-
-    (kept,) = session.records
-    assert (kept.raw_output, kept.parsed_output, kept.tool_call_details, kept.turns) == ("", None, (), None)
-    assert b"x" * 60_000 in (directory.path / "results.jsonl").read_bytes()
 
 
 def test_a_run_says_whether_it_is_whole(directory: RunDirectory) -> None:
@@ -145,26 +124,6 @@ def test_targets_have_safe_names_of_their_own() -> None:
     assert all(len(name) <= 123 and "/" not in name for name in names)
 
 
-def test_a_resumed_run_takes_its_rows_over(directory: RunDirectory) -> None:
-    """Its rows and its targets' facts stay; a summary that counts dropped rows does not."""
-    first = _session(directory, {A: 2, B: 1})
-    serving = {"warm_up": {"ok": True}, "server": {"version": "1"}}
-    _take(first, A, resources_before={"n": 1}, **serving)
-    first.add(record(A))
-    first.add(fault(A, prompt_id="P2"))
-    first.finish()
-    earlier = load_run(directory.path, even_active=True)
-
-    session = RunSession(directory, Settings(), first.plan, earlier)
-
-    assert len((directory.path / "results.jsonl").read_bytes().splitlines()) == 1
-    assert not (directory.path / "summary.json").exists()
-    assert not (directory.path / "summary.md").exists()
-    assert _load(directory, "inventory.json") == earlier.inventory
-    (group, _) = session.finish().groups
-    assert (group.n_total, group.resources_before) == (1, {"n": 1})
-
-
 def test_each_setting_has_a_rule(directory: RunDirectory) -> None:
     """The rules say whether runs that differ in a setting are the same run; a new setting needs one."""
     _session(directory, {A: 1}).add(record(A))
@@ -172,50 +131,11 @@ def test_each_setting_has_a_rule(directory: RunDirectory) -> None:
     assert {*_load(directory, "config.json")} - {*IDENTITY} == {*SETTINGS} - {OTHER}
 
 
-def test_the_summary_follows_the_plan(directory: RunDirectory) -> None:
-    """Whichever row came first, findings are in the order of targets and prompts."""
-    plan = _plan({(B, 1): 3, (A, 1): 3}, ["P2", "P10", "P1"])
-    session = RunSession(directory, Settings(), plan)
-    for target in (A, B):
-        for name in ("P1", "P10", "P2"):
-            session.add(missed(target, prompt_id=name, violation=f"{name} is {target.model}"))
-
-    summary = session.finish()
-
-    assert [found.prompt_id for found in summary.missed_by_all] == ["P2", "P10", "P1"]
-    assert [found.violation for found in summary.missed_by_all] == ["P2 is b", "P10 is b", "P1 is b"]
-
-
 # --- repeats ---
-
-
-def _repeated(directory: RunDirectory, *, until: bool = True) -> RunSession:
-    plan = _plan({(target, repeat): 8 for target in (A, B) for repeat in (1, 2, 3)})
-    plan = plan if until else replace(plan, stages={})
-    return RunSession(directory, Settings(repeat=3, until_conclusive=until), plan)
 
 
 def _missed_tools(target: Target, repeat: int) -> list[Record]:
     return [record(target, prompt_id=f"T{n}", repeat=repeat, tool_outcome="no_call") for n in range(8)]
-
-
-def test_a_conclusive_target_lacks_nothing(directory: RunDirectory) -> None:
-    """Its further repeats are no cells, whether they were planned or not, and its config says so at once."""
-    session = _repeated(directory)
-    for row in _missed_tools(A, 1):
-        session.add(row)
-
-    (decision,) = session.decisions
-    assert (decision.target, decision.stage, decision.ends) == (A, 1, "tier 3 is settled after 1 repeat")
-    entries = _load(directory, "config.json")["targets"]
-    assert [one["n_cells"] for one in entries] == [8, 24]
-    assert [one.get("settled") for one in entries] == [{"repeat": 1, "prompts": 8, "of": 8}, None]
-
-    session.leave_out(_left_out("T0", 2))
-    session.add(record(A, prompt_id="T5", repeat=3, tool_outcome="no_call"))
-
-    summary = session.finish()
-    assert (summary.n_cells, summary.n_rows, summary.state) == (9 + 24, 9, "interrupted")
 
 
 def test_a_conclusive_target_still_needs_its_fixed_repeats(directory: RunDirectory) -> None:
@@ -231,18 +151,3 @@ def test_a_conclusive_target_still_needs_its_fixed_repeats(directory: RunDirecto
 
     summary = session.finish()
     assert (summary.n_cells, summary.n_rows, summary.state) == (11, 10, "interrupted")
-
-
-def test_a_resumed_run_decides_from_its_rows(tmp_path: Path) -> None:
-    """A tier that is conclusive from earlier sessions is conclusive before the first request."""
-    with RunDirectory.new(tmp_path, "r", exactly=True) as directory:
-        session = _repeated(directory)
-        for row in _missed_tools(A, 1):
-            session.add(row)
-        earlier = load_run(directory.path, even_active=True)
-
-        resumed = RunSession(directory, Settings(repeat=3, until_conclusive=True), session.plan, earlier)
-
-    assert [(made.target, made.stage, made.ends) for made in resumed.decisions] == [
-        (A, 1, "tier 3 is settled after 1 repeat")
-    ]

@@ -36,6 +36,7 @@ WRONG = {
     "provider-twice": ("providers", [_provider("ollama_openai")], "'ollama_openai' is claimed by built-in and by mine"),
     "provider-with-a-slash": ("providers", [_provider("a/b")], "is not a provider: derive the class from pytest_openclaw.Provider"),
     "provider-without-a-name": ("providers", [type("Mine", (), {})], "is not a provider"),
+    "provider-without-the-base-class": ("providers", [type("Fake", (), {"name": "fake", "ask": None})], "Fake'> is not a provider: derive the class"),
     "number": ("providers", [7], "mine: 7 is not a provider"),
     "no-list": ("validators", 7, "mine: pytest_openclaw_validators returned 7, not a list of classes"),
     "report-twice": ("reports", [_report("SUMMARY.MD")], "the report 'SUMMARY.MD' is claimed by built-in and by mine"),
