@@ -33,14 +33,12 @@ from pytest_openclaw import __version__
 from pytest_openclaw.cli.result import Command, CommandResult, add_run, in_lines, read_run, write_over_ours
 from pytest_openclaw.providers.address import Address
 from pytest_openclaw.reports.facts import ABLE, render_best
-from pytest_openclaw.reports.numbers import render_interval
 from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.stats.groups import group_records
 from pytest_openclaw.stats.summary import best_of
-from pytest_openclaw.stats.tiers import TIER_NAMES
 from pytest_openclaw.stats.tool_use import PROVEN_PERCENT, PROVEN_PROMPTS
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.text import counted, printable
+from pytest_openclaw.util.text import printable
 from pytest_openclaw.values.requests import OPENCLAW_ITSELF, most_realistic
 
 if TYPE_CHECKING:
@@ -392,7 +390,7 @@ def render_patch(routing: Routing, run_id: str, shortcomings: Sequence[str] = ()
         comments["subagents"] = _comment(f"{render_best(routing.best, ABLE) if routing.best else only}.")
     if settled := [route for route in routing.routes if route.may_hold != "unsettled"]:
         value["tools"] = {"byProvider": {route.ref: _policy(route) for route in settled}}
-        comments |= {route.ref: [*_evidence_of_route(route), *_reasons(route)] for route in settled}
+        comments |= {route.ref: [*_evidence_of_route(route)] for route in settled}
     run = f"run {run_id}, pytest-openclaw {__version__}"
     heading = _comment(f"{FIRST_WORDS.removeprefix('// ')} {RELEASE}: {run}.")
     heading += _instructions(file, is_empty=not value)
@@ -474,40 +472,16 @@ def _evidence_of_route(route: Route) -> Iterator[str]:
         yield from _evidence(candidate)
     if len(route.candidates) > 1:
         yield from _comment("The tool policy knows no thinking level, so the weakest of these decides.")
+    if route.may_hold == "some":
+        rule = f"at least {PROVEN_PROMPTS} right prompts and {PROVEN_PERCENT} %"
+        proven = ", ".join(route.proven_tools) or "none"
+        yield from _comment(f"Proven tools, by {rule}: {proven}. OpenClaw's tool search is denied.")
 
 
 def _evidence(candidate: Candidate) -> Iterator[str]:
-    use = candidate.group.tool_use
-    tier = "No answered cell asked for a call."
-    if use.evidence is not None and use.tier is not None:
-        kind, how = ("native tool", "") if use.evidence == "native" else ("tool", ", as text alone")
-        cells = f"{use.n_success} of {counted(use.n, f'{kind} cell')} right{how}"
-        sure = "conclusive" if use.conclusive else "not conclusive"
-        interval = f"95 % interval {render_interval(use.interval_95)}"
-        tier = f"Tier {use.tier}, {TIER_NAMES[use.tier]}; {cells}, {interval}, {sure}."
-    yield from _comment(f"{candidate.label}: {candidate.group.recommendation.sentence}. {tier}")
-    if candidate.group.effective_models:
-        yield from _comment(f"Answers came from {', '.join(candidate.group.effective_models)}.", 1)
+    yield from _comment(f"{candidate.label}: {candidate.group.recommendation.sentence}.")
     if candidate.ref.remark:
         yield from _comment(f"Check: {candidate.ref.remark}.", 1)
-
-
-def _reasons(route: Route) -> Iterator[str]:
-    proven = route.proven_tools if route.may_hold == "some" else []
-    if route.may_hold == "some":
-        rule = f"at least {PROVEN_PROMPTS} right prompts and {PROVEN_PERCENT} %"
-        yield from _comment(f"Proven tools, by {rule}: {', '.join(proven) or 'none'}. Never for subagents.")
-    if proven:
-        yield from _comment(
-            "OpenClaw's tool search is denied, so that these tools are sent themselves, and no others."
-        )
-    if route.is_local and (proven or route.may_hold == "all"):
-        yield from _comment(
-            "The web is denied because it is served near by, where models are small and pages may be "
-            "hostile: `openclaw security audit`, models.small_params."
-        )
-    if not proven and route.may_hold != "all":
-        yield from _comment("No tool is sent; the profile minimal would leave session_status and gateway.")
 
 
 COMMANDS = (Command(name="route", help=__doc__, add_arguments=_add_arguments, run=_run),)

@@ -24,13 +24,12 @@ from pytest_openclaw.features.routing import (
 from pytest_openclaw.providers import BUILTIN
 from pytest_openclaw.values.requests import OPENCLAW_ITSELF, Target
 from tests.searching import examples
-from tests.unit.reports.summaries import cell, record, restraint_cells
+from tests.unit.reports.summaries import cell, restraint_cells
 from tests.unit.stats.routes import (
     NATIVE,
     as_text,
     candidate,
     capped,
-    rows_of,
     settled,
     target,
     unsafe,
@@ -329,7 +328,6 @@ def test_a_subagent_has_the_measured_thinking_level() -> None:
         ),
         pytest.param(unsettled("m"), "No entry for ollama/m: there is not enough evidence, so what you have now stays.", id="unsettled"),
         pytest.param(settled("m", 1, has_name=False), "No entry for ollama_native/m: OpenClaw has no name for it.", id="nameless"),
-        pytest.param(candidate("m", [*rows_of(1, target("m")), record(target("m"), effective_model="m-mini")]), "Answers came from m-mini.", id="another-model-answered"),
     ],
 )  # fmt: skip
 def test_the_evidence_is_in_comments(one: Candidate, expected: str) -> None:
