@@ -144,19 +144,6 @@ def test_one_run_is_copied(tmp_path: Path) -> None:
     assert [group["model"] for group in load(whole, "summary.json")["groups"]] == ["b", "a"]
 
 
-def test_rows_say_where_they_were_measured(tmp_path: Path) -> None:
-    """A row keeps its `run_id`; the files around the rows have the new one."""
-    one = store(tmp_path / "one", [row(A, "P1", run_id="one")])
-    two = store(tmp_path / "two", [row(A, "P2", run_id="two")])
-
-    whole = _write(_merge(two, one), tmp_path)
-
-    assert [json.loads(line)["run_id"] for line in _rows(whole)] == ["one", "two"]
-    files = [load(whole, name)["run_id"] for name in ("config.json", "inventory.json", "summary.json")]
-    assert files == ["whole"] * 3
-    assert [part["run_id"] for part in load(whole, "config.json")["parts"]] == ["one", "two"]
-
-
 def test_different_targets_from_different_machines(tmp_path: Path) -> None:
     """Targets are joined with their cells, hosts stay separate, each machine's facts are under `parts`."""
     serving = {A.label: {"server": {"digest": "d"}}}
@@ -240,22 +227,6 @@ def test_a_run_that_another_one_finished(tmp_path: Path) -> None:
     # The killed run does not say which one of its three prompts was selected for B.
     assert (summary["n_cells"], summary["n_rows"]) == (5, 4)
     assert _merge(killed, rest).new.n_selected[A] == 3
-
-
-def test_missing_repeats_are_known(tmp_path: Path) -> None:
-    """A killed run's config has the number of repeats, so that another run's rows can fill it."""
-    prompts = [definition("P1"), definition("P2")]
-    killed = store(tmp_path / "killed", [row(A, "P1")], n_selected={A: 4}, prompts=prompts, repeat=2)
-    rest = store(tmp_path / "rest", [row(A, "P1", repeat=2), row(A, "P2")], repeat=2)
-
-    merged = _merge(killed, rest)
-
-    assert merged.new.n_selected == {A: 4}
-    assert [(one.record.repeat, one.record.prompt_id) for one in merged.new.rows] == [
-        (1, "P1"),
-        (1, "P2"),
-        (2, "P1"),
-    ]
 
 
 def test_a_model_that_was_not_served_alike_is_reported(tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,7 +23,6 @@ from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_vali
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.runs.summaries import write_run
-from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.values.prompts import Cell, Prompt
@@ -187,42 +184,6 @@ def test_an_exchange_is_judged_the_same_again(turns: list[Turn], more: str, ende
     record = _measured(prompt, reply)
 
     assert _same(rescore_record(record, prompt), record)
-
-
-def _shipped() -> Iterator[Any]:
-    for path in sorted((ROOT / "benchmarks").glob("prompts_*.toml")):
-        prompts = {
-            prompt.id: prompt for prompt in load_suite(path, name=path.name, registry=REGISTRY).prompts
-        }
-        if all(prompt.variant_of for prompt in prompts.values()):
-            continue  # other words for the prompts of another suite, with its rules
-        replies = tomllib.loads(
-            (ROOT / "tests/suites" / f"replies_{path.stem.removeprefix('prompts_')}.toml").read_text("utf-8")
-        )
-        for prompt_id, entry in replies.items():
-            replies_of = [
-                entry["right"],
-                entry["wrong"],
-                *entry.get("also_right", []),
-                *entry.get("also_wrong", []),
-            ]
-            texts = [reply for reply in replies_of if isinstance(reply, str)]
-            if texts and prompt_id in prompts:  # a prompt under pressure has several ids
-                yield pytest.param(prompts[prompt_id], texts, id=prompt_id)
-
-
-@pytest.mark.parametrize(("prompt", "texts"), [*_shipped()])
-def test_replies_to_the_shipped_suites_are_judged_the_same_again(prompt: Prompt, texts: list[str]) -> None:
-    """Every reply of the tables, with and without thinking, keeps its row."""
-    for text in texts:
-        for reply in (
-            Reply(text=text),
-            Reply(text=f"<think>\nLet me see.\n</think>\n\n{text}"),
-            _channelled("I could call `rm -rf /`.", text),
-        ):
-            record = _measured(prompt, reply)
-
-            assert _same(rescore_record(record, prompt), record)
 
 
 # --- single rows --------------------------------------------------------------------------------

@@ -344,22 +344,6 @@ def test_levels_are_listed() -> None:
     assert "the weakest of these decides" in said
 
 
-@pytest.mark.parametrize(
-    "one",
-    [
-        pytest.param(unsettled("m"), id="unsettled"),
-        pytest.param(settled("m", 1, has_name=False), id="nameless"),
-    ],
-)
-def test_nothing_settled_is_an_empty_patch(one: Candidate) -> None:
-    """It is an object without a key, and its heading has no command that would refuse it."""
-    patch = _render(one)
-
-    assert (patch.value, _read(patch.text)) == ({}, {})
-    assert "It is empty" in _said(patch)
-    assert "--dry-run" not in patch.text
-
-
 def test_the_command_can_be_pasted() -> None:
     """It is on one line, whatever the file's name is."""
     assert check_command("a b.json5") == "openclaw config patch --file 'a b.json5' --dry-run --json"
