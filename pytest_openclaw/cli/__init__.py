@@ -12,11 +12,10 @@ import os
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from pytest_openclaw import __version__
 from pytest_openclaw.cli.project import project_folder, runs_folder
-from pytest_openclaw.cli.result import for_stderr
 from pytest_openclaw.suites.wording import closest
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.installation import NAME
@@ -88,7 +87,7 @@ def build_parser(
     names: Iterable[str] | None = None,
 ) -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
     """Return the parser of the command line, and the parsers of these commands; None is all."""
-    parser = _WrappingParser(
+    parser = argparse.ArgumentParser(
         prog=NAME,
         description="Works on runs of LLM benchmarks that pytest has measured; it calls no model.",
         epilog="`<command> --help` shows an example. Benchmarks themselves are run by pytest.",
@@ -112,16 +111,8 @@ def build_parser(
     return parser, parsers
 
 
-class _WrappingParser(argparse.ArgumentParser):
-    """Breaks its messages between words."""
-
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(2, f"{for_stderr(f'{self.prog}: error: {message}')}\n")
-
-
 def _complain(prog: str, text: str) -> None:
-    print(for_stderr(f"{prog}: {printable(text)}"), file=sys.stderr)  # noqa: T201
+    print(f"{prog}: {printable(text)}", file=sys.stderr)  # noqa: T201
 
 
 def _find_project(arguments: argparse.Namespace) -> None:

@@ -78,7 +78,6 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     return CommandResult(
         lines=[*lines, "", *_labelled("next", following)],
         data={"folder": str(folder), "wrote": wrote, "kept": kept, "to_add": to_add, "next": following},
-        warnings=_remarks(folder),
     )
 
 
@@ -138,14 +137,6 @@ def _labelled(label: str, texts: Sequence[str]) -> Iterator[str]:
     for text in texts:
         yield f"{label:<6} {text}"
         label = ""
-
-
-def _remarks(folder: Path) -> list[str]:
-    path = folder.resolve()
-    repository = next((place for place in (path, *path.parents) if (place / ".git").exists()), path)
-    if repository == path:
-        return []
-    return [f"GitHub reads only workflows of {repository}; move {WORKFLOW} there"]
 
 
 COMMANDS = (Command(name="init", help=__doc__, add_arguments=_add_arguments, run=_run),)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import shutil
-import sys
-import textwrap
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -117,26 +115,6 @@ def run_path(name: str, runs_dir: Path) -> Path:
     return find_run(runs_dir, name)
 
 
-def run_paths(name: str, runs_dir: Path) -> list[Path]:
-    """Return the directories of the runs that a name or a glob matches, in the order of their names.
-
-    A glob with a slash matches paths, another one run ids; folders that are no runs are left out.
-
-    Raises:
-        OpenClawError: there is none.
-    """
-    if not any(sign in name for sign in "*?[") or Path(name).is_dir():
-        return [run_path(name, runs_dir)]
-    from pytest_openclaw.runs.reading import is_run
-
-    pattern = Path(name) if Path(name).name != name else runs_dir / name
-    start = Path(pattern.anchor)
-    runs = [path for path in sorted(start.glob(str(pattern.relative_to(start)))) if is_run(path)]
-    if not runs:
-        raise OpenClawError(f"no run matches {pattern}")
-    return runs
-
-
 def read_run(arguments: argparse.Namespace, *, even_active: bool = False) -> StoredRun:
     """Return the run of `add_run`; raises as `run_path` and `load_run` do."""
     from pytest_openclaw.runs.reading import load_run
@@ -189,21 +167,6 @@ def write_over_ours(path: Path, text: str, first_words: str, what: str) -> None:
 def terminal_width() -> int:
     """Return the columns of the terminal; 80 in a file or a pipe, unless `COLUMNS` says otherwise."""
     return shutil.get_terminal_size().columns
-
-
-def for_stderr(text: str) -> str:
-    """Return a message with line breaks between words, if stderr is a terminal."""
-    if not sys.stderr.isatty():
-        return text
-    lines = (textwrap.fill(line, terminal_width(), break_on_hyphens=False) for line in text.split("\n"))
-    return "\n".join(lines)
-
-
-def in_lines(sentence: str) -> list[str]:
-    """Return a sentence as lines of a terminal, the further ones indented; a file has it on one line."""
-    from pytest_openclaw.reports.numbers import lines_of
-
-    return lines_of(sentence, terminal_width(), "  ") if sys.stdout.isatty() else [sentence]
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:

@@ -145,17 +145,12 @@ def find_cell(records: Sequence[Record], name: str, run: str) -> Record:
 def full_names(records: Sequence[Record]) -> dict[CellKey, str]:
     """Return the cells' names as in pytest, with the suite if two suites have the same id."""
     suites: dict[str, set[str]] = {}
-    repeated: set[tuple[str, str]] = set()
     for record in records:
         suites.setdefault(record.prompt_id, set()).add(record.suite)
-        if record.repeat > 1:
-            repeated.add((record.suite, record.prompt_id))
+    repeated = {(record.suite, record.prompt_id) for record in records if record.repeat > 1}
     names = {}
     for record in records:
-        twins = suites[record.prompt_id]
-        file = PurePosixPath(record.suite).name
-        is_enough = sum(PurePosixPath(suite).name == file for suite in twins) == 1
-        suite = f"{file if is_enough else record.suite}::" if len(twins) > 1 else ""
+        suite = f"{record.suite}::" if len(suites[record.prompt_id]) > 1 else ""
         repeat = f"-r{record.repeat}" if (record.suite, record.prompt_id) in repeated else ""
         names[record.key] = f"{suite}{record.prompt_id}[{record.target.label}{repeat}]"
     return names

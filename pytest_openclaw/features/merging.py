@@ -13,7 +13,7 @@ plugin) are written too, if the project can be loaded.
 Example:
   pytest benchmarks/ --openclaw-shard=1/2 --openclaw-run-id=shard-1
   pytest benchmarks/ --openclaw-shard=2/2 --openclaw-run-id=shard-2
-  pytest-openclaw merge "shard-*" --into whole
+  pytest-openclaw merge runs/shard-* --into whole
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pytest_openclaw.cli.result import (
     add_rootdir,
     add_runs_dir,
     new_run_path,
-    run_paths,
+    run_path,
     terminal_width,
 )
 from pytest_openclaw.reports.terminal import render_terminal
@@ -80,7 +80,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace) -> CommandResult:
     into = new_run_path(arguments.into, arguments.runs_dir)
-    paths = [path for name in arguments.runs for path in run_paths(name, arguments.runs_dir)]
+    paths = [run_path(name, arguments.runs_dir) for name in arguments.runs]
     shared: dict[Any, Any] = {}
     parts = [load_run(path, shared=shared) for path in paths]
     new, notes = merge_runs(parts, arguments.prefer)

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_openclaw import __version__
-from pytest_openclaw.cli.result import Command, CommandResult, add_run, in_lines, read_run, write_over_ours
+from pytest_openclaw.cli.result import Command, CommandResult, add_run, read_run, write_over_ours
 from pytest_openclaw.providers.address import Address
 from pytest_openclaw.reports.facts import ABLE, render_best
 from pytest_openclaw.runs.summaries import summary_of
@@ -126,12 +126,12 @@ def _candidates(run: StoredRun, overrides: Mapping[str, str]) -> list[Candidate]
 
 def _summary_lines(routing: Routing) -> Iterator[str]:
     for route in routing.routes:
-        yield from in_lines(f"{route.ref}: {route.recommendation.sentence}")
-        yield from (f"  {line}" for text in _consequences(route) for line in in_lines(text))
+        yield f"{route.ref}: {route.recommendation.sentence}"
+        yield from (f"  {text}" for text in _consequences(route))
     for candidate in routing.nameless:
         yield f"{candidate.label}: OpenClaw has no name for it, no entry"
     if routing.best:
-        yield from in_lines(f"subagents: {render_best(routing.best, ABLE)}")
+        yield f"subagents: {render_best(routing.best, ABLE)}"
 
 
 def _consequences(route: Route) -> Iterator[str]:

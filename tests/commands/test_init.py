@@ -212,14 +212,3 @@ def test_runs_are_kept_out_of_git(folder: Path, before: str, after: str) -> None
     main(["init"])
 
     assert (folder / ".gitignore").read_text() == after
-
-
-def test_a_workflow_below_its_repository_is_reported(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """GitHub would not find it in this folder."""
-    (folder.parent / ".git").mkdir()
-
-    assert main(["init"]) == 0
-
-    assert f"GitHub reads only workflows of {folder.parent}" in capsys.readouterr().err

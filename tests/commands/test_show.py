@@ -73,12 +73,12 @@ def test_a_run_is_its_summary_and_its_cells(runs: Path, capsys: pytest.CaptureFi
     assert [line.split()[0] for line in table.splitlines()[1:]] == ["lab/a", "lab/b@low"]
     assert [" ".join(line.split()) for line in cells.splitlines()] == [
         "verdict took why",
-        "prompts_x.json::P1[lab/a] passed 100 ms",
-        "P2[lab/a-r1] failed – 5 words, at most 4 allowed",
+        "benchmarks/prompts_x.json::P1[lab/a] passed 100 ms",
+        "P2[lab/a-r1] failed – 5 words, a… 4 allowed",
         "P2[lab/a-r2] http_429 – lab: HTTP 429",
-        "prompts_y.toml::P1[lab/a] passed –",
+        "benchmarks/prompts_y.toml::P1[lab/a] passed –",
         "P3[lab/a] not judged –",
-        "prompts_x.json::P1[lab/b@low] passed –",
+        "benchmarks/prompts_x.json::P1[lab/b@low] passed –",
     ]
     assert max(map(len, shown.splitlines())) <= 80
     assert files_of(runs / "one") == before
@@ -147,7 +147,7 @@ def test_a_cell_is_named_by_as_much_as_is_enough(
 @pytest.mark.parametrize(
     ("words", "messages"),
     [
-        pytest.param(["P1"], ["P1 may be one of 3 cells; name one of them:", "  prompts_x.json::P1[lab/a]", "  prompts_y.toml::P1[lab/a]", "  prompts_x.json::P1[lab/b@low]"], id="ambiguous"),
+        pytest.param(["P1"], ["P1 may be one of 3 cells; name one of them:", "  benchmarks/prompts_x.json::P1[lab/a]", "  benchmarks/prompts_y.toml::P1[lab/a]", "  benchmarks/prompts_x.json::P1[lab/b@low]"], id="ambiguous"),
         pytest.param(["P2[lab/b]"], ["runs/one has no row of a cell P2[lab/b]; did you mean P2[lab/a]"], id="near"),
     ],
 )  # fmt: skip
@@ -166,7 +166,7 @@ def test_a_cell_in_full(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Prompt, system, thinking and reply are shown in full, line by line."""
     shown = _shown(capsys, "one", "restart")
 
-    assert shown.startswith("prompts_x.json::P1[lab/a]\n")
+    assert shown.startswith("benchmarks/prompts_x.json::P1[lab/a]\n")
     assert _lines(shown) == [
         f"suite {SUITE}", "prompt restart", "verdict passed", 'validator { "type": "noop" }', "system Be kind.",
         "prompt Do P1.", "thinking hm so", "reply yes it is",

@@ -88,7 +88,7 @@ def test_two_shards_are_the_whole_run(project: Any) -> None:
     for number in (1, 2):
         project.run(f"--openclaw-run-id=shard-{number}", f"--openclaw-shard={number}/2", gate, models=models)
 
-    printed = _done(project, "merge", "shard-*", "--into", "merged")
+    printed = _done(project, "merge", "shard-1", "shard-2", "--into", "merged")
 
     merged, whole = (_load(project, run, "summary.json") for run in ("merged", "whole"))
     validator_of("summary").validate(merged)
