@@ -19,7 +19,7 @@ from pytest_openclaw.openclaw.dispatch import SELECTORS, dispatch, same_tool
 from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_openclaw.values.tool_calls import Problem, Tool
 
@@ -64,7 +64,7 @@ def inner_call(made: Dispatched, offered: Sequence[Tool] | None = None) -> Dispa
     else:
         reached = made.reached
     by_name = {tool.name: tool for tool in reached}
-    wanted, arguments = _carried(made.arguments, by_name)
+    wanted, arguments = _carried(made.arguments)
     call = ToolCall(name=name_of(wanted), arguments=arguments, id=made.call.id)
     if (tool := by_name.get(call.name)) is None:
         said = unknown_id(wanted, reached)
@@ -106,29 +106,16 @@ def name_of(tool_id: str) -> str:
     return tool_id.strip().rpartition(":")[2]
 
 
-def _carried(arguments: Mapping[str, Any], known: Collection[str]) -> tuple[str, str]:
+def _carried(arguments: Mapping[str, Any]) -> tuple[str, str]:
     """Return the id and the inner arguments as JSON.
 
-    They are under `args` or `input`, as an object or a text, or, if that is empty, beside the id; there and
-    beside an object, `args.path` is `path`.
+    They are under `args` or `input`, as an object or a text, or, if that is empty, next to the id.
     """
-    given = [key for key in SELECTORS if isinstance(arguments.get(key), str)]
-    dotted = {key[5:]: value for key, value in arguments.items() if _is_dotted(key)}
-    nested = next((arguments[key] for key in ("args", "input") if arguments.get(key) is not None), None)
-    if nested is not None and nested != {}:
-        inner = {**dotted, **nested} if isinstance(nested, dict) else nested
-        selector = given[0]
-    else:
-        naming = [key for key in given if name_of(arguments[key]) in known]
-        selector = (naming or given)[0]
-        beside = {"args", "input", *(naming or [selector])}
-        rest = {key: arguments[key] for key in arguments if key not in beside and not _is_dotted(key)}
-        inner = {**dotted, **rest}
-    return str(arguments[selector]), inner if isinstance(inner, str) else json.dumps(inner)
-
-
-def _is_dotted(key: str) -> bool:
-    return key.startswith("args.") and len(key) > len("args.")
+    selector = next(key for key in SELECTORS if isinstance(arguments.get(key), str))
+    inner: Any = next((arguments[key] for key in ("args", "input") if arguments.get(key) is not None), {})
+    if inner == {}:
+        inner = {key: arguments[key] for key in arguments if key not in ("args", "input", selector)}
+    return arguments[selector], inner if isinstance(inner, str) else json.dumps(inner)
 
 
 def _refusal(tool: Tool, inner: Dispatched) -> str:

@@ -28,10 +28,11 @@ from pytest_openclaw.providers.openclaw.call import (
     Call,
     environment,
     find_command,
+    find_envelope,
+    read_envelope,
     scratch_folder,
     why_not_askable,
 )
-from pytest_openclaw.providers.openclaw.envelope import find_envelope, read_envelope
 from pytest_openclaw.providers.processes import Program
 from pytest_openclaw.providers.wire import shortened
 from pytest_openclaw.util.errors import TargetError

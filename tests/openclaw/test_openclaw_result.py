@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.answer import Answer
-from pytest_openclaw.providers.openclaw.envelope import find_envelope, read_envelope
+from pytest_openclaw.providers.openclaw.call import find_envelope, read_envelope
 from pytest_openclaw.providers.openclaw.relay import RecordedRun, Step, reply_of
 from pytest_openclaw.values.replies import Fault, Reply
 from pytest_openclaw.values.requests import Request

@@ -199,10 +199,8 @@ async def start_engine(
             exit_status = await process.wait()
     except TimeoutError:
         await _stop(process)
-        raise EngineError(
-            f"the embedded engine did not load {spec.alias} within {ready_within_s:g} s. "
-            f"Last words: {_last_words(_log_of(log, spec))}"
-        ) from None
+        why = f"the embedded engine did not load {spec.alias} within {ready_within_s:g} s"
+        raise EngineError(f"{why}: {_reason(_log_of(log, spec))}") from None
     except BaseException:
         await _stop(process)
         raise
@@ -234,41 +232,22 @@ _NO_AVX2 = (
 )
 _LONGEST_LAST_WORDS = 300
 # llama.cpp writes the reason first, then the callers: "0.00.027.335 E gguf_init: invalid magic".
-_LOG_PREFIX = re.compile(r"^[\d.]+ E (?:\w+ +)?\w+: ")
-_ENDS = {
-    r"(\S+\.so[.\d]*): cannot open shared object file": (
-        "{found} is missing on this system. Install it; libgomp.so.1 is in the package libgomp1."
-    ),
-    "insufficient memory|cannot allocate memory|failed to allocate|MemoryError|bad_alloc": (
-        "there is not enough memory to load {weights}. Free some, or use a smaller model."
-    ),
-    "invalid magic|failed to read key-value|corrupted or incomplete|failed to load model": (
-        "{weights} is not a GGUF file that the engine can load ({line}). Download it again."
-    ),
-}
-"""Patterns of the engine's log → the sentence; the first one that is found counts."""
+_REASON = re.compile(r"^[\d.]+ E (.+)$", re.MULTILINE)
 
 
-def why_it_ended(returncode: int, log: str, weights: str) -> str:
+def why_it_ended(returncode: int, log: str, model: str) -> str:
     """Return in one sentence why the engine's process exited before it was ready."""
     if returncode == -signal.SIGILL:
         return _NO_AVX2
-    if returncode == -signal.SIGKILL:
-        log = "cannot allocate memory"  # the system has killed it
-    for pattern, sentence in _ENDS.items():
-        if found := re.search(pattern, log, re.IGNORECASE):
-            start = log.rfind("\n", 0, found.start()) + 1
-            line = log[start:].split("\n", 1)[0].strip()
-            return sentence.format(
-                found=found[found.re.groups],
-                weights=weights,
-                line=_LOG_PREFIX.sub("", line)[:_LONGEST_LAST_WORDS],
-            )
+    if returncode == -signal.SIGKILL:  # by the system
+        return f"there is not enough memory to load {model}. Free some, or use a smaller model."
     how = how_it_ended(returncode)
-    return f"the embedded engine {how} before it was ready. Last words: {_last_words(log)}"
+    return f"the embedded engine {how} before it had loaded {model}: {_reason(log)}"
 
 
-def _last_words(log: str) -> str:
-    """Return the last meaningful line, at most 300 characters of it."""
+def _reason(log: str) -> str:
+    """Return llama.cpp's first error, or else the last line."""
+    if found := _REASON.search(log):
+        return found[1][:_LONGEST_LAST_WORDS]
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    return lines[-1][-_LONGEST_LAST_WORDS:] if lines else "none"
+    return lines[-1][-_LONGEST_LAST_WORDS:] if lines else "no reason given"

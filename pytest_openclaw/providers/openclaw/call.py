@@ -1,4 +1,6 @@
-"""Prepares calls of OpenClaw: command, config, environment, folders, and the plugin with a suite's own tools.
+"""Prepares calls of OpenClaw, and reads their results.
+
+A call has a command, config, environment and folders, and a plugin with the suite's own tools.
 
 The user's machine is protected. OpenClaw gets a folder for this call with its HOME, state, config and
 workspace, an emptied environment, no gateway, and one model server: ours, on loopback. It may execute the
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tempfile
 from contextlib import contextmanager
@@ -21,9 +24,13 @@ from pytest_openclaw.openclaw.bridge import BRIDGE, LOOKUPS
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.openclaw.paths import place_of
 from pytest_openclaw.providers.openclaw.workspace import Scratch
-from pytest_openclaw.providers.processes import find_program, new_folders
+from pytest_openclaw.providers.processes import fault_of_words, find_program, new_folders
+from pytest_openclaw.providers.wire import object_in, objects_in, shortened, text_in
 from pytest_openclaw.util.files import write_private
 from pytest_openclaw.util.text import valid_text, valid_value
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.faults import WireError
+from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS, LISTED
 from pytest_openclaw.values.worlds import World
 from pytest_openclaw.worlds.search import is_note
@@ -34,6 +41,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.protocols import ProviderSetup
+    from pytest_openclaw.values.replies import Fault
     from pytest_openclaw.values.requests import Request
     from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
@@ -45,7 +53,7 @@ NOTES = frozenset({"memory_search", "memory_get"})
 #: tools that it executes with the program of SHELL; on Windows it uses another shell
 COMMANDS = frozenset({"exec", "process"})
 PLAYED = CONTAINED | NOTES | (COMMANDS if sys.platform != "win32" else frozenset())
-FREE = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}
+_FREE = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}
 # No telemetry, no downloads, no background processes, no gateway of this machine.
 _SWITCHES = {
     "OPENCLAW_GATEWAY_PORT": "9",
@@ -103,27 +111,86 @@ def environment(scratch: Scratch, environ: Mapping[str, str]) -> dict[str, str]:
     return system | own | _SWITCHES
 
 
-def config_for(scratch: Scratch, provider: str, server: JsonObject, **defaults: object) -> JsonObject:
-    """Return OpenClaw's config with the first model of one server, named `provider`, and no other server.
+def write_config(
+    scratch: Scratch,
+    provider: str,
+    model: JsonObject,
+    *,
+    url: str,
+    key: str,
+    api: str,
+    **sections: JsonObject,
+) -> None:
+    """Write OpenClaw's config with one model of one server, named `provider`, and further sections.
 
-    `defaults` are settings of its agent.
+    `model` has its id and abilities. The file contains the token of the call.
     """
-    own = {
-        **defaults,
+    usual = {"name": model["id"], "contextWindow": DEFAULT_CONTEXT_TOKENS, "cost": _FREE}
+    server = {"baseUrl": url, "apiKey": key, "api": api, "models": [{**usual, **model}]}
+    defaults = {
         "workspace": str(scratch.workspace),
-        "model": {"primary": f"{provider}/{server['models'][0]['id']}"},
+        "model": {"primary": f"{provider}/{model['id']}"},
+        "skipBootstrap": True,
+        "sandbox": {"mode": "off"},
     }
-    return {
-        "agents": {"defaults": own},
+    config = {
+        "agents": {"defaults": defaults},
         "models": {"mode": "replace", "providers": {provider: server}},
         "logging": {"file": str(scratch.folder / "log.jsonl")},
         "update": {"checkOnStart": False},
+        **sections,
     }
-
-
-def write_config(scratch: Scratch, config: JsonObject) -> None:
-    """Write the config, which contains the token of the call."""
     write_private(scratch.config, json.dumps(config).encode())
+
+
+# --- its result ---------------------------------------------------------------------------------
+
+_STATUS = re.compile(r"\b(?:HTTP )?([45]\d\d)\b")
+_AUTH = re.compile(r"no (api key|credentials|auth)|missing (api key|auth)|not authenticated", re.IGNORECASE)
+_NO_ANSWER = re.compile(r"couldn't generate a response|incomplete or malformed tool call", re.IGNORECASE)
+# The first keys of its answers and errors.
+_BEGINNING = re.compile(r'^\{\s*"(?:ok|payloads)"\s*:', re.MULTILINE)
+
+
+def find_envelope(stdout: str) -> JsonObject | None:
+    """Return the object among the other lines that were printed; None if there is none."""
+    for match in _BEGINNING.finditer(stdout):
+        try:
+            return object_in(json.JSONDecoder().raw_decode(stdout, match.start())[0])
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
+def read_envelope(envelope: JsonObject, request: Request, *, name: str, where: str) -> Reply | Fault:
+    """Return OpenClaw's text and model in an object, without tokens and calls; or its fault.
+
+    A run in which the model gave no answer, even after OpenClaw repeated the request, has an empty text.
+    `where` is the address of the model's server.
+    """
+    meta = object_in(envelope.get("meta"))
+    error = object_in(meta.get("error") or envelope.get("error"))
+    kind, said = text_in(error.get("kind")), text_in(error.get("message"))
+    if meta.get("stopReason") == "timeout" or "timeoutPhase" in meta:
+        return faults.timed_out(name, request.timeout_s)
+    wrong = [text_in(one.get("text")) for one in objects_in(envelope.get("payloads")) if one.get("isError")]
+    is_ok = bool(meta) and not (error or wrong or meta.get("aborted") or meta.get("stopReason") == "error")
+    no_answer = kind == "incomplete_turn" or _NO_ANSWER.search(said)
+    if no_answer or is_ok:
+        text = "" if no_answer else valid_text(text_in(meta.get("finalAssistantVisibleText")))
+        model = text_in(object_in(meta.get("agentMeta")).get("model")) or None
+        return Reply(text=text, raw=text, effective_model=model)
+    said = shortened(valid_text(said or next(iter(wrong), "no reason given")))
+    if kind != "context_overflow" and _AUTH.search(said):
+        return faults.auth_missing(name, f"OpenClaw says: {said}")
+    status = _STATUS.search(said)
+    said_by_server = WireError(
+        status=int(status[1]) if status and kind != "context_overflow" else None,
+        code="context_length_exceeded" if kind == "context_overflow" else "",
+        message=said,
+    )
+    own = faults.cli_failed(name, f"OpenClaw ended with {kind or 'an error'}: {said}")
+    return fault_of_words(name, request.model, said_by_server, where) or own
 
 
 # --- a request of `openclaw_agent` --------------------------------------------------------------
@@ -208,33 +275,28 @@ class Call:
         request = self.request
         model = {
             "id": self.model,
-            "name": self.model,
             "reasoning": request.thinking_level is not None,
             "input": ["text", "image"] if request.images else ["text"],
-            "cost": FREE,
-            "contextWindow": DEFAULT_CONTEXT_TOKENS,
             "maxTokens": request.max_output_tokens,
         }
-        server = {"baseUrl": url, "apiKey": token, "api": self.api, "models": [model]}
-        tools: JsonObject = {
-            "profile": "coding",
-            "codeMode": {"enabled": False},
-            **self._policy(),
-            "fs": {"workspaceOnly": True},
-            # On this machine, not on another one that a gateway knows.
-            "exec": {"host": "gateway", "security": "full", "ask": "off"},
-            "elevated": {"enabled": False},
-        }
-        more: JsonObject = {
+        sections: JsonObject = {
+            "tools": {
+                "profile": "coding",
+                "codeMode": {"enabled": False},
+                **self._policy(),
+                "fs": {"workspaceOnly": True},
+                # On this machine, not on another one that a gateway knows.
+                "exec": {"host": "gateway", "security": "full", "ask": "off"},
+                "elevated": {"enabled": False},
+            },
             # By words; a search by meaning would need a server for embeddings.
             "memory": {"search": {"provider": "none"}},
             "env": {"shellEnv": {"enabled": False}},
             "skills": {"load": {"watch": False}},
         }
         if own_tools(request):
-            more["plugins"] = self._write_plugin()
-        config = config_for(self.scratch, self.provider, server, skipBootstrap=True, sandbox={"mode": "off"})
-        write_config(self.scratch, {**config, **more, "tools": tools})
+            sections["plugins"] = self._write_plugin()
+        write_config(self.scratch, self.provider, model, url=url, key=token, api=self.api, **sections)
 
     def write_message(self, text: str) -> None:
         """Write the user's message for a turn."""

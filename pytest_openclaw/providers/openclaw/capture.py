@@ -23,14 +23,12 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.catalog import DIRECT, read_catalogue
 from pytest_openclaw.providers.openclaw.call import (
-    FREE,
-    config_for,
     environment,
     find_command,
+    find_envelope,
     scratch_folder,
     write_config,
 )
-from pytest_openclaw.providers.openclaw.envelope import find_envelope
 from pytest_openclaw.providers.openclaw.loopback import Incoming, Outgoing, listening, messages_of, text_of
 from pytest_openclaw.providers.processes import Program, Running, run
 from pytest_openclaw.providers.wire import object_in, objects_in, shortened, text_in
@@ -38,7 +36,6 @@ from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import FOLDER_MODE, write_private
 from pytest_openclaw.util.signals import how_it_ended
 from pytest_openclaw.values.protocols import ProviderSetup
-from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.values.tool_calls import Tool
 
 if TYPE_CHECKING:
@@ -104,7 +101,8 @@ async def _first_request(
         return Outgoing(503)
 
     async with listening(answer) as url:
-        write_config(scratch, {**_config(scratch, f"{url}/v1"), "tools": policy})
+        model = {"id": _MODEL, "reasoning": False, "input": ["text"], "maxTokens": 8192}
+        write_config(scratch, _NAME, model, url=f"{url}/v1", key="not-a-key", api=API, tools=policy)
         paths = ("--config", str(scratch.config), "--cwd", str(scratch.workspace))
         words = ("agent", "exec", *paths, _QUESTION, "--json", "--timeout", str(round(PATIENCE_S)))
         printed = await _run(scratch, (*command, *words), environ, until=received)
@@ -129,26 +127,6 @@ async def _run(
     if printed.timed_out:
         raise OpenClawError(f"openclaw did not end within {PATIENCE_S:.0f} s{_quoted(printed.stderr)}")
     return printed
-
-
-def _config(scratch: Scratch, url: str) -> JsonObject:
-    model = {
-        "id": _MODEL,
-        "name": _MODEL,
-        "reasoning": False,
-        "input": ["text"],
-        "contextWindow": DEFAULT_CONTEXT_TOKENS,
-        "maxTokens": 8192,
-        "cost": FREE,
-    }
-    server = {
-        "baseUrl": url,
-        "apiKey": "not-a-key",
-        "api": API,
-        "agentRuntime": {"id": "openclaw"},
-        "models": [model],
-    }
-    return config_for(scratch, _NAME, server, sandbox={"mode": "off"}, heartbeat={"every": "0m"})
 
 
 def _quoted(words: str) -> str:

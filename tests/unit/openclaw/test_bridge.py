@@ -58,8 +58,6 @@ def carried(**arguments):
         pytest.param({"id": "exec", "input": LS}, id="under-input"),
         pytest.param({"id": "exec", **LS}, id="beside-the-id"),
         pytest.param({"id": "exec", "args": {}, **LS}, id="beside-empty-args"),
-        pytest.param({"id": "exec", "args.command": "ls"}, id="dotted"),
-        pytest.param({"id": "wrong", "name": "exec", **LS}, id="by-name-if-the-id-is-none"),
     ],
 )
 def test_inner_arguments_are_read_as_the_release_reads_them(arguments):

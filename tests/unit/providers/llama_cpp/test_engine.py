@@ -86,17 +86,17 @@ def test_a_ready_engine_is_described(tmp_path):
     [
         pytest.param(
             failing("first\nlast", status=7),
-            "the embedded engine ended with exit status 7 before it was ready. Last words: last",
+            "the embedded engine ended with exit status 7 before it had loaded a.gguf: last",
             id="another-reason",
         ),
         pytest.param(
             failing("cannot read /private/a.gguf"),
-            "the embedded engine ended with exit status 1 before it was ready. Last words: cannot read a.gguf",
+            "the embedded engine ended with exit status 1 before it had loaded a.gguf: cannot read a.gguf",
             id="private-path",
         ),
         pytest.param(
             engine_of("import sys; sys.stdout.write('READY {')"),
-            "the embedded engine ended with exit status 0 before it was ready. Last words: none",
+            "the embedded engine ended with exit status 0 before it had loaded a.gguf: no reason given",
             id="half-a-ready-line",
         ),
     ],
@@ -125,7 +125,7 @@ def test_an_engine_that_is_never_ready_is_ended(tmp_path):
         asyncio.run(start(NEVER_READY, tmp_path, within_s=6))
 
     pid = pid_in(tmp_path)
-    assert str(caught.value) == f"the embedded engine did not load a.gguf within 6 s. Last words: {pid}"
+    assert str(caught.value) == f"the embedded engine did not load a.gguf within 6 s: {pid}"
     assert is_gone(pid)
 
 

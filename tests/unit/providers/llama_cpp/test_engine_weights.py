@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email.message  # noqa: F401 - metadata loads it with the import path that it finds
 import sys
 from importlib import metadata
 
