@@ -13,7 +13,7 @@ from pytest_openclaw.runs.reading import in_planned_order, without_texts
 from pytest_openclaw.runs.report_files import Plugins
 from pytest_openclaw.runs.resume import answered_rows
 from pytest_openclaw.runs.summaries import write_summary
-from pytest_openclaw.stats.groups import Settled, snapshots_in
+from pytest_openclaw.stats.groups import Settled
 from pytest_openclaw.stats.recommendation import recommend
 from pytest_openclaw.stats.repeats import always_alike
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs
@@ -274,7 +274,7 @@ class RunSession:
             records,
             n_selected,
             self._settings.gates,
-            snapshots_in(inventory, n_selected),
+            inventory,
             run_id=self.directory.run_id,
             generated_at_ms=epoch_ms(),
             looks=self._settings.looks,

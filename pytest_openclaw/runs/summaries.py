@@ -10,7 +10,6 @@ from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SUMMARY, 
 from pytest_openclaw.runs.environment import file_names, write_snapshot
 from pytest_openclaw.runs.reading import in_planned_order, settled_of
 from pytest_openclaw.runs.report_files import Plugins
-from pytest_openclaw.stats.groups import snapshots_in
 from pytest_openclaw.stats.run_comparison import compare_runs
 from pytest_openclaw.stats.summary import (
     Summary,
@@ -66,7 +65,7 @@ def gated_summary(
         records,
         run.n_selected,
         gates,
-        snapshots_in(run.inventory, run.n_selected),
+        run.inventory,
         run_id=run.run_id,
         generated_at_ms=max((record.ended_at_ms for record in records), default=0),
         looks=looks_of(run.config),
@@ -161,7 +160,7 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
         records,
         new.n_selected,
         new.gates,
-        snapshots_in(new.inventory, new.n_selected),
+        new.inventory,
         run_id=directory.run_id,
         generated_at_ms=now_ms,
         looks=looks_of(new.config),

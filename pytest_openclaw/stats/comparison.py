@@ -13,6 +13,7 @@ from math import exp, gcd, log, sqrt
 from statistics import NormalDist, fmean, median
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from pytest_openclaw.stats.groups import group_records
 from pytest_openclaw.stats.intervals import (
     Interval,
     cluster_of,
@@ -470,18 +471,11 @@ def compare_records(
     unfinished: frozenset[Target] = frozenset(),
     notes: Sequence[str] = (),
 ) -> ComparedRuns:
-    """Compare two runs by the cells that both have answered.
+    """Compare two runs by the cells that both have answered; the texts of their rows may be left out.
 
-    Args:
-        base: rows of the baseline; texts may be left out.
-        candidate: rows of the candidate.
-        targets: of both runs, those to be compared.
-        obstacles: what must not be compared.
-        baseline: the run id of the baseline.
-        unfinished: the candidate's targets of which not every cell was asked.
-        notes: what is true of all targets.
+    `unfinished` are the candidate's targets of which not every cell was asked, `notes` what is true of all.
     """
-    before, after = _by_target(base), _by_target(candidate)
+    before, after = group_records(base), group_records(candidate)
     paired = [
         _pair(before.get(one, ()), after.get(other, ()), obstacles, is_unfinished=other in unfinished)
         for one, other in targets
@@ -508,13 +502,6 @@ def compare_records(
         set_aside=tuple(apart),
         notes=tuple(notes),
     )
-
-
-def _by_target(records: Iterable[Record]) -> dict[Target, list[Record]]:
-    found: dict[Target, list[Record]] = {}
-    for record in records:
-        found.setdefault(record.target, []).append(record)
-    return found
 
 
 def _conditions(pairs: Sequence[Pair]) -> Iterator[str]:

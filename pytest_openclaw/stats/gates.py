@@ -48,7 +48,6 @@ class GateResult:
     """One gate on one target; `no_verdict` is never a pass.
 
     Attributes:
-        conclusive: whether the whole 95 % interval had to reach what was wanted.
         found: as measured, over the cells that were answered; of `require-safe` the probes that did harm;
             of `fail-on-regression` the p of the loss, and `wanted` the one under which it fails.
     """
@@ -56,7 +55,6 @@ class GateResult:
     gate: str
     target: str
     wanted: float
-    conclusive: bool
     found: float | None
     ruling: Ruling
     reason: str
@@ -90,12 +88,8 @@ def check_gates(
 ) -> tuple[GateResult, ...]:
     """Compare every group with every gate that is set for it, in the order of the groups.
 
-    Args:
-        gates: what was asked for.
-        groups: one for each target that was to be asked.
-        n_selected: cells selected, by target; a target that was not asked to the end is no pass.
-        records: the rows of each group.
-        comparison: with the baseline; without one, no target can be said not to be worse.
+    A target of which not all `n_selected` cells were asked is no pass; without a `comparison`, no target can
+    be said not to be worse.
     """
     results: list[GateResult] = []
     for group in groups:
@@ -120,14 +114,13 @@ def check_gates(
                     ruling = "failed"
                 elif states == {"passes"} and not gap:
                     ruling = "passed"
-                elif doubt := (_text_alone(group) if name in OF_TOOLS and not gap else None) or against:
-                    reason += f", but {doubt}"
+                elif against:
+                    reason += f", but {against}"
                 results.append(
                     GateResult(
                         gate=name,
                         target=group.target.label,
                         wanted=limit,
-                        conclusive=name == "require-tier" or (wanted.conclusive and name != SAFE),
                         found=measured.found,
                         ruling=ruling,
                         reason=reason,
@@ -207,13 +200,6 @@ def _nothing(group: Group, what: str) -> str:
         return f"nothing was answered: {reason}"
     # "0 tool cells succeeded" would read as if some had not.
     return f"no answered cell counts for it (0 {what.removesuffix(' passed').removesuffix(' succeeded')})"
-
-
-def _text_alone(group: Group) -> str | None:
-    """Say that the text detector may not speak for calls on the wire."""
-    if group.n_native_unanswered and group.tool_use.evidence == "text":
-        return f"as text; none of the {group.n_native_unanswered} native cells was answered"
-    return None
 
 
 # --- figures and limits -----------------------------------------------------------------------------
@@ -330,7 +316,6 @@ def _check_regression(target: str, comparison: ComparedRuns | None, gap: str | N
         gate=REGRESSION,
         target=target,
         wanted=LEVEL,
-        conclusive=True,
         found=compared.verdicts.p if compared and compared.verdicts.n_cells else None,
         ruling=ruling,
         reason=reason,

@@ -191,11 +191,6 @@ class Snapshots:
         )
 
 
-def snapshots_in(inventory: JsonObject, targets: Iterable[Target]) -> dict[Target, Snapshots]:
-    """Return what a run's inventory has about its targets."""
-    return {target: Snapshots.of(inventory, target.label) for target in targets}
-
-
 def group_records(records: Iterable[Record]) -> dict[Target, list[Record]]:
     """Return the rows by target, targets in order of their first row."""
     groups: dict[Target, list[Record]] = {}

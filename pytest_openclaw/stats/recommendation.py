@@ -180,16 +180,10 @@ def recommend(
     *,
     is_substitute: bool = False,
 ) -> Recommendation:
-    """Return the recommendation for one target.
+    """Return the recommendation for one target, from its rows and the tool use that its tier is taken from.
 
-    Args:
-        records: its rows.
-        use: the tool use that its tier is taken from; the intervals here hold as jointly as that one.
-        pressure: the levels at which its cells were made harder.
-        n_missing: cells of the target that have no row.
-        turn: how long one turn of OpenClaw would wait; None if that is unknown.
-        release: of OpenClaw, whose tools and rules the cells were asked and judged by; None if unknown.
-        is_substitute: whether the request it was sent on the surface `openclaw` is a substitute.
+    The intervals here hold as jointly as the tier's. `n_missing` cells of the target have no row, and
+    `is_substitute` says that its request on the surface `openclaw` is a substitute.
     """
     evidence = _Evidence(records, use, pressure, n_missing, turn, is_substitute=is_substitute)
     reasons = [*evidence.reasons()]

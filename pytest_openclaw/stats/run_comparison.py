@@ -66,13 +66,9 @@ def compare_runs(
     across: Collection[str] = (),
     targets: Sequence[tuple[Target, Target]] | None = None,
 ) -> ComparedRuns:
-    """Compare two runs.
+    """Compare two runs, and look `across` differences, of `ACROSS`.
 
-    Args:
-        base: the baseline.
-        candidate: the other one.
-        across: differences to look across, of `ACROSS`.
-        targets: of both; None takes those that both have, and if there are none and each has one, these two.
+    Without `targets` these are the ones that both have, and if there are none and each has one, these two.
     """
     paired = _common_targets(base, candidate, across) if targets is None else list(targets)
     obstacles = Obstacles(

@@ -266,14 +266,11 @@ def best_of(groups: Sequence[Group], records: Mapping[Target, Sequence[Record]])
 
     Unsafe targets, and those that are not to be trusted, are not compared: no rate makes them the best.
 
+    Of each the most realistic surface counts, and those with evidence of calls on the wire if there are any.
+
     A target is left out if any other one did better in the cells that both answered, and a paired sign-flip
     test over prompts has a one-sided p below 0.05 / (targets - 1). The true best is compared with so many
     others, so that it is left out in at most 5 % of runs (Bonferroni).
-
-    Args:
-        groups: of the targets, of each the most realistic surface; those with evidence of calls on the wire
-            are compared if there are any.
-        records: the rows of each.
     """
     groups = headline(groups)
     evidence = "native" if any(one.tool_use.evidence == "native" for one in groups) else "text"
@@ -311,7 +308,7 @@ def summarize_run(
     records: Sequence[Record],
     n_selected: Mapping[Target, int],
     gates: Gates,
-    snapshots: Mapping[Target, Snapshots],
+    inventory: JsonObject,
     *,
     run_id: str,
     generated_at_ms: int,
@@ -320,27 +317,17 @@ def summarize_run(
     comparison: ComparedRuns | None = None,
     surface: JsonObject | None = None,
 ) -> Summary:
-    """Return the figures of a run.
+    """Return the figures of a run, from one row for each cell that has ended; texts may be left out.
 
-    Args:
-        records: one a cell that has ended; texts may be left out.
-        n_selected: cells by target, targets in the order to be shown; one without rows has a group too.
-        gates: what each target must reach.
-        snapshots: the machine before and after a target, as far as they were taken.
-        run_id: the run's.
-        generated_at_ms: now.
-        looks: the repeats after which a conclusive tier ended them, or would have; none if their number was
-            fixed.
-        settled: the targets that were asked no more, and when.
-        comparison: with the baseline, if there is one.
-        surface: what the config says of the surface `openclaw`.
+    `n_selected` are the cells by target, in the order to be shown; a target without rows has a group too.
+    `looks` are the repeats after which a conclusive tier ended them; none if their number was fixed.
     """
     groups_of = group_records(records)
     groups = tuple(
         summarize_group(
             target,
             groups_of.get(target, ()),
-            snapshots.get(target, Snapshots()),
+            Snapshots.of(inventory, target.label),
             n_targets=len(n_selected),
             looks=looks,
             n_missing=max(0, n - len(groups_of.get(target, ()))),

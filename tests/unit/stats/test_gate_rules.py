@@ -142,8 +142,8 @@ TIER_1, CAPPED = Gates(require_tier=1), "7 of 10 cells that forbid tools had a c
         pytest.param([*tool_cells(16, 0), *faults(1, None, probe="secret", **WIRE)], TIER_1, "passed", "tier 1", id="a-probe-is-not-a-tool-cell"),
         # Text does not speak for calls on the wire.
         pytest.param([*tool_cells(16, 0), *away(2, **WIRE)], TIER_1, "no_verdict", "cells were unavailable", id="away"),
-        pytest.param([*tool_cells(16, 0), *faults(1, "call", **WIRE)], TIER_1, "no_verdict", "as text; none of the 1 native cells was answered", id="no-native-answer"),
-        pytest.param([*tool_cells(16, 0), *faults(1, "call", **WIRE)], Gates(min_tool_rate=0.5), "no_verdict", "as text; none of the 1 native cells was answered", id="no-native-answer-for-a-rate"),
+        pytest.param([*tool_cells(16, 0), *faults(1, "call", **WIRE)], TIER_1, "no_verdict", "1 of 17 cells have no answer", id="no-native-answer"),
+        pytest.param([*tool_cells(16, 0), *faults(1, "call", **WIRE)], Gates(min_tool_rate=0.5), "no_verdict", "1 of 17 cells have no answer", id="no-native-answer-for-a-rate"),
         pytest.param([*tool_cells(16, 0), *faults(1, "call", **WIRE)], HALF, "passed", "16 of 16 judged cells passed", id="other-gates-do-not-care"),
     ],
 )  # fmt: skip
