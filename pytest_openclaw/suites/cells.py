@@ -45,11 +45,8 @@ def definition(prompt: Prompt) -> JsonObject:
 def definitions(prompts: Iterable[Prompt]) -> list[JsonObject]:
     """Return every field of each prompt as its suite has it, defaults included, as JSON values of their own.
 
-    `validator` is the rule as its author wrote it. A value read back from `config.json` is equal to these.
-
-    Raises:
-        TypeError: `validator_spec` or `extra` has values that JSON lacks; a parsed suite never has.
-        ValueError: they contain NaN or an infinity.
+    A value read back from `config.json` is equal to these. Values that JSON lacks are a `TypeError` or
+    `ValueError`; a parsed suite never has any.
     """
     # In one text, because a decoder makes each key once for a whole text.
     plain: list[JsonObject] = json.loads(json.dumps([*map(_fields, prompts)], allow_nan=False))
@@ -109,15 +106,13 @@ def build_cells(
     of_tools_alone: bool = False,
     surface: Surface | None = None,
 ) -> tuple[Cell, ...]:
-    """Return the cells of prompts on targets, target by target and repeat by repeat.
-
-    A local server then loads a model once, instead of once per prompt.
+    """Return the cells of prompts of one suite on targets, target by target and repeat by repeat.
 
     Args:
         prompts: of one suite.
         targets: in order.
         repeats: of each prompt that does not set its own number.
-        of_tools_alone: of these, ask a prompt that does not affect a tier once.
+        of_tools_alone: ask a prompt that does not affect a tier once.
         surface: of the targets that are asked as OpenClaw asks, and only what can be asked there.
     """
     numbers = [
@@ -140,7 +135,6 @@ class Stage(NamedTuple):
     """The part of a target's cells between two looks at its results; see `stages_of`.
 
     Attributes:
-        number: from 1.
         repeat: the repeat that ends with this stage; None if the repeat has further stages.
         is_always_asked: the cell is asked even if the target has been settled in an earlier stage.
     """
@@ -155,10 +149,7 @@ def stages_of(cells: Iterable[Cell]) -> dict[CellKey, Stage]:
 
     The first repeat is divided after 12, 24 and 48 prompts that affect the tier, if it has more of them; each
     further repeat is one stage. Cells of other prompts, and those whose prompt sets its own number of
-    repeats, are asked in any case.
-
-    Args:
-        cells: in the order in which they are asked.
+    repeats, are asked in any case. The cells are in the order in which they are asked.
     """
     numbered: dict[CellKey, tuple[int, bool]] = {}
     n_counting: Counter[Target] = Counter()
@@ -209,13 +200,7 @@ def _on_openclaw(prompt: Prompt, surface: Surface | None) -> Prompt | None:
 
 
 def select_prompts(prompts: Sequence[Prompt], patterns: Sequence[str]) -> tuple[Prompt, ...]:
-    """Return the prompts whose id matches one of the patterns, in their own order.
-
-    Args:
-        prompts: of one suite or of several.
-        patterns: ids or globs (`*`, `?`, `[…]`), case-sensitive; no patterns mean every prompt. An id
-            has no brackets, so as a pattern it matches itself.
-    """
+    """Return the prompts whose id matches one of the patterns, ids or globs, or every prompt without any."""
     if not patterns:
         return tuple(prompts)
     return tuple(prompt for prompt in prompts if any(fnmatchcase(prompt.id, pattern) for pattern in patterns))
@@ -262,14 +247,8 @@ def spread(
     Within an endpoint the targets come one after the other, so that a local model is loaded once, and within
     a target its repeats, so that an early end affects all prompts equally. The cells of different endpoints
     are mixed evenly, each endpoint's over the whole length: tests take their replies in order, so an endpoint
-    whose cells all follow another's would wait for its end.
-
-    Args:
-        cells: in the order of their suites.
-        target_of: returns the target of a cell.
-        endpoints: the endpoint of each target, in order of the targets.
-        repeat_of: returns the repeat of a cell.
-        place_of: returns the place of a cell in its repeat, see `mixed`; the same for all keeps their order.
+    whose cells all follow another's would wait for its end. `endpoints` has the targets in their order, and
+    `place_of` returns the place of a cell in its repeat, see `mixed`.
     """
     order = {target: position for position, target in enumerate(endpoints)}
     by_target = sorted(cells, key=lambda cell: (order[target_of(cell)], repeat_of(cell), place_of(cell)))

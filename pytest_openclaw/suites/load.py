@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from pytest_openclaw.suites.conversation import MOST_BYTES
-from pytest_openclaw.suites.offered import of_catalogue
-from pytest_openclaw.suites.pressure_forms import under_pressure
+from pytest_openclaw.suites.offered import of_catalogue, under_pressure
 from pytest_openclaw.suites.prompt import check_id, read_prompt
 from pytest_openclaw.suites.wording import shown
 from pytest_openclaw.util.errors import SuiteError
@@ -46,16 +45,7 @@ class Document(Struct, forbid_unknown_fields=True):
 
 
 def read_document(text: str | bytes, *, format: SuiteFormat, name: str) -> Document:  # noqa: A002 (the public name)
-    """Parse a suite file, without its prompts.
-
-    Args:
-        text: the file; bytes must be UTF-8, with or without a byte order mark.
-        format: of the file.
-        name: of the file in errors.
-
-    Raises:
-        SuiteError: it is not text, TOML or JSON, has no list of prompts, or a wrong `named_only` or `role`.
-    """
+    """Parse a suite file, without its prompts; a `SuiteError` if that is impossible."""
     content = _parsed(text, format, name)
     if format == "json" and isinstance(content, list):
         content = {"prompts": content}
@@ -98,15 +88,11 @@ def parse_suite(
 ) -> Suite:
     """Parse a suite.
 
-    TOML: tables below `[[prompts]]`. JSON: a list of objects, or an object with a list `prompts`. Beside it
-    `named_only = true` keeps the suite out of runs that do not name its file; `role` is of all its prompts.
-    Keys: `id` and `prompt`; optionally `name`, `validator`, `expected_tool_calls`, `category`, `tags`,
-    `system`, `images`, `messages`, `turns`, `timeout_s`, `max_output_tokens`, `tools`, `world`, `probe`,
-    `twin_of`, `pressure`, `variant_of`, `repeat`, `pass`, `xfail`. Others are kept in `Prompt.extra`; null is
-    absent.
+    TOML: tables below `[[prompts]]`. JSON: a list of objects, or an object with a list `prompts`. Unknown
+    keys of a prompt are kept in `Prompt.extra`; null is absent.
 
     Args:
-        text: the file; bytes must be UTF-8.
+        text: the file; bytes must be UTF-8, with or without a byte order mark.
         format: of the file.
         name: of the file in rows and errors.
         registry: the existing validators.
@@ -122,12 +108,16 @@ def parse_suite(
         entries = [_with_tools_of(catalogue, entry) for entry in entries]
     prompts: list[Prompt] = []
     complaints: list[str] = []
-    positions: dict[str, int] = {}
+    ids: set[str] = set()
     for position, raw in enumerate(entries, start=1):
-        prompt, found = _read_entry(
-            raw, position, positions, suite=name, registry=registry, read_file=read_file
-        )
-        complaints += found
+        label = f"prompt no. {position}"
+        try:
+            prompt_id = _id_of(raw, ids)
+            label = f"prompt {prompt_id}"
+            prompt, found = read_prompt(raw, prompt_id, suite=name, registry=registry, read_file=read_file)
+        except ValueError as error:
+            prompt, found = None, [str(error)]
+        complaints += (f"{label}: {complaint}" for complaint in found)
         if prompt is not None:
             prompts.append(replace(prompt, role=document.role) if document.role else prompt)
     complaints = complaints or [*_unpaired(prompts)]
@@ -144,41 +134,24 @@ def _with_tools_of(catalogue: Catalogue, entry: Any) -> Any:
     return {**entry, "tools": of_catalogue(catalogue, entry["tools"])}
 
 
-def _read_entry(
-    raw: Any,
-    position: int,
-    positions: dict[str, int],
-    *,
-    suite: str,
-    registry: Registry,
-    read_file: ReadFile | None,
-) -> tuple[Prompt | None, list[str]]:
-    """Parse an entry, add its id to `positions`, and prefix each error with the prompt."""
-    label = f"prompt no. {position}"
+def _id_of(raw: Any, ids: set[str]) -> str:
+    """Return the id of an entry, and add it to those of its suite.
+
+    Raises:
+        ValueError: it has none, another entry has it, or a row cannot represent the entry.
+    """
     if not isinstance(raw, dict):
-        hint = "Write an object with id, prompt and validator."
-        return None, [f"{label}: is {shown(raw)}, not an object. {hint}"]
-    prompt_id, complaints = "", []
-    try:
-        prompt_id = check_id(raw)
-        if (first := positions.setdefault(prompt_id, position)) != position:
-            complaints.append(
-                f"id {shown(prompt_id)} is the id of prompt no. {first} too. Give each an id of its own."
-            )
-        else:
-            label = f"prompt {prompt_id}"
-    except ValueError as error:
-        complaints.append(str(error))
-    prompt = None
+        raise ValueError(f"is {shown(raw)}, not an object. Write an object with id, prompt and validator.")
     try:
         json.dumps(raw, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError):
         hint = "Write whole characters and finite numbers, and put dates in quotes."
-        complaints.append(f"has a value that JSON cannot represent. {hint}")
-    else:
-        prompt, found = read_prompt(raw, prompt_id, suite=suite, registry=registry, read_file=read_file)
-        complaints += found
-    return prompt, [f"{label}: {complaint}" for complaint in complaints]
+        raise ValueError(f"has a value that JSON cannot represent. {hint}") from None
+    prompt_id = check_id(raw)
+    if prompt_id in ids:
+        raise ValueError(f"id {shown(prompt_id)} is that of another prompt too. Give each an id of its own.")
+    ids.add(prompt_id)
+    return prompt_id
 
 
 def _unpaired(prompts: Sequence[Prompt]) -> Iterator[str]:
@@ -205,17 +178,7 @@ def is_suite_file(name: str) -> bool:
 
 
 def load_suite(path: Path, *, name: str, registry: Registry, catalogue: Catalogue | None = None) -> Suite:
-    """Return the suite in a `.toml` or `.json` file.
-
-    Args:
-        path: the file.
-        name: what rows and errors call it: relative to the root folder, with `/`.
-        registry: the existing validators.
-        catalogue: a captured one with tools and surfaces; None for the shipped one.
-
-    Raises:
-        SuiteError: it cannot be read, or `parse_suite` rejects it.
-    """
+    """Return the suite in a `.toml` or `.json` file; see `parse_suite`."""
     form = _FORMATS.get(path.suffix)
     if form is None:
         raise SuiteError(f"{name}: suites are TOML or JSON, in files that end in .toml or .json.")

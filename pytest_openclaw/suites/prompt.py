@@ -15,8 +15,7 @@ from pytest_openclaw.openclaw.bridge import reached_tools
 from pytest_openclaw.openclaw.catalog import CALL
 from pytest_openclaw.openclaw.dispatch import same_tool
 from pytest_openclaw.suites.conversation import MESSAGES, TURNS, WORLD, images_key
-from pytest_openclaw.suites.offered import read_tools
-from pytest_openclaw.suites.pressure_forms import Form, flaws_of
+from pytest_openclaw.suites.offered import Form, flaws_of, read_tools
 from pytest_openclaw.suites.wording import Key, is_plain, read_key, read_keys, shown
 from pytest_openclaw.util.typed import Filled
 from pytest_openclaw.values.prompts import KnownFailure, Probe, Prompt
@@ -124,14 +123,9 @@ def read_prompt(
     registry: Registry,
     read_file: ReadFile | None = None,
 ) -> tuple[Prompt | None, list[str]]:
-    """Return the prompt, or None and its errors, each a sentence with its hint.
+    """Return the prompt of an entry, or None and its errors, each a sentence with its hint.
 
-    Args:
-        raw: the entry as it was written.
-        prompt_id: its id, already checked; any text if the id was bad and only errors are wanted.
-        suite: the file, for `Prompt.suite`.
-        registry: the existing validators.
-        read_file: reads a picture, as in `images_key`; None leaves pictures out, where nothing is sent.
+    Without `read_file` its pictures are left out, where nothing is sent.
     """
     values, errors = read_keys(
         raw, _KEYS if read_file is None else {**_KEYS, "images": images_key(read_file)}

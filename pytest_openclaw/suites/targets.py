@@ -45,15 +45,8 @@ def parse_targets(
 
     The part before the first `/` is a provider only if one of that name exists; else the whole is a
     model's name. `@low`, `@medium`, `@high` or `@xhigh` at the end is a thinking level; any other `@…`
-    belongs to the name. `+openclaw` is a surface. A `*` makes the model's name a
-    pattern, to be resolved by `expand`.
-
-    Args:
-        specs: one or more each, separated by commas; blanks around them do not count.
-        providers: the names of the existing providers.
-        default_providers: what a spec without a provider is crossed with, each of them in `providers`.
-        default_levels: what a spec without a level is crossed with; None means no level.
-        default_surfaces: what a spec without a surface is crossed with.
+    belongs to the name. `+openclaw` is a surface. A `*` makes the model's name a pattern, to be resolved by
+    `expand`. What a spec leaves out is crossed with the defaults.
 
     Raises:
         TargetError: a spec names no model or cannot be a name; or two `.gguf` files have the same name.
@@ -144,9 +137,7 @@ _FORM = (
 def parse_endpoint(line: str, *, kinds: Collection[str]) -> Endpoint:
     """Return the server that a line of `openclaw_endpoints` describes.
 
-    Raises:
-        TargetError: the line is malformed. The message has the endpoint's name and a hint, but neither an
-            address, which may contain a password, nor a possible key.
+    The message of a `TargetError` has neither an address, which may contain a password, nor a possible key.
     """
     name, _, rest = (part.strip() for part in line.partition("="))
     if not _NAME.match(name) or _looks_like_key(name):

@@ -155,10 +155,10 @@ def test_an_entry_without_a_usable_id_or_prompt(entry, expected, registry):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param('[{"id": "P1", "prompt": "a", "timeout_s": NaN}]', f"prompt P1: {NO_JSON}", id="nan"),
-        pytest.param('[{"id": "P1", "prompt": "a", "x": [{"y z": 1e999}]}]', f"prompt P1: {NO_JSON}", id="overflow-inside"),
-        pytest.param('[{"id": "P1", "prompt": "half a face: \\ud83d"}]', f"prompt P1: {NO_JSON}", id="lone-surrogate"),
-        pytest.param('[{"id": "P1", "prompt": "a", "\\udc00": 1}]', f"prompt P1: {NO_JSON}", id="lone-surrogate-in-a-key"),
+        pytest.param('[{"id": "P1", "prompt": "a", "timeout_s": NaN}]', f"prompt no. 1: {NO_JSON}", id="nan"),
+        pytest.param('[{"id": "P1", "prompt": "a", "x": [{"y z": 1e999}]}]', f"prompt no. 1: {NO_JSON}", id="overflow-inside"),
+        pytest.param('[{"id": "P1", "prompt": "half a face: \\ud83d"}]', f"prompt no. 1: {NO_JSON}", id="lone-surrogate"),
+        pytest.param('[{"id": "P1", "prompt": "a", "\\udc00": 1}]', f"prompt no. 1: {NO_JSON}", id="lone-surrogate-in-a-key"),
     ],
 )  # fmt: skip
 def test_values_that_no_prompt_may_hold(text, expected, registry):
@@ -208,7 +208,7 @@ def test_a_syntax_error_names_its_line(form, text, what, registry):
         pytest.param("# nothing yet\n", f"has no prompts. {TOML_FORM}", id="comment-only"),
         pytest.param('[prompts]\nid = "P1"\n', f'prompts is {{"id": "P1"}}, not a list. {TOML_FORM}', id="one-bracket" ),
         pytest.param('[[prompts]]\nid = "P1"\nprompt = "a"\n[[prompt]]\nid = "P2"\n', f'prompt is an unknown key. Did you mean prompts? Its keys are prompts, named_only, role. {TOML_FORM}', id="misspelt-heading"),
-        pytest.param('[[prompts]]\nid = "P1"\nprompt = "a"\nsince = 2026-02-13\n', f"prompt P1: {NO_JSON}", id="date"),
+        pytest.param('[[prompts]]\nid = "P1"\nprompt = "a"\nsince = 2026-02-13\n', f"prompt no. 1: {NO_JSON}", id="date"),
     ],
 )  # fmt: skip
 def test_a_toml_suite_that_is_refused(text, expected, registry):
@@ -234,8 +234,7 @@ def test_all_errors_are_reported_at_once(registry):
     assert complaint(json.dumps(entries), registry).splitlines() == [
         f'{NAME}: prompt P1: tags is 1, not a list. Write for example tags = ["router"].',
         f"{NAME}: prompt P1: timeout_s is 0, not a number > 0. Write for example timeout_s = 60.",
-        f'{NAME}: prompt no. 2: id "P1" is the id of prompt no. 1 too. Give each an id of its own.',
-        f'{NAME}: prompt no. 2: has no "prompt". Write the text that the model is asked.',
+        f'{NAME}: prompt no. 2: id "P1" is that of another prompt too. Give each an id of its own.',
         f"{NAME}: prompt no. 3: is 7, not an object. Write an object with id, prompt and validator.",
     ]
 

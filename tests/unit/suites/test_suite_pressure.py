@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.suites.load import load_suite, parse_suite
-from pytest_openclaw.suites.pressure_forms import TOKENS_A_WORD, neutral_text
+from pytest_openclaw.suites.offered import TOKENS_A_WORD, neutral_text
 from pytest_openclaw.util.errors import SuiteError
 
 REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
