@@ -8,7 +8,8 @@ asked, judged or served differently are set aside, with the reason; --across
 compares them too, to show the effect of a changed prompt, model or server.
 
 Targets are those of both runs. If they have none in common and each has one,
-these two are compared; --target selects others.
+these two are compared; --target selects others. `gate --baseline` fails a run
+that is worse.
 
 Example:
   pytest-openclaw compare 20260213_235930 last
@@ -30,16 +31,11 @@ from pytest_openclaw.cli.result import (
     terminal_width,
 )
 from pytest_openclaw.reports.comparison import render_comparison
-from pytest_openclaw.runs.reading import load_run, settled_of
-from pytest_openclaw.stats.gates import overall
+from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.stats.run_comparison import compare_runs, named_targets, parse_across
-from pytest_openclaw.stats.summary import summarize_run
-from pytest_openclaw.values.settings import Gates, looks_of
 
 if TYPE_CHECKING:
     import argparse
-
-STATUS = {"failed": 1, "no_verdict": 10}
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,11 +48,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BASE=CANDIDATE",
         help="compare this target of the one run with that of the other; may be repeated",
     )
-    parser.add_argument(
-        "--fail-on",
-        choices=("regression",),
-        help="end with exit status 1 if a target is worse, with 10 if there is no verdict",
-    )
     add_runs_dir(parser)
 
 
@@ -66,32 +57,9 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     base = load_run(run_path(arguments.base, arguments.runs_dir), even_active=True).measured
     targets = named_targets(base, candidate, arguments.target) if arguments.target else None
     compared = compare_runs(base, candidate, across=across, targets=targets)
-    summary = summarize_run(
-        candidate.records,
-        candidate.n_selected,
-        Gates(fail_on=arguments.fail_on),
-        {},
-        run_id=candidate.run_id,
-        generated_at_ms=0,
-        looks=looks_of(candidate.config),
-        settled=settled_of(candidate.config),
-        comparison=compared,
-    )
     return CommandResult(
-        lines=[
-            f"{base.run_id} -> {candidate.run_id}",
-            "",
-            *render_comparison(compared, terminal_width()),
-            *(f"gate {one.ruling.replace('_', ' ')}: {one.target}: {one.reason}" for one in summary.gates),
-        ],
-        data={
-            **asdict(compared),
-            "candidate": candidate.run_id,
-            "gates": [
-                {"target": one.target, "ruling": one.ruling, "reason": one.reason} for one in summary.gates
-            ],
-        },
-        status=STATUS.get(overall(summary.gates), 0),
+        lines=[f"{base.run_id} -> {candidate.run_id}", "", *render_comparison(compared, terminal_width())],
+        data={**asdict(compared), "candidate": candidate.run_id},
     )
 
 

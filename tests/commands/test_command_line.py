@@ -256,7 +256,7 @@ def test_every_surface_can_be_offered(capsys: pytest.CaptureFixture[str]) -> Non
     ("line", "found"),
     [
         pytest.param("pytest-openclaw va", {"validators "}, id="command"),
-        pytest.param("pytest-openclaw compare --fail", {"--fail-on "}, id="option"),
+        pytest.param("pytest-openclaw gate --fail", {"--fail-on "}, id="option"),
     ],
 )
 def test_a_shell_completes_the_command_line(line: str, found: set[str], tmp_path: Path) -> None:
