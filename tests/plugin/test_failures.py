@@ -57,8 +57,8 @@ def test_more_is_shown_where_it_is_asked_for(project: Any, args: list[str], targ
 
     shown = sections(session)
     assert [line for line in shown["FAILURES"] if line.startswith(("  prompt", "  reply"))] == [
-        "  prompt  say no",
-        "  reply   no",
+        "  prompt    say no",
+        "  reply     no",
     ]
 
 
