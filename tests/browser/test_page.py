@@ -62,7 +62,6 @@ def test_the_page_describes_the_run(open_page: Opener, made_run: Path) -> None:
         "Findings",
         "Every prompt on every target",
         "How long it took",
-        "What a turn and a solved task take",
         "Asked again",
         "Tiers",
         "How tool use ended",
