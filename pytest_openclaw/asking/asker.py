@@ -90,7 +90,6 @@ class PlannedCell:
 class _Job:
     """A cell from the plan to the end of its test; `queued_at` is when a test began to wait for it."""
 
-    token: str
     cell: Cell
     stage: int = 0
     request: Request | None = None
@@ -133,7 +132,6 @@ class Asker:
         self._sender = Sender(providers, settings, lambda *fact: self.facts.append(fact))
         limits = endpoint_limits(providers, settings)
         self._queues = {endpoint: _Queue(limit=limit) for endpoint, limit in limits.items()}
-        self._plans: dict[str, PlannedCell] = {}
         self._jobs: dict[str, _Job] = {}
         self._permits = StagePermits()
         self._n_runners = 1
@@ -209,7 +207,7 @@ class Asker:
             return []
         self._thread.join(3 * CLOSING_S)  # a provider may block the loop; the thread ends with the process
         sys.setswitchinterval(self._switch_s)
-        left = self._jobs.values()
+        left = [job for job in self._jobs.values() if not job.is_done]
         return [(job.cell, job.result) for job in left if isinstance(job.result, CallResult)]
 
     # --- the thread ---
@@ -254,8 +252,7 @@ class Asker:
 
     def _plan(self, cells: Sequence[PlannedCell]) -> None:
         for planned in cells:
-            job = _Job(token=planned.token, cell=planned.cell, stage=planned.stage)
-            self._plans[planned.token], self._jobs[planned.token] = planned, job
+            job = self._jobs[planned.token] = _Job(cell=planned.cell, stage=planned.stage)
             if planned.is_ahead:
                 self._queue_of(job).planned.append(job)
         self._feed_all()
@@ -268,9 +265,8 @@ class Asker:
         future: Future[CallResult],
     ) -> None:
         job = self._jobs.get(token)
-        if job is None:
-            cell = cell or self._plans[token].cell
-            job = self._jobs[token] = _Job(token=token, cell=cell, request=request)
+        if job is None or job.is_done:
+            job = self._jobs[token] = _Job(cell=cell or self._jobs[token].cell, request=request)
         job.waiters.append(future)
         queue = self._queue_of(job)
         if job.is_sent:
@@ -285,9 +281,9 @@ class Asker:
         self._release_held()
 
     def _done(self, token: str) -> None:
-        if (job := self._jobs.pop(token, None)) is None:
+        if (job := self._jobs.get(token)) is None:
             return
-        job.is_done = True
+        job.is_done, job.result = True, None
         queue = self._queue_of(job)
         queue.wanted.pop(job, None)
         queue.ahead.discard(job)

@@ -9,18 +9,21 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_openclaw.providers.bodies import chosen, function_of, users_content, with_ids
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.wire import (
+    chosen,
     count_in,
     counts_in,
     error_in,
+    function_of,
     json_text,
     load_object,
     object_in,
     objects_in,
     text_in,
+    users_content,
+    with_ids,
 )
 from pytest_openclaw.values.settings import THINKING_ROOM_TOKENS
 from pytest_openclaw.values.tool_calls import ToolCall

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
 from pytest_openclaw.openclaw.thinking import strip_thinking
-from pytest_openclaw.providers.bodies import chosen, function_of
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.wire import (
+    chosen,
     counts_in,
     error_in,
+    function_of,
     json_text,
     load_object,
     object_in,

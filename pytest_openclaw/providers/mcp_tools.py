@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from msgspec import to_builtins
 
 from pytest_openclaw import __version__
-from pytest_openclaw.providers.bodies import function_of
+from pytest_openclaw.providers.wire import function_of
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import valid_value
 from pytest_openclaw.util.typed import converted

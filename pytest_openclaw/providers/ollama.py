@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.address import Address, parse_ollama_host
-from pytest_openclaw.providers.bodies import chosen, function_of, users_content, with_ids
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.wire import (
+    chosen,
     count_in,
     counts_in,
     error_in,
     error_of_object,
+    function_of,
     json_text,
     load_object,
     object_in,
@@ -27,6 +28,8 @@ from pytest_openclaw.providers.wire import (
     positive_in,
     text_in,
     texts_in,
+    users_content,
+    with_ids,
 )
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import MALFORMED_CALL, UNEXPECTED_CALL, meaning_of

@@ -6,18 +6,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers.answer import CHANNELS
-from pytest_openclaw.providers.bodies import chosen, function_of, users_content, with_ids
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.wire import (
+    chosen,
     count_in,
     counts_in,
     error_in,
     error_of_object,
+    function_of,
     json_text,
     object_in,
     objects_in,
     text_in,
+    users_content,
+    with_ids,
 )
 from pytest_openclaw.values.tool_calls import ToolCall
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.providers.answer import Answer
-from pytest_openclaw.providers.bodies import with_fields
 from pytest_openclaw.providers.stream import AnswerBody, Call, Dialect
-from pytest_openclaw.providers.wire import objects_in, text_in
+from pytest_openclaw.providers.wire import objects_in, text_in, with_fields
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed

@@ -13,7 +13,7 @@ from functools import cache
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.providers.bodies import most_tokens
+from pytest_openclaw.providers.wire import most_tokens
 from pytest_openclaw.values.replies import Reply, Usage
 from pytest_openclaw.values.requests import label_fits
 

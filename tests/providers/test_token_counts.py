@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pytest_openclaw.asking.attempt import PromptCache, ask_once
+from pytest_openclaw.asking.sending import PromptCache, ask_once
 from pytest_openclaw.values.replies import Fault, Reply
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool

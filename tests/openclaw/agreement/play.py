@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_openclaw.asking.attempt import ask_once
 from pytest_openclaw.asking.exchanges import hold_exchange
+from pytest_openclaw.asking.sending import ask_once
 from pytest_openclaw.openclaw.catalog import CALL
 from pytest_openclaw.providers.ollama import OllamaOpenAI
 from pytest_openclaw.providers.openclaw_agent import OpenClawAgent

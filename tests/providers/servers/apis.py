@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_openclaw.asking.attempt import ask_once
 from pytest_openclaw.asking.exchanges import hold_exchange
+from pytest_openclaw.asking.sending import ask_once
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.anthropic_messages import AnthropicMessages
 from pytest_openclaw.providers.gemini import Gemini

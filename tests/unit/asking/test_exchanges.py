@@ -13,7 +13,7 @@ import pytest
 from msgspec import structs
 
 from pytest_openclaw import CallFailed, Provider
-from pytest_openclaw.asking import attempt, sending
+from pytest_openclaw.asking import sending
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.util import bounded_regex
 from pytest_openclaw.values import faults
@@ -68,7 +68,7 @@ class Script(Handy):
 def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
     """Opens askers whose waits are short, and closes them."""
     monkeypatch.setattr(sending, "FIRST_WAIT_S", 0.001)
-    monkeypatch.setattr(attempt, "GRACE_S", 0.2)
+    monkeypatch.setattr(sending, "GRACE_S", 0.2)
     with ExitStack() as stack:
 
         def open_one(provider: Provider, **settings: Any) -> Room:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_openclaw.asking import sending
 from pytest_openclaw.asking.sending import wait_before_retry
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
@@ -22,8 +23,13 @@ def _wait(fault: Fault, **changes: float) -> float | None:
         retries=int(values["retries"]),
         elapsed_s=values["elapsed_s"],
         timeout_s=values["timeout_s"],
-        random=lambda: 1.0,
     )
+
+
+@pytest.fixture(autouse=True)
+def _no_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each wait is the longest."""
+    monkeypatch.setattr(sending.random, "uniform", lambda _, most: most)
 
 
 @pytest.mark.parametrize(("attempt", "wait_s"), [(1, 1.0), (2, 2.0), (3, 4.0), (7, 60.0), (50, 60.0)])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.asking.attempt import LEAST_WORDS, cut_prompt
+from pytest_openclaw.asking.sending import LEAST_WORDS, cut_prompt
 from pytest_openclaw.values.replies import Reply, Timing, Turn
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import ToolCall

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from pytest_openclaw.asking import attempt, sending
+from pytest_openclaw.asking import sending
 from pytest_openclaw.judging import judge
 from pytest_openclaw.judging.world import WorldReached
 from pytest_openclaw.openclaw.catalog import load_catalogue
@@ -36,7 +36,7 @@ class Talker(Script):
 def hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hold]:
     """Asks a provider one cell, and returns its result."""
     monkeypatch.setattr(sending, "FIRST_WAIT_S", 0.001)
-    monkeypatch.setattr(attempt, "GRACE_S", 0.2)
+    monkeypatch.setattr(sending, "GRACE_S", 0.2)
     with ExitStack() as stack:
 
         def hold_one(provider: Any, **prompt: Any) -> CallResult:
