@@ -129,7 +129,7 @@ def _summary_lines(routing: Routing) -> Iterator[str]:
         yield f"{route.ref}: {route.recommendation.sentence}"
         yield from (f"  {text}" for text in _consequences(route))
     for candidate in routing.nameless:
-        yield f"{candidate.label}: OpenClaw has no name for it, no entry"
+        yield f"{candidate.label}: OpenClaw has no name for it; give one by --provider OURS=NAME"
     if routing.best:
         yield f"subagents: {render_best(routing.best, ABLE)}"
 
@@ -186,55 +186,32 @@ class Ref(NamedTuple):
     Attributes:
         name: `provider/model`; None if there is none.
         is_local: whether it is served on this machine or network, or at an unknown place.
-        remark: what to check about the name.
     """
 
     name: str | None
     is_local: bool = True
-    remark: str = ""
 
 
 KNOWN = {
     "ollama_native": Ref("ollama"),
-    "ollama_openai": Ref(
-        "ollama",
-        remark="it was asked at /v1, and OpenClaw asks Ollama at /api/chat: ask ollama_native too; if "
-        "this server is not an Ollama, name OpenClaw's provider by --provider ollama_openai=NAME",
-    ),
+    "ollama_openai": Ref("ollama"),
     "openai_responses": Ref("openai", is_local=False),
     "anthropic_messages": Ref("anthropic", is_local=False),
     "gemini": Ref("google", is_local=False),
-    "claude_code_cli": Ref(
-        "anthropic",
-        is_local=False,
-        remark="it was asked through the Claude CLI; run by OpenClaw through that CLI, the CLI's own "
-        "tools ignore the policies of OpenClaw",
-    ),
-    "llama_cpp": Ref(
-        None,
-        remark="OpenClaw has no provider for the embedded engine; if one of its own serves this model, name "
-        "it by --provider llama_cpp=NAME",
-    ),
+    "claude_code_cli": Ref("anthropic", is_local=False),
+    "llama_cpp": Ref(None),
 }
-"""The built-in providers; `is_local` holds if no address is known."""
+"""The built-in providers; `is_local` holds if no address is known. OpenClaw has no embedded engine."""
 
 
 def ref_of(target: Target, config: JsonObject, overrides: Mapping[str, str]) -> Ref:
     """Return the name of a target."""
     ours, is_local = target.provider, _is_local(target.provider, config)
-    if ours in overrides:
-        return Ref(f"{overrides[ours]}/{target.model}", is_local)
-    if ours == OPENCLAW_ITSELF:
+    if ours == OPENCLAW_ITSELF and ours not in overrides:
         return Ref(target.model, is_local)
-    if known := KNOWN.get(ours):
-        return Ref(known.name and f"{known.name}/{target.model}", is_local, known.remark)
-    if not PROVIDER_ID.fullmatch(ours):
-        remark = f"{ours} can be no provider's name there; give one by --provider {ours}=NAME"
-        return Ref(None, is_local, remark)
-    remark = (
-        f"{ours} is the name in this run; if OpenClaw's provider has another, give --provider {ours}=NAME"
-    )
-    return Ref(f"{ours}/{target.model}", is_local, remark)
+    own = KNOWN.get(ours, Ref(ours if PROVIDER_ID.fullmatch(ours) else None))
+    theirs = overrides.get(ours, own.name)
+    return Ref(theirs and f"{theirs}/{target.model}", is_local)
 
 
 def _is_local(provider: str, config: JsonObject) -> bool:
@@ -421,14 +398,13 @@ def _object_lines(
     yield f"{indent}}}{',' if depth else ''}"
 
 
-def _comment(text: str, depth: int = 0) -> list[str]:
+def _comment(text: str) -> list[str]:
     """Return a foreign text as comment lines; nothing in it can end the comment."""
-    indent = "// " + "  " * depth
     return textwrap.wrap(
         printable(" ".join(text.split())),
         WIDTH,
-        initial_indent=indent,
-        subsequent_indent=indent + "  ",
+        initial_indent="// ",
+        subsequent_indent="//   ",
         break_long_words=False,
         break_on_hyphens=False,
     )
@@ -478,10 +454,8 @@ def _evidence_of_route(route: Route) -> Iterator[str]:
         yield from _comment(f"Proven tools, by {rule}: {proven}. OpenClaw's tool search is denied.")
 
 
-def _evidence(candidate: Candidate) -> Iterator[str]:
-    yield from _comment(f"{candidate.label}: {candidate.group.recommendation.sentence}.")
-    if candidate.ref.remark:
-        yield from _comment(f"Check: {candidate.ref.remark}.", 1)
+def _evidence(candidate: Candidate) -> list[str]:
+    return _comment(f"{candidate.label}: {candidate.group.recommendation.sentence}.")
 
 
 COMMANDS = (Command(name="route", help=__doc__, add_arguments=_add_arguments, run=_run),)
