@@ -1,15 +1,7 @@
 """The tools that a release of OpenClaw offers to a model, and its surfaces: which of them it sends at once.
 
-Names, parameters, types and limits are the release's; descriptions are our own words. Releases change
-them about weekly, so each is a file of its own under `catalogues/`, named after the release.
-
-Ours are shorter. The tools of a surface as JSON in a request, in bytes, beside the release's own:
-
-| surface     | tools | ours   | 2026.9.6 |
-|-------------|------:|-------:|---------:|
-| direct      |    11 |  8,007 |    9,177 |
-| coding      |    39 | 49,280 |   75,283 |
-| full        |    54 | 71,270 |  104,824 |
+Names, parameters, types and limits are the release's; descriptions are our own, shorter words. Releases
+change them about weekly, so each is a file of its own under `catalogues/`, named after the release.
 
 `tool-search` is sent as `direct` is: eight tools, and three through which `Catalogue.deferred` are reached.
 """

@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,8 +50,8 @@ class EngineSpec:
         alias: the model's name in requests and replies, as the user wrote it.
         template: a chat template that replaces the one in the weights.
         context_tokens: the longest prompt and reply together.
-        trained_tokens: those for which the model was trained; None leaves that to the weights. A longer
-            context is stretched by YaRN.
+        trained_tokens: the context for which the model was trained; a longer one is stretched by YaRN. None
+            leaves that to the weights.
     """
 
     weights: Path
@@ -60,30 +60,13 @@ class EngineSpec:
     context_tokens: int = CONTEXT_TOKENS
     trained_tokens: int | None = None
 
-    def arguments(self) -> list[str]:
-        """Return the arguments of the engine's program."""
-        arguments = ["--model", str(self.weights), "--alias", self.alias]
-        arguments += ["--context", str(self.context_tokens)]
-        if self.template:
-            arguments += ["--chat-template", str(self.template)]
-        if self.trained_tokens and self.context_tokens > self.trained_tokens:
-            arguments += ["--trained-context", str(self.trained_tokens)]
-        return arguments
-
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """A running engine.
-
-    Attributes:
-        url: its base address, without a path.
-        token: the key for its HTTP server.
-        log: the file with its standard error.
-    """
+    """A running engine, with its address without a path, and the key for its HTTP server."""
 
     url: str
     token: str = field(repr=False)
-    log: Path
     process: Process
 
     @property
@@ -180,7 +163,7 @@ async def start_engine(
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
-                *spec.arguments(),
+                json.dumps(asdict(spec), default=str),
                 stdin=asyncio.subprocess.PIPE,  # it exits at the end of its input
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log_file,
@@ -195,7 +178,7 @@ async def start_engine(
         async with asyncio.timeout(ready_within_s):
             while line := await process.stdout.readline():
                 if line.startswith(READY.encode()) and line.endswith(b"\n"):
-                    return Engine(**json.loads(line.removeprefix(READY.encode())), log=log, process=process)
+                    return Engine(**json.loads(line.removeprefix(READY.encode())), process=process)
             exit_status = await process.wait()
     except TimeoutError:
         await _stop(process)

@@ -1,18 +1,19 @@
-"""The engine's own process: `python -m pytest_openclaw.providers.llama_cpp.server --model FILE --alias NAME`.
+"""The engine's own process: `python -m pytest_openclaw.providers.llama_cpp.server SPEC`.
 
-Serves one model on 127.0.0.1 at a free port, one request at a time. When the model is loaded it prints one
-line, `READY` and a JSON object with `url` and `token`, the key of its port. It exits at the end of its input,
-which closes with the process that has started it, however that ends. No other module imports llama.cpp.
+SPEC is an `EngineSpec` as JSON. The process serves one model on 127.0.0.1 at a free port, one request at a
+time. When the model is loaded it prints one line, `READY` and a JSON object with `url` and `token`, the
+key of its port. It exits at the end of its input, which closes with the process that has started it, however that
+ends. No other module imports llama.cpp.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import secrets
 import sys
 from pathlib import Path
+from typing import Any
 
 READY = "READY "
 LOOPBACK = "127.0.0.1"
@@ -23,9 +24,9 @@ _ERRORS_ONLY = 1
 
 def main() -> None:
     """Serve until the input ends; exit without Python's shutdown, which llama.cpp's threads would outlive."""
-    arguments = _parse_arguments()
+    spec = json.loads(sys.argv[1])
     token = secrets.token_urlsafe(32)
-    url = _serve(arguments, token)
+    url = _serve(spec, token)
     sys.stdout.write(READY + json.dumps({"url": url, "token": token}) + "\n")
     sys.stdout.flush()
     sys.stdin.buffer.read()
@@ -47,40 +48,28 @@ def thread_count(available: int, physical: int | None, cpu_quota: str) -> int:
     return max(1, min(limits))
 
 
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="The embedded engine of pytest-openclaw.")
-    parser.add_argument("--model", required=True, help="a .gguf file")
-    parser.add_argument("--alias", required=True, help="the name under which it answers")
-    parser.add_argument("--context", type=int, default=8192, help="tokens")
-    parser.add_argument(
-        "--trained-context", type=int, help="tokens of the training, beyond which YaRN stretches the context"
-    )
-    parser.add_argument("--chat-template", help="a Jinja file that replaces the model's own template")
-    return parser.parse_args()
-
-
-def _serve(arguments: argparse.Namespace, token: str) -> str:
+def _serve(spec: dict[str, Any], token: str) -> str:
     """Load the model, start serving and return the address."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()
-    params.model.path = arguments.model
-    params.model_alias = {arguments.alias}
+    params.model.path = spec["weights"]
+    params.model_alias = {spec["alias"]}
     params.hostnames, params.port = [LOOPBACK], 0
     params.api_keys, params.cors_origins = [token], ""
-    params.n_ctx, params.n_parallel = arguments.context, 1
+    params.n_ctx, params.n_parallel = spec["context_tokens"], 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _threads_here()
     params.cache_prompt, params.cache_ram_mib = False, 0  # a request may turn the cache on
-    if trained := arguments.trained_context:
+    if (trained := spec["trained_tokens"]) and trained < spec["context_tokens"]:
         params.rope_scaling_type = xllamacpp.llama_rope_scaling_type.LLAMA_ROPE_SCALING_TYPE_YARN
-        params.rope_freq_scale, params.yarn_orig_ctx = trained / arguments.context, trained
+        params.rope_freq_scale, params.yarn_orig_ctx = trained / spec["context_tokens"], trained
     params.sampling.temp = 0.0  # also for clients that cannot set it, such as the Claude CLI
     params.use_jinja = True
     params.endpoint_metrics = params.endpoint_slots = params.endpoint_props = True
     params.ui = params.fit_params = False
     params.offline, params.verbosity = True, _ERRORS_ONLY
-    if arguments.chat_template:
-        params.chat_template = Path(arguments.chat_template).read_text("utf-8")
+    if spec["template"]:
+        params.chat_template = Path(spec["template"]).read_text("utf-8")
     # Kept in the module: the server stops when its object is garbage-collected.
     _running.append(server := xllamacpp.Server(params))
     return str(server.listening_address)

@@ -79,10 +79,10 @@ def test_what_the_claude_cli_is_given() -> None:
 def test_what_openclaw_is_given() -> None:
     """Its folders and its config with the token are private."""
     with openclaw.scratch_folder() as scratch:
-        openclaw.write_config(scratch, {"token": "t"})
+        openclaw.write_config(scratch, "local", {"id": "m"}, url="http://x", key="t", api="ollama")
 
         assert others_may_use(scratch.folder) == {}
-        assert scratch.config.read_text("utf-8") == '{"token": "t"}'
+        assert '"apiKey": "t"' in scratch.config.read_text("utf-8")
 
 
 def test_the_lock_of_a_run(tmp_path: Path) -> None:

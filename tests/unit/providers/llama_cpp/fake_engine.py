@@ -16,7 +16,7 @@ def engine_of(code):
 
 FAKE = engine_of("""
 import json, sys
-weights = sys.argv[2]
+weights = json.loads(sys.argv[1])["weights"]
 print("loaded", weights, file=sys.stderr, flush=True)
 if weights.endswith("broken"):
     sys.exit(3)
