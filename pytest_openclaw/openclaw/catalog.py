@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -56,8 +55,7 @@ class Catalogue:
         name: such as `openclaw-2026.9.6`.
         tools: by name, each with all that it takes on any surface.
         surfaces: name of a surface → names of its tools, in the order in which they are sent.
-        deferred: tools that are not sent but listed in the system prompt of `tool-search`; the model
-            reaches them by `tool_search`, `tool_describe` and `tool_call`.
+        deferred: tools that are only listed in the system prompt, and reached through the bridge.
         variants: surface, or `deferred` → the tools that take less there than elsewhere, by name.
         file: where a captured one is; None for one that ships.
         sha256: identifies a captured one.
@@ -81,19 +79,11 @@ class Catalogue:
         return str(self.file) if self.file else self.name
 
     def tool(self, name: str) -> Tool:
-        """Return a tool with all that it takes on any surface.
-
-        Raises:
-            KeyError: there is no such tool.
-        """
+        """Return a tool with all that it takes on any surface."""
         return self._reaching(self.tools[name])
 
     def surface(self, name: str) -> tuple[Tool, ...]:
-        """Return the tools of a surface as they are there.
-
-        Raises:
-            KeyError: there is no such surface.
-        """
+        """Return the tools of a surface as they are there."""
         return self._as_in(name, self.surfaces[name])
 
     def deferred_tools(self) -> tuple[Tool, ...]:
@@ -134,8 +124,6 @@ def read_catalogue(path: Path) -> Catalogue:
         ValueError: it cannot be read, or is none; the text goes behind the file's name.
     """
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # a stored run may name any path
-            raise ValueError("is no file; `capture-tools` writes one")
         data = path.read_bytes()
     except OSError as error:
         raise ValueError(f"cannot be read ({error.strerror or error})") from None

@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 
 
 def load_wordings(file: str, /, **groups: str) -> dict[str, Any]:
-    """Return a file's tables, with a compiled pattern in place of each text.
-
-    Args:
-        file: its name, without `.toml`.
-        **groups: patterns that it may name, beside those of its own.
-    """
+    """Return the tables of `file`.toml with compiled patterns, which may name these groups and its own."""
     text = resources.files("pytest_openclaw.openclaw").joinpath(f"{file}.toml").read_text("utf-8")
     data = tomllib.loads(text)
     for word, alternatives in data.pop("words", {}).items():

@@ -357,12 +357,7 @@ _TOO_LONG = "Exceeded tool-call argument buffer limit"
 
 
 def dispatch(call: ToolCall, tools: Sequence[Tool], *, over_bridge: bool = False) -> Dispatched:
-    """Dispatch a call to the offered tools, in bounded time for any call.
-
-    Args:
-        call: the call.
-        tools: the offered ones.
-        over_bridge: whether the bridge carries it, which converts nothing.
+    """Dispatch a call to the offered tools, in bounded time; the bridge converts nothing.
 
     Raises:
         OpenClawError: a tool's schema cannot be used.
@@ -422,11 +417,7 @@ def _schema_of(tool: Tool) -> BoundedSchema:
 def _checked(
     schema: BoundedSchema, parameters: Mapping[str, Any], arguments: dict[str, Any], *, converts: bool
 ) -> tuple[Any, list[str]]:
-    """Return the arguments as the tool would get them, and their errors.
-
-    Raises:
-        OpenClawError: it cannot be decided in time.
-    """
+    """Return the arguments as the tool would get them, and their errors; raise if that takes too long."""
     from pytest_openclaw.util.bounded_regex import within
     from pytest_openclaw.util.json_schema import within_steps
 

@@ -2,8 +2,8 @@
 
 SPEC is an `EngineSpec` as JSON. The process serves one model on 127.0.0.1 at a free port, one request at a
 time. When the model is loaded it prints one line, `READY` and a JSON object with `url` and `token`, the
-key of its port. It exits at the end of its input, which closes with the process that has started it, however that
-ends. No other module imports llama.cpp.
+key of its port. It exits at the end of its input, which closes with the process that has started it, however
+that ends. No other module imports llama.cpp.
 """
 
 from __future__ import annotations

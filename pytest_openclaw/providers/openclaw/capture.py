@@ -143,13 +143,9 @@ _ENTRY = re.compile(r"^- ([A-Za-z0-9_.-]+)(?: \([^)\n]*\))?(?::|$)", re.MULTILIN
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
-    """One request.
+    """One request: tools and their size as JSON, other fields, system prompt, and the question's frame.
 
-    Attributes:
-        n_bytes: of the tools as compact JSON.
-        fields: every key except the messages and the tools.
-        system: the system prompt; empty without one.
-        question: the texts `before` and `after` the question in its message, and the `context` after it.
+    `question` has the texts `before` and `after` the question in its message, and the `context` behind it.
     """
 
     tools: tuple[Tool, ...]
@@ -210,13 +206,9 @@ def _without_mark(value: Any) -> Any:
 
 
 def gather(sent: Mapping[str, Sent], *, release: str, taken: str) -> JsonObject:
-    """Return a catalogue.
+    """Return a catalogue of the requests on each surface, in the order of `POLICIES`.
 
-    Args:
-        sent: by surface, in the order of `POLICIES`: a tool's definition is the last one, and other surfaces
-            have variants of it.
-        release: such as `openclaw-2026.9.6`.
-        taken: the day.
+    A tool's definition is that of the last surface; others have variants of it.
     """
     surfaces = {name: {tool.name: tool for tool in request.tools} for name, request in sent.items()}
     tools = {name: tool for there in surfaces.values() for name, tool in there.items()}

@@ -45,12 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Step:
-    """One request to the model.
-
-    Attributes:
-        offers_tools: whether the request offers tools.
-        results: of the answer's calls, as the next request has them; None without one.
-    """
+    """One request to the model; the next one has the `results` of its calls."""
 
     answer: Answer
     offers_tools: bool
@@ -63,7 +58,6 @@ class RecordedRun:
 
     Attributes:
         first_at: when the first request arrived, by `time.perf_counter`; the time before is OpenClaw's start.
-        fault: why a request has no answer.
         broke: an exception in our own code.
         over: set when the run should be ended.
     """
@@ -85,13 +79,8 @@ class Relay:
 
     OpenClaw continues without a picture or a tool that it cannot load. The first request must have them.
 
-    Args:
-        server: receives the requests.
-        model: its name on the server.
-        name: of the provider, for messages.
-        request: whose answer is recorded. Its world's steps are the most requests to forward in a run.
-            Without a world, an answer with other calls than searches for tools is not forwarded, and ends
-            the run.
+    The steps of the request's world are the most requests to forward in a run. Without a world, an answer
+    with other calls than searches for tools is not forwarded, and ends the run.
     """
 
     def __init__(self, server: OverHttp, model: str, *, name: str, request: Request) -> None:
@@ -241,14 +230,8 @@ def reply_of(
     """Return the exchange as one reply.
 
     Its time is the sum of its turns without the tools' time, as in a scripted exchange; OpenClaw's time
-    before its first request is `start_up_ms`.
-
-    Args:
-        run: the record.
-        result: OpenClaw's own; None if it was ended before.
-        request: the request that was asked.
-        began: when OpenClaw was started, by `time.perf_counter`.
-        plain: replaces the real path of the workspace in texts and calls; the raw text is unchanged.
+    before its first request is `start_up_ms`. `result` is OpenClaw's own; None if it was ended before.
+    `plain` replaces the real path of the workspace in texts and calls; the raw text is unchanged.
     """
     if run.first_at is None:  # it answered by itself
         assert result is not None, "without a request it was not ended"
