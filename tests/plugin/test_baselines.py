@@ -90,11 +90,6 @@ def test_the_ini_file_can_name_a_baseline(plain_project: Any, monkeypatch: pytes
 def test_a_wrong_baseline_ends_the_session_at_its_start(project: Any, args: list[str], message: str) -> None:
     """Exit status 4, before the first request."""
     project.suite({"P1": (f"log {project.folder}/asked", {"type": "noop"})})
-    if "torn" in args[0]:
-        torn = project.folder / "runs" / "torn"
-        torn.mkdir(parents=True)
-        (torn / "config.json").write_text("{}")
-        (torn / "results.jsonl").write_text("{}\n")
 
     session = project.run(*args)
 

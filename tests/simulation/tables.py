@@ -10,7 +10,6 @@ from tests.simulation.coverage import RATES, coverage_of_percentiles, coverage_o
 from tests.simulation.models import REPEATS, Design, Latencies
 
 SEED = 20261122
-SUSPECTS, RUNS_AGAIN = 6, 5000
 PROMPTS = (30, 50, 100, 200)
 RESEMBLANCES = (0.0, 0.2, 0.5, 0.8, 1.0)
 
@@ -64,33 +63,6 @@ def rate_table(n_runs: int) -> Iterator[str]:
         f"{n_runs * 100 // PROMPTS[0]} runs of {PROMPTS[0]} prompts to {n_runs * 100 // PROMPTS[-1]} of {PROMPTS[-1]}: "
         f"standard errors of 0.2 to {100 * max(coverage.error for coverage in found):.1f} points."
     )
-    yield ""
-    yield from worst_cases([(coverage.design, *coverage.worst) for coverage in found])
-
-
-def worst_cases(found: Sequence[tuple[Design, float, float]]) -> Iterator[str]:
-    """The worst single rates: the lowest of those found are simulated again, as the lowest are partly chance.
-
-    Args:
-        found: designs, with the rate at which each was lowest, and that share.
-    """
-    source = np.random.default_rng(SEED + 1)
-    cases: list[tuple[float, Design, float]] = []
-    for n_prompts in PROMPTS:
-        simulated = [case for case in found if case[0].n_prompts == n_prompts and not case[0].is_exact]
-        for design, rate, _ in sorted(simulated, key=lambda case: case[2])[:SUSPECTS]:
-            again = coverage_of_rates(source, design, RUNS_AGAIN, [rate])
-            cases.append((again.by_rate[rate], design, rate))
-    yield (
-        f"The lowest single rates with repeats, of the {SUSPECTS} lowest for each number of prompts, simulated again "
-        f"with {RUNS_AGAIN} runs:"
-    )
-    yield ""
-    for share, design, rate in sorted(cases, key=lambda case: case[0])[:4]:
-        yield (
-            f"- {share:.1%}: {design.n_prompts} prompts, repeats {design.repeats}, "
-            f"resemblance {design.resemblance:g}, rate {rate:g}"
-        )
 
 
 def percentile_table(n_runs: int) -> Iterator[str]:

@@ -68,16 +68,6 @@ def test_rates_of_repeats_that_resemble_each_other(repeats: str) -> None:
     assert LOWEST < fmean(coverage.mean for coverage in found) < HIGHEST
 
 
-@pytest.mark.nightly
-def test_more_repeats_than_anybody_asks() -> None:
-    """Thirty prompts asked forty times each still hold what they promise."""
-    design = Design(n_prompts=30, repeats="40", resemblance=0.5)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(REPEATS, "40", (40,))
-        _assert_held(coverage_of_rates(np.random.default_rng(SEED), design, 40))
-
-
 def test_the_models_are_what_they_are_said_to_be() -> None:
     """Simulated rows have the rate, and repeats of a prompt the correlation, that the truth is taken from."""
     design = Design(n_prompts=2000, repeats="5", resemblance=0.5)
