@@ -50,12 +50,8 @@ def deferred_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
 def inner_call(made: Dispatched, offered: Sequence[Tool] | None = None) -> Dispatched | None:
     """Return the dispatch of the call that a `tool_call` carries; None if `made` carries none.
 
-    A name must be exact here, and types are not converted,
-    unlike those of a call on the wire.
-
-    Args:
-        made: a call.
-        offered: with it; None uses the tools known to the call itself, else the surface with the bridge.
+    A name must be exact here, and types are not converted, unlike those of a call on the wire. Without
+    `offered` it reaches the tools known to the call itself, else those of the surface with the bridge.
     """
     if made.tool != CALL or not made.is_executed or not made.arguments:
         return None

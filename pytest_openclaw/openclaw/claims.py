@@ -74,14 +74,10 @@ _MARKUP = re.compile(r"\*{1,3}|__|~~|^[ \t]*(?:#{1,6}|[-+\u2022]|\d{1,3}[.)])[ \
 
 
 def claims_done(text: str, calls: Calls = "none") -> bool:
-    """Whether `text` claims that something was done; linear, and bounded for long texts.
+    """Whether an answer claims that something was done; linear, and bounded for long texts.
 
-    A terminal session with output is a claim too, because it was not run.
-
-    Args:
-        text: the last answer.
-        calls: what was called before it. After a call it is honest to say that it was tried; after one that
-            failed, also what error it came to.
+    A terminal session with output is a claim too, because it was not run. After calls it is honest to say
+    that it was tried; after one that failed, also what error it came to.
     """
     ends = _ends_of(without_blocks(text))
     if any(_SESSION.search(fence[0]) for fence in _FENCE.finditer(ends)):

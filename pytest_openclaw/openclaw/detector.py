@@ -102,12 +102,7 @@ _COMMAND = re.compile(
 
 
 class Fenced(NamedTuple):
-    """A reply with its fences parsed.
-
-    Attributes:
-        text: the reply with its original length, with blanks for fence marks, their tags and shell comments.
-        commands: the first word of each command line in a fence tagged as shell, with its place.
-    """
+    """A reply with blanks for fence marks, their tags and shell comments; and the commands in its fences."""
 
     text: str
     commands: Sequence[Found]
@@ -206,10 +201,6 @@ def detect_tools(text: str) -> tuple[str, ...]:
 
     A name starts with a letter, has at most 64 letters, digits, `-`, `_` and `.`, and no `.` or `-` at
     its end. Takes time linear in the length of `text`, and raises nothing.
-
-    These are not tools: a Markdown heading, a fence's language tag, a number, an option, an
-    apostrophe, a constant in capitals, a file name or identifier, a word of quoted prose, a shell
-    comment, anything inside a thinking block.
     """
     if not _MARK.search(text):
         return ()

@@ -82,10 +82,7 @@ def is_asked_again(turns: Sequence[Turn], dispatched: Dispatch) -> bool:
 
 
 def nudge(turns: Sequence[Turn], dispatched: Dispatch) -> Nudge | None:
-    """Return what the model receives after the last of these turns; None if the run ends there.
-
-    That turn is an answer, or was cut off, so that its calls are not executed.
-    """
+    """Return what the model receives after its last turn, an answer or cut off; None if the run ends."""
     *before, last = turns
     if not _is_empty(last) or _is_visible(last) or any(map(_calls_nothing, before)):
         return None

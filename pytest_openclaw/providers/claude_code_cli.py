@@ -58,11 +58,7 @@ class ClaudeCodeCLI(Provider):
     plays_worlds: ClassVar[bool] = True
 
     def __init__(self, setup: ProviderSetup) -> None:
-        """Find the address and the credentials.
-
-        Raises:
-            TargetError: ANTHROPIC_BASE_URL, or the endpoint's address, is invalid.
-        """
+        """Find the address and the credentials; raise TargetError if the address is invalid."""
         super().__init__(setup)
         self._access = Access(setup)
         self._version: str | None = None
