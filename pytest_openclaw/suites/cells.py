@@ -23,7 +23,7 @@ from pytest_openclaw.suites.offered import as_listed, on_surface, why_not_on_ope
 from pytest_openclaw.suites.prompt import pass_text
 from pytest_openclaw.util.text import file_bytes, valid_text
 from pytest_openclaw.values.prompts import Cell
-from pytest_openclaw.values.requests import LISTED
+from pytest_openclaw.values.requests import LISTED, OPENCLAW
 from pytest_openclaw.values.settings import SUITE_LOOKS
 
 if TYPE_CHECKING:
@@ -118,9 +118,11 @@ def build_cells(
     numbers = [
         prompt.repeat or (1 if of_tools_alone and not affects_tier(prompt) else repeats) for prompt in prompts
     ]
-    asked = {
-        name: prompts if name == LISTED else [_on_openclaw(prompt, surface) for prompt in prompts]
-        for name in dict.fromkeys(target.surface for target in targets)
+    asked: dict[str, Sequence[Prompt | None]] = {
+        LISTED: prompts,
+        OPENCLAW: [
+            on_surface(one, surface) if surface and not why_not_on_openclaw(one) else None for one in prompts
+        ],
     }
     return tuple(
         Cell(prompt=prompt, target=target, repeat=repeat, n_repeats=prompt.repeat or repeats)
@@ -193,10 +195,6 @@ def mixed(prompts: Iterable[Prompt]) -> dict[tuple[str, str], float]:
 def _random(*words: str) -> float:
     """Return a number of 0 to 1 that looks random, the same for the same words."""
     return int.from_bytes(hashlib.sha256("\0".join(words).encode()).digest()[:8]) / 2**64
-
-
-def _on_openclaw(prompt: Prompt, surface: Surface | None) -> Prompt | None:
-    return None if surface is None or why_not_on_openclaw(prompt) else on_surface(prompt, surface)
 
 
 def select_prompts(prompts: Sequence[Prompt], patterns: Sequence[str]) -> tuple[Prompt, ...]:

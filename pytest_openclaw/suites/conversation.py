@@ -139,15 +139,14 @@ MOST_BYTES = 3_932_160
 def images_key(read_file: Callable[[str], bytes]) -> Key:
     """Return the key `images`.
 
-    Args:
-        read_file: returns a file of the suite's folder, or at most `MOST_BYTES` and one more of it; raises
-            `ValueError` if there is no such file.
+    `read_file` returns at most `MOST_BYTES` and one more of a file of the suite's folder, or raises
+    `ValueError`.
     """
-
-    def build(paths: list[str]) -> tuple[Image, ...]:
-        return tuple(_image(path, read_file) for path in paths)
-
-    return Key(Annotated[list[Filled], Meta(min_length=1, max_length=MOST_IMAGES)], '["chart.png"]', build)
+    return Key(
+        Annotated[list[Filled], Meta(min_length=1, max_length=MOST_IMAGES)],
+        '["chart.png"]',
+        lambda paths: tuple(_image(path, read_file) for path in paths),
+    )
 
 
 def _image(path: str, read_file: Callable[[str], bytes]) -> Image:

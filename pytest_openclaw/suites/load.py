@@ -135,11 +135,7 @@ def _with_tools_of(catalogue: Catalogue, entry: Any) -> Any:
 
 
 def _id_of(raw: Any, ids: set[str]) -> str:
-    """Return the id of an entry, and add it to those of its suite.
-
-    Raises:
-        ValueError: it has none, another entry has it, or a row cannot represent the entry.
-    """
+    """Return the id of an entry, and add it to those of its suite; errors are those of the whole entry."""
     if not isinstance(raw, dict):
         raise ValueError(f"is {shown(raw)}, not an object. Write an object with id, prompt and validator.")
     try:
@@ -198,11 +194,7 @@ def load_suite(path: Path, *, name: str, registry: Registry, catalogue: Catalogu
 
 
 def pictures_beside(folder: Path) -> Callable[[str], bytes]:
-    """Return a function that reads a picture in a suite's folder, once however many prompts have it.
-
-    Of a file that is too long it returns one byte more than a picture may have. It raises `ValueError` if the
-    file cannot be read, or is elsewhere.
-    """
+    """Return a function that reads a picture in a suite's folder, once; see `images_key`."""
 
     @cache
     def read_file(path: str) -> bytes:

@@ -33,19 +33,12 @@ if TYPE_CHECKING:
 
 
 def of_catalogue(catalogue: Catalogue, tools: Any) -> JsonObject:
-    """Return the `tools` of a prompt that uses a captured catalogue, for `config.json`.
-
-    They consist of the file, its hash, and the value in the suite.
-    """
+    """Return the `tools` of a prompt with a captured catalogue: the file, its hash, and the suite's value."""
     return {"catalogue": catalogue.source, "sha256": catalogue.sha256, "tools": tools}
 
 
 def catalogue_of(tools: Any) -> Catalogue | None:
-    """Return the captured catalogue from which a prompt's tools are taken; None if from none.
-
-    Raises:
-        ValueError: it was removed or has changed.
-    """
+    """Return the captured catalogue of a prompt's tools, or None; a `ValueError` if it has changed."""
     if said_tools(tools) is tools:
         return None
     return _captured(str(tools["catalogue"]), str(tools["sha256"]))
@@ -106,9 +99,7 @@ _LIST = Key(str | list[str | ToolSpec], '"direct" or tools = ["read", { name = "
 def read_tools(value: Any) -> tuple[Tool, ...]:
     """Return the tools of a prompt: of a surface, or of a list of catalogue names and own tools.
 
-    Raises:
-        ValueError: a name is unknown, is repeated, or an own tool has no usable schema, or a captured
-            catalogue has changed; the message names the key and has a hint.
+    A `ValueError` names the key and has a hint.
     """
     try:
         catalogue = catalogue_of(value)

@@ -166,11 +166,7 @@ def _edits(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _span(path: str, plain: str, old: str, name: str) -> tuple[int, int]:
-    """Return where an old text begins and ends.
-
-    If it is not found, it is looked for without the blanks at the ends of lines, and with quotes, dashes and
-    blanks of every kind alike.
-    """
+    """Return where an old text begins and ends, as it is or in its folded form; see `_fold`."""
     is_exact = old in plain
     wanted, searched = (old, plain) if is_exact else (_fold(old), _fold(plain))
     count = searched.count(wanted) if wanted else 0
@@ -215,8 +211,6 @@ _MOVE, _END_OF_FILE = "*** Move to: ", "*** End of File"
 
 @dataclass
 class _Piece:
-    """Lines that are together, and the lines in their place."""
-
     context: str | None = None
     old: list[str] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
@@ -233,11 +227,7 @@ class _Section:
 
 
 def apply_patch(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
-    """Change files as a patch says, and return which.
-
-    Raises:
-        ToolError: it is not a patch, or a file is not as the patch expects; sections before it are done.
-    """
+    """Change files as a patch says, and return which; sections before an error are done."""
     sections = _read_sections(text_of(arguments, "input"))
     done: dict[str, None] = {}
     for section in sections:
@@ -357,10 +347,7 @@ def _replacements(lines: Sequence[str], section: _Section, path: str) -> list[tu
 
 
 def _find(lines: Sequence[str], wanted: Sequence[str], first: int, path: str) -> int:
-    """Return where a run of lines begins, at or after `first`.
-
-    The lines are compared as one text, so that the search is quick however they repeat.
-    """
+    """Return where a run of lines begins, at or after `first`; as one text, which is quick to search."""
     for form in (str, _alike):
         needle, text = ("\n" + "".join(f"{form(line)}\n" for line in run) for run in (wanted, lines[first:]))
         if (at := text.find(needle)) >= 0:

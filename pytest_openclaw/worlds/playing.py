@@ -122,10 +122,8 @@ class Playing:
     def answer(self, call: ToolCall) -> str:
         """Return the result that the model receives for a call, and change the world.
 
-        The empty text means nothing at all; see `dispatch.is_forgotten`.
-
-        Raises:
-            OpenClawError: a pattern or schema of the suite cannot be decided in its time.
+        The empty text means nothing at all; see `dispatch.is_forgotten`. A pattern or schema of the suite
+        that cannot be decided in its time is an `OpenClawError`.
         """
         made = self.dispatched(call)
         self._n_calls += 1
@@ -303,10 +301,7 @@ def final_state(world: World, tools: Sequence[Tool], calls: Iterable[ToolCall]) 
 
 
 def answered_calls(reply: Reply) -> dict[int, ToolCall]:
-    """Return the calls that were answered, by their index among all calls of the reply.
-
-    No call of a turn with a malformed one was answered, nor those that were too many.
-    """
+    """Return the calls that were answered, by their index among all calls of the reply."""
     if not reply.turns:
         return dict(enumerate(reply.tool_calls))
     answered: dict[int, ToolCall] = {}

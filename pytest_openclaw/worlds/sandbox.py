@@ -287,9 +287,9 @@ def _date(context: BuiltinContext) -> BuiltinResult:
     if place is not None:
         wanted = words.pop(place)[2:] or (words.pop(place) if place < len(words) else "")
     if not re.match(r"@|\d{4}-|[A-Z]", wanted):
-        wanted = {"yesterday": "- 1 day", "tomorrow": "+ 1 day", "now": "", "today": ""}.get(wanted, wanted)
-        wanted = re.sub(r"\A\+? ?(\d+ \w+)\Z", r"+ \1", re.sub(r"\A(\d+ \w+) ago\Z", r"- \1", wanted))
-        wanted = f"{_NOW} {wanted}".rstrip()
+        wanted = {"yesterday": "1 day ago", "tomorrow": "1 day", "now": "", "today": ""}.get(wanted, wanted)
+        days = re.fullmatch(r"\+? ?(\d+ \w+?)( ago)?", wanted)
+        wanted = f"{_NOW} {'-' if days[2] else '+'} {days[1]}" if days else f"{_NOW} {wanted}".rstrip()
     return _in_another_thread(_plain_bash, shlex.join(["date", "-d", wanted, *words]))
 
 

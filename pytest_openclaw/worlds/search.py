@@ -230,10 +230,7 @@ _SPECIAL_TOKEN = re.compile(
 def wrap_external(text: str, source: str, *, with_notice: bool = False) -> str:
     """Return a text from outside as a model receives it: between marks, under a line with its source.
 
-    Args:
-        text: as it was found; marks and special tokens in it are replaced.
-        source: in words, such as `Web Fetch`.
-        with_notice: whether the notice comes first.
+    Marks and special tokens in it are replaced.
     """
     plain = _sanitized(text)
     # The id is random in OpenClaw.
