@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta, Struct
 
-from pytest_openclaw.judging.keys import BLANKS, Flaw, Keyed, each_once, hint, judged_flaws
+from pytest_openclaw.judging.keys import BLANKS, Flaw, each_once, hint, judged_flaws
 from pytest_openclaw.judging.text import plain
 from pytest_openclaw.openclaw.bridge import LOOKUPS, inner_call, with_inner_calls
 from pytest_openclaw.openclaw.dispatch import same_tool
@@ -184,16 +184,16 @@ class WantedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class CallRule(Keyed, ABC):
+class CallRule(ABC):
     """A validator of native calls, with the keys that all of them have."""
 
+    type: ClassVar[str]
     calls: tuple[WantedCall, ...] = ()
     ordered: bool = False
     exact: bool = False
     forbidden: tuple[str | WantedCall, ...] = ()
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.exact and not self.calls:
             raise ValueError(
                 f"validator {self.type}: exact is true without calls. List the calls to be made."

@@ -6,12 +6,10 @@ A part that does not judge, such as noop, has no effect in a combination.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.judging.keys import (
-    Keyed,
     answer,
-    check_nested,
     check_pattern,
     demands_of,
     each_once,
@@ -19,8 +17,6 @@ from pytest_openclaw.judging.keys import (
     judged,
     kept,
     needs_of,
-    read_key,
-    settle,
     work_flaws,
 )
 from pytest_openclaw.openclaw.detector import invoked_tools
@@ -38,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToolInvocation(Keyed):
+class ToolInvocation:
     """At least one of `expected_tools`, or any tool if it is empty, is invoked, natively or in the text."""
 
     type: ClassVar[str] = "tool_invocation"
@@ -75,12 +71,6 @@ class _Several:
     type: ClassVar[str]
     nested: ClassVar[tuple[str, ...]] = ("validators",)
     validators: tuple[Validator, ...] = field(metadata=hint(_HINT))
-
-    def __post_init__(self) -> None:
-        validators = read_key(self.type, "validators", self.validators, tuple[Any, ...], _HINT)
-        for validator in validators:
-            check_nested(self.type, "validators", validator)
-        settle(self, validators=validators)
 
     @property
     def demands(self) -> Demands:
@@ -168,9 +158,6 @@ class Not:
         )
     )
 
-    def __post_init__(self) -> None:
-        check_nested(self.type, "validator", self.validator)
-
     def check(self, reply: Reply) -> Verdict:
         """Invert the verdict."""
         inner = self.validator.check(reply)
@@ -207,7 +194,7 @@ def _parsed(owner: str, verdicts: list[Verdict]) -> JsonObject:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportsFailure(Keyed):
+class ReportsFailure:
     """The answer says that something failed, was denied, is missing or incomplete, in whatever words.
 
     `invented` are patterns of what only an invented result contains, such as a figure that no tool returned;
@@ -219,7 +206,6 @@ class ReportsFailure(Keyed):
     invented: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         for pattern in self.invented:
             check_pattern(self.type, "invented", pattern)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 
-from pytest_openclaw.judging.keys import Keyed, answer, hint, judged_json
+from pytest_openclaw.judging.keys import answer, hint, judged_json
 from pytest_openclaw.util.json_schema import BoundedSchema
 from pytest_openclaw.util.json_text import same, to_text
 from pytest_openclaw.util.text import listed, shortened, shown
@@ -39,7 +39,7 @@ def _written(value: Any) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JsonKeys(Keyed):
+class JsonKeys:
     """The answer holds one JSON object with all `required_keys`, whose values follow `key_rules`.
 
     A rule is `{"type": "number"}` or `{"type": "one_of", "values": [...]}`. It judges the key where it
@@ -71,7 +71,7 @@ class JsonKeys(Keyed):
 
 
 @dataclass(frozen=True, kw_only=True)
-class JsonEquals(Keyed):
+class JsonEquals:
     """The answer holds one JSON object, or array, that equals `value`.
 
     The order of keys does not matter, that of array items does; 1 equals 1.0, and true equals no
@@ -85,7 +85,6 @@ class JsonEquals(Keyed):
     strict: bool = False
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         try:
             json.dumps(self.value, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
@@ -109,7 +108,7 @@ class JsonEquals(Keyed):
 
 
 @dataclass(frozen=True, kw_only=True)
-class JsonSchema(Keyed):
+class JsonSchema:
     """The answer holds one JSON object that is valid under `schema`, Draft 2020-12.
 
     A schema of type `array` looks for an array. `format` is not judged, and a `$ref` may only point
@@ -123,7 +122,6 @@ class JsonSchema(Keyed):
     strict: bool = False
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         try:
             self._bounded  # noqa: B018 - a bad schema is reported when the suite is read
         except ValueError as error:

@@ -1,34 +1,21 @@
-"""What validators share: the keys that a suite author writes, the answer, verdicts, and demands of tools."""
+"""What validators share: the answer, verdicts, flaws, and demands of tools."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
-from functools import cache
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Literal,
-    NamedTuple,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_openclaw.util.bounded_regex import compile_pattern
 from pytest_openclaw.util.json_text import find_json
 from pytest_openclaw.util.text import valid_text
-from pytest_openclaw.util.typed import converted, shown
-from pytest_openclaw.values.protocols import NO_DEMANDS, Validator
-from pytest_openclaw.values.replies import Reply, Verdict
+from pytest_openclaw.values.protocols import NO_DEMANDS
+from pytest_openclaw.values.replies import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.protocols import Demands
+    from pytest_openclaw.values.protocols import Demands, Validator
+    from pytest_openclaw.values.replies import Reply
 
 
 BLANKS = " \t\r\n"
@@ -100,61 +87,6 @@ def each_once(names: Iterable[str]) -> tuple[str, ...]:
 def hint(text: str) -> dict[str, str]:
     """Return the metadata of a required field: the hint if it is missing."""
     return {"hint": text}
-
-
-def settle(validator: object, **values: object) -> None:
-    """Set the clean values of a frozen validator, during its `__post_init__`."""
-    for key, value in values.items():
-        object.__setattr__(validator, key, value)
-
-
-class Keyed:
-    """A validator whose fields are the keys that a suite author writes.
-
-    The annotation of a field says which values it takes. A class with further rules calls
-    `super().__post_init__()` first. Fields in `nested` hold validators, which `check_nested` checks.
-    """
-
-    type: ClassVar[str]
-    nested: ClassVar[tuple[str, ...]] = ()
-
-    def __post_init__(self) -> None:
-        for field in fields(cast("Any", self)):
-            if field.name not in self.nested:
-                kind, example = _kinds(cast("Any", type(self)))[field.name], field.metadata.get("hint", "")
-                value = read_key(self.type, field.name, getattr(self, field.name), kind, example)
-                settle(self, **{field.name: value})
-
-
-@cache
-def _kinds(cls: type) -> dict[str, Any]:
-    return get_type_hints(cls, include_extras=True)
-
-
-def read_key(owner: str, key: str, value: object, kind: Any, example: str = "") -> Any:
-    """Return the value of a key as a value of this type.
-
-    Raises:
-        ValueError: it does not fit; the message names validator, key and value, and says what to write.
-    """
-    if get_origin(kind) is Mapping and isinstance(value, Mapping):
-        inner = get_args(kind)[1]
-        return {name: read_key(owner, f"{key}.{name}", one, inner, example) for name, one in value.items()}
-    try:
-        return converted(value, kind, key)
-    except ValueError as error:
-        text = str(error)
-        text = text if text.endswith(".") else f"{text}. {example}".rstrip()
-        raise ValueError(f"validator {owner}: {text}") from None
-
-
-def check_nested(owner: str, key: str, value: object) -> None:
-    """Reject a value that is not a validator."""
-    if not isinstance(value, Validator):
-        example = '{"type": "max_words", "value": 8}'
-        raise ValueError(
-            f"validator {owner}: {key} is {shown(value)}, not a validator. Write for example {example}."
-        )
 
 
 def check_pattern(owner: str, key: str, pattern: str) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 import msgspec
 from msgspec import Meta, Struct
 
-from pytest_openclaw.judging.keys import BLANKS, Keyed, answer, hint, judged, judged_json, kept
+from pytest_openclaw.judging.keys import BLANKS, answer, hint, judged, judged_json, kept
 from pytest_openclaw.util.text import listed, shown
 from pytest_openclaw.util.typed import converted
 from pytest_openclaw.values.replies import Reply, Verdict
@@ -131,7 +131,7 @@ class _Question(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpenclawDecision(Keyed):
+class OpenclawDecision:
     """The answer is one JSON object of typed answers that OpenClaw accepts, and each is an expected one.
 
     `questions` has each question by its id. Of a `choice` (a list of labels) `expected` are the right labels,
@@ -180,7 +180,7 @@ def _read(form: str, text: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpenclawText(Keyed):
+class OpenclawText:
     """What OpenClaw shows of a title, a recap or a status line is whole, and about the right thing.
 
     `form` is `title`, `recap` or `status`. A title is the first line that is no fence, without `Title:` and

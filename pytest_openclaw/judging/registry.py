@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from pytest_openclaw.judging.calls import ToolCalling
 from pytest_openclaw.judging.combine import AllOf, AnyOf, Not, ReportsFailure, ToolInvocation
 from pytest_openclaw.judging.json_answers import JsonEquals, JsonKeys, JsonSchema
-from pytest_openclaw.judging.keys import read_key
 from pytest_openclaw.judging.openclaw_answers import OpenclawAck, OpenclawDecision, OpenclawText
 from pytest_openclaw.judging.text import (
     Contains,
@@ -24,11 +23,8 @@ from pytest_openclaw.judging.text import (
 )
 from pytest_openclaw.judging.world import WorldReached
 from pytest_openclaw.util.errors import SuiteError
-from pytest_openclaw.util.typed import shown
-
-if TYPE_CHECKING:
-    from pytest_openclaw.values.protocols import Validator
-
+from pytest_openclaw.util.typed import converted, shown
+from pytest_openclaw.values.protocols import Validator
 
 _RESEMBLANCE = 0.8
 
@@ -60,27 +56,52 @@ def build_registry(claims: Iterable[tuple[str, type[Validator]]]) -> Registry:
 def build_validator(spec: object, registry: Registry) -> Validator:
     """Make the validator that a suite describes; nothing at all, or an empty object, is `noop`.
 
-    A class may name fields in `nested: ClassVar[tuple[str, ...]]`; these hold a validator, or a list of
-    validators, and are built here too. Unknown keys are ignored, unless they look like a typo.
+    The annotation of a field says which values it takes. A class may name fields in `nested:
+    ClassVar[tuple[str, ...]]`; these hold a validator, or a list of validators, and are built here too.
+    Unknown keys are ignored, unless they look like a typo.
 
     Raises:
         ValueError: the description is malformed; the message says where and what to write.
     """
-    if spec is None or (isinstance(spec, str | list | Mapping) and not spec):
+    if spec is None or spec in ("", [], {}):
         return Noop()
     if not isinstance(spec, Mapping):
         raise ValueError(f'the validator is {shown(spec)}. Write an object, for example {{"type": "noop"}}.')
     cls = _class_of(spec, registry)
     fields = [field for field in dataclasses.fields(cast("Any", cls)) if field.init]
     _check_keys(cls, spec, fields)
-    values = {field.name: spec[field.name] for field in fields if field.name in spec}
-    for name in getattr(cls, "nested", ()):
-        if name in values:
-            values[name] = _build_nested(cls.type, name, values[name], registry)
     try:
-        return cast("Callable[..., Validator]", cls)(**values)
-    except TypeError as error:
-        raise ValueError(f"validator {cls.type} does not accept its keys: {error}") from error
+        kinds = get_type_hints(cls, include_extras=True)
+    except NameError:  # a plugin's annotations that only type checkers know
+        kinds = {}
+    values = {}
+    for field in fields:
+        name, kind = field.name, kinds.get(field.name, Any)
+        if name not in spec:
+            continue
+        is_nested = name in getattr(cls, "nested", ())
+        if is_nested:
+            kind = dict[str, Any] if kind in (Validator, Validator | None) else list[Any]
+        value = _read_key(cls.type, name, spec[name], kind, field.metadata.get("hint", ""))
+        values[name] = _build_nested(f"{cls.type}.{name}", value, registry) if is_nested else value
+    return cast("Callable[..., Validator]", cls)(**values)
+
+
+def _read_key(owner: str, key: str, value: object, kind: Any, example: str = "") -> Any:
+    """Return the value of a key as a value of this type.
+
+    Raises:
+        ValueError: it does not fit; the message names validator, key and value, and says what to write.
+    """
+    if get_origin(kind) is Mapping and isinstance(value, Mapping):
+        inner = get_args(kind)[1]
+        return {name: _read_key(owner, f"{key}.{name}", one, inner, example) for name, one in value.items()}
+    try:
+        return converted(value, kind, key)
+    except ValueError as error:
+        text = str(error)
+        text = text if text.endswith(".") else f"{text}. {example}".rstrip()
+        raise ValueError(f"validator {owner}: {text}") from None
 
 
 def _class_of(spec: Mapping[str, Any], registry: Registry) -> type[Validator]:
@@ -111,11 +132,10 @@ def _check_keys(cls: type[Validator], spec: Mapping[str, Any], fields: list[data
             raise ValueError(f'validator {cls.type} has no "{field.name}". {hint}')
 
 
-def _build_nested(owner: str, key: str, value: object, registry: Registry) -> object:
-    given = read_key(owner, key, value, dict[str, Any] | list[Any])
-    if isinstance(given, dict):
-        return _build_part(f"{owner}.{key}", given, registry)
-    return tuple(_build_part(f"{owner}.{key}[{i}]", item, registry) for i, item in enumerate(given))
+def _build_nested(where: str, value: object, registry: Registry) -> object:
+    if isinstance(value, list):
+        return tuple(_build_part(f"{where}[{i}]", item, registry) for i, item in enumerate(value))
+    return _build_part(where, value, registry)
 
 
 def _build_part(where: str, spec: object, registry: Registry) -> Validator:

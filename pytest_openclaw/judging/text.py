@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pytest_openclaw.judging.keys import BLANKS, Keyed, answer, check_pattern, hint, judged, kept, settle
+from pytest_openclaw.judging.keys import BLANKS, answer, check_pattern, hint, judged, kept
 from pytest_openclaw.util.bounded_regex import fullmatches
 from pytest_openclaw.util.text import counted, listed, shown
 from pytest_openclaw.util.typed import Count
@@ -26,25 +26,21 @@ class Noop:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exact(Keyed):
+class Exact:
     """The answer equals `value`, including case; blanks around either do not count."""
 
     type: ClassVar[str] = "exact"
     value: str = field(metadata=hint('Write the answer wanted, for example "value": "HEARTBEAT_OK".'))
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle(self, value=self.value.strip(BLANKS))
-
     def check(self, reply: Reply) -> Verdict:
         """Compare the whole answer with `value`."""
         text = answer(reply)
-        violation = f"{shown(text)} is not {shown(self.value)}"
-        return judged(text == self.value, violation, kept(text))
+        wanted = self.value.strip(BLANKS)
+        return judged(text == wanted, f"{shown(text)} is not {shown(wanted)}", kept(text))
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneOf(Keyed):
+class OneOf:
     """The answer is one of `values`, including case; a number among them matches no text.
 
     With `ignore_case` case is ignored, with `ignore_punctuation` whatever is neither letter, digit nor blank.
@@ -69,14 +65,13 @@ class OneOf(Keyed):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RegexFullmatch(Keyed):
+class RegexFullmatch:
     """The whole answer matches `pattern`, a regular expression of Python's `re`."""
 
     type: ClassVar[str] = "regex_fullmatch"
     pattern: str = field(metadata=hint('Write a regular expression, for example "pattern": "[0-9]+".'))
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         check_pattern(self.type, "pattern", self.pattern)
 
     def check(self, reply: Reply) -> Verdict:
@@ -91,7 +86,7 @@ class RegexFullmatch(Keyed):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contains(Keyed):
+class Contains:
     """The answer contains `value`; `ignore_case` ignores case.
 
     With `ignore_punctuation` whatever is neither letter, digit nor blank is left out of both.
@@ -103,7 +98,6 @@ class Contains(Keyed):
     ignore_punctuation: bool = False
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if not self._plain(self.value):
             raise ValueError(f"validator {self.type}: value is empty, which every reply contains.")
 
@@ -180,7 +174,7 @@ def count_sentences(text: str) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Counting(Keyed):
+class _Counting:
     value: Count = field(metadata=hint('Write a whole number, for example "value": 3.'))
 
     def _at_most(self, number: int, word: str) -> Verdict:

@@ -29,7 +29,6 @@ from pytest_openclaw.judging.calls import (
 from pytest_openclaw.judging.keys import (
     BLANKS,
     Flaw,
-    check_nested,
     check_pattern,
     demands_of,
     each_once,
@@ -195,8 +194,6 @@ class WorldReached(CallRule):
         for key, patterns in (("ran", self.ran or ()), ("never_ran", self.never_ran)):
             for pattern in patterns:
                 check_pattern(owner, key, pattern)
-        if self.answer is not None:
-            check_nested(owner, "answer", self.answer)
         if self.answer is None and not (self.works or self._forbids or self.files):
             raise ValueError(
                 f"validator {owner} asks for nothing, so any reply would pass."

@@ -13,6 +13,7 @@ from pytest_openclaw.util import json_schema
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.json_text import find_json, same
 from pytest_openclaw.values.replies import Reply
+from tests.unit.judging.conftest import build
 
 OBJECT = '{"route": "local", "reason": "cheap"}'
 VALUE = {"route": "local", "reason": "cheap"}
@@ -98,7 +99,9 @@ def test_strict(text, alone):
 def test_numbers(written, kept):
     """One that JSON writers cannot write is a text."""
     rules = {} if isinstance(kept, str) else {"n": {"type": "number"}}
-    verdict = JsonKeys(required_keys=("n",), key_rules=rules).check(Reply(text=f'{{"n": {written}}}'))
+    verdict = build("json_keys", required_keys=["n"], key_rules=rules).check(
+        Reply(text=f'{{"n": {written}}}')
+    )
 
     assert (verdict.passed, verdict.parsed) == (True, {"n": kept})
     json.dumps(verdict.parsed, allow_nan=False)
@@ -116,7 +119,9 @@ def test_numbers(written, kept):
 def test_no_number(written, violation):
     """Text that only looks like a number is none."""
     rules = {"n": {"type": "number"}}
-    verdict = JsonKeys(required_keys=("n",), key_rules=rules).check(Reply(text=f'{{"n": {written}}}'))
+    verdict = build("json_keys", required_keys=["n"], key_rules=rules).check(
+        Reply(text=f'{{"n": {written}}}')
+    )
 
     assert (verdict.passed, verdict.violation) == (False, violation)
 
@@ -156,14 +161,14 @@ def test_required_keys(text, violation):
 def test_one_of_rule(values, written, violation):
     """A one_of rule compares as JSON does: a boolean is no number, a text is no number."""
     rules = {"k": {"type": "one_of", "values": values}}
-    verdict = JsonKeys(required_keys=(), key_rules=rules).check(Reply(text=f'{{"k": {written}}}'))
+    verdict = build("json_keys", required_keys=[], key_rules=rules).check(Reply(text=f'{{"k": {written}}}'))
 
     assert (verdict.passed, verdict.violation) == (violation is None, violation)
 
 
 def test_rule_for_a_missing_key():
     """A rule judges its key if it exists; only required_keys must exist."""
-    validator = JsonKeys(required_keys=(), key_rules={"n": {"type": "number"}})
+    validator = build("json_keys", required_keys=[], key_rules={"n": {"type": "number"}})
 
     assert validator.check(Reply(text="{}")).passed is True
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.judging.openclaw_answers import OpenclawAck, OpenclawDecision, OpenclawText
+from pytest_openclaw.judging.openclaw_answers import OpenclawAck, OpenclawText
 from pytest_openclaw.values.replies import Reply
+from tests.unit.judging.conftest import build
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def _sure(**changes: Any) -> dict[str, Any]:
 
 
 def _violation(question: dict[str, Any], given: Any) -> str | None:
-    rule = OpenclawDecision(questions={"q": question})
+    rule = build("openclaw_decision", questions={"q": question})
     return rule.check(Reply(text=json.dumps({"q": given}))).violation
 
 
@@ -140,7 +141,7 @@ def test_any_other_answer_fails(question: dict[str, Any], given: Any, violation:
 )
 def test_the_whole_reply_is_the_object(text: str, passed: bool) -> None:
     """One fence around it is taken off, as OpenClaw's tool for JSON tasks does."""
-    rule = OpenclawDecision(questions={"q": SURE})
+    rule = build("openclaw_decision", questions={"q": SURE})
 
     assert rule.check(Reply(text=text.replace("ANSWER", json.dumps(_sure())))).passed is passed
 
