@@ -67,7 +67,7 @@ Prefer = Literal["newest", "oldest"]
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run's directory, its id, last, or a glob")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run's directory, its id, or last")
     parser.add_argument("--into", required=True, metavar="RUN", help="the new run: its directory or its id")
     parser.add_argument(
         "--prefer",
