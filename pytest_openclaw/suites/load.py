@@ -168,11 +168,6 @@ def _unpaired(prompts: Sequence[Prompt]) -> Iterator[str]:
 _FORMATS: dict[str, SuiteFormat] = {".toml": "toml", ".json": "json"}
 
 
-def is_suite_file(name: str) -> bool:
-    """Whether a file is a suite; any other one has benchmarks written in Python."""
-    return name.endswith(tuple(_FORMATS))
-
-
 def load_suite(path: Path, *, name: str, registry: Registry, catalogue: Catalogue | None = None) -> Suite:
     """Return the suite in a `.toml` or `.json` file; see `parse_suite`."""
     form = _FORMATS.get(path.suffix)
