@@ -150,14 +150,3 @@ def surface_note(summary: Summary) -> str:
     source = "captured from the installed OpenClaw" if captured else "a substitute in our own words"
     itself = f"; {OPENCLAW_ITSELF} sends the installed OpenClaw's own" if OPENCLAW_ITSELF in providers else ""
     return f"openclaw is the request of {summary.surface['release']}, {source}{itself}"
-
-
-def surface_costs(summary: Summary) -> Iterator[tuple[str, str]]:
-    """Yield each model that was asked on `listed` and on `openclaw`, with the difference as a sentence."""
-    for one in summary.surface_cost.targets if summary.surface_cost else ():
-        found = one.verdicts
-        if not found.n_cells or found.difference is None:  # no cell has an answer on both
-            continue
-        text = f"{found.n_base} of {found.n_cells} cells on listed, {found.n_candidate} on openclaw"
-        changed = f"; {_outcomes(one)}" if one.outcomes else ""
-        yield one.base_target, f"{text}: {_points(found.difference, found.interval_95)}{changed}"

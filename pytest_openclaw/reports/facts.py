@@ -9,7 +9,6 @@ from pytest_openclaw.reports.comparison import (
     in_short,
     name_of,
     reasons_in_short,
-    surface_costs,
     surface_note,
 )
 from pytest_openclaw.reports.numbers import (
@@ -138,9 +137,8 @@ def findings(summary: Summary, *, are_misses_shown: bool = False) -> Iterator[Fi
         yield from _of_target(group)
     if summary.best:
         yield Finding(label="best with tools", text=render_best(summary.best))
-    for target, text in (*surface_costs(summary), ("", surface_note(summary))):
-        if text:
-            yield Finding(label="surface", text=text, target=target)
+    if note := surface_note(summary):
+        yield Finding(label="surface", text=note)
     if len(summary.groups) > 1 or not are_misses_shown:
         yield from _missed(summary)
     for part in summary.added:

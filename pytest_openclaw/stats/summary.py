@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from pytest_openclaw.stats.comparison import LEVEL, ComparedRuns, Obstacles, compare_records, sign_flip
+from pytest_openclaw.stats.comparison import LEVEL, ComparedRuns, sign_flip
 from pytest_openclaw.stats.gates import GateResult, check_gates, overall, unmatched
 from pytest_openclaw.stats.groups import (
     Group,
@@ -26,7 +26,7 @@ from pytest_openclaw.stats.groups import (
 from pytest_openclaw.stats.intervals import cluster_of
 from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, calls_of, did_right
 from pytest_openclaw.util.files import JsonObject
-from pytest_openclaw.values.requests import LISTED, OPENCLAW_ITSELF
+from pytest_openclaw.values.requests import OPENCLAW_ITSELF
 from pytest_openclaw.values.tool_calls import SUBSTITUTE
 
 if TYPE_CHECKING:
@@ -100,7 +100,6 @@ class Summary:
         best: the targets that may be the best with tools; None without two to compare.
         comparison: with the baseline; None without one.
         surface: what `config.json` says of the surface `openclaw`; None if no target was asked on it.
-        surface_cost: the cells on `openclaw` beside those on `listed`, of the models asked on both.
         added: the parts of plugins.
     """
 
@@ -121,7 +120,6 @@ class Summary:
     best: Best | None = None
     comparison: ComparedRuns | None = None
     surface: JsonObject | None = None
-    surface_cost: ComparedRuns | None = None
     added: Sequence[SummaryPart] = ()
 
     @property
@@ -355,15 +353,4 @@ def summarize_run(
         best=best_of(groups, groups_of),
         comparison=comparison,
         surface=surface,
-        surface_cost=_surface_cost(records, [*n_selected], run_id),
     )
-
-
-def _surface_cost(records: Sequence[Record], targets: Sequence[Target], run_id: str) -> ComparedRuns | None:
-    """Compare the cells of each target on a surface of OpenClaw with those on `listed`, pair by pair."""
-    pairs = [(one.on(LISTED), one) for one in targets if one.surface != LISTED]
-    both = [(one, other) for one, other in pairs if one in targets]
-    if not both:
-        return None
-    found = compare_records(records, records, both, Obstacles(with_answering_model=False), baseline=run_id)
-    return replace(found, set_aside=())  # such as the prompts without tools
