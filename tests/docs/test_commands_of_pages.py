@@ -28,7 +28,11 @@ WHOLE = (
     "20260213_235930", "20261114_021700", "20261114_090000", "20261115_021700",
 )  # fmt: skip
 """Runs of all prompts; `last` is one of them."""
-PARTS = ("shard-1", "shard-2"), ("JOB-1", "JOB-2"), ("shards/shard-core", "shards/shard-tools")
+PARTS = (
+    ("runs/shard-1", "runs/shard-2"),
+    ("runs/JOB-1", "runs/JOB-2"),
+    ("shards/shard-core", "shards/shard-tools"),
+)
 """Runs of half of the prompts each."""
 NEED_MORE = {
     "capture-tools": "an installed OpenClaw: tests/openclaw",
@@ -68,12 +72,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for one in IDS
     )
     (tmp_path / SUITE).write_text(text)
-    for name in WHOLE:
-        _store(Path("runs", name), IDS)
-    _store(Path("baseline/main"), IDS)
     for first, second in PARTS:
         for name, ids in ((first, IDS[:7]), (second, IDS[7:])):
             _store(Path(name), ids)
+    for name in WHOLE:
+        _store(Path("runs", name), IDS)
+    _store(Path("baseline/main"), IDS)
     return tmp_path
 
 
