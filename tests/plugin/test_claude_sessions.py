@@ -40,7 +40,7 @@ def error(text: str, **fields: Any) -> str:
 ENDS = {
     "answer": ("hello", End("PASSED", "ok", None, raw="Hello")),
     "killed": ("killed", End("ERROR", "error", "harness_error", "the CLI was killed by SIGKILL.", raw="Hel")),
-    "403": (error("Failed to authenticate. API Error: 403 no", status=403, word="authentication_failed"), End("ERROR", "auth_error", "http_403", "HTTP 403: no")),
+    "403": (error("Failed to authenticate. API Error: 403 no", status=403, word="authentication_failed"), End("ERROR", "auth_error", "http_403", "HTTP 403: 403 no")),
     "overloaded-after-tokens": (error("API Error: Overloaded", word="unknown", pieces=["Hel"]), End("ERROR", "error", "stream_error", "Overloaded", raw="Hel")),
     "deaf-to-sigterm": ("stubborn PID", End("ERROR", "error", "timeout", "no complete answer within 4 s.", raw="Hel")),
 }  # fmt: skip
