@@ -114,18 +114,6 @@ def test_interval_and_word_never_contradict(prompts: list[str]) -> None:
         assert back.interval_95.low == pytest.approx(-forth.interval_95.high)
 
 
-@settings(deadline=None)
-@given(st.permutations(range(8)), st.permutations(range(8)))
-def test_the_order_of_rows_is_no_matter(first: list[int], second: list[int]) -> None:
-    """Workers and merged runs end cells in any order."""
-    base, candidate = cells("++++-+++"), cells("-+---o-?")
-
-    assert (
-        compare([base[n] for n in first], [candidate[n] for n in second]).targets
-        == compare(base, candidate).targets
-    )
-
-
 @pytest.mark.parametrize(
     ("base", "candidate", "words", "n_open"),
     [
