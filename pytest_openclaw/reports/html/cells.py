@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.reports.cells import as_text, measured, message_texts, turns_of
 from pytest_openclaw.reports.numbers import one_line
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.tool_calls import Tool
 
 REASON_WIDTH = 80
-PADDING_CHARS = 1000
-"""Shown of each end of a prompt that was padded."""
 PASSED, MISSED, UNJUDGED, SILENT, FAULT, UNAVAILABLE = range(6)
 """How a cell ended; `assets/` draws them in this order."""
 
@@ -37,21 +35,14 @@ class Shown:
     before: Record | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class CellData:
-    """What the page gets of its cells.
+class CellData(NamedTuple):
+    """What the page gets of its cells: what the matrix shows, and the detail of each cell.
 
-    Attributes:
-        columns: of all cells, value by value: `prompt` and `target` (their numbers), `repeat`, `verdict`,
-            `outcome`, `e2e`, `why` (on one short line), `change` (see `change_of`).
-        prompts: as the columns number them.
-        fields: what each detail's `row` has, in words.
-        details: of each cell.
+    The matrix has `prompts`, `fields` (what each detail's `row` has, in words) and `columns` of all cells:
+    `prompt` and `target` (their numbers), `repeat`, `verdict`, `outcome`, `e2e`, `why` and `change`.
     """
 
-    columns: JsonObject
-    prompts: list[JsonObject]
-    fields: list[str]
+    matrix: JsonObject
     details: list[JsonObject]
 
 
@@ -66,22 +57,19 @@ def cell_data(cells: Sequence[Shown], prompts: Iterable[JsonObject], targets: Se
     target_numbers = {target: number for number, target in enumerate(targets)}
     rows = [measured(record) for record in records]
     fields = list(dict.fromkeys(name for row in rows for name in row))
+    columns = {
+        "prompt": [prompt_numbers[record.suite, record.prompt_id] for record in records],
+        "target": [target_numbers[record.target] for record in records],
+        "repeat": [record.repeat for record in records],
+        "verdict": [verdict_of(record) for record in records],
+        "outcome": [record.tool_outcome for record in records],
+        "e2e": [record.e2e_ms if record.attempts or record.e2e_ms else None for record in records],
+        "why": [reason_of(record) for record in records],
+        "change": [change_of(cell.before, cell.record) if cell.before else None for cell in cells],
+    }
     return CellData(
-        columns={
-            "prompt": [prompt_numbers[record.suite, record.prompt_id] for record in records],
-            "target": [target_numbers[record.target] for record in records],
-            "repeat": [record.repeat for record in records],
-            "verdict": [verdict_of(record) for record in records],
-            "outcome": [record.tool_outcome for record in records],
-            "e2e": [record.e2e_ms if record.attempts or record.e2e_ms else None for record in records],
-            "why": [reason_of(record) for record in records],
-            "change": [change_of(cell.before, cell.record) if cell.before else None for cell in cells],
-        },
-        prompts=[*entries.values()],
-        fields=fields,
-        details=[
-            _detail(cell, [row.get(name) for name in fields]) for cell, row in zip(cells, rows, strict=True)
-        ],
+        {"columns": columns, "prompts": [*entries.values()], "fields": fields},
+        [_detail(cell, [row.get(name) for name in fields]) for cell, row in zip(cells, rows, strict=True)],
     )
 
 
@@ -117,36 +105,23 @@ def _prompt(definition: Mapping[str, Any]) -> JsonObject:
     tools = definition.get("tools")
     if isinstance(tools, dict):  # of a captured catalogue
         tools = tools.get("tools")
+    if isinstance(tools, list):
+        tools = ", ".join(_text(one.get("name") if isinstance(one, dict) else one) for one in tools)
+    text = _text(definition.get("prompt"))
+    if isinstance(images := definition.get("images"), list):
+        text += f"\n\n[with {', '.join(map(_text, images))}]"
     return {
         "suite": definition["suite"],
         "id": definition["id"],
         "name": definition.get("name") or "",
         "category": definition.get("category"),
-        "prompt": _asked(definition),
+        "prompt": text,
         "system": _text(definition.get("system")),
         "messages": [[label, text] for label, text in message_texts(definition.get("messages"))],
         "rule": as_text(definition.get("validator")),
-        "tools": tools if isinstance(tools, str) else _tool_names(tools),
+        "tools": _text(tools),
         "world": as_text(definition["world"]) if definition.get("world") else "",
     }
-
-
-def _asked(definition: Mapping[str, Any]) -> str:
-    """Return the prompt; of one that was padded to fill the context, the beginning and the end."""
-    text = _text(definition.get("prompt"))
-    if isinstance(images := definition.get("images"), list):
-        text += f"\n\n[with {', '.join(map(_text, images))}]"
-    left_out = len(text) - 2 * PADDING_CHARS
-    if not definition.get("padding_tokens") or left_out <= 0:
-        return text
-    note = f"[… {left_out:,} characters of padding, which config.json has …]"
-    return f"{text[:PADDING_CHARS]}\n\n{note}\n\n{text[-PADDING_CHARS:]}"
-
-
-def _tool_names(tools: object) -> str:
-    if not isinstance(tools, list):
-        return ""
-    return ", ".join(_text(one.get("name") if isinstance(one, dict) else one) for one in tools)
 
 
 def _detail(cell: Shown, row: Sequence[str | None]) -> JsonObject:

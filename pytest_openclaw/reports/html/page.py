@@ -77,13 +77,7 @@ def render_page(run: ShownRun) -> str:
     page = {
         "header": _header(run),
         "sections": [section_data(section) for section in _sections(run) if section.filled],
-        "cells": {
-            "targets": shown,
-            "prompts": cells.prompts,
-            "fields": cells.fields,
-            "columns": cells.columns,
-            "baseline": run.baseline,
-        },
+        "cells": {"targets": shown, "baseline": run.baseline, **cells.matrix},
     }
     script = "(() => {\n'use strict';\n" + "\n".join(map(_asset, SCRIPTS)) + "})();"
     style = _asset("page.css")

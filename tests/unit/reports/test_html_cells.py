@@ -69,7 +69,7 @@ def test_fields_of_later_versions_are_shown() -> None:
     """A row may have more fields than this version knows."""
     data = _data(Shown(record=record(extra={"known_failure": "a bug"})))
 
-    row = dict(zip(data.fields, data.details[0]["row"], strict=True))
+    row = dict(zip(data.matrix["fields"], data.details[0]["row"], strict=True))
     assert row["known failure"] == "a bug"
     assert row["output tokens"] == "9"
 
@@ -102,23 +102,9 @@ def test_a_conversation_is_part_of_the_page() -> None:
     defined = definition("P1", suite="s", prompt="the question", messages=messages)
     data = cell_data([Shown(record=missed(turns=turns))], [defined], [TARGET])
 
-    assert data.prompts[0]["messages"] == [
+    assert data.matrix["prompts"][0]["messages"] == [
         ["user", "Is it up?"],
         ["call exec", '{"command": "ping"}'],
         ["result", ""],
     ]
     assert [turn.get("user") for turn in data.details[0]["turns"]] == [None, "And now?"]
-
-
-@pytest.mark.parametrize(("padding", "is_whole"), [(None, True), (16_000, False)], ids=["long", "padded"])
-def test_padding_is_left_out(padding: int | None, is_whole: bool) -> None:
-    """A page needs no 60 KB of filler; a long prompt without padding stays whole."""
-    text = f"begin {'filler ' * 9000} end"
-    prompt = definition("P1", suite="s", prompt=text, padding_tokens=padding)
-
-    shown = cell_data([Shown(record=record())], [prompt], [TARGET]).prompts[0]["prompt"]
-
-    assert (shown == text) is is_whole
-    if not is_whole:
-        assert "61,010 characters of padding, which config.json has" in shown
-        assert shown.endswith(" end")
