@@ -19,7 +19,7 @@ from pytest_openclaw.cli import command_modules, load_command, main
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.values.requests import Target
-from tests.unit.runs.stored_runs import A, B, files_of, load, row, store
+from tests.unit.runs.stored_runs import A, B, load, row, store
 
 pytestmark = pytest.mark.newest
 
@@ -160,18 +160,6 @@ def test_runs_are_named_by_id_or_path(runs: Path, capsys: pytest.CaptureFixture[
     for copy in (runs.parent / "elsewhere/copy", runs / "again"):
         assert (copy / "results.jsonl").read_bytes() == rows
         assert load(copy, "config.json")["run_id"] == copy.name
-
-
-def test_a_rescore_is_written_beside_its_run(runs: Path) -> None:
-    """Without `--into` the name is derived from the run; a second rescore gets a number, the run stays."""
-    before = files_of(runs / "one")
-
-    first, second = _process("rescore", "one"), _process("rescore", str(runs / "one"), cwd=runs)
-
-    assert (first.returncode, first.stderr, second.returncode, second.stderr) == (0, "", 0, "")
-    assert sorted(path.name for path in runs.iterdir()) == ["one", "one-rescored", "one-rescored_2", "two"]
-    assert "2 rows keep their verdict" in first.stdout
-    assert files_of(runs / "one") == before
 
 
 def test_hostile_names_are_escaped(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,30 +10,13 @@ import pytest
 
 from pytest_openclaw.features.pages import show_run
 from pytest_openclaw.reports.cells import offered_tools
-from pytest_openclaw.reports.html.cells import Shown, cell_data
+from pytest_openclaw.reports.html.cells import cell_data
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.summaries import gated_summary
 from pytest_openclaw.stats.summary import to_json
-from pytest_openclaw.suites.cells import tools_sha256
-from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.values.settings import Gates
-from tests.unit.reports.summaries import missed, record
+from tests.unit.reports.summaries import missed
 from tests.unit.runs.stored_runs import A, B, definition, row, store
-
-
-def test_dispatch_says_what_becomes_of_a_call() -> None:
-    """By the tools that the prompt offered: executed, converted, or refused with the result for the model."""
-    tools = offered_tools(definition("P1", tools=["read"], tools_sha256=_hash_of(["read"])))
-    calls = tuple({"id": None, "name": name, "arguments": '{"path": "a"}'} for name in ("read", "nope"))
-    cell = Shown(record=record(tool_call_details=calls), tools=tools)
-    [turn] = cell_data([cell], [], [cell.record.target]).details[0]["turns"]
-
-    problems = [(call["problem"], call["message"] or "") for call in turn["calls"]]
-    assert problems == [(None, ""), ("unknown_tool", "Tool nope not found")]
-
-
-def _hash_of(spec: Any) -> str:
-    return tools_sha256(read_tools(spec))
 
 
 @pytest.mark.parametrize(

@@ -91,10 +91,7 @@ def _compared() -> Summary:
 
 
 REPORTS: dict[str, Callable[[Summary], str]] = {
-    "terminal.txt": lambda summary: "\n".join(
-        "\n".join([f"--- {width} columns", *render_terminal(summary, "summary.md", resume="pytest x", width=width)])
-        for width in (60, 80, 140)
-    ),
+    "terminal.txt": lambda summary: "\n".join(render_terminal(summary, "summary.md", resume="pytest x")),
     "summary.md": render_markdown,
     "comment.md": render_comment,
     "compare.txt": lambda summary: "\n".join(render_comparison(summary.comparison)) if summary.comparison else "",
