@@ -76,7 +76,7 @@ class CellFailures:
 
     def __init__(self, config: pytest.Config, targets: Sequence[Target]) -> None:
         self._config = config
-        self._only = f"[{targets[0].label}]" if len(targets) == 1 else ""
+        self._is_alone = len(targets) == 1
         self._nodeids: set[str] = set()
 
     def note(self, report: pytest.TestReport, payload: Payload) -> None:
@@ -126,7 +126,7 @@ class CellFailures:
             width = self._config.get_terminal_writer().fullwidth
             terminal.write_line(one_line(line, width) if kind == "failed" else line)
         if kind == "failed":
-            first = reports[0].nodeid.rpartition("::")[2].partition("[")[0]
+            first = _without_target(reports[0].nodeid.rpartition("::")[2])
             terminal.write_line(f"in full: pytest-openclaw show last {first}, or pytest -v")
 
     def _in_one_line(self, report: pytest.TestReport) -> str:
@@ -142,7 +142,13 @@ class CellFailures:
         ):  # id and name may be the same
             said = said.removeprefix(before)
         repeats = vars(report).get(_MISSED, "")
-        return printable(f"{name.replace(self._only, '')} {said}{repeats and f'; {repeats}'}")
+        shown = _without_target(name) if self._is_alone else name
+        return printable(f"{shown} {said}{repeats and f'; {repeats}'}")
+
+
+def _without_target(name: str) -> str:
+    """Return `P1` of `P1[lab/m]`, and `P1-r2` of `P1[lab/m-r2]`."""
+    return re.sub(r"\[.*?(-r[0-9]+)?\]\Z", r"\1", name)
 
 
 # --- `pass = "4 of 5"` ----------------------------------------------------------------------------
