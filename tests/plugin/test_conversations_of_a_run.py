@@ -129,7 +129,7 @@ def test_conversations_are_held_and_graded(project: Any) -> None:
     assert (past["objective_pass"], past["tool_calls"], past["input_tokens"]) == (True, [], 4)
     late = session.row("late")
     assert (late["objective_pass"], late["tool_outcome"]) == (False, "extra_call")
-    assert "  user    write a.txt two\n" in session.text
+    assert "  user      write a.txt two\n" in session.text
     plain = session.row("plain")
     assert (plain["objective_pass"], plain["tool_outcome"], len(plain["turns"])) == (True, None, 2)
     defined = {prompt["id"]: prompt for prompt in session.load("config.json")["prompts"]}
@@ -193,13 +193,13 @@ def test_conversations_are_shown(stored: Any, capsys: pytest.CaptureFixture[str]
         return capsys.readouterr().out
 
     kept = shown("kept")
-    assert "\nuser\n  thank you\n\nturn 3  (" in kept
-    places = [kept.index(text) for text in ("\nprompt\n", "turn 1", "thank you", "read a.txt")]
+    assert "\n  user      thank you\n  turn 3 " in kept
+    places = [kept.index(text) for text in ("\n  prompt ", "turn 1", "thank you", "read a.txt")]
     assert places == sorted(places)
     assert (
-        "\nbefore: user\n  Is a.txt there?\n\n"
-        'before: call exec\n  {"command": "rm b.txt"}\n\n'
-        "before: result\n  removed\n\n"
-        "before: assistant\n  It is.\n\n"
-        "prompt\n  repeat all\n"
+        "  user      Is a.txt there?\n"
+        '  call exec {"command": "rm b.txt"}\n'
+        "  result    removed\n"
+        "  assistant It is.\n"
+        "  prompt    repeat all\n"
     ) in shown("past")

@@ -63,16 +63,13 @@ def test_a_summary_that_cannot_be_written_is_said(project: Any) -> None:
     assert len(session.rows) == 1
 
 
-@pytest.mark.parametrize(
-    "body", ["raise RuntimeError('cannot close')", "import sys; sys.exit(7)"], ids=["raises", "exits"]
-)
-def test_a_provider_that_cannot_close_costs_no_summary(project: Any, body: str) -> None:
+def test_a_provider_that_cannot_close_costs_no_summary(project: Any) -> None:
     """An exception of a plugin at the end comes too late to matter."""
     conftest = project.folder / "conftest.py"
     conftest.write_text(
         conftest.read_text().replace(
             "    async def models(self):",
-            f"    async def aclose(self):\n        {body}\n\n    async def models(self):",
+            "    async def aclose(self):\n        raise RuntimeError(1)\n\n    async def models(self):",
         )
     )
     project.suite({"P1": ("say yes", NOOP)})
