@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 CALL_S = 2.0
 MOST_BYTES = 1 << 30
+MOST_FILE_BYTES = 20_000_000
 SANDBOX_MODULE = "pytest_openclaw.worlds.sandbox"
 _START_S = 30.0
 _LOOK_S = 0.02
@@ -106,6 +107,8 @@ class Exec:
             for path, text in known.effects.items():
                 workspace.put(place_of(path), text)
             return Ran(known.output, known.exit_code)
+        if sum(map(len, workspace.files.values())) > MOST_FILE_BYTES:
+            return Ran(f"sh: cannot run: the files have more than {MOST_FILE_BYTES // 1_000_000} MB", 1)
         variables = {**world.env, **(env or {})}
         done = SANDBOX.play(
             {

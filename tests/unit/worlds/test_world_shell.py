@@ -239,3 +239,12 @@ def test_every_command_ends(pieces: list[str]) -> None:
     assert isinstance(call.sh(" ".join(pieces)), str)
     assert time.monotonic() - began < 30
     assert call.sh("echo after") == "after"
+
+
+def test_too_many_bytes_of_files() -> None:
+    """No command gets more than 20 MB of files; the suite still answers its own."""
+    world = World(files={"big.bin": "x" * 20_000_001}, commands=(Command(pattern="free", output="Mem: 8G"),))
+    caller = Caller(world)
+
+    assert caller("exec", command="free") == "Mem: 8G"
+    assert caller("exec", command="ls") == failed("sh: cannot run: the files have more than 20 MB", 1)
