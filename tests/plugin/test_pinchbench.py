@@ -105,6 +105,8 @@ def test_tasks_are_graded(skill: Any) -> None:
     (part,) = session.summary["added"]
     good = part["value"]["clerk/good"]
     assert (good["n"], good["score"], good["high"]) == (2, 1.0, 1.0)
+    assert {name: one["score"] for name, one in good["categories"].items()} == {"again": 1.0, "files": 1.0}
+    assert part["tables"][1]["rows"] == [["again", "1.00", "0.40"], ["files", "1.00", "0.40"]]
     assert "mean score 0.40" in session.text
 
 

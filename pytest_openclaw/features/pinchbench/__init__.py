@@ -43,7 +43,7 @@ def pytest_openclaw_suite(path: Path, config: pytest.Config) -> Callable[[str], 
 
 
 def pytest_openclaw_summary(records: Sequence[Record]) -> SummaryPart | None:
-    """Add the mean scores of targets."""
+    """Add the mean scores of targets and categories."""
     from pytest_openclaw.features.pinchbench.scores import scores_of
 
     return scores_of(records)

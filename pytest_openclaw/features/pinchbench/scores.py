@@ -1,7 +1,8 @@
-"""The mean scores of PinchBench's tasks, by target."""
+"""The mean scores of PinchBench's tasks, by target and by category."""
 
 from __future__ import annotations
 
+from itertools import repeat
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -22,28 +23,46 @@ _INTRO = (
 
 def scores_of(records: Iterable[Record]) -> SummaryPart | None:
     """Return the part of a summary; None without answered tasks."""
-    rows: dict[str, list[Record]] = {}
+    rows: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         is_task = record.suite.rpartition("/")[2].startswith("task_") and record.suite.endswith(".md")
         if is_task and record.availability_status == "ok" and record.failure_type != "harness_error":
-            rows.setdefault(record.target.label, []).append(record)
+            rows.setdefault((record.target.label, record.category or "none"), []).append(record)
     if not rows:
         return None
-    means = {label: _mean(its) for label, its in rows.items()}
+    labels, categories = ([*dict.fromkeys(key[n] for key in rows)] for n in (0, 1))
+    means = {label: _mean([row for key in rows if key[0] == label for row in rows[key]]) for label in labels}
+    by_category = {key: _mean(its) for key, its in rows.items()}
     texts = {label: f"{m['score']:.2f} ({m['low']:.2f}–{m['high']:.2f})" for label, m in means.items()}
     n_tasks = {label: counted(m["n"], "task") for label, m in means.items()}
-    table = AddedTable(
-        caption="Mean scores",
-        head=("target", "tasks", "score"),
-        rows=[(label, str(m["n"]), texts[label]) for label, m in means.items()],
-    )
+    values = {
+        label: {
+            **means[label],
+            "categories": {key[1]: its for key, its in by_category.items() if key[0] == label},
+        }
+        for label in labels
+    }
+    table = [
+        (
+            one,
+            *(f"{by_category[key]['score']:.2f}" if key in rows else "–" for key in zip(labels, repeat(one))),
+        )
+        for one in categories
+    ]
     return SummaryPart(
         name="pinchbench",
-        value=means,
+        value=values,
         title="PinchBench",
         intro=_INTRO,
-        tables=[table],
-        findings={label: f"mean score {texts[label]}, {n_tasks[label]}" for label in means},
+        tables=[
+            AddedTable(
+                caption="Mean scores",
+                head=("target", "tasks", "score"),
+                rows=[(label, str(means[label]["n"]), texts[label]) for label in labels],
+            ),
+            AddedTable(caption="Mean scores by category", head=("category", *labels), rows=table),
+        ],
+        findings={label: f"mean score {texts[label]}, {n_tasks[label]}" for label in labels},
     )
 
 
