@@ -14,6 +14,7 @@ import pytest
 
 from pytest_openclaw.providers.ollama import OllamaOpenAI
 from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
+from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Turn
@@ -102,6 +103,15 @@ def test_without_tools_none_are_allowed(seen):
     assert tools["deny"] == ["*"]
     assert tools["fs"] == {"workspaceOnly": True}
     assert tools["elevated"] == {"enabled": False}
+
+
+def test_of_the_default_tools_it_gets_those_that_stay_in_its_folder(seen):
+    """A world that offers OpenClaw's default surface is played with its tools for files and commands."""
+    with ScriptedModel("Hi.") as model:
+        asyncio.run(_ask(_provider(seen, model.url), tools=read_tools("direct"), world=World()))
+
+    tools = json.loads(seen.read_text("utf-8"))["config"]["tools"]
+    assert tools["allow"] == ["apply_patch", "edit", "exec", "ls", "process", "read", "write"]
 
 
 def test_the_shell_of_a_world_plays_and_runs_nothing(seen, tmp_path):

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
 COMMAND_ENV = "OPENCLAW_AGENT_COMMAND"
+DEFAULT_SURFACE = "direct"
 #: tools that OpenClaw executes within the workspace, under `tools.fs.workspaceOnly`
 CONTAINED = frozenset({"read", "write", "edit", "apply_patch", "ls"})
 #: tools that it executes on notes, which are files of the workspace
@@ -207,11 +208,10 @@ def why_not_askable(request: Request) -> str:
         return ""
     if request.images and world != World():
         return "its world would have the prompt's pictures as files, which OpenClaw reads from the workspace."
-    offered = {tool.name for tool in request.listed_tools or request.tools}
-    if loose := sorted(offered - PLAYED):
+    if loose := sorted(offered_tools(request) - PLAYED):
         played = ", ".join(sorted(PLAYED))
         return f"its world offers {', '.join(loose[:3])}; the real agent plays worlds of {played}."
-    searched = offered & NOTES
+    searched = offered_tools(request) & NOTES
     if searched and (odd := [note for note in world.memory if not is_note(place_of(note))]):
         return (
             f"its world has the note {odd[0]}, and OpenClaw takes only MEMORY.md and memory/*.md for notes."
@@ -219,6 +219,16 @@ def why_not_askable(request: Request) -> str:
     if world.answers:
         return "its world answers tools by a script, and the real agent carries them out."
     return ""
+
+
+def offered_tools(request: Request) -> frozenset[str]:
+    """Return the names of the offered tools.
+
+    If a world offers OpenClaw's default surface, these are the tools of it that OpenClaw may execute.
+    """
+    offered = frozenset(tool.name for tool in request.listed_tools or request.tools)
+    is_default = offered == frozenset(load_catalogue().surfaces[DEFAULT_SURFACE])
+    return offered & PLAYED if request.world and is_default else offered
 
 
 def own_tools(request: Request) -> tuple[Tool, ...]:
@@ -327,7 +337,7 @@ class Call:
             if self.request.world:
                 return {"allow": sorted((*PLAYED, *BRIDGE))}
             return {"alsoAllow": own} if own else {}
-        names = sorted({tool.name for tool in self.request.tools})
+        names = sorted(offered_tools(self.request))
         if not names:
             return {"deny": ["*"], "toolSearch": False}
         return {

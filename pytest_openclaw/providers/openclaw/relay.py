@@ -22,7 +22,7 @@ from pytest_openclaw.openclaw.recovery import at_last_step, is_broken, is_given_
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.http import HttpClient
-from pytest_openclaw.providers.openclaw.call import is_lookup, own_tools
+from pytest_openclaw.providers.openclaw.call import is_lookup, offered_tools, own_tools
 from pytest_openclaw.providers.openclaw.loopback import Outgoing, listening, messages_of, text_of
 from pytest_openclaw.providers.prices import summed
 from pytest_openclaw.providers.stream import AnswerBody
@@ -140,7 +140,7 @@ class Relay:
         missing = [tool.name for tool in own_tools(request) if tool.name not in known]
         if request.surface == LISTED:
             offered = _names_of(body.get("tools"))
-            missing = [tool.name for tool in request.tools if tool.name not in offered]
+            missing = sorted(offered_tools(request).difference(offered))
         return f"does not offer {', '.join(missing[:3])} without a gateway." if missing else ""
 
     async def _pass_on(self, body: JsonObject) -> Outgoing:
