@@ -84,6 +84,7 @@ class World(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
             tools search and read.
         pages: URL → text.
         answers: the first that matches a call.
+        optional_tools: offered tools that the task does not need; the real agent may lack them.
         python: whether commands may run `python3`: a small embedded one, without the machine's.
         steps: the maximum of turns for each message of the user.
     """
@@ -94,6 +95,7 @@ class World(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     pages: Mapping[str, str] = {}
     answers: tuple[Answer, ...] = ()
     env: Mapping[str, str] = {}
+    optional_tools: tuple[str, ...] = ()
     python: bool = False
     steps: Annotated[int, Meta(ge=1, le=50)] = 8
 

@@ -105,10 +105,11 @@ def test_without_tools_none_are_allowed(seen):
     assert tools["elevated"] == {"enabled": False}
 
 
-def test_of_the_default_tools_it_gets_those_that_stay_in_its_folder(seen):
-    """A world that offers OpenClaw's default surface is played with its tools for files and commands."""
+def test_optional_tools_are_left_out(seen):
+    """A world that needs only files and commands of OpenClaw's default surface is played with those."""
+    world = World(optional_tools=("exec", "sessions_yield", "tool_call", "tool_describe", "tool_search"))
     with ScriptedModel("Hi.") as model:
-        asyncio.run(_ask(_provider(seen, model.url), tools=read_tools("direct"), world=World()))
+        asyncio.run(_ask(_provider(seen, model.url), tools=read_tools("direct"), world=world))
 
     tools = json.loads(seen.read_text("utf-8"))["config"]["tools"]
     assert tools["allow"] == ["apply_patch", "edit", "exec", "ls", "process", "read", "write"]

@@ -109,14 +109,13 @@ def _lay_out(files: Mapping[str, str], workspace: Path) -> None:
 
 def _run(task: JsonObject, folder: Path) -> dict[str, Any]:
     """Run a `grade` in a child with an empty environment, and return its scores or its error."""
-    needed = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}  # on Windows
     child = subprocess.Popen(  # noqa: S603
         [sys.executable, "-I", "-B", str(_CHILD)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=folder,
-        env=needed,
+        env={name: value for name, value in os.environ.items() if name == "SYSTEMROOT"},  # on Windows
         start_new_session=True,
     )
     try:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from pytest_openclaw.features.pinchbench.grading import Grade
+from pytest_openclaw.openclaw.bridge import BRIDGE
 from pytest_openclaw.openclaw.paths import is_inside, place_of
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.suites.prompt import check_id
@@ -22,9 +23,8 @@ from pytest_openclaw.util.typed import Filled, converted, shown
 from pytest_openclaw.values.prompts import Prompt, Suite
 from pytest_openclaw.values.worlds import World
 
-# PinchBench limits the time only.
-STEPS, OUTPUT_TOKENS = 30, 2048
-TOOLS = "direct"  # OpenClaw's default
+STEPS, OUTPUT_TOKENS = 30, 2048  # PinchBench limits the time only
+TOOLS, OPTIONAL = "direct", ("sessions_yield", *BRIDGE)  # OpenClaw's default
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"^```python[ \t]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
@@ -105,7 +105,7 @@ def _prompt(task: TaskSpec, text: str, file: Path, name: str, *, pass_at: float,
         max_output_tokens=OUTPUT_TOKENS,
         tools=read_tools(TOOLS),
         tools_spec=TOOLS,
-        world=World(files=_files(task, file.parent.parent / "assets"), python=True, steps=STEPS),
+        world=World(files=_files(task, file), optional_tools=OPTIONAL, python=True, steps=STEPS),
         validator=Grade(code=code, prompt=prompt, pass_at=pass_at, where=name),
         # As of a benchmark in Python: `rescore` runs no code.
         validator_spec={"type": "python", "sha256": sha256(code.encode()).hexdigest(), "pass_at": pass_at},
@@ -138,9 +138,10 @@ def _code(section: str) -> str:
     return found[1]
 
 
-def _files(task: TaskSpec, assets: Path) -> dict[str, str]:
+def _files(task: TaskSpec, file: Path) -> dict[str, str]:
     """Return the files of the workspace; bytes that are not UTF-8 are surrogate escapes, as in all worlds."""
     files: dict[str, str] = {}
+    assets = file.parent.parent / "assets"
     for spec in task.workspace_files or ():
         place = place_of(path := spec.path or spec.dest)
         if not place or not is_inside(place):

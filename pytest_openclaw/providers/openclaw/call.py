@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
 COMMAND_ENV = "OPENCLAW_AGENT_COMMAND"
-DEFAULT_SURFACE = "direct"
 #: tools that OpenClaw executes within the workspace, under `tools.fs.workspaceOnly`
 CONTAINED = frozenset({"read", "write", "edit", "apply_patch", "ls"})
 #: tools that it executes on notes, which are files of the workspace
@@ -222,13 +221,10 @@ def why_not_askable(request: Request) -> str:
 
 
 def offered_tools(request: Request) -> frozenset[str]:
-    """Return the names of the offered tools.
-
-    If a world offers OpenClaw's default surface, these are the tools of it that OpenClaw may execute.
-    """
+    """Return the names of the offered tools, without the optional ones that OpenClaw may not execute here."""
     offered = frozenset(tool.name for tool in request.listed_tools or request.tools)
-    is_default = offered == frozenset(load_catalogue().surfaces[DEFAULT_SURFACE])
-    return offered & PLAYED if request.world and is_default else offered
+    optional = request.world.optional_tools if request.world else ()
+    return offered.difference(frozenset(optional) - PLAYED)
 
 
 def own_tools(request: Request) -> tuple[Tool, ...]:
