@@ -81,7 +81,8 @@ def build_validator(spec: object, registry: Registry) -> Validator:
             continue
         is_nested = name in getattr(cls, "nested", ())
         if is_nested:
-            kind = dict[str, Any] if kind in (Validator, Validator | None) else list[Any]
+            is_one, is_unknown = kind in (Validator, Validator | None), kind is Any
+            kind = dict[str, Any] | list[Any] if is_unknown else dict[str, Any] if is_one else list[Any]
         value = _read_key(cls.type, name, spec[name], kind, field.metadata.get("hint", ""))
         values[name] = _build_nested(f"{cls.type}.{name}", value, registry) if is_nested else value
     return cast("Callable[..., Validator]", cls)(**values)

@@ -245,6 +245,10 @@ _NAMED_ARGUMENT = re.compile(r"\s*(?:([A-Za-z_]\w{0,40})\s*=(?!=)|\{\s*[\"']?([A
 _POSITIONAL = re.compile(r"\s*(?:[frb]?[\"'])")
 _SHELL = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell", "cmd", "terminal", "diff", "sql"})
 _TOOL_CODE = frozenset({"tool_code", "tool_call", "tool_calls", "tool", "tools", "tool_use", "function_call"})
+_PROGRAM = re.compile(
+    r"^[ \t]*(?:def|import|from|class|function|const|let|var|async|with|for|while|if)\b", re.MULTILINE
+)
+"""Code before a call in a fence, which makes the call a part of a program."""
 _BUILTINS = frozenset(dir(builtins))
 _MOST_ARGUMENTS = 200_000
 
@@ -266,8 +270,10 @@ def _code_calls(text: str, names: ToolNames) -> Iterator[WrittenCall]:
         budget -= end - match.start()
         arguments = text[match.end() : end].removesuffix(")")
         n_before = bisect_left(starts, match.start())
-        tag = fences[n_before - 1][0].strip(" \t`~").lower() if n_before % 2 else ""
-        is_alone = _is_alone(text, match.start(), end, after_last)
+        fence = fences[n_before - 1] if n_before % 2 else None
+        tag = fence[0].strip(" \t`~").lower() if fence else ""
+        is_of_program = fence and tag not in _TOOL_CODE and _PROGRAM.search(text, fence.end(), match.start())
+        is_alone = not is_of_program and _is_alone(text, match.start(), end, after_last)
         if is_alone and _is_call(tool, arguments, tag, known=known is not None):
             after_last = end
             yield WrittenCall(

@@ -218,6 +218,8 @@ _KEYED_NAME = re.compile(
     rf"[\"'\u201c]?\b({_OR.join(_NAMES)})[\"'\u201d]?\s{{0,20}}+:\s{{0,20}}+[\"'\u201c]([^\"'\n\u201d]{{1,100}})"
 )
 _KEYED_ARGUMENTS = re.compile(rf"[\"'\u201c]?\b({_OR.join(_ARGUMENTS)})[\"'\u201d]?\s{{0,20}}+:\s{{0,20}}+")
+_CUT_KEY = re.compile(r"\"\s{0,99}+,\s{0,99}+\"(\w{3,20})\"?\s{0,20}+\Z")
+"""After a name, the key at which a text is cut off."""
 _TRAILING_COMMA = re.compile(r",(?=\s{0,200}+[}\]])")
 _MARKERS = (
     (
@@ -386,12 +388,16 @@ def is_definition(value: dict[str, Any]) -> bool:
 def _read_broken(written: str, names: ToolNames) -> Iterator[_Read]:
     """Read malformed JSON: single quotes, comments, a missing brace, or text that is cut off."""
     arguments = _KEYED_ARGUMENTS.search(written)
+    if arguments is None and (cut := _CUT_KEY.search(written)):
+        keys = (key for key in _ARGUMENTS if key.startswith(cut[1]))
+        written = f'{written[: cut.start(1)]}{next(keys, "")}":'
+        arguments = _KEYED_ARGUMENTS.search(written)
     if arguments is None or _DEFINES.match(written[arguments.end() :][:60]):
         return
-    rest = written[arguments.end() :]
+    rest = written[arguments.end() :] or "{"  # cut off there
     for name in _KEYED_NAME.finditer(written[:_HEAD_CHARS]):
         tool = names.find(name[2])
-        unknown = names.unknown(name[2]) if rest[:1] in ("{", "") and name.start() <= _BEFORE_OBJECT else None
+        unknown = names.unknown(name[2]) if rest[0] == "{" and name.start() <= _BEFORE_OBJECT else None
         if found := tool or unknown:
             yield _Read(found, rest, (name[1], arguments[1]), is_known=tool is not None)
             return

@@ -42,6 +42,14 @@ class Unless:
         return Verdict(passed=not self.condition.check(reply).passed)
 
 
+@dataclass(frozen=True)
+class Late(Unless):
+    """A plugin's composite whose annotation only type checkers know."""
+
+    type: ClassVar[str] = "late"
+    condition: "OnlyForTypeCheckers"  # noqa: F821
+
+
 def test_builtin_names():
     """The original harness's nine validators exist, under its names."""
     assert set(SEED.split()) <= {validator.type for validator in BUILTIN}
@@ -94,6 +102,15 @@ def test_keys_of_a_plugin(with_plugins):
     """They are read by their types, as those of the built-ins."""
     with pytest.raises(ValueError, match="validator ticket: number is 3, not a text"):
         build_validator({"type": "ticket", "number": 3}, with_plugins)
+
+
+def test_a_plugin_with_annotations_for_type_checkers(registry):
+    """Annotations that cannot be resolved leave all values as they are, and nested validators are built."""
+    spec = {"type": "late", "condition": {"type": "noop"}, "others": [{"type": "noop"}]}
+
+    found = build_validator(spec, {**registry, "late": Late})
+
+    assert (found.condition, found.others) == (Noop(), (Noop(),))
 
 
 def test_a_type_claimed_twice():

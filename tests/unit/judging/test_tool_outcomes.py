@@ -79,6 +79,8 @@ def all_of(*specs):
         pytest.param(ONLY_READ, reply_of(RIGHT, LS), "forbidden_call", id="forbidden-by-a-star"),
         pytest.param(ONLY_READ, reply_of(RIGHT), "valid", id="a-star-spares-what-is-demanded"),
         pytest.param(READ, reply_of(text=LEAK), "leaked_as_text", id="leaked"),
+        pytest.param(READ, reply_of(text=LEAK[:-9], finish_reason="length"), "leaked_as_text", id="cut-off-in-its-arguments"),
+        pytest.param(READ, reply_of(text=LEAK[:24], finish_reason="length"), "leaked_as_text", id="cut-off-before-its-arguments"),
         pytest.param(READ, reply_of(text=f"Done!\n{LEAK}"), "leaked_as_text", id="leaked-and-claimed"),
         pytest.param(READ, reply_of(text="I've read it."), "claimed_not_done", id="claimed"),
         pytest.param(READ, reply_of(text="I'll read it."), "no_call", id="announced"),

@@ -265,6 +265,8 @@ def test_arguments_are_read_by_the_tool_s_schema(text: str, arguments: dict[str,
     [
         pytest.param('{"name": "exec", "arguments": {"command": "df', id="json"),
         pytest.param('```json\n{\n  "name": "frobnicate",\n  "arguments": {\n    "message": "Noth', id="unknown"),
+        pytest.param('{"name": "exec", "arg', id="in-the-key-of-the-arguments"),
+        pytest.param('<tool_call>\n{"name": "frobnicate", "parameters"', id="after-the-key-of-the-arguments"),
         pytest.param("<tool_call>\n<function=exec>\n<parameter=command>\ndf", id="xml"),
         pytest.param("<tool_call>frobnicate\n<arg_key>command</arg_key>\n<arg_val", id="glm"),
         pytest.param('[exec(command="df', id="code"),
@@ -350,6 +352,7 @@ HERMES = f"<tool_call>{JSON}</tool_call>"
         pytest.param("Reply in JSON with the key city.", UNKNOWN, ["frobnicate"], id="other-json-keys"),
         pytest.param("Reply in JSON with name and arguments.", HERMES, ["read"], id="json-keys-and-a-template"),
         pytest.param("Write a line of Python.", "plot(x=1)", [], id="code"),
+        pytest.param("Write a script.", "```python\ndef read(path):\n    ...\n\nread(path='a.md')\n```", [], id="program"),
     ],
 )  # fmt: skip
 def test_what_a_prompt_asks_for_is_no_call(prompt: str, text: str, found: list[str]) -> None:
