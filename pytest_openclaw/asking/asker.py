@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from pytest_openclaw.asking.sending import Sender, endpoint_limits, request_for
+from pytest_openclaw.asking.sending import Sender, close_all, endpoint_limits, request_for
 from pytest_openclaw.util.errors import AskerFailed, CellNotSent
 from pytest_openclaw.values.replies import CallResult
 
@@ -246,7 +246,7 @@ class Asker:
             for task in flying:
                 task.cancel()
             await asyncio.wait(flying, timeout=CLOSING_S)
-        await self._sender.aclose()
+        await close_all(self._providers.values())
 
     # --- in the loop ---
 

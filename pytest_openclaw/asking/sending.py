@@ -32,7 +32,7 @@ from pytest_openclaw.values.settings import SERVER, THINKING_ROOM_TOKENS
 from pytest_openclaw.values.tool_calls import LOOKUP_TURNS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
     from typing import Any
 
     from pytest_openclaw.util.files import JsonObject
@@ -134,6 +134,17 @@ def wait_before_retry(
 # --- all cells --------------------------------------------------------------------------------
 
 
+async def close_all(providers: Iterable[Provider]) -> None:
+    """Close providers; one that raises an error, or calls `sys.exit`, does not affect the others."""
+
+    async def close(provider: Provider) -> None:
+        with contextlib.suppress(SystemExit):  # it would end the event loop
+            await provider.aclose()
+
+    closings = (asyncio.wait_for(close(provider), CLOSING_S) for provider in providers)
+    await asyncio.gather(*closings, return_exceptions=True)
+
+
 class Sender:
     """Sends cells through their providers; all methods belong to one event loop.
 
@@ -193,11 +204,6 @@ class Sender:
         finally:
             self._in_flight[provider.endpoint] -= 1
         return result
-
-    async def aclose(self) -> None:
-        """Close the providers; what one raises now must not cost the others their closing."""
-        closings = (asyncio.wait_for(provider.aclose(), CLOSING_S) for provider in self._providers.values())
-        await asyncio.gather(*closings, return_exceptions=True)
 
     # --- one cell ---
 

@@ -269,6 +269,7 @@ def served_targets(settings: Settings, providers: Mapping[str, Provider]) -> tup
 
 
 async def _served(settings: Settings, providers: Mapping[str, Provider]) -> list[Target]:
+    from pytest_openclaw.asking.sending import close_all
 
     targets: list[Target] = []
     try:
@@ -284,6 +285,5 @@ async def _served(settings: Settings, providers: Mapping[str, Provider]) -> list
         why = str(error) or f"it has not listed its models within {settings.timeout_s:g} s"
         raise OpenClawError(f"{target.label}: {why.removesuffix('.')}. Name the models.") from None
     finally:
-        for provider in providers.values():
-            await provider.aclose()
+        await close_all(providers.values())
     return targets

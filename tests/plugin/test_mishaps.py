@@ -63,13 +63,14 @@ def test_a_summary_that_cannot_be_written_is_said(project: Any) -> None:
     assert len(session.rows) == 1
 
 
-def test_a_provider_that_cannot_close_costs_no_summary(project: Any) -> None:
-    """An exception of a plugin at the end comes too late to matter."""
+@pytest.mark.parametrize("ends", ["raise RuntimeError(1)", "raise SystemExit(7)"])
+def test_a_provider_that_cannot_close_costs_no_summary(project: Any, ends: str) -> None:
+    """An error of a plugin at the end, or its `sys.exit`, is too late to change the result."""
     conftest = project.folder / "conftest.py"
     conftest.write_text(
         conftest.read_text().replace(
             "    async def models(self):",
-            "    async def aclose(self):\n        raise RuntimeError(1)\n\n    async def models(self):",
+            f"    async def aclose(self):\n        {ends}\n\n    async def models(self):",
         )
     )
     project.suite({"P1": ("say yes", NOOP)})
