@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_openclaw.judging.calls import WantedCall
-    from pytest_openclaw.reports.builtin import Report
+    from pytest_openclaw.reports.pages import Report
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.summary import AddedTable, Summary, SummaryPart
     from pytest_openclaw.util.errors import OpenClawError, SuiteError
@@ -57,7 +57,7 @@ __all__ = [
 
 _HOMES = {
     "judging.calls": ("WantedCall",),
-    "reports.builtin": ("Report",),
+    "reports.pages": ("Report",),
     "stats.groups": ("Group",),
     "stats.summary": ("AddedTable", "Summary", "SummaryPart"),
     "util.errors": ("OpenClawError", "SuiteError"),

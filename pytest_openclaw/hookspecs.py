@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from pytest_openclaw.reports.builtin import Report
+    from pytest_openclaw.reports.pages import Report
     from pytest_openclaw.stats.summary import SummaryPart
     from pytest_openclaw.values.prompts import Suite
     from pytest_openclaw.values.protocols import Provider, Validator

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_openclaw.providers import Builtin
-    from pytest_openclaw.reports.builtin import Report
+    from pytest_openclaw.reports.pages import Report
     from pytest_openclaw.values.protocols import Validator
     from pytest_openclaw.values.replies import Reply
 
@@ -51,9 +51,9 @@ def pytest_openclaw_validators() -> Sequence[type[Validator]]:
     return BUILTIN
 
 
-def pytest_openclaw_reports() -> Sequence[type[Report]]:
+def pytest_openclaw_reports() -> Sequence[Report]:
     """Register the built-in reports by the hook that plugins use."""
-    from pytest_openclaw.reports.builtin import BUILTIN
+    from pytest_openclaw.reports.pages import BUILTIN
 
     return BUILTIN
 

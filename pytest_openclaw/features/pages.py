@@ -29,13 +29,14 @@ from pytest_openclaw.cli.result import (
     run_path,
     write_over_ours,
 )
-from pytest_openclaw.reports.cells import is_miss, offered_tools
+from pytest_openclaw.reports.cells import offered_tools
 from pytest_openclaw.reports.html import render_page
 from pytest_openclaw.reports.html.cells import Shown
 from pytest_openclaw.reports.html.page import FIRST_WORDS, ShownRun
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.stats.run_comparison import compare_runs, parse_across
+from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import counted
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 FILE = "report.html"
 MOST_CELLS = 20_000
-"""Cells of a page; it has about a kilobyte of each, which a browser loads at once."""
+"""A page has about a kilobyte of each cell, which a browser loads at once."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,16 +69,14 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     page = render_page(shown)
     write_over_ours(into, page, FIRST_WORDS, "page")
     n_bytes = into.stat().st_size
-    cells, targets = counted(shown.n_cells, "cell"), counted(len(shown.summary.groups), "target")
-    sample = f"{len(shown.cells)} on the page, " if shown.n_cells > len(shown.cells) else ""
+    cells, targets = counted(len(shown.cells), "cell"), counted(len(shown.summary.groups), "target")
     return CommandResult(
-        lines=[f"{cells} on {targets}, {sample}{n_bytes / 1e6:.1f} MB", f"wrote {into}"],
+        lines=[f"{cells} on {targets}, {n_bytes / 1e6:.1f} MB", f"wrote {into}"],
         data={
             "run": run.name,
             "baseline": baseline.name if baseline else None,
             "into": str(into),
-            "n_cells": shown.n_cells,
-            "n_shown": len(shown.cells),
+            "n_cells": len(shown.cells),
             "n_targets": len(shown.summary.groups),
             "n_bytes": n_bytes,
             "notes": run.shortcomings,
@@ -90,17 +89,20 @@ def show_run(run: StoredRun, baseline: StoredRun | None, comparison: ComparedRun
     """Return the run with its cells, and its figures computed from its rows.
 
     Args:
-        run: the run. Of more than `MOST_CELLS` cells, some that passed are not shown.
+        run: the run.
         baseline: an older run, whose rows are shown next to those of the same cells.
         comparison: with that baseline; None shows the one in the run's summary, if any.
+
+    Raises:
+        OpenClawError: it has too many cells.
     """
+    if run.n_rows > MOST_CELLS:
+        raise OpenClawError(f"{run.name} has {run.n_rows:,} cells, a page at most {MOST_CELLS:,}; use export")
     summary = summary_of(run)
     if comparison:
         summary = replace(summary, comparison=comparison)
     records = run.records
-    misses_first = sorted(records, key=lambda record: not is_miss(record))
-    shown = {record.key for record in misses_first[:MOST_CELLS]}
-    prompts = {(record.suite, record.prompt_id) for record in misses_first[:MOST_CELLS]}
+    prompts = {(record.suite, record.prompt_id) for record in records}
     before = baseline.rows if baseline else {}
     tools = {key: offered_tools(definition) for key, definition in run.prompts.items()}
 
@@ -112,15 +114,12 @@ def show_run(run: StoredRun, baseline: StoredRun | None, comparison: ComparedRun
     now = summary.generated_at_ms
     return ShownRun(
         summary=summary,
-        cells=[cell(row) for key, row in run.rows.items() if key in shown],
-        n_cells=len(records),
+        cells=[cell(row) for row in run.rows.values()],
         span_ms=(
             min((record.started_at_ms for record in records), default=now),
             max((record.ended_at_ms for record in records), default=now),
         ),
         prompts=[definition for key, definition in run.prompts.items() if key in prompts],
-        config=run.config,
-        inventory=run.inventory,
         baseline=baseline.run_id if baseline else None,
     )
 

@@ -50,20 +50,18 @@ def _property(text: str) -> str:
 
 
 CELL_FIELDS = (
-    "provider", "model", "thinking_level", "prompt_id", "prompt_name", "suite", "category", "repeat",
-    "availability_status", "failure_type", "objective_pass", "violation",
-    "e2e_ms", "ttft_ms", "tokens_per_s", "input_tokens", "output_tokens", "cost_usd",
-    "attempts", "finish_reason", "effective_model", "tool_calls", "tool_use_success", "tool_outcome",
-)  # fmt: skip
-"""Fields of a row that are short and that people filter by; the answer itself is in results.jsonl."""
+    *("availability_status", "failure_type", "objective_pass", "violation", "tool_outcome"),
+    *("e2e_ms", "ttft_ms", "cost_usd"),
+)
+"""Fields of a row that people filter by; the name of the case has prompt and target."""
 
 
 def cell_properties(outcome: Record | object) -> list[tuple[str, str]]:
-    """Return a cell's properties, named as the fields of its row; what is null is left out."""
+    """Return a cell's properties, named as the fields of its row, without null."""
     return [
         (f"openclaw.{name}", _text(value))
         for name in CELL_FIELDS
-        if isinstance(outcome, Record) and (value := getattr(outcome, name)) not in (None, ())
+        if isinstance(outcome, Record) and (value := getattr(outcome, name)) is not None
     ]
 
 
@@ -72,4 +70,4 @@ def _text(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return printable(" ".join(value) if isinstance(value, list | tuple) else str(value))
+    return printable(str(value))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import string
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from pytest_openclaw.reports.blocks import (
     Answers,
@@ -22,7 +23,7 @@ from pytest_openclaw.reports.numbers import DASH, LONGEST_SENTENCE, one_line
 from pytest_openclaw.reports.sections import sections_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytest_openclaw.reports.blocks import Block
     from pytest_openclaw.stats.summary import Summary
@@ -181,3 +182,34 @@ def _sentence(text: str) -> str:
 
 def _bytes(lines: Sequence[str]) -> int:
     return sum(len(line.encode()) + 1 for line in lines)
+
+
+# --- reports --------------------------------------------------------------------------------------
+
+
+class Report(Protocol):
+    """A file of the run directory about the whole run; plugins add theirs by `pytest_openclaw_reports`."""
+
+    @property
+    def name(self) -> str:
+        """The file's name, such as `tiers.csv`; a class attribute will do."""
+        ...
+
+    def render(self, summary: Summary) -> str:
+        """Return the file's text.
+
+        Args:
+            summary: the run in figures, as in `summary.json`: a group for each target, gates, findings.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report that every run has."""
+
+    name: str
+    render: Callable[[Summary], str]
+
+
+BUILTIN: tuple[Report, ...] = (Page("summary.md", render_markdown), Page("comment.md", render_comment))

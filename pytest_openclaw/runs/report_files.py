@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.asking.clipping import MAX_ROW_BYTES
-from pytest_openclaw.reports.builtin import NamedReport, built_in
+from pytest_openclaw.reports.pages import BUILTIN
 from pytest_openclaw.stats.summary import SummaryPart
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.text import valid_text, valid_value
@@ -25,6 +25,7 @@ from pytest_openclaw.util.typed import converted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from pytest_openclaw.reports.pages import Report
     from pytest_openclaw.runs.directory import RunDirectory
     from pytest_openclaw.stats.summary import Summary
     from pytest_openclaw.util.files import JsonObject
@@ -49,9 +50,13 @@ class PluginHook:
 
 @dataclass(kw_only=True)
 class Plugins:
-    """The plugins of one run."""
+    """The plugins of one run.
 
-    reports: Sequence[NamedReport] = field(default_factory=built_in)
+    Attributes:
+        reports: each with the name of its plugin.
+    """
+
+    reports: Sequence[tuple[str, Report]] = tuple(("pytest_openclaw", report) for report in BUILTIN)
     row_hooks: Sequence[PluginHook] = ()
     summary_hooks: Sequence[PluginHook] = ()
     clean: Callable[[Any], Any] = lambda value: value
@@ -94,9 +99,9 @@ class Plugins:
         Raises:
             OSError: one cannot be written.
         """
-        for report in self.reports:
+        for claimant, report in self.reports:
             text: object = None
-            with self._reporting(report.claimant, f"{report.name} is not written"):
+            with self._reporting(claimant, f"{report.name} is not written"):
                 text = report.render(summary)
                 if not isinstance(text, str):
                     raise TypeError(f"render returned {type(text).__name__}, not a text")

@@ -207,7 +207,7 @@ class RunSession:
         rows = [*answered_rows(earlier).values()]
         self.directory.replace_rows(row.line for row in rows)
         # They describe rows that may be replaced now.
-        self.directory.remove(SUMMARY, *(report.name for report in self.plugins.reports))
+        self.directory.remove(SUMMARY, *(report.name for _, report in self.plugins.reports))
         for row in rows:
             self._count(row.record)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pluggy
 
     from pytest_openclaw.judging.registry import Registry
-    from pytest_openclaw.reports.builtin import NamedReport
+    from pytest_openclaw.reports.pages import Report
     from pytest_openclaw.runs.report_files import PluginHook, Plugins
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.settings import Settings
@@ -84,14 +84,12 @@ def validator_registry(config: pytest.Config) -> Registry:
         raise pytest.UsageError(str(error)) from None
 
 
-def reports_of(config: pytest.Config) -> tuple[NamedReport, ...]:
-    """Return every report, in the order in which they are written.
+def reports_of(config: pytest.Config) -> tuple[tuple[str, Report], ...]:
+    """Return the name of the plugin and the report, of every report in the order in which they are written.
 
     Raises:
-        pytest.UsageError: a name is registered twice or is no file name, or a class is not a report.
+        pytest.UsageError: a name is registered twice or is not a file name, or a class is not a report.
     """
-    from pytest_openclaw.reports.builtin import NamedReport
-
     claims = []
     for claimant, returned in _claims(config.hook.pytest_openclaw_reports):
         report = _made(claimant, returned) if isinstance(returned, type) else returned
@@ -105,7 +103,7 @@ def reports_of(config: pytest.Config) -> tuple[NamedReport, ...]:
                 f"{claimant}: a report cannot be named {name!r}; give a plain file name of its own, "
                 "such as tiers.csv."
             )
-        claims.append((name, claimant, NamedReport(claimant=claimant, name=name, render=report.render)))
+        claims.append((name, claimant, (claimant, report)))
     return tuple(_by_name("report", claims).values())
 
 

@@ -189,14 +189,11 @@ def load_endpoints(config: pytest.Config, kinds: Collection[str]) -> tuple[Endpo
         pytest.UsageError: a line is no endpoint, or its name is taken.
     """
     endpoints = tuple(_lines(config, "endpoints", partial(parse_endpoint, kinds=kinds)))
-    taken = {*kinds}
-    for endpoint in endpoints:
+    names = [endpoint.name for endpoint in endpoints]
+    for name, kind in ((endpoint.name, endpoint.kind) for endpoint in endpoints):
         # `name = name base_url` gives a provider another address.
-        if endpoint.name in taken and (endpoint.name not in kinds or endpoint.name != endpoint.kind):
-            raise pytest.UsageError(
-                f"openclaw_endpoints: {endpoint.name!r} is a provider already; rename one."
-            )
-        taken.add(endpoint.name)
+        if names.count(name) > 1 or (name in kinds and name != kind):
+            raise pytest.UsageError(f"openclaw_endpoints: {name!r} is a provider already; rename one.")
     return endpoints
 
 

@@ -92,7 +92,8 @@ class Worker:
     def ask(self, token: str, cell: Cell) -> CallResult:
         """Return how the cell's call ended; see `Asker.ask`."""
         del cell  # the controller has it
-        self._channel.send(("ask", token))
+        with contextlib.suppress(OSError):  # the controller has closed it, and sent None
+            self._channel.send(("ask", token))
         answer = self._answers.get()
         if answer is None:
             raise pytest.exit.Exception("the session is stopping")

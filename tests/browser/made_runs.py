@@ -47,14 +47,6 @@ WORDS = [
     "second",
     "host",
 ]
-MACHINE: JsonObject = {
-    "host": {"name": "box", "system": "Linux", "release": "6.12", "machine": "x86_64"},
-    "cpu": {"model": "made-up 8-core", "usable_cores": 8},
-    "memory_total_bytes": 32 * 2**30,
-    "python": {"version": "3.13.1"},
-    "packages": {"pytest-openclaw": "0.1.0", "pytest": "9.2.0"},
-}
-SERVING = {"server": "ollama", "server_version": "0.9.1", "quantisation": "Q4_K_M", "context_length": 8192}
 
 
 def targets_of(n: int) -> list[Target]:
@@ -120,16 +112,12 @@ def make_run(
 
 def write_run(path: Path, records: Sequence[Record], prompts: Sequence[JsonObject]) -> Path:
     """Write these rows as a run directory."""
-    labels = dict.fromkeys(record.target.label for record in records)
     store(
         path,
         records,
         prompts=prompts,
-        serving={label: {"server": SERVING} for label in labels},
         repeat=max(record.repeat for record in records),
     )
-    inventory = json.loads((path / "inventory.json").read_text())
-    (path / "inventory.json").write_text(json.dumps({**inventory, **MACHINE}))
     return path
 
 

@@ -68,7 +68,6 @@ def test_the_page_describes_the_run(open_page: Opener, made_run: Path) -> None:
         "Context pressure",
         "Safety probes",
         "Most frequent violations",
-        "How it was asked",
     ]
     heads = page.locator("#targets tbody th").all_inner_texts()
     assert heads == ["lab/model-a:70b", "cloud/model-a:32b@low", "lab/model-b:8b"]

@@ -174,6 +174,11 @@ def test_endpoints_of_the_users_own(plain_project: Any) -> None:
     [
         pytest.param("lab = nokind http://127.0.0.1/v1", "its kind is unknown", id="unknown-kind"),
         pytest.param("scripted = ollama_openai http://127.0.0.1/v1", "is a provider already", id="taken"),
+        pytest.param(
+            "gemini = gemini http://127.0.0.1/a\n    gemini = gemini http://127.0.0.1/b",
+            "is a provider already",
+            id="twice",
+        ),
     ],
 )
 def test_a_wrong_endpoint_is_a_usage_error(plain_project: Any, line: str, message: str) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.reports.blocks import Details, Findings, Section, Table, section_data
+from pytest_openclaw.reports.blocks import Details, Findings, Section, section_data
 from pytest_openclaw.reports.facts import answers, findings, targets_table
 from pytest_openclaw.reports.html.cells import cell_data
 from pytest_openclaw.reports.numbers import one_line, render_duration, render_time
@@ -19,7 +19,7 @@ from pytest_openclaw.reports.sections import sections_of, targets_chart
 from pytest_openclaw.util.text import counted, valid_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_openclaw.reports.html.cells import Shown
     from pytest_openclaw.stats.summary import Summary
@@ -27,21 +27,12 @@ if TYPE_CHECKING:
 
 FIRST_WORDS = '<!doctype html>\n<html lang="en" data-made-by="pytest-openclaw">'
 SCRIPTS = ("base.js", "cells.js", "panel.js", "main.js")
-NAME_WIDTH = 64
 _RULINGS = {
     "passed": "all gates passed",
     "failed": "a gate failed",
     "no_verdict": "gates without a verdict",
     "not_gated": "no gates",
 }
-# A page is sent around, so it does not show the addresses of servers.
-_PRIVATE = frozenset({"base_url", "key_env"})
-_SETTINGS = (
-    "repeat", "until_conclusive", "stream", "temperature", "timeout_s", "retries", "verdict", "concurrency",
-    "providers",
-)  # fmt: skip
-_SERVER = ("server", "server_version", "quantisation", "context_length", "digest")
-_MACHINE = ("host", "cpu", "memory_total_bytes", "gpus", "python", "packages")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +40,6 @@ class ShownRun:
     """All that the page shows.
 
     Attributes:
-        cells: of a large run only some.
-        n_cells: how many there are.
         span_ms: when the first request was sent, and the last one ended.
         baseline: the id of the run that this one is compared with.
         prompts: definitions as `config.json` has them.
@@ -58,11 +47,8 @@ class ShownRun:
 
     summary: Summary
     cells: Sequence[Shown]
-    n_cells: int
     span_ms: tuple[int, int]
     prompts: Sequence[JsonObject]
-    config: JsonObject
-    inventory: JsonObject
     baseline: str | None = None
 
 
@@ -102,14 +88,8 @@ def render_page(run: ShownRun) -> str:
 def _header(run: ShownRun) -> JsonObject:
     """Return the top of the page: which run, the ruling of all gates, when it was asked, and notes."""
     summary, (began, ended) = run.summary, run.span_ms
-    notes: list[str] = []
-    if summary.state == "interrupted":
-        notes.insert(0, f"Interrupted: {summary.n_rows} of {summary.n_cells} cells have a row.")
-    if run.n_cells > len(run.cells):
-        notes.append(
-            f"{len(run.cells):,} of {run.n_cells:,} cells can be opened below: misses first. "
-            "All figures, tables and charts are of all cells."
-        )
+    is_partial = summary.state == "interrupted"
+    partial = f"Interrupted: {summary.n_rows} of {summary.n_cells} cells have a row."
     seconds = max(0, ended - began) / 1000
     n_targets = counted(len(summary.groups), "target")
     return {
@@ -120,7 +100,7 @@ def _header(run: ShownRun) -> JsonObject:
             ("asked", f"{render_time(began, '%Y-%m-%d %H:%M UTC')}, for {render_duration(seconds)}"),
             ("cells", f"{summary.n_rows:,} on {n_targets}"),
         ],
-        "notes": notes,
+        "notes": [partial] if is_partial else [],
     }
 
 
@@ -146,43 +126,7 @@ def _sections(run: ShownRun) -> list[Section]:
             blocks=changes.blocks,
         ),
         *others,
-        _how_it_was_asked(run.config, run.inventory),
     ]
-
-
-def _how_it_was_asked(config: JsonObject, inventory: JsonObject) -> Section:
-    """Return settings, machine, servers and versions, as far as the run's files have them."""
-    tables = {
-        "Settings": {name: config.get(name) for name in _SETTINGS},
-        "Servers": {
-            label: {name: server.get(name) for name in _SERVER}
-            for label, facts in inventory.get("targets", {}).items()
-            if isinstance(server := facts.get("server"), dict)
-        },
-        "Machine and versions": {name: inventory.get(name) for name in _MACHINE},
-    }
-    blocks = [
-        Details(
-            title=title,
-            block=Table(head=("what", "value"), rows=[*_rows(values)], words=("value",), caption=title),
-        )
-        for title, values in tables.items()
-    ]
-    return Section(id="asked", title="How it was asked", blocks=blocks)
-
-
-def _rows(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each value that is not empty, in objects and lists too."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if key not in _PRIVATE:
-                yield from _rows(inner, f"{name} {key.replace('_', ' ')}".strip())
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _rows(inner, name)
-    elif value not in (None, ""):
-        shown = ("no", "yes")[value] if isinstance(value, bool) else str(value)
-        yield one_line(name, NAME_WIDTH), one_line(shown, NAME_WIDTH)
 
 
 # --- the file ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 from pytest_openclaw import Provider, hookspecs
 from pytest_openclaw.judging.text import Exact
 from pytest_openclaw.providers import BUILTIN as PROVIDERS
-from pytest_openclaw.reports.builtin import BUILTIN as REPORTS
+from pytest_openclaw.reports.pages import BUILTIN as REPORTS
 from pytest_openclaw.session.registries import provider_classes, reports_of, validator_registry
 
 
