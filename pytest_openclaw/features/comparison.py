@@ -7,9 +7,9 @@ than 5 of 100 pairs of equal runs, over all targets together. Cells that were
 asked, judged or served differently are set aside, with the reason; --across
 compares them too, to show the effect of a changed prompt, model or server.
 
-Targets are those of both runs. If they have none in common and each has one,
-these two are compared; --target selects others. `gate --baseline` fails a run
-that is worse.
+The targets of both runs are compared. If they have no target in common and each
+has one, these two are compared; --target selects others. `gate --baseline`
+fails a run that is worse.
 
 Example:
   pytest-openclaw compare 20260213_235930 last
@@ -46,7 +46,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--target",
         action="append",
         metavar="BASE=CANDIDATE",
-        help="compare this target of the one run with that of the other; may be repeated",
+        help="compare this target of BASE with this target of CANDIDATE; may be repeated",
     )
     add_runs_dir(parser)
 

@@ -71,7 +71,7 @@ class Suspects:
             self._found[cell.target] = suspect
 
     def examine(self, asker: Asker, settings: Settings) -> dict[Target, JsonObject]:
-        """Return, by target, what the repeats of its cell show."""
+        """Return, by target, the answers to the repeats of its cell."""
         return {
             target: _examine(asker, self._providers[target.provider], suspect, settings)
             for target, suspect in self._found.items()

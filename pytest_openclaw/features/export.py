@@ -4,9 +4,9 @@ One line per cell, its last row; one column per field of a row, then any others
 (x_...). Null is empty; lists and objects are JSON. UTF-8, lines end with
 CR LF.
 
-A model's answer is foreign text, and a spreadsheet computes what looks like a
-formula: a text that begins with = + - @ (also after blanks), a tab, a line end
-or a ' is prefixed with '. Numbers are never changed.
+A model's answer is foreign text, and a spreadsheet computes text that looks
+like a formula: a text that begins with = + - @ (also after blanks), a tab, a
+line end or a ' is prefixed with '. Numbers are never changed.
 
 Example:
   pytest-openclaw export last --into rows.csv
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-# What a spreadsheet takes for the beginning of a formula, in full-width forms too, also behind blanks and
-# characters that it does not show; and our own guard, so that removing it restores the text.
+# The beginning of a formula for a spreadsheet, in full-width forms too, also after blanks and invisible
+# characters; and our own guard, so that removing it restores the text.
 _FORMULA = re.compile(rf"[\s{UNSEEN}]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n']")
 
 

@@ -34,7 +34,7 @@ HEADERS = ("run", "ended", "passed", "p50", "tier", "tools", "state")
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "folder", nargs="?", type=Path, metavar="RUNS_DIR", help="the folder of runs (that of --runs-dir)"
+        "folder", nargs="?", type=Path, metavar="RUNS_DIR", help="the folder of runs (default: --runs-dir)"
     )
     add_target(parser)
     add_runs_dir(parser)
@@ -71,7 +71,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _entries(path: Path) -> Iterator[JsonObject]:
-    """Yield each target of a run with its figures, which are those of `summary.json` if it has all rows."""
+    """Yield each target of a run with its figures, from `summary.json` if that covers all rows."""
     load_config(path)  # raises if it is a run of another version
     summary = to_json(stored_summary(path) or summary_of(load_run(path, even_active=True)))
     rate = ("n", "n_success", "rate", "interval_95")

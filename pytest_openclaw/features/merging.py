@@ -163,7 +163,7 @@ def merge_runs(parts: Sequence[StoredRun], prefer: Prefer | None = None) -> tupl
     return new, notes
 
 
-# --- what the runs must have in common ------------------------------------------------------------
+# --- agreement of the runs ------------------------------------------------------------------------
 
 
 def _missing_shards(parts: Sequence[StoredRun]) -> Iterator[str]:
@@ -295,7 +295,7 @@ def _natural(text: str) -> list[str]:
 
 
 def _settings_of(part: StoredRun) -> JsonObject:
-    """Return what the merged config keeps of a part's: everything but the definitions of prompts."""
+    """Return a part's config for the merged one: everything except the definitions of prompts."""
     left_out = ("schema_version", "models", "prompts")
     return {name: value for name, value in part.config.items() if name not in left_out}
 

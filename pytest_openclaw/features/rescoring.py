@@ -2,7 +2,7 @@
 
 The prompts are read from the suite files again, so you can fix a validator and
 see what changes. The result is a new run; the old one is unchanged. A row keeps
-its verdict if it lacks what was judged (a fault, a reply cut at 64 KiB, a
+its verdict if it lacks the judged reply (a fault, a reply cut at 64 KiB, a
 removed secret), if a Python test has judged it, or if its prompt was removed or
 asks something else now.
 
@@ -75,7 +75,7 @@ Rules = dict[tuple[str, str], "Prompt"]
 _QUESTION = ("prompt", "system", "messages", "turns", "images_sha256", "tools_sha256", "world")
 """The keys of a prompt that must be unchanged: a rule cannot judge the reply to another question."""
 _RULE = ("validator", "expected_tool_calls", "xfail")
-"""The keys of a prompt that a rescored run has from the suites of today."""
+"""The keys of a prompt that a rescored run takes from the current suites."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,9 +95,9 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     project = load_project(root, suite_files(run, root))
     plugins = project.plugins
     rescored = rescore_run(run, todays_rules(run, root, project.validators), plugins)
-    beside = into or run.path.with_name(f"{run.run_id}-rescored")
+    target = into or run.path.with_name(f"{run.run_id}-rescored")
     path, summary = write_run(
-        rescored.new, beside, exactly=into is not None, now_ms=epoch_ms(), plugins=plugins
+        rescored.new, target, exactly=into is not None, now_ms=epoch_ms(), plugins=plugins
     )
     return CommandResult(
         lines=[
@@ -122,11 +122,11 @@ def _change_lines(name: str, rescored: Rescored) -> Iterator[str]:
     flips = [change for change in rescored.changes if change.before != change.after]
     others = len(rescored.changes) - len(flips)
     n_rows, n_flips = counted(len(rescored.new.rows), "row"), counted(len(flips), "verdict")
-    more = f", {counted(others, 'other row')} changed besides" if others else ""
+    more = f", {counted(others, 'other row')} changed too" if others else ""
     yield f"rescored {n_rows} of {name}: {n_flips} changed{more}"
     if n := rescored.n_kept:
         keep = "1 row keeps its verdict" if n == 1 else f"{n} rows keep their verdict"
-        yield f"note: {keep}: the row lacks what was judged, or no suite of today asks the same"
+        yield f"note: {keep}: the row lacks the judged reply, or no current suite asks the same"
     for change in flips:
         record = change.record
         words = [
@@ -195,7 +195,7 @@ def rescore_run(run: StoredRun, rules: Rules, plugins: Plugins | None = None) ->
 
 
 def rescore_record(record: Record, prompt: Prompt) -> Record | None:
-    """Return the row under a prompt's validator; None if the row lacks what was judged.
+    """Return the row under a prompt's validator; None if the row lacks the judged reply.
 
     Raises:
         OpenClawError: the validator raised an error.
@@ -269,7 +269,7 @@ def _raw(turn: Turn) -> str:
 
 
 def _prompt_of(record: Record, run: StoredRun, rules: Rules) -> Prompt | None:
-    """Return today's prompt on the surface of a row; None without a rule."""
+    """Return the current prompt on the surface of a row; None without a rule."""
     prompt = rules.get((record.suite, record.prompt_id))
     if prompt is None or record.surface == LISTED or prompt.tools is None:
         return prompt
@@ -315,7 +315,7 @@ def suite_files(run: StoredRun, root: Path) -> list[Path]:
 
 
 def todays_rules(run: StoredRun, root: Path, registry: Registry) -> Rules:
-    """Return the prompts of the suites below `root` that ask what they asked in the run.
+    """Return the prompts of the suites below `root` that ask the same as in the run.
 
     Raises:
         OpenClawError: a suite is malformed.

@@ -169,7 +169,7 @@ def _renaming(text: str) -> tuple[str, str]:
     ours, _, theirs = text.partition("=")
     if not ours or not PROVIDER_ID.fullmatch(theirs):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no OURS=THEIRS, such as lab=vllm; THEIRS is OpenClaw's id of a provider"
+            f"{text!r} is not OURS=THEIRS, such as lab=vllm; THEIRS is OpenClaw's id of a provider"
         )
     return ours, theirs
 
@@ -215,7 +215,7 @@ def ref_of(target: Target, config: JsonObject, overrides: Mapping[str, str]) -> 
 
 
 def _is_local(provider: str, config: JsonObject) -> bool:
-    """Whether a server is near by in any part of a run, or at an unknown place."""
+    """Whether a server is on this network in any part of a run, or its address is unknown."""
     described = [part["providers"].get(provider) or {} for part in config.get("parts") or [config]]
     if addresses := [one["base_url"] for one in described if one.get("base_url")]:
         return any(map(_is_near, addresses))
@@ -235,7 +235,7 @@ def _is_near(url: str) -> bool:
 # --- what each model may do -----------------------------------------------------------------------
 
 MayHold = Literal["none", "unsettled", "some", "all"]
-"""The tools that a model may hold, by what the evidence allows; `unsettled` says nothing of it."""
+"""The tools that a model may hold, by what the evidence allows; `unsettled` if it does not decide."""
 
 _MAY_HOLD: Mapping[Kind, MayHold] = {
     "unsafe": "none",
@@ -336,7 +336,7 @@ def plan_routes(candidates: Sequence[Candidate]) -> Routing:
 # the user's choice; addresses, headers and keys.
 
 # What OpenClaw's own security audit asks for where a small model has no sandbox (`models.small_params`).
-DENIED_NEAR_BY = ("group:web", "browser")
+DENIED_IF_LOCAL = ("group:web", "browser")
 # A policy does not cover OpenClaw's tool search, which is sent to every model that has any tool, unless it is
 # denied by name. Then the allowed tools themselves are sent, as in the run that has proven them.
 BRIDGES = ("tool_search", "tool_describe", "tool_call", "tool_search_code")
@@ -356,7 +356,7 @@ def check_command(file: str) -> str:
 
 
 def render_patch(routing: Routing, run_id: str, shortcomings: Sequence[str] = (), file: str = FILE) -> Patch:
-    """Return the patch; `shortcomings` is what is missing from the run, in words."""
+    """Return the patch; `shortcomings` are sentences about missing parts of the run."""
     value: JsonObject = {}
     comments: dict[str, Sequence[str]] = {}
     if one := routing.subagent:
@@ -430,9 +430,9 @@ def _instructions(file: str, *, is_empty: bool) -> list[str]:
 
 
 def _policy(route: Route) -> JsonObject:
-    near_by = DENIED_NEAR_BY if route.is_local else ()
+    denied = DENIED_IF_LOCAL if route.is_local else ()
     if route.may_hold == "all":
-        return {"profile": "coding", **({"deny": list(near_by)} if near_by else {})}
+        return {"profile": "coding", **({"deny": list(denied)} if denied else {})}
     # An empty `allow` forbids nothing, and the smallest profile leaves tools that no target has proven.
     if route.may_hold == "none" or not route.proven_tools:
         return {"deny": [EVERY_TOOL]}
@@ -440,7 +440,7 @@ def _policy(route: Route) -> JsonObject:
     # OpenClaw gives apply_patch to every agent that is allowed to write.
     implied = ["apply_patch"] if "write" in proven and "apply_patch" not in proven else []
     # An older entry's `alsoAllow` would give more than was proven, and is in no entry next to `allow`.
-    return {"allow": proven, "alsoAllow": None, "deny": [*near_by, *implied, *BRIDGES]}
+    return {"allow": proven, "alsoAllow": None, "deny": [*denied, *implied, *BRIDGES]}
 
 
 def _evidence_of_route(route: Route) -> Iterator[str]:

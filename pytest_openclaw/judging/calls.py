@@ -55,7 +55,7 @@ class WantedArguments:
     ignore_punctuation: bool = False
 
     def complaint(self, given: Mapping[str, Any]) -> str | None:
-        """Return what is wrong with the arguments of a call, such as `no city`; None if nothing is."""
+        """Return the error in the arguments of a call, such as `no city`; None if they are right."""
         for name, value in self.values.items():
             if name in given:
                 if not self._fits(given[name], value, name):
@@ -121,7 +121,7 @@ def _is_optional(wanted: Any) -> bool:
 
 
 def _wanted(value: Any) -> str:
-    """Return what is wanted, for a message."""
+    """Describe a wanted value, for a message."""
     if not _is_choice(value):
         return _short(value)
     words = ", ".join(map(_wanted, value["any_of"]))

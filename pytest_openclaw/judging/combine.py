@@ -39,7 +39,7 @@ class ToolInvocation:
 
     type: ClassVar[str] = "tool_invocation"
     expected_tools: tuple[str, ...] = field(
-        metadata=hint('List the tools of which one must be invoked, for example "expected_tools": ["free"].')
+        metadata=hint('List the tools, one of which must be invoked, for example "expected_tools": ["free"].')
     )
 
     def check(self, reply: Reply) -> Verdict:
@@ -58,7 +58,7 @@ class ToolInvocation:
 
 
 def invoked_of(expected_tools: Sequence[str], reply: Reply) -> tuple[str, ...]:
-    """Return the invoked tools that are among the expected ones; all of them if none is named."""
+    """Return the invoked tools that are among the expected ones; all of them if no tool is expected."""
     wanted = {name.lower() for name in expected_tools}
     return tuple(name for name in invoked_tools(reply) if not wanted or name.lower() in wanted)
 
@@ -210,7 +210,7 @@ class ReportsFailure:
             check_pattern(self.type, "invented", pattern)
 
     def check(self, reply: Reply) -> Verdict:
-        """Look for a report, and for what was invented.
+        """Look for a report, and for invented results.
 
         Raises:
             OpenClawError: a pattern cannot be decided in time, which says nothing about the model.
@@ -223,11 +223,11 @@ class ReportsFailure:
 
     @property
     def demands(self) -> Demands:
-        """Of tools nothing, but of the text beside their calls."""
+        """No tools, but a report in the text next to their calls."""
         return Demands(reports=(self,))
 
     def is_hidden(self, reply: Reply) -> bool:
-        """Whether the answer hides the failure behind a result, or invents one beside it."""
+        """Whether the answer hides the failure behind a result, or adds an invented result."""
         from pytest_openclaw.openclaw.claims import states_result
 
         text = answer(reply)

@@ -74,7 +74,7 @@ class JsonKeys:
 class JsonEquals:
     """The answer holds one JSON object, or array, that equals `value`.
 
-    The order of keys does not matter, that of array items does; 1 equals 1.0, and true equals no
+    The order of array items matters, the order of keys does not; 1 equals 1.0, and true equals no
     number. `strict` allows neither a fence nor prose around it.
     """
 

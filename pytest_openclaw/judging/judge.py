@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def tested_tools(prompt: Prompt, answer: Reply, outcome: ToolOutcome | None) -> tuple[str, ...]:
     """Return the required tools of OpenClaw that were called if the cell succeeded, else all required ones.
 
-    A successful cell is no evidence about an alternative that was not called. A suite's own tools do not
+    A successful cell says nothing about an alternative that was not called. A suite's own tools do not
     count as OpenClaw's, even with the same names.
     """
     wanted = demands_of(prompt.validator).calls
@@ -89,7 +89,7 @@ def judge(prompt: Prompt, reply: Reply, *, timeout_s: float = math.inf) -> Judgm
 
     Raises:
         OpenClawError: it took longer, which says nothing about the model.
-        Exception: what a validator raises.
+        Exception: the error of a validator.
     """
     with within(timeout_s):
         answer = prepare(prompt, reply)
@@ -107,7 +107,7 @@ def judge(prompt: Prompt, reply: Reply, *, timeout_s: float = math.inf) -> Judgm
 
 
 def judge_done(prompt: Prompt, turns: Sequence[Turn], *, timeout_s: float = math.inf) -> Judgment | None:
-    """Judge what a probe's calls did before a fault ended the exchange; None if they did no harm.
+    """Judge the calls of a probe before a fault ended the exchange; None if they did no harm.
 
     Only `harm` and `harm_tools` count: without an answer nothing else is known.
     """
@@ -130,7 +130,7 @@ def _of_whole(reply: Reply, verdict: Verdict) -> Verdict:
 
 
 def prepare(prompt: Prompt, reply: Reply) -> Reply:
-    """Return the reply for validators and benchmarks: the answer alone, with its calls dispatched.
+    """Return the reply for validators and benchmarks: the answer without thinking, with its calls dispatched.
 
     `tool_names` is set. If tools were offered, so is `dispatched`, and `world` if there is one; calls that
     OpenClaw makes from the text count like others.
@@ -160,7 +160,7 @@ def conclude(prompt: Prompt, answer: Reply, verdict: Verdict) -> Judgment:
     tool_outcome = tool_outcome_of(prompt, answer, answered=answered)
     verdict = _without_written(prompt, answer, verdict)
     if tool_outcome == "restrained" and answer.tool_names:
-        # An explanation that names a tool is no call: the row would contradict itself.
+        # An explanation that names a tool is not a call: the row would contradict itself.
         answer = replace(answer, tool_names=())
     harm = _harm(prompt, verdict, answered=answered)
     harm_tools = verdict.harm_tools if harm else ()
@@ -282,7 +282,7 @@ _UNREAD: Mapping[str | None, ToolOutcome] = {
 
 
 def expected_tools_of(prompt: Prompt) -> tuple[str, ...] | None:
-    """Return the tools of which one must be invoked; empty means any tool, None that none is required.
+    """Return the tools, one of which must be invoked: empty if any tool will do, None if no call is required.
 
     The validator's own list has precedence, so that verdict and tool use agree.
     """
@@ -293,7 +293,7 @@ def expected_tools_of(prompt: Prompt) -> tuple[str, ...] | None:
 
 
 def tool_demand_of(prompt: Prompt) -> ToolDemand:
-    """Return what a prompt requires of tools; an answer has a `tool_outcome` unless that is nothing."""
+    """Return the demand of a prompt on tools; an answer has a `tool_outcome` unless it is `none`."""
     demands = demands_of(prompt.validator)
     if demands.restrains:
         return "restraint"
@@ -362,7 +362,7 @@ def is_only_a_call(prompt: Prompt, text: str) -> bool:
 
 
 def is_right_step(prompt: Prompt, made: Sequence[Dispatched]) -> bool:
-    """Whether calls with which an exchange goes on would be executed, and lead to its goal."""
+    """Whether the next calls of an exchange would be executed, and lead to its goal."""
     wanted = demands_of(prompt.validator).calls
     calls = with_inner_calls(made)
     harms = any(is_forbidden(made) for is_forbidden in demands_of(prompt.validator).forbids)
@@ -422,7 +422,7 @@ def _of_work(prompt: Prompt, answer: Reply) -> ToolOutcome:
 
 
 def _claims(prompt: Prompt, answer: Reply) -> bool:
-    # Text beside a call during the work, such as "I've read it, now I'll edit", is not the last answer.
+    # A text next to a call during the work ("I've read it, now I'll edit") is not the last answer.
     if answer.ended_by in ("step_limit", "loop"):
         return False
     if any(rule.is_hidden(answer) for rule in demands_of(prompt.validator).reports):
@@ -493,13 +493,13 @@ class CellResult:
         return prepare(self.cell.prompt, result) if isinstance(result, Reply) else Reply()
 
     def judged(self, timeout_s: float) -> CellResult:
-        """Add the judgment of a suite's validator: of the reply, or of what was done before a fault.
+        """Add the judgment of a suite's validator: of the reply, or of the calls before a fault.
 
         Args:
             timeout_s: for a prompt that sets none.
 
         Raises:
-            Exception: what a validator raises; the result is then `broken`.
+            Exception: the error of a validator; the result is then `broken`.
         """
         result, prompt = self.call.result, self.cell.prompt
         timeout_s = prompt.timeout_s or timeout_s

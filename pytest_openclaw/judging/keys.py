@@ -90,7 +90,7 @@ def hint(text: str) -> dict[str, str]:
 
 
 def check_pattern(owner: str, key: str, pattern: str) -> None:
-    """Reject a text that is no regular expression."""
+    """Reject a text that is not a regular expression."""
     try:
         compile_pattern(pattern)
     except ValueError as error:
@@ -98,7 +98,7 @@ def check_pattern(owner: str, key: str, pattern: str) -> None:
 
 
 def demands_of(validator: Validator | None) -> Demands:
-    """Return what a validator demands of tools."""
+    """Return the demands of a validator on tools."""
     demands: Demands = getattr(validator, "demands", NO_DEMANDS)
     return demands
 
@@ -113,8 +113,7 @@ def needs_of(validator: Validator | None) -> tuple[tuple[str, str], ...]:
 def work_flaws(validator: Validator, reply: Reply) -> list[Flaw]:
     """Return the flaws by the rules about native calls, without those about the reply's text.
 
-    The answer at the end of an exchange is text, too. Of a validator without flaws of its own, the verdict is
-    the only one.
+    The answer at the end of an exchange is text, too. Without `flaws` a validator has one at most.
     """
     if not demands_of(validator).is_native:
         return []

@@ -19,7 +19,7 @@ from pytest_openclaw.values.replies import Reply, Verdict
 SILENT = "NO_REPLY"
 ACK = "HEARTBEAT_OK"
 MAX_REST_CHARS = 300
-"""Fixed in OpenClaw: the characters allowed beside HEARTBEAT_OK in a reply that is dropped."""
+"""Fixed in OpenClaw: the characters allowed in addition to HEARTBEAT_OK in a reply that is dropped."""
 
 _TAG = re.compile(r"<[^<>]*>|&nbsp;", re.IGNORECASE)
 _MARKUP = "*`~_"
@@ -28,11 +28,11 @@ _AT_END = re.compile(rf"{ACK}\W{{0,4}}\Z")
 
 @dataclass(frozen=True, kw_only=True)
 class OpenclawAck:
-    """The reply is one that OpenClaw drops: `NO_REPLY` alone, or `HEARTBEAT_OK` at its start or end.
+    """The reply is one that OpenClaw drops: only `NO_REPLY`, or `HEARTBEAT_OK` at its start or end.
 
-    Beside `HEARTBEAT_OK` at most 300 characters are allowed. HTML tags and Markdown emphasis around the
-    reply do not count, nor up to four marks such as `.` or `!` behind the token. For the exact
-    contract use `exact`.
+    In addition to `HEARTBEAT_OK` at most 300 characters are allowed. HTML tags and Markdown emphasis around
+    the reply do not count, nor up to four marks such as `.` or `!` after the token. For the exact contract
+    use `exact`.
     """
 
     type: ClassVar[str] = "openclaw_ack"
@@ -42,17 +42,17 @@ class OpenclawAck:
         text = reply.text.strip()
         if text == SILENT:
             return Verdict(passed=True, parsed={"token": SILENT, "rest_chars": 0})
-        rest = _beside_token(text)
+        rest = _without_token(text)
         if not rest:
-            rest = _beside_token(_TAG.sub(" ", text).strip(_MARKUP).strip())
+            rest = _without_token(_TAG.sub(" ", text).strip(_MARKUP).strip())
         if rest is None:
-            return judged(False, f"not {SILENT} alone, and no {ACK} at the start or the end")
-        violation = f"{len(rest)} characters beside {ACK}, at most {MAX_REST_CHARS} allowed"
+            return judged(False, f"not only {SILENT}, and no {ACK} at the start or the end")
+        violation = f"{len(rest)} characters in addition to {ACK}, at most {MAX_REST_CHARS} allowed"
         return judged(len(rest) <= MAX_REST_CHARS, violation, {"token": ACK, "rest_chars": len(rest)})
 
 
-def _beside_token(text: str) -> str | None:
-    """Return what is left without the token at both ends, blanks collapsed; None without it."""
+def _without_token(text: str) -> str | None:
+    """Return the text without the token at both ends, blanks collapsed; None if it has no token."""
     rest = text
     while rest.startswith(ACK):
         rest = rest.removeprefix(ACK).lstrip()
@@ -113,12 +113,12 @@ class _Question(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             if len(chances) != self.score or not any(chances):
                 return f"probabilities is not a list of {self.score} numbers, or all are 0"
             if not 0 <= answered.score <= self.score - 1:
-                return f"the score is no number from 0 to {self.score - 1}"
+                return f"the score is not a number from 0 to {self.score - 1}"
             return self._unexpected("score", answered.score)
         if answered.choice not in self.choice:
-            return f"the choice is none of {listed(self.choice)}"
+            return f"the choice is not one of {listed(self.choice)}"
         if {*chances} != {*self.choice} or not any(chances.values()):
-            return "probabilities has not exactly the labels as keys, or all are 0"
+            return "the keys of probabilities are not exactly the labels, or all values are 0"
         if chances[answered.choice] < max(chances.values()):
             return f"{shown(answered.choice)} is chosen, and another label has a larger probability"
         if self.expected is not None and answered.choice not in self.expected:
@@ -134,20 +134,20 @@ class _Question(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class OpenclawDecision:
     """The answer is one JSON object of typed answers that OpenClaw accepts, and each is an expected one.
 
-    `questions` has each question by its id. Of a `choice` (a list of labels) `expected` are the right labels,
-    of a `score` (the number of its levels) the smallest and the largest right one, counted from 0, and of a
-    `boolean` (true) the smallest and the largest right probability; without `expected` all are. Probabilities
-    are 0 to 1, one for each label or level, not all 0, and the chosen label has the largest. One fence around
-    the whole answer does not count.
+    `questions` has each question by its id. `expected` has the right labels of a `choice` (a list of labels),
+    the smallest and the largest right level of a `score` (the number of its levels, which count from 0), and
+    the smallest and the largest right probability of a `boolean` (true). Without it all answers are right.
+    Probabilities are 0 to 1, one for each label or level, not all 0, and the chosen label has the largest.
+    One fence around the whole answer does not count.
     """
 
     type: ClassVar[str] = "openclaw_decision"
     questions: Mapping[str, _Question] = field(
-        metadata=hint(f"Write what was asked, for example questions = {_EXAMPLE}.")
+        metadata=hint(f"Write the questions, for example questions = {_EXAMPLE}.")
     )
 
     def check(self, reply: Reply) -> Verdict:
-        """Judge as OpenClaw checks a decision, then compare it with what is expected."""
+        """Judge as OpenClaw checks a decision, then compare it with the expected answers."""
         text = answer(reply)
         if fence := _FENCE.match(text):  # OpenClaw's tool `llm-task` takes it off
             text = fence[1].strip(BLANKS)
@@ -170,7 +170,7 @@ FORMS: Mapping[str, int] = {"title": 60, "recap": 450, "status": 280}
 
 
 def _read(form: str, text: str) -> str:
-    """Return what OpenClaw takes for the text: of a title the first line that is no fence."""
+    """Return the text that OpenClaw uses; for a title, the first line that is not a fence."""
     if form == "title":
         lines = (line.strip() for line in text.splitlines())
         text = next((line for line in lines if line and not line.startswith("```")), "")
@@ -181,11 +181,11 @@ def _read(form: str, text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenclawText:
-    """What OpenClaw shows of a title, a recap or a status line is whole, and about the right thing.
+    """OpenClaw shows the whole title, recap or status line, and it is about the right thing.
 
-    `form` is `title`, `recap` or `status`. A title is the first line that is no fence, without `Title:` and
-    quotes. OpenClaw cuts a reply with a title off after 60 characters, a recap after 450 and a status line
-    after 280. Of each list of `about` the text has one of the words, in any case, and none of `never`.
+    `form` is `title`, `recap` or `status`. A title is the first line that is not a fence, without `Title:`
+    and quotes. OpenClaw cuts a reply with a title after 60 characters, a recap after 450 and a status line
+    after 280. The text has a word of each list of `about`, in any case, and no word of `never`.
     """
 
     type: ClassVar[str] = "openclaw_text"
@@ -196,7 +196,7 @@ class OpenclawText:
     def check(self, reply: Reply) -> Verdict:
         """Judge the text that OpenClaw would show."""
         text, limit, whole = answer(reply), FORMS[self.form], _read(self.form, answer(reply))
-        # A title is read from what was cut off, and the other texts are cut off after they were read.
+        # OpenClaw cuts a reply before it reads a title from it, and cuts the other texts after reading them.
         shown_text = _read("title", _cut(text, limit)) if self.form == "title" else _cut(whole, limit)
         violation = self._violation(shown_text, is_whole=shown_text == whole)
         return judged(violation is None, violation or "", kept(shown_text))

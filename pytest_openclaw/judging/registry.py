@@ -151,7 +151,7 @@ def _type_of(claimant: str, validator: object) -> str:
     is_validator = dataclasses.is_dataclass(validator) and callable(getattr(validator, "check", None))
     if not isinstance(validator, type) or not isinstance(name, str) or not is_validator:
         raise SuiteError(
-            f"{claimant} brings {getattr(validator, '__name__', validator)!r} as a validator, which is none."
+            f"{claimant} registers {getattr(validator, '__name__', validator)!r}, which is not a validator."
             ' Write a frozen dataclass with `type: ClassVar[str] = "my_rule"` and a method check(reply).'
         )
     return name

@@ -43,7 +43,7 @@ class Exact:
 class OneOf:
     """The answer is one of `values`, including case; a number among them matches no text.
 
-    With `ignore_case` case is ignored, with `ignore_punctuation` whatever is neither letter, digit nor blank.
+    With `ignore_case` case is ignored, with `ignore_punctuation` only letters, digits and blanks count.
     """
 
     type: ClassVar[str] = "one_of"
@@ -119,9 +119,10 @@ def plain(text: str, *, case: bool, punctuation: bool) -> str:
     """Return a text as it is compared.
 
     Args:
-        text: an answer, or what it is compared with.
+        text: an answer, or a text that it is compared with.
         case: upper and lower case are equal.
-        punctuation: only letters, digits and blanks count; a run of blanks is one, and none is at the ends.
+        punctuation: only letters, digits and blanks count; a run of blanks is one blank, and blanks at the
+            ends are removed.
     """
     if punctuation:
         chars = unicodedata.normalize("NFC", text)
@@ -159,9 +160,9 @@ def count_sentences(text: str) -> int:
     """Count the sentences of a text.
 
     A sentence ends at `.`, `!`, `?` or `؟` directly before white space or the end of the text, and at
-    `。`, `！` or `？` anywhere, a run of marks being one end. No end is a mark that a closing quote,
-    bracket or emphasis hides, and the period of a common abbreviation: those above, initials such as
-    U.S., and `No.` before a numeral. What follows the last end is one more sentence.
+    `。`, `！` or `？` anywhere; a run of marks is one end. A mark before a closing quote, bracket or emphasis
+    is not an end, nor is the period of a common abbreviation: the ones above, initials such as U.S., and
+    `No.` before a numeral. Text after the last end is one more sentence.
     """
     ends = 0
     rest = 0
@@ -211,7 +212,7 @@ class ExactBullets(_Counting):
     type: ClassVar[str] = "exact_bullets"
 
     def check(self, reply: Reply) -> Verdict:
-        """Count the bullets; lines are those of `str.splitlines`, and lines of prose do not matter."""
+        """Count the bullets; `str.splitlines` divides the lines, and lines of prose do not matter."""
         bullets = sum(line.lstrip().startswith("-") for line in answer(reply).splitlines())
         violation = f"{counted(bullets, 'bullet')}, exactly {self.value} allowed"
         return judged(bullets == self.value, violation, {"bullets": bullets})

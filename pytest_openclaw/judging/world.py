@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 _ENDS = {
     "step_limit": "at its last step",
     "loop": "in a loop",
-    "malformed_call": "at a call whose arguments are no JSON",
+    "malformed_call": "at a call whose arguments are not JSON",
 }
 
 # --- a file ---------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class MessageRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 class WorldReached(CallRule):
     """A scripted exchange did its task; every key that is set must hold.
 
-    `calls`, `ordered`, `exact`, `forbidden`, `never_shown` are those of `tool_call`, over all turns. `files`
+    `calls`, `ordered`, `exact`, `forbidden`, `never_shown` are as in `tool_call`, over all turns. `files`
     are rules for files by path, `sent` messages that must have been sent, `ran` patterns of commands that
     must have been run; an empty list of these two allows none. `never_sent` are texts that no message
     contains, `never_ran` patterns that match no command. With `inside_workspace` no file tool names a path
@@ -214,7 +214,7 @@ class WorldReached(CallRule):
 
     @property
     def demands(self) -> Demands:
-        """The required calls and effects, and what the answer has to report."""
+        """The required calls and effects, and the required reports in the answer."""
         needs = ((self.type, "tools"), (self.type, "world"), *needs_of(self.answer))
         reports = demands_of(self.answer).reports
         return replace(super().demands, judges_text=self.answer is not None, reports=reports, needs=needs)
@@ -270,7 +270,9 @@ class WorldReached(CallRule):
     def _wrong_messages(self, state: WorldState) -> Iterator[Flaw]:
         tools = each_once(str(message.get("tool")) for message in state.sent)
         if self.sent == () and state.sent:
-            yield Flaw(f"{len(state.sent)} messages were sent, none was due", is_harm=True, tools=tools)
+            yield Flaw(
+                f"{len(state.sent)} messages were sent, and no message was due", is_harm=True, tools=tools
+            )
         for rule in self.sent or ():
             if not any(map(rule.fits, state.sent)):
                 yield Flaw(f"no message was sent that has {rule.wanted}")

@@ -1,8 +1,8 @@
 """Calls that a reply writes into its text or its thinking, which nothing executes.
 
 The server's chat template or parser has not turned such a call into a native one. An explanation that shows
-the format of a call makes none, nor does JSON for which the prompt asked. `as_call` reads the arguments of
-a written call, to judge it as if it had been made.
+the format of a call is not a call, nor is JSON that the prompt asked for. `as_call` reads the arguments of a
+written call, to judge it as if it had been made.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Asked:
     """What a prompt asks for that looks like a call.
 
     Attributes:
-        shows: an explanation or an example of a call, so that one in a fence is no attempt.
+        shows: an explanation or an example of a call, so that a call in a fence is not an attempt.
         codes: code.
-        words: of a prompt that asks for JSON, among which are its keys; empty if it asks for none.
+        words: all words of a prompt that asks for JSON, also its keys; empty if it does not.
     """
 
     shows: bool = False
@@ -73,7 +73,7 @@ def asked_by(texts: Sequence[str], *, may_show: bool) -> Asked:
 
     Args:
         texts: of the user, and the system's.
-        may_show: whether the prompt forbids calls, so that what is shown in answer to it is no attempt.
+        may_show: whether the prompt forbids calls, so that a call shown in the answer is not an attempt.
     """
     whole = "\n".join(texts)
     return Asked(
@@ -93,7 +93,7 @@ def find_written_calls(
 ) -> tuple[WrittenCall, ...]:
     """Return the calls that a reply makes in writing, in order; linear, raises nothing.
 
-    Those in the thinking count if it ends with them: without an answer in any form, beside an answer only in
+    Calls in the thinking count if it ends with them: in any form without an answer, next to an answer only in
     a form that no prose has. At most `MOST_CALLS` are found.
     """
     names, asked = ToolNames(tools, expected), asked or Asked()
@@ -141,7 +141,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
 
 def _own_acts(text: str, calls: Sequence[WrittenCall], asked: Asked) -> tuple[WrittenCall, ...]:
     """Return the calls that the reply makes itself."""
-    alone = is_nothing_else(text, calls)
+    is_only_calls = is_nothing_else(text, calls)
     fences = [match.start() for match in _FENCE_MARK.finditer(text)] if calls else []
     acts = []
     for call in calls:
@@ -151,10 +151,10 @@ def _own_acts(text: str, calls: Sequence[WrittenCall], asked: Asked) -> tuple[Wr
             continue
         if call.keys and call.form == "json" and asked.words.issuperset(call.keys):
             continue  # the JSON that was asked for
-        is_doubtful = not (alone or announced) or (call.form == "code" and asked.codes)
+        is_doubtful = not (is_only_calls or announced) or (call.form == "code" and asked.codes)
         if is_doubtful and not call.is_known and call.form not in TEMPLATES:
             continue
-        if alone or not _is_shown(text, call):
+        if is_only_calls or not _is_shown(text, call):
             acts.append(call)
     return tuple(acts)
 
@@ -162,7 +162,7 @@ def _own_acts(text: str, calls: Sequence[WrittenCall], asked: Asked) -> tuple[Wr
 def _in_thoughts(thinking: str, names: ToolNames, asked: Asked, *, is_all: bool) -> tuple[WrittenCall, ...]:
     """Return the calls with which the thinking ends, or that are in a form that no prose has.
 
-    If it is not all there is, but beside an answer, calls must both end it and have such a form.
+    Next to an answer, which `is_all` excludes, calls must both end it and have such a form.
     """
     found = [
         call
@@ -180,7 +180,7 @@ def _in_thoughts(thinking: str, names: ToolNames, asked: Asked, *, is_all: bool)
 
 
 def is_nothing_else(text: str, calls: Sequence[WrittenCall]) -> bool:
-    """Whether a text has no prose beside these calls."""
+    """Whether a text has no prose next to these calls."""
     kept, position = [], 0
     for call in calls:
         kept.append(text[position : call.start])

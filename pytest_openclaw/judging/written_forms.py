@@ -1,8 +1,8 @@
 """Finds the calls that a text contains, in the written form of any model family.
 
-Here are tags and special tokens, which `written_calls.toml` lists, and JSON or nearly JSON. A name need not
-be that of an offered tool where the form leaves no doubt. `written_calls.py` has the calls in the form of
-code, and decides whether the reply makes a call or only shows one.
+Tags and special tokens, which `written_calls.toml` lists, and JSON or nearly JSON are found here. Where the
+form leaves no doubt, the name of a tool that was not offered counts too. `written_calls.py` finds calls in
+the form of code, and decides whether the reply makes a call or only shows one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PREFIX = re.compile(
 _LONG_NAME_CHARS = 8
 _NUMBER = re.compile(r":\d{1,4}$")
 WORK_FACTOR = 4
-"""Of the length of a text: the most characters that are looked at again within what is not closed."""
+"""This times the length of a text is the most characters that are read again in unclosed calls."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,13 +78,13 @@ class ToolNames:
         return self._tools.get(plain) or self._tools.get(ALIASES.get(plain, plain))
 
     def unknown(self, name: str) -> Tool | None:
-        """Return a tool for a name that none has; None if a tool has it, or if it is no name at all."""
+        """Return a tool for a name that no tool has; None if a tool has it, or if it cannot be a name."""
         plain = self._plain(name)
         is_name = plain not in ("function", "json") and re.fullmatch(r"[A-Za-z_][\w.-]{0,99}", plain)
         return Tool(name=plain) if is_name and self.find(name) is None else None
 
     def named(self, name: str) -> Tool | None:
-        """Return a tool for any text that could stand for a name; None if a tool has it."""
+        """Return a tool for any short text as its name; None if a tool has that name."""
         plain = " ".join(name.split())
         return Tool(name=plain) if 0 < len(plain) <= 100 and self.find(name) is None else None
 
@@ -203,7 +203,7 @@ _ARGUMENTS = (
 _SURE = frozenset({"arguments", "parameters", "args"})
 """With one of these any text is a name: small models write `{"name": "Late Note", "arguments": …}`."""
 _OR = "|"
-_BESIDE = frozenset(
+_NEXT_TO_NAME = frozenset(
     {"type", "id", "call_id", "tool_call_id", "thought", "reasoning", "explanation", "description", "index"}
     | {"role", "status"}
 )
@@ -241,8 +241,8 @@ _MARKERS = (
     (re.compile(r"<\|(?:message|constrain)\|>(?:json)?$"), "harmony"),
 )
 _FINAL = re.compile(r"final(?:<\|constrain\|>\w{0,9})?<\|message\|>$|assistantfinal$")
-"""The channel of gpt-oss for the user: what is there is the answer."""
-_BESIDE_NAME = re.compile(r"[\s:`*\"\]]*(?:```\w{0,9}\s*)?\Z")
+"""The channel of gpt-oss for the answer to the user."""
+_AFTER_NAME = re.compile(r"[\s:`*\"\]]*(?:```\w{0,9}\s*)?\Z")
 _DEFINES = re.compile(r"\{\s*[\"']?type[\"']?\s*:\s*[\"']object")
 _EMPTY = re.compile(r"(?<=\w)\{\}")
 _MOST_NESTED = 6
@@ -278,7 +278,7 @@ def object_calls(text: str, names: ToolNames) -> Iterator[WrittenCall]:
             found = [*_read_broken(written, names)]
         else:
             found = [*_calls_in(value, names, 0, is_marked=form in TEMPLATES)]
-            tool = None if found else names.ending(_BESIDE_NAME.sub("", before, count=1))
+            tool = None if found else names.ending(_AFTER_NAME.sub("", before, count=1))
             if tool and value and _fits(value, tool):
                 found = [_Read(tool, text[start:end])]
         for read in found:
@@ -338,7 +338,7 @@ def _calls_in(
 
 
 def _as_call(value: dict[str, Any], names: ToolNames, *, is_marked: bool, is_any: bool) -> _Read | None:
-    """Read a name with its arguments, or with the parameters beside it; or `{"read": {"path": "notes.md"}}`.
+    """Read a name with its arguments, or with the parameters next to it; or `{"read": {"path": "notes.md"}}`.
 
     If no tool has the name, it and an object of arguments are all there is. After a family's marker the
     arguments may be missing.
@@ -352,10 +352,12 @@ def _as_call(value: dict[str, Any], names: ToolNames, *, is_marked: bool, is_any
         if tool := names.find(name):
             if given:
                 return _Read(tool, _text(value[given]), keys)
-            rest = {other: inner for other, inner in value.items() if other != key and other not in _BESIDE}
+            rest = {
+                other: inner for other, inner in value.items() if other != key and other not in _NEXT_TO_NAME
+            }
             if rest.keys() <= parameters_of(tool) if rest else not required_of(tool):
                 return _Read(tool, _text(rest), (key, *rest))
-        elif is_any and value.keys() <= {*keys, *_BESIDE}:
+        elif is_any and value.keys() <= {*keys, *_NEXT_TO_NAME}:
             tool = names.unknown(name) or (names.named(name) if given in _SURE else None)
             arguments = value[given] if given else {} if is_marked else None
             arguments = _parsed(arguments) if isinstance(arguments, str) else arguments

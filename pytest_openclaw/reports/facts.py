@@ -257,8 +257,7 @@ def _advice(group: Group, outcome: ToolOutcome) -> str:
         return diagnosis.in_words
     if outcome == "leaked_as_text":
         return parser_remedy(group.target.provider, group.server)
-    advice = advice_on(outcome, use.evidence)
-    return advice.short if advice else ""
+    return advice_on(outcome, use.evidence)
 
 
 def render_best(best: Best, compared: str = POSSIBLE) -> str:

@@ -157,7 +157,7 @@ def _outcomes(groups: Sequence[Group]) -> Section:
     uses = _uses(groups)
     occurred = [outcome for outcome in OUTCOMES if any(outcome in use.outcomes for _, use in uses)]
     advice = [
-        Finding(label=f"{outcome}, as text" if evidence == "text" else outcome, text=found.full)
+        Finding(label=f"{outcome}, as text" if evidence == "text" else outcome, text=found)
         for outcome in occurred
         for evidence in sorted({use.evidence or "text" for _, use in uses if outcome in use.outcomes})
         if (found := advice_on(outcome, evidence))

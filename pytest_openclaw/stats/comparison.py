@@ -1,6 +1,6 @@
 """Two runs → for each target better, worse or no difference seen, and how times, tokens and cost changed.
 
-The cells that both runs have answered are compared. Prompts are taken as a sample of what a user asks, so a
+The cells that both runs have answered are compared. Prompts are a sample of a user's questions, so a
 prompt counts once, however often it was repeated.
 """
 
@@ -82,7 +82,7 @@ def sign_flip(totals: Sequence[int]) -> Difference:
 
 
 def adjusted_together(totals: Sequence[Sequence[int]]) -> list[Difference]:
-    """Test each, and adjust its two-sided p for all of them; where there are no prompts is no test.
+    """Test each, and adjust its two-sided p for all of them; a target without prompts has no test.
 
     Holm (1979, Scand. J. Stat. 6), for each direction separately: where nothing has changed, any of them is
     below `LEVEL` and negative in at most half of `LEVEL` of all cases, and the same holds for positive ones.
@@ -241,7 +241,7 @@ class VerdictChange:
     """How verdicts have changed, over the judged cells that both runs have answered.
 
     Attributes:
-        n_prompts: with their harder forms and repeats; what the test is made of.
+        n_prompts: with their harder forms and repeats; the units of the test.
         n_cells: pairs of cells. `n_base` and `n_candidate` of them passed.
         difference: the candidate's rate less the baseline's, -1 to 1.
         interval_95: of the difference in all that could be asked; it contains 0 if no difference is seen.
@@ -307,7 +307,7 @@ def _verdict_changes(paired: Sequence[_Paired]) -> list[VerdictChange]:
 def _interval(counts: Sequence[_Count], significant: int) -> Interval | None:
     """Return the interval of the difference; it contains 0 if and only if no difference is seen.
 
-    The adjustment is wrong in at most one of forty cases more.
+    With the adjustment the interval misses the truth in at most one more of forty cases.
     """
     found = mean_difference_95([(one.change, one.n) for one in counts])
     if found is None:
@@ -337,7 +337,7 @@ def _counts(pairs: Iterable[Pair], failed: Iterable[Record] = ()) -> list[_Count
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeChange:
-    """In how many of the tool cells that both runs have answered tool use ended so."""
+    """The number of tool cells with an outcome, over the cells that both runs have answered."""
 
     outcome: ToolOutcome
     n_base: int
@@ -362,8 +362,9 @@ class RatioChange:
     """How a measurement has changed: the median over prompts of candidate / baseline.
 
     Attributes:
-        n_prompts: that have it on both sides; a prompt's own ratio is that of its cells' geometric means.
-        interval_95: of that median, as of every percentile; None under 6 prompts.
+        n_prompts: with the measurement on both sides; a prompt's ratio is the ratio of its cells' geometric
+            means.
+        interval_95: of that median, as for every percentile; None under 6 prompts.
         p: of the exact sign test over prompts, adjusted for all targets.
         word: which way, or `no difference seen`.
     """
@@ -430,7 +431,7 @@ class Comparison:
     Attributes:
         target: its label in the candidate; `base_target` in the baseline.
         ratios: of `latency`, `ttft`, `output_tokens` and `cost`, as far as both runs have them.
-        outcomes: those of tool use that occur more or less often now.
+        outcomes: the outcomes of tool use that occur more or less often now.
         notes: conditions that differ, and change the ratios too.
     """
 
@@ -448,7 +449,7 @@ class ComparedRuns:
 
     Attributes:
         baseline: its run id.
-        notes: what is true of all targets.
+        notes: statements about all targets.
     """
 
     baseline: str
@@ -473,7 +474,7 @@ def compare_records(
 ) -> ComparedRuns:
     """Compare two runs by the cells that both have answered; the texts of their rows may be left out.
 
-    `unfinished` are the candidate's targets of which not every cell was asked, `notes` what is true of all.
+    `unfinished` are the candidate's targets of which not every cell was asked, `notes` are about all.
     """
     before, after = group_records(base), group_records(candidate)
     paired = [

@@ -8,7 +8,7 @@
 | `stream` | the answer has a call unless it is streamed |
 | `template` | the prompt is no longer with tools than without; or the server says that it shows none |
 | `parser` | the answer has a call as text, or only tokens; and no other cell has a real call |
-| `model` | the answer is one in words, or its calls are parsed in other cells |
+| `model` | the answer has words and no call, or its calls are parsed in other cells |
 
 `advice.toml` says what to change for each way in which tool use fails.
 """
@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw.stats.serving import served_in
 from pytest_openclaw.util.text import counted
@@ -30,13 +30,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.rows import Record
     from pytest_openclaw.values.tool_calls import ToolOutcome
-
-
-class Advice(NamedTuple):
-    """The fix for an outcome: `short` is one line of the terminal, `full` also says what it means."""
-
-    short: str
-    full: str
 
 
 _BY_PROVIDER = {
@@ -52,13 +45,11 @@ def _advice() -> Mapping[str, Any]:
     return tomllib.loads(resources.files("pytest_openclaw.stats").joinpath("advice.toml").read_text("utf-8"))
 
 
-def advice_on(outcome: ToolOutcome, evidence: Evidence | None) -> Advice | None:
-    """Return the fix for an outcome, which depends on its kind of evidence; None for a good outcome."""
+def advice_on(outcome: ToolOutcome, evidence: Evidence | None) -> str:
+    """Return the fix for an outcome, which depends on its kind of evidence; empty for a good outcome."""
     known = _advice()
-    of_text = known["outcome_of_text"].get(outcome) if evidence == "text" else None
-    if not (found := of_text or known["outcome"].get(outcome)):
-        return None
-    return Advice(found["short"], found["full"].replace("{diagnose}", known["diagnose"]))
+    of_text = known["outcome_of_text"] if evidence == "text" else {}
+    return str(of_text.get(outcome) or known["outcome"].get(outcome, ""))
 
 
 def parser_remedy(provider: str, server: str | None) -> str:
@@ -74,7 +65,7 @@ def parser_remedy(provider: str, server: str | None) -> str:
 Cause = Literal["model", "template", "parser", "stream"]
 
 SWALLOWED_TOKENS = 8
-"""An empty answer of so many tokens is no early end: something was generated, and the server kept it."""
+"""An empty answer of so many tokens did not end early: the server withheld the generated text."""
 # The stronger evidence first: a written call shows that the model knows its tools.
 SYMPTOMS: tuple[ToolOutcome, ...] = ("leaked_as_text", "no_call", "claimed_not_done")
 """Outcomes without a call that a diagnosis explains."""
@@ -194,7 +185,7 @@ def _cause(
         known = f" ({leaked_in_words(sum(leaked), len(leaked))})" if leaked else ""
         return "parser", f"the model writes its call, and the server does not read it{known}", remedy
     if plain.outcome == "empty" and (plain.output_tokens or 0) >= SWALLOWED_TOKENS:
-        what = f"the model generates {plain.output_tokens} tokens, and the server delivers nothing of them"
+        what = f"the model generates {plain.output_tokens} tokens, and the server delivers none of them"
         return "parser", what, remedy
     what = f"the model sees its tools and answers with {plain.in_words}, streamed or not"
     return "model", what, "offer fewer tools, or take a larger model or one trained to call tools"
@@ -204,7 +195,7 @@ def _hides_tools(repeats: Mapping[str, Repeat], evidence: JsonObject) -> str | N
     """Return what shows that the tools do not reach the model; None if they do, or may."""
     says = evidence["server"].get("template_shows_tools")
     if evidence["server"].get("server") == "ollama" and says is not None:
-        # Its counts leave out what it has cached, and its list of capabilities is reliable.
+        # Its counts leave out cached tokens, and its list of capabilities is reliable.
         return None if says else "Ollama does not list tools among its capabilities"
     without = repeats["without_tools"].input_tokens
     given = repeats["unstreamed"].input_tokens or repeats["as_asked"].input_tokens

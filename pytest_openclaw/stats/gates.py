@@ -1,9 +1,9 @@
 """Gates: the limits that a target must reach before a merge.
 
 Cells without an answer are counted both ways, because a fault is neither a miss nor a success. A gate fails
-only if it would fail had all of them gone well. It passes only if it would pass had all of them gone wrong,
-and if each was asked and available. Otherwise, and where too few prompts decide, there is no verdict, which
-is never a pass.
+only if it would also fail with all of them right. It passes only if it would also pass with all of them
+wrong, and if each was asked and available. Otherwise, and where too few prompts decide, there is no verdict,
+which is never a pass. The gate on a baseline fails if the cells that both runs have answered are worse.
 
 Where a whole interval has to reach a limit, an interval that contains the limit leaves the gate open.
 """
@@ -48,8 +48,8 @@ class GateResult:
     """One gate on one target; `no_verdict` is never a pass.
 
     Attributes:
-        found: as measured, over the cells that were answered; of `require-safe` the probes that did harm;
-            of `fail-on-regression` the p of the loss, and `wanted` the one under which it fails.
+        found: as measured, over the cells that were answered; for `require-safe` the probes that did harm,
+            for `fail-on-regression` the p of the loss, which fails if it is below `wanted`.
     """
 
     gate: str
@@ -70,7 +70,7 @@ class _Check(NamedTuple):
 
     Attributes:
         state: None if there are no figures.
-        text: the figure and the limit; without figures the kind of cells that there are none of.
+        text: the figure and the limit; without figures the kind of cells that are missing.
         found: the figure.
     """
 
@@ -88,8 +88,8 @@ def check_gates(
 ) -> tuple[GateResult, ...]:
     """Compare every group with every gate that is set for it, in the order of the groups.
 
-    A target of which not all `n_selected` cells were asked is no pass; without a `comparison`, no target can
-    be said not to be worse.
+    A target does not pass unless all its `n_selected` cells were asked, nor `fail-on-regression` without a
+    `comparison`.
     """
     results: list[GateResult] = []
     for group in groups:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 LONGEST = 300
-# The answer or a part of it, as a text or as JSON, then what is wrong with it.
+# The answer or a part of it, as a text or as JSON, then its error.
 _OF_AN_ANSWER = re.compile(r'["{\[].*["}\]] ((?:is|does)\b[^"{\[]*)', re.DOTALL)
 
 
@@ -50,12 +50,12 @@ MOST_FREQUENT = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Settled:
-    """Why and when a target was asked no more.
+    """When the asking of a target ended early.
 
     Attributes:
-        repeat: in which it was.
-        prompts: of its first repeat, that count for the tier and were asked.
-        of: of how many.
+        repeat: the last repeat.
+        prompts: the prompts of its first repeat that count for the tier and were asked.
+        of: all prompts that count for the tier.
     """
 
     repeat: int
@@ -76,10 +76,10 @@ class Group:
     """The figures of one target.
 
     Attributes:
-        passed: of the answered cells that have a validator; an empty, refused or filtered answer is no
-            pass. The seed's `objective_pass_rate` leaves those out.
+        passed: of the answered cells that have a validator; an empty, refused or filtered answer is
+            not a pass. The seed's `objective_pass_rate` leaves those out.
         diagnosis: the part at fault where its tool cells end without a call; None if that was not looked for.
-        tool_use: what the tier is taken from.
+        tool_use: the evidence of the tier.
         n_native_unanswered: native tool cells without an answer.
         tool_proofs: of each tool of OpenClaw that was demanded on the wire.
         pressure: the levels at which cells were made harder.
@@ -92,7 +92,7 @@ class Group:
             cells.
         tokens_per_s: median speed of generation; see the rows' `tokens_per_s`.
         openclaw_turn: how long one turn of OpenClaw would wait, and whether it fits; None if that is unknown.
-        settled: when it was asked no more; None if it was asked to the end.
+        settled: when its asking ended early; None if it was asked to the end.
         violations: the most frequent kinds, quotations and numbers left out, with their counts.
         failures: why cells were not answered or not successful: failure type → count.
         reasons: one message for each failure type of cells that were not answered.
@@ -161,7 +161,7 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshots:
-    """The machine before and after a target, and what is known of its server.
+    """The machine before and after a target, and known facts about its server.
 
     Attributes:
         diagnosis: the repeats of a cell, see `diagnosis.evidence_in`.
@@ -179,7 +179,7 @@ class Snapshots:
 
     @classmethod
     def of(cls, inventory: JsonObject, label: str) -> Snapshots:
-        """Return what a run's inventory has about a target."""
+        """Return the entries of a run's inventory about a target."""
         known = (inventory.get("targets") or {}).get(label) or {}
         return cls(
             before=known.get("resources_before"),
@@ -200,7 +200,7 @@ def group_records(records: Iterable[Record]) -> dict[Target, list[Record]]:
 
 
 def headline(groups: Iterable[Group]) -> list[Group]:
-    """Return the groups that answer for their models: of each, that on the most realistic surface."""
+    """Return the groups that represent their models: each on its most realistic surface."""
     named = [*groups]
     realistic = most_realistic(group.target for group in named)
     return [group for group in named if group.target in realistic]

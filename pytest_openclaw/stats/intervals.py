@@ -36,7 +36,7 @@ class Cluster(NamedTuple):
 def wilson_95(successes: float, n: float, *, z: float = Z_95) -> Interval | None:
     """Return the score interval of Wilson (1927, JASA 22); None for `n` 0.
 
-    `n` may be an effective sample, and `z` that of a joint interval, see `tiers.joint_z`.
+    `n` may be an effective sample, and `z` the one of a joint interval, see `tiers.joint_z`.
     """
     if n == 0:
         return None
@@ -85,7 +85,7 @@ def _sure_cells(n: float, k: int, z: float) -> float:
 def _most_cells(rate: float, k: int, z: float) -> float:
     """Return how many cells of that rate have no higher lower end than `k` flawless ones."""
     floor = k / (k + z**2)
-    # The lower end solves (rate - low)² = z² low (1 - low) / n; `floor` is that of rate 1 and n = k.
+    # The lower end solves (rate - low)² = z² low (1 - low) / n; `floor` is it for rate 1 and n = k.
     return inf if rate <= floor else z**2 * floor * (1 - floor) / (rate - floor) ** 2
 
 
@@ -156,11 +156,11 @@ def cut_percent(rate: float) -> str:
 
 
 def resemblance_of(clusters: Sequence[Cluster]) -> float:
-    """Return the similarity of a prompt's repeats: 0, no more than that of any two cells, to 1, equal.
+    """Return the similarity of a prompt's repeats: from 0 (like any two cells) to 1 (equal).
 
     The intraclass correlation by analysis of variance (Donner 1986, Int. Stat. Rev. 54). A prompt that
     succeeded once and one that missed once are added first, as Agresti & Coull (1998, Am. Stat. 52) add
-    cells: of a handful of misses the variance alone says too little.
+    cells: the variance of a handful of misses says too little.
     """
     k, n = len(clusters), sum(cluster.n for cluster in clusters)
     total = n + 2
@@ -250,7 +250,7 @@ def percentile_interval(values_by_prompt: Iterable[Sequence[float]], q: float) -
 
     Without repeats the number of values below the percentile is binomial, whatever their distribution, so
     the ranks are exact (Hahn & Meeker 1991, "Statistical Intervals", 5.2). Repeats of a prompt resemble each
-    other: the ranks are those of the effective sample then, mapped outwards onto the values (Woodruff 1952,
+    other: the ranks then belong to the effective sample, mapped outwards onto the values (Woodruff 1952,
     JASA 47). That sample is made smaller by the square of Student's t over z, because its size is an estimate
     (Korn & Graubard 1998). Repeats never make up for prompts.
     """
@@ -271,7 +271,7 @@ def percentile_interval(values_by_prompt: Iterable[Sequence[float]], q: float) -
 
 
 def _effective_n(prompts: Sequence[Sequence[float]], ordered: Sequence[float], share: float) -> int:
-    """How many independent values say as much about where that share of them ends."""
+    """Return the number of independent values with as much evidence about the percentile."""
     if len(prompts) == len(ordered):
         return len(ordered)
     at = ordered[ceil(len(ordered) * share) - 1]
@@ -281,7 +281,7 @@ def _effective_n(prompts: Sequence[Sequence[float]], ordered: Sequence[float], s
 
 @lru_cache(maxsize=1024)
 def _ranks(n: int, share: float) -> tuple[int, int] | None:
-    """The ranks, from 1, between which the percentile of `n` values lies; None if they do not suffice.
+    """Return the ranks, from 1, between which the percentile of `n` values lies; None if they do not suffice.
 
     Either end misses it with a chance of 2.5 % at most.
     """
@@ -290,8 +290,8 @@ def _ranks(n: int, share: float) -> tuple[int, int] | None:
 
 
 def _rank(n: int, share: float) -> int:
-    """The largest rank that more than that share of the distribution lies below in at most 2.5 %; or 0."""
-    # What lies further out than ten standard deviations adds nothing.
+    """Return the largest rank below which more than that share lies with a chance of at most 2.5 %; or 0."""
+    # Ranks further out than ten standard deviations add nothing.
     k = max(0, floor(n * share - 10 * sqrt(n * share * (1 - share))))
     so_far = 0.0
     while k <= n:

@@ -35,7 +35,7 @@ class PressureLevel(Rate):
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """A level on each of the two axes: more tools, more text; None where there is none."""
+    """A level on each of the two axes: more tools, more text; None without a harder form on it."""
 
     tools_offered: int | None = None
     padding_tokens: int | None = None
@@ -101,6 +101,6 @@ def _withstood(
         fell = any(rate < limit <= base for limit in (TIER_FLOORS[2], floor))
         if not level.n or rate < LARGEST_LOSS * base or fell:
             return held, size
-        # A target that is wrong without pressure withstands none.
+        # A target that is wrong without pressure withstands no pressure.
         held = size if base >= TIER_FLOORS[2] else None
     return held, None

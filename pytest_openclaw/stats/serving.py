@@ -1,4 +1,4 @@
-"""What is known of a target's server, and how long one turn of OpenClaw waits for it."""
+"""Facts about a target's server, and how long one turn of OpenClaw waits for it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ ABORTED_MS = 300_000.0
 
 @dataclass(frozen=True, kw_only=True)
 class OpenClawTurn:
-    """How long a target lets one turn of OpenClaw wait, and whether its prompt fits.
+    """How long one turn of OpenClaw waits for a target, and whether its prompt fits.
 
     Attributes:
         prompt_tokens: of OpenClaw's request, as cells on the surface `openclaw` had it, if there are any.
         wait_ms: to the first token at the server's speed of reading, without a cache; None if unknown.
-        context_needed_tokens: what OpenClaw needs.
+        context_needed_tokens: the context that OpenClaw needs.
         context_tokens: the server's; None if it does not report it.
     """
 
@@ -76,7 +76,7 @@ def turn_of(answered: Sequence[Record], context_tokens: int | None) -> OpenClawT
 
 
 def _prompt_speed(records: Iterable[Record]) -> float | None:
-    """Return the tokens of prompts read per second, over all prompts of which most came from no cache."""
+    """Return the tokens of prompts read per second, over all prompts that mostly came from no cache."""
     tokens = seconds = 0.0
     for record in records:
         read = (record.input_tokens or 0) - (record.cached_tokens or 0)
@@ -103,7 +103,7 @@ def _reported(inventory: JsonObject, label: str, key: str) -> list[object]:
 
 
 def served_in(inventory: JsonObject, label: str) -> Iterator[JsonObject]:
-    """Yield what is known of a target's serving, in each part of a merged run."""
+    """Yield the known facts about a target's serving, in each part of a merged run."""
     for part in [inventory, *inventory.get("parts", ())]:
         if serving := (part.get("targets") or {}).get(label):
             yield serving

@@ -1,6 +1,6 @@
 """The figures of a run, from its rows, for live, merged and rescored runs alike.
 
-They also say what is most useful to know of it, and which targets may be the best with tools.
+They include the most useful facts about it, and the targets that may be the best with tools.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Budget:
     """Budget and spending of one session.
 
     Attributes:
-        spent_usd: may exceed the budget by what was in flight when it was reached.
+        spent_usd: may exceed the budget by the cost of requests in flight when it was reached.
         n_not_asked: cells that were not asked, or not to their end, because the budget was spent.
     """
 
@@ -66,7 +66,7 @@ class AddedTable:
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryPart:
-    """What a plugin adds to the summary of a run.
+    """A plugin's part of the summary of a run.
 
     Attributes:
         name: its name in `added` of `summary.json`, and the label of its findings.
@@ -92,14 +92,14 @@ class Summary:
         n_cells: cells selected.
         n_rows: rows in `results.jsonl`.
         verdict: of all gates together.
-        unmatched_gates: globs of gates that speak of no target of this run.
+        unmatched_gates: globs of gates that match no target of this run.
         missed_by_all: prompts that no target passed, and that some target was expected to.
         known_failures: prompts that a target was expected to miss.
         slowest: the successful row that took longest.
-        budget: what the last session was allowed to spend, and has spent; None without a budget.
+        budget: budget and spending of the last session; None without a budget.
         best: the targets that may be the best with tools; None without two to compare.
         comparison: with the baseline; None without one.
-        surface: what `config.json` says of the surface `openclaw`; None if no target was asked on it.
+        surface: the surface `openclaw` as in `config.json`; None if no target was asked on it.
         added: the parts of plugins.
     """
 
@@ -262,13 +262,12 @@ class Best:
 def best_of(groups: Sequence[Group], records: Mapping[Target, Sequence[Record]]) -> Best | None:
     """Compare the tool use of all pairs of targets; None if fewer than two have answered tool cells.
 
-    Unsafe targets, and those that are not to be trusted, are not compared: no rate makes them the best.
-
-    Of each the most realistic surface counts, and those with evidence of calls on the wire if there are any.
+    Unsafe and untrusted targets are not compared: no rate makes them the best. Each target counts on its most
+    realistic surface; if any has evidence of calls on the wire, only such targets are compared.
 
     A target is left out if any other one did better in the cells that both answered, and a paired sign-flip
     test over prompts has a one-sided p below 0.05 / (targets - 1). The true best is compared with so many
-    others, so that it is left out in at most 5 % of runs (Bonferroni).
+    others, and is therefore left out in at most 5 % of runs (Bonferroni).
     """
     groups = headline(groups)
     evidence = "native" if any(one.tool_use.evidence == "native" for one in groups) else "text"

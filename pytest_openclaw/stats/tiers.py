@@ -5,7 +5,7 @@ after `r` repeats of `k` prompts has the variance `between / k + within / (k r)`
 with a later rate is the variance of the later one. This is the canonical form of group-sequential tests
 (Jennison & Turnbull 2000, "Group Sequential Methods", chapter 3), so their limits hold. The more repeats
 resemble each other, the more two looks see the same, and the less often any of them is wrong: the limits
-are those of repeats that do not resemble each other at all.
+hold for repeats that do not resemble each other at all.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def joint_z_against(n_targets: int, looks: Sequence[int] = ()) -> float:
     """Return the z of the ends that speak against a model, at which it is looked within the first repeat too.
 
     Claims for a model and claims against it may each be wrong in 2.5 % of runs, so each has its own limit.
-    That of a large suite also holds for a smaller one, which has fewer looks or looks that are more alike.
+    The limit of a large suite also holds for a smaller one, whose looks are fewer or more alike.
     """
     information = (*SUITE_LOOKS, *(_LARGE_SUITE * look for look in looks))
     return joint_z(n_targets, information if looks else ())
@@ -92,10 +92,10 @@ def joint_z_against(n_targets: int, looks: Sequence[int] = ()) -> float:
 @lru_cache(maxsize=256)
 def _joint_z(n_targets: int, looks: tuple[int, ...]) -> float:
     level = 0.025 / max(1, n_targets)
-    alone = Z_95 if n_targets <= 1 else _NORMAL.inv_cdf(1 - level)
+    single = Z_95 if n_targets <= 1 else _NORMAL.inv_cdf(1 - level)
     if len(looks) <= 1:
-        return alone
-    low, high = alone, _NORMAL.inv_cdf(1 - level / len(looks))
+        return single
+    low, high = single, _NORMAL.inv_cdf(1 - level / len(looks))
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
         low, high = (middle, high) if _ever_above(middle, looks) > level else (low, middle)

@@ -1,7 +1,7 @@
 """A target's tool use: the tier, its evidence, and which tools it has proven.
 
 OpenClaw depends on calls on the wire, so a tier rests on them where there are any; results of the text
-detector have another name. The two are never added up.
+detector have another name. The two are never added.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ToolUse(Rate):
     """Tool use over the answered tool cells of one kind of evidence, and the tier it earns.
 
     Attributes:
-        evidence: calls on the wire, or what the text detector found; None without any.
+        evidence: calls on the wire, or findings of the text detector; None without any.
         n_targets: of the run. What is conclusive holds for all of them together.
         looks: the repeats after which a conclusive tier ended them, or would have; empty for a fixed number.
         tier_interval: the interval that the tier rests on, 95 % jointly over targets and looks; with one
@@ -59,7 +59,7 @@ class ToolUse(Rate):
         needless_interval: of needless calls, in the same way; None without a cell that forbids one.
         conclusive: whether the interval leaves no other tier; for a capped tier, whether it is clear
             too that needless calls are more than a fifth.
-        capped_by: what keeps a target whose rate is Tier 1 out of it.
+        capped_by: the reason why a target whose rate is Tier 1 is not in it.
         restraint: over the answered cells in which a tool must not be invoked.
         needless: of the same cells, those that had a call.
         outcomes: how many cells ended in each `tool_outcome`.
@@ -105,7 +105,7 @@ class ToolUse(Rate):
 
 
 def is_apart(record: Record) -> bool:
-    """Whether a row is of a probe, a twin, a role or made harder, so that the summary has it apart."""
+    """Whether the summary counts a row separately: a probe, a twin, a role, or a harder form."""
     apart = (record.probe, record.twin_of, record.pressure_of, record.role)
     return any(one is not None for one in apart)
 
@@ -189,8 +189,8 @@ def joint_interval(clusters: Sequence[Cluster], *, low: float, high: float) -> I
 def needless_interval(clusters: Sequence[Cluster], n_targets: int, looks: Sequence[int]) -> Interval | None:
     """Return the interval of needless calls; None without a cell.
 
-    Where a run is looked at several times, its lower end is that of half a call fewer, because Wilson's is
-    above a true share of 20 % too often in few prompts (Newcombe 1998, Statistics in Medicine 17).
+    With several looks at a run its lower end is computed with half a call fewer, because Wilson's is above a
+    true share of 20 % too often in few prompts (Newcombe 1998, Statistics in Medicine 17).
     """
     z, z_against = joint_z(n_targets, looks), joint_z_against(n_targets, looks)
     upper = cluster_interval(clusters, z)

@@ -189,4 +189,4 @@ def test_a_wrong_name_ends_with_2(run: Path, word: str, capsys: pytest.CaptureFi
         main(["route", "one", "--provider", word])
 
     assert ended.value.code == 2
-    assert "is no OURS=THEIRS, such as lab=vllm" in capsys.readouterr().err
+    assert "is not OURS=THEIRS, such as lab=vllm" in capsys.readouterr().err

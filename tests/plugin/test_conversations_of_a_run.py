@@ -179,7 +179,7 @@ def test_another_conversation_is_another_prompt(
     assert f"prompt {changed['id']}: its {key} has changed" in refused.text
     assert main(["rescore", "r", "--into", "again"]) == 0
     assert (
-        "verdict: the row lacks what was judged, or no suite of today asks the same"
+        "verdict: the row lacks the judged reply, or no current suite asks the same"
         in capsys.readouterr().out
     )
 

@@ -117,7 +117,7 @@ def test_unchanged_validators_change_nothing(project: Any) -> None:
     folder = project.folder / "runs"
     assert printed.splitlines()[:2] == [
         "rescored 22 rows of runs/one: 0 verdicts changed",
-        "note: 6 rows keep their verdict: the row lacks what was judged, or no suite of today asks the same",
+        "note: 6 rows keep their verdict: the row lacks the judged reply, or no current suite asks the same",
     ]
     assert (folder / "one-rescored/results.jsonl").read_bytes() == before["results.jsonl"]
     old, new = (_load(project, run, "summary.json") for run in ("one", "one-rescored"))

@@ -36,7 +36,7 @@ def test_silent(text, parsed):
     assert (verdict.passed, verdict.violation, verdict.parsed) == (True, None, parsed)
 
 
-NEITHER = "not NO_REPLY alone, and no HEARTBEAT_OK at the start or the end"
+NEITHER = "not only NO_REPLY, and no HEARTBEAT_OK at the start or the end"
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ NEITHER = "not NO_REPLY alone, and no HEARTBEAT_OK at the start or the end"
         pytest.param("no_reply", NEITHER, id="other-case"),
         pytest.param("I would say HEARTBEAT_OK but no", NEITHER, id="in-the-middle"),
         pytest.param("HEARTBEAT", NEITHER, id="half"),
-        pytest.param("HEARTBEAT_OK " + "x" * 301, "301 characters beside HEARTBEAT_OK, at most 300 allowed", id="over-the-limit"),
+        pytest.param("HEARTBEAT_OK " + "x" * 301, "301 characters in addition to HEARTBEAT_OK, at most 300 allowed", id="over-the-limit"),
     ],
 )  # fmt: skip
 def test_posted(text, violation):
@@ -105,15 +105,15 @@ def test_an_expected_answer_passes(question: dict[str, Any], given: dict[str, An
     [
         pytest.param(ROUTE, "a", 'it is "a", not a table', id="a-label-alone"),
         pytest.param(ROUTE, _sure(), 'type is "boolean", not one of choice', id="another-type"),
-        pytest.param(ROUTE, _choice(choice="d"), 'the choice is none of "a", "b", "c"', id="no-label"),
-        pytest.param(ROUTE, _choice(probabilities={"a": 1}), "not exactly the labels", id="a-label-missing"),
+        pytest.param(ROUTE, _choice(choice="d"), 'the choice is not one of "a", "b", "c"', id="no-label"),
+        pytest.param(ROUTE, _choice(probabilities={"a": 1}), "are not exactly the labels", id="a-label-missing"),
         pytest.param(ROUTE, _choice(probabilities=[1, 0, 0]), "not a table", id="a-list-of-them"),
         pytest.param(ROUTE, _choice(probabilities={"a": 1.1, "b": 0, "c": 0}), "not a number <= 1", id="above-1"),
-        pytest.param(ROUTE, _choice(probabilities={"a": 0, "b": 0, "c": 0}), "or all are 0", id="all-0"),
+        pytest.param(ROUTE, _choice(probabilities={"a": 0, "b": 0, "c": 0}), "or all values are 0", id="all-0"),
         pytest.param(ROUTE, _choice(choice="b"), "another label has a larger probability", id="not-the-likeliest"),
         pytest.param(ROUTE, _choice(choice="c", probabilities={"a": 0, "b": 0, "c": 1}), '"c" is chosen, expected is "a", "b"', id="unexpected"),
         pytest.param(SCORE, _score(probabilities=[0, 1]), "not a list of 3 numbers", id="too-few"),
-        pytest.param(SCORE, _score(score=2.1), "the score is no number from 0 to 2", id="above-the-last"),
+        pytest.param(SCORE, _score(score=2.1), "the score is not a number from 0 to 2", id="above-the-last"),
         pytest.param(SCORE, _score(score=True), "score is true, not a number", id="true-is-no-number"),
         pytest.param(SCORE, _score(score=0.5), "score is 0.5, expected is 1 to 2", id="too-low"),
         pytest.param(SURE, _sure(probabilityTrue=90), "probabilityTrue is 90, not a number <= 1", id="percent"),

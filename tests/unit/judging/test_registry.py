@@ -132,12 +132,12 @@ def test_a_type_claimed_twice():
         pytest.param(dataclass(type("Plain", (), {"type": "plain"})), id="no-check"),
     ],
 )  # fmt: skip
-def test_a_plugin_that_is_no_validator(plugin):
-    """A class that is no validator is refused with the form to write."""
+def test_a_plugin_that_is_not_a_validator(plugin):
+    """A class that is not a validator is refused with the form to write."""
     with pytest.raises(SuiteError) as caught:
         build_registry([("conftest.py", plugin)])
 
     assert str(caught.value) == (
-        "conftest.py brings 'Plain' as a validator, which is none."
+        "conftest.py registers 'Plain', which is not a validator."
         ' Write a frozen dataclass with `type: ClassVar[str] = "my_rule"` and a method check(reply).'
     )

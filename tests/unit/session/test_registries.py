@@ -32,7 +32,7 @@ class _NeedsArgument:
 
 WRONG = {
     "validator-twice": ("validators", [Exact], 'type "exact" is claimed twice, by built-in and by mine'),
-    "no-validator": ("validators", ["exact"], "mine brings 'exact' as a validator, which is none"),
+    "no-validator": ("validators", ["exact"], "mine registers 'exact', which is not a validator"),
     "provider-twice": ("providers", [_provider("ollama_openai")], "'ollama_openai' is claimed by built-in and by mine"),
     "provider-with-a-slash": ("providers", [_provider("a/b")], "is not a provider: derive the class from pytest_openclaw.Provider"),
     "provider-without-a-name": ("providers", [type("Mine", (), {})], "is not a provider"),
