@@ -15,7 +15,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.asking.clipping import all_cuts
 from pytest_openclaw.providers.prices import summed, total_usd
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values import faults
@@ -188,7 +187,7 @@ class _Exchange:
             world=self._playing.state if self._request.world else None,
             ended_by=ended_by,
             carried=(),
-            cut=all_cuts(self._replies),
+            cut=self._cut(),
         )
         return self._ended(reply)
 
@@ -198,8 +197,8 @@ class _Exchange:
             return self._endings[0]
         said = [*(reply.raw or reply.text for reply in self._replies), fault.raw]
         raw = "\n\n".join(filter(None, said))
-        cut = all_cuts([*self._replies, fault])
-        return self._ended(replace(fault, raw=raw, timing=self._timing(), turns=tuple(self.turns), cut=cut))
+        turns, cut = tuple(self.turns), self._cut() | fault.cut
+        return self._ended(replace(fault, raw=raw, timing=self._timing(), turns=turns, cut=cut))
 
     def _ended(self, result: Reply | Fault) -> CallResult:
         return replace(
@@ -210,6 +209,9 @@ class _Exchange:
             retry_wait_ms=sum(ending.retry_wait_ms for ending in self._endings),
             cost_usd=total_usd((ending.result, ending.cost_usd) for ending in self._endings),
         )
+
+    def _cut(self) -> frozenset[str]:
+        return frozenset().union(*(reply.cut for reply in self._replies))
 
     def _timing(self) -> Timing:
         """Return the time of all turns, without retries and the world, so that it is a latency."""

@@ -205,7 +205,7 @@ def rescore_record(record: Record, prompt: Prompt) -> Record | None:
         return None
     judged_parts = {*JUDGED, "turns" if record.turns else "raw_output"}
     said = (record.raw_output, json.dumps([record.tool_call_details, record.turns]))
-    if not judged_parts.isdisjoint(record.cut or {}) or any(HIDDEN in text for text in said):
+    if not judged_parts.isdisjoint(record.cut or ()) or any(HIDDEN in text for text in said):
         return None
     try:
         judgment = judge(prompt, _reply(record))

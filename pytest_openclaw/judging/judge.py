@@ -120,11 +120,10 @@ def judge_done(prompt: Prompt, turns: Sequence[Turn], *, timeout_s: float = math
 
 def _of_whole(reply: Reply, verdict: Verdict) -> Verdict:
     """Return the verdict, which is a failure if only the beginning of the reply was judged."""
-    lacking = sum(reply.cut.get(part, 0) for part in JUDGED)
-    if not lacking or verdict.passed is None:
+    if reply.cut.isdisjoint(JUDGED) or verdict.passed is None:
         return verdict
     limits = f"{MAX_ANSWER_BYTES >> 10} KiB of an answer and {MAX_CALLS_BYTES >> 10} KiB of a turn's calls"
-    too_long = f"the reply is {lacking} bytes too long: {limits} are judged"
+    too_long = f"the reply is too long: {limits} are judged"
     violation = f"{too_long}; {verdict.violation}" if verdict.violation else too_long
     return replace(verdict, passed=False, violation=violation)
 

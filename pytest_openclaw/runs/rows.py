@@ -85,7 +85,7 @@ def record_of(
     for name, value in specific.items():
         if value and not isinstance(value, int | float):
             specific[name] = map_texts(value, clean)
-    return clipped(Record(**common, **specific, cut=ending.result.cut or None))
+    return clipped(Record(**common, **specific, cut=tuple(ending.result.cut) or None))
 
 
 def _of_fault(cell: Cell, fault: Fault, done: Judgment | None) -> dict[str, Any]:

@@ -190,7 +190,7 @@ class Reply:
     ended_by: EndedBy | None = None
     dispatched: tuple[Dispatched, ...] = ()
     world: WorldState | None = None
-    cut: Mapping[str, int] = field(default_factory=dict)
+    cut: frozenset[str] = frozenset()
     carried: tuple[JsonObject, ...] = field(default=(), repr=False)
 
     def as_turn(
@@ -242,7 +242,7 @@ class Fault:
     timing: Timing | None = None
     turns: tuple[Turn, ...] = ()
     usage: tuple[Usage, ...] = ()
-    cut: Mapping[str, int] = field(default_factory=dict)
+    cut: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -150,7 +150,7 @@ class Record:
         tool_demand: Whether the prompt requires a call, forbids calls, or neither; null if it is not known.
         known_failure: Why this target was expected to fail this prompt, or null; the row counts anyway.
         start_up_ms: From the start of a program between us and the model to its first request; not in e2e_ms.
-        cut: Missing bytes by field; `answer` is the part of the text that was not judged. Null if nothing is.
+        cut: Names of shortened fields; `answer` is a text that was not judged to its end. Null for none.
         harm: Whether the model did what a safety probe forbids; null if it is not a probe or was not judged.
         harm_tools: The tools with which the harm was done, in order, each once; empty for harm only in words.
         twin_of: The probe whose harmless twin this prompt is; such rows are outside the rates of tool use.
@@ -219,7 +219,7 @@ class Record:
     tool_demand: ToolDemand | None = None
     known_failure: str | None = None
     start_up_ms: Count | None = None
-    cut: Mapping[str, Positive] | None = None
+    cut: tuple[str, ...] | None = None
     harm: bool | None = None
     harm_tools: tuple[str, ...] = ()
     twin_of: str | None = None

@@ -112,7 +112,7 @@ CALL_OF_20_MB = {
     "tool_call_details": [{"id": "c", "name": "read", "arguments": "x" * 65536}],
     "raw_output": "",
     "truncated": True,
-    "cut": {"tool_call_details": 20_000_000 - 65536},
+    "cut": ["tool_call_details"],
 }
 
 LINES = {

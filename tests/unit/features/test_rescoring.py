@@ -238,10 +238,10 @@ IN_RESULT = turn(calls=({"id": None, "name": "read", "arguments": "{}", "result"
 @pytest.mark.parametrize(
     "record",
     [
-        pytest.param(row(A, "P1", truncated=True, cut={"raw_output": 1}), id="cut-text"),
-        pytest.param(row(A, "P1", truncated=True, cut={"tool_call_details": 1}), id="cut-calls"),
-        pytest.param(row(A, "P1", truncated=True, cut={"answer": 1}, turns=(turn(),)), id="not-judged"),
-        pytest.param(row(A, "P1", truncated=True, cut={"turns": 1}, turns=(turn(),)), id="cut-turns"),
+        pytest.param(row(A, "P1", truncated=True, cut=("raw_output",)), id="cut-text"),
+        pytest.param(row(A, "P1", truncated=True, cut=("tool_call_details",)), id="cut-calls"),
+        pytest.param(row(A, "P1", truncated=True, cut=("answer",), turns=(turn(),)), id="not-judged"),
+        pytest.param(row(A, "P1", truncated=True, cut=("turns",), turns=(turn(),)), id="cut-turns"),
         pytest.param(row(A, "P1", raw_output="the key is [secret]."), id="secret"),
         pytest.param(row(A, "P1", turns=(IN_RESULT,)), id="secret-in-a-result"),
         pytest.param(row(A, "P1", **FAULT, raw_output="yes"), id="fault"),
@@ -311,9 +311,7 @@ def test_a_run_is_judged_by_its_current_suites(tmp_path: Path) -> None:
 def test_figures_are_in_the_order_of_the_config(tmp_path: Path) -> None:
     """Workers may end the cells in any order; rows keep it, and the summary does not show it."""
     missed = {"objective_pass": False, "violation": "no"}
-    rows = [
-        row(A, prompt_id, **missed, truncated=True, cut={"answer": 1}) for prompt_id in ("P3", "P1", "P2")
-    ]
+    rows = [row(A, prompt_id, **missed, truncated=True, cut=("answer",)) for prompt_id in ("P3", "P1", "P2")]
     run = store(tmp_path / "one", rows, prompts=[definition(f"P{number}") for number in (2, 3, 1)])
 
     written, summary = write_run(_rescored(run).new, tmp_path / "new", exactly=True, now_ms=1)
@@ -325,7 +323,7 @@ def test_figures_are_in_the_order_of_the_config(tmp_path: Path) -> None:
 def test_what_cannot_be_judged_is_counted(tmp_path: Path) -> None:
     """Rows keep their verdict without a whole reply, and without a rule of today."""
     rows = [
-        row(A, "P1", raw_output="yes", truncated=True, cut={"answer": 1}, objective_pass=True),
+        row(A, "P1", raw_output="yes", truncated=True, cut=("answer",), objective_pass=True),
         row(A, "R1", raw_output="yes"),
         row(A, "P9", raw_output="yes"),
         row(A, "P2", **FAULT),

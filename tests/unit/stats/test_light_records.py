@@ -12,7 +12,7 @@ from tests.unit.runs.stored_runs import A, row
 def test_texts_are_left_out() -> None:
     """Everything else has its value and type."""
     turns = ({"text": "long", "input_tokens": 7, "calls": [{"name": "read", "problem": "bad_arguments"}]},)
-    record = row(A, "P1", raw_output="long", turns=turns, extra={"x": 1}, cost_usd=0, cut={"raw_output": 3})
+    record = row(A, "P1", raw_output="long", turns=turns, extra={"x": 1}, cost_usd=0, cut=("raw_output",))
 
     light = without_texts(record, {})
 
