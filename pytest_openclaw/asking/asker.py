@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 CLOSING_S = 5.0
 _SIGNAL_S = 1.0
-"""So often a waiting test looks for Ctrl-C, which does not interrupt a wait on Windows."""
+"""The interval at which a waiting test looks for Ctrl-C, which does not interrupt a wait on Windows."""
 _SWITCH_S = 0.001
 """How long another thread may compute before this one takes the time of a token that has arrived."""
 
@@ -156,16 +156,17 @@ class Asker:
             Exception: a provider raised it, and it is not a `CallFailed`.
         """
         future = self.submit(token, cell, request)
-        while not future.done():
-            concurrent.futures.wait([future], _SIGNAL_S)
+        while not concurrent.futures.wait([future], _SIGNAL_S).done:
+            if self._thread is None or not self._thread.is_alive():  # it ended as this call arrived
+                raise AskerFailed("the thread that sends requests has ended")
         return future.result()
 
     def submit(
         self, token: str, cell: Cell | None = None, request: Request | None = None
     ) -> Future[CallResult]:
-        """Return the result of a cell's call, to come; have the cell sent if it was not.
+        """Return a future for the result of a cell's call; send the cell if it was not sent.
 
-        `cell` is needed for a cell that is not planned; `request` replaces what the cell says.
+        An unplanned token needs its `cell`; `request` replaces the request made from the cell.
         """
         future: Future[CallResult] = Future()
         self._call(self._submit, token, cell, request, future)
@@ -180,7 +181,7 @@ class Asker:
         self._tell(self._decide, target, stage, ends)
 
     def set_runners(self, n: int) -> None:
-        """Take how many processes run tests now; a stage does not wait for a cell that none of them has."""
+        """Set the number of processes that run tests; no stage waits for a cell that none of them runs."""
         self._n_runners = n  # also before the loop has started
         self._tell(self._release_held)
 
@@ -190,16 +191,16 @@ class Asker:
 
     @property
     def spent_usd(self) -> float:
-        """What all calls so far have cost."""
+        """The cost of all calls so far."""
         return self._sender.spent_usd
 
     @property
     def n_in_flight(self) -> int:
-        """How many cells have been sent and have no result yet."""
+        """The number of cells that were sent and have no result yet."""
         return sum(len(queue.in_flight) for queue in self._queues.values())
 
     def close(self) -> list[tuple[Cell, CallResult]]:
-        """Give up what is in flight; return the replies of cells whose tests have not ended."""
+        """Cancel all requests in flight; return the replies of cells whose tests have not ended."""
         self._tell(self._closing.set)
         self._is_closed = True
         if self._thread is None:
@@ -239,8 +240,10 @@ class Asker:
                 self._answer(job, AskerFailed("the thread that sends requests has ended"))
 
     async def _until_closed(self) -> None:
-        await self._closing.wait()
-        self._stop()
+        try:
+            await self._closing.wait()
+        finally:  # also if a provider ends the loop: no cell is sent into it
+            self._stop()
         # Each is cancelled once: a second time would end the cleaning up that the first one began.
         if flying := [task for queue in self._queues.values() for task in queue.in_flight.values()]:
             for task in flying:
@@ -305,7 +308,7 @@ class Asker:
             self._feed(queue)
 
     def _feed(self, queue: _Queue) -> None:
-        """Send what may be sent now."""
+        """Send the cells that may be sent now."""
         while not self._is_stopping and len(queue.in_flight) < queue.limit:
             job = self._next_wanted(queue) or self._next_planned(queue)
             if job is None:

@@ -22,6 +22,7 @@ from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.asking.resources import BEFORE, collect_snapshot
 from pytest_openclaw.providers.prices import Prices, has_list, total_usd, usages_of
 from pytest_openclaw.providers.wire import count_in, fewest_tokens, positive_in, texts_read
+from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.values import faults
@@ -54,7 +55,7 @@ _NUMBERS: dict[str, Callable[[Any], float | None]] = {
 
 
 def request_for(cell: Cell, settings: Settings, provider: Provider | None = None) -> Request:
-    """Return the request of a cell: what every provider is asked, and what OpenClaw's surface adds."""
+    """Return the request of a cell: equal for every provider, plus the parts of OpenClaw's surface."""
     prompt, level = cell.prompt, cell.target.thinking_level
     # Every API counts thinking as output; without room for it no answer would be reached.
     room = THINKING_ROOM_TOKENS[level] if level else 0
@@ -114,10 +115,10 @@ def endpoint_limits(providers: Mapping[str, Provider], settings: Settings) -> di
 def wait_before_retry(
     fault: Fault, *, attempt: int, retries: int, elapsed_s: float, timeout_s: float
 ) -> float | None:
-    """Return the seconds to wait before the next attempt, or None if there shall be none.
+    """Return the seconds to wait before the next attempt, or None for no further attempt.
 
     Exponential back-off with full jitter (Brooker, "Exponential Backoff And Jitter", AWS Architecture
-    Blog, 2015): a random time up to 1, 2, 4 … s, at most 60 s. A server's `Retry-After` goes first. No
+    Blog, 2015): a random time up to 1, 2, 4 … s, at most 60 s. A server's `Retry-After` has precedence. No
     attempt begins later than `timeout_s` after the first, so a cell takes twice that at most; a server that
     asks for more is not asked again.
     """
@@ -149,7 +150,7 @@ class Sender:
     """Sends cells through their providers; all methods belong to one event loop.
 
     Attributes:
-        spent_usd: what the calls have cost; without a budget nothing is counted.
+        spent_usd: the cost of all calls; 0 without a budget.
     """
 
     def __init__(
@@ -264,7 +265,7 @@ class Sender:
             waited_s += wait_s
 
     async def _examined(self, provider: Provider, target: Target, fault: Fault) -> Fault:
-        """Add to the fault of an unknown model which models there are, and mark down what it affects."""
+        """Add the served models to the fault of an unknown one; mark the affected endpoint or target down."""
         if fault.failure_type == "model_not_found":
             # The fault is known; a server that does not list its models changes nothing.
             with contextlib.suppress(Exception):
@@ -288,9 +289,9 @@ class Sender:
     def _charge(
         self, provider: Provider, target: Target, request: Request, result: Reply | Fault, timing: Timing
     ) -> float | None:
-        """Return what an attempt cost, and take it out of the budget.
+        """Return the cost of an attempt, and subtract it from the budget.
 
-        What the server did not count is taken out at the most that it can have been: the budget is a promise.
+        An attempt without the server's counts is charged at its upper bound: the budget is a promise.
         """
         cost_usd = self._prices.cost_usd(target, result, timing.started_at_ms)
         paid_usd = cost_usd
@@ -334,7 +335,7 @@ class Sender:
         self._on_fact(target, self._redactor.value({"warm_up": done}))
 
     async def _fingerprint(self, provider: Provider, target: Target) -> JsonObject:
-        """Return what the server says of itself; `{"error": …}` if it cannot be asked."""
+        """Return the server's description of itself; `{"error": …}` without an answer."""
         try:
             found = await asyncio.wait_for(provider.fingerprint(target.model), self._settings.timeout_s)
             return cast("JsonObject", json.loads(json.dumps(self._redactor.value(found))))
@@ -361,21 +362,24 @@ async def ask_once(
     started_at_ms = epoch_ms(started)
     result: Reply | Fault
     try:
-        # One that holds an exchange itself has the time for each turn.
+        # A provider that plays the exchange itself has this time for each turn.
         turns = request.most_turns if provider.plays_worlds else 1
-        answered = await asyncio.wait_for(provider.ask(request), request.timeout_s * turns + GRACE_S)
+        async with asyncio.timeout(request.timeout_s * turns + GRACE_S):
+            answered = await provider.ask(request)
         reply = bounded_reply(_checked(answered))
         if cut := cut_prompt(provider.setup.name, request, reply, cache.most_tokens):
             result = replace(cut, usage=usages_of(reply), cut=reply.cut)  # its tokens are charged
         else:
             cache.most_tokens = max(cache.most_tokens, reply.input_tokens or 0)
-            # The server timed what it read, and does not say how much that was.
+            # The server timed the reading of an unknown part of the prompt.
             is_unknown = may_be_cached and reply.cached_tokens is None
             result = replace(reply, prompt_tokens_per_s=None) if is_unknown else reply
     except CallFailed as failed:
         result = bounded_fault(faults.checked(failed.fault))
     except TimeoutError:
         result = faults.timed_out(provider.setup.name, request.timeout_s)
+    except SystemExit as error:  # it would end the loop, and with it the requests of all other cells
+        raise OpenClawError(f"the provider called sys.exit({error.code!r})") from error
     e2e_ms = (time.perf_counter() - started) * 1000
     outside = Timing(started_at_ms=started_at_ms, ended_at_ms=started_at_ms + round(e2e_ms), e2e_ms=e2e_ms)
     return result, result.timing or outside
@@ -391,7 +395,7 @@ def _checked(reply: Reply) -> Reply:
     return reply
 
 
-# --- what a server has read ---------------------------------------------------------------------
+# --- tokens that a server has read --------------------------------------------------------------
 
 _FIRST_WORDS = 16
 
@@ -427,11 +431,11 @@ LEAST_CONTEXT_TOKENS = 64
 
 
 def cut_prompt(name: str, request: Request, reply: Reply, most_tokens: int = 0) -> Fault | None:
-    """Return the fault of a reply to a prompt that was cut; None if there is no sign of it.
+    """Return the fault of a reply to a prompt that the server has cut; None if its count shows no cut.
 
-    The sign is the server's own count: a prompt has more tokens than words. A server without counts is not
-    checked. Some servers count only what was not in their cache (Ollama 0.30.0), and a count can be too small
-    for a cut prompt: its server keeps the system prompt and the last message, or half of its context.
+    A prompt has more tokens than words. A server without counts is not
+    checked. Some servers count only tokens outside their cache (Ollama 0.30.0); such a count can be too small
+    for a cut prompt, of which a server keeps the system prompt and the last message, or half of its context.
     """
     counted, words = reply.input_tokens or 0, fewest_tokens(request)
     cached = reply.cached_tokens or 0

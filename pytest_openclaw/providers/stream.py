@@ -159,12 +159,15 @@ class AnswerBody:
         """Read a body without events: a whole answer."""
         if self._payload is None and load_object(text) is not None:
             self._take(Event("message", text))
+        was_streaming = self.answer.streaming
         self.answer.receive_at_once()
         if self._payload is None:
             raise CallFailed(self._no_object(text))
         if not (self.answer.ended or self.answer.has_tokens):
             why = f"this holds no answer: {self.call.hide(shortened(text))}"
             raise CallFailed(faults.malformed(self.name, why, raw=text))
+        if not was_streaming:  # it is complete even without a finish reason
+            self.answer.receive_end()
 
     def _no_object(self, text: str) -> Fault:
         said = f"no JSON object: {shortened(text)}" if text.strip() else "it is empty"

@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from pytest_openclaw.providers import stream as reading
-from tests.providers.servers.apis import APIS, MESSAGES, ask, described, prompt_of
+from tests.providers.servers.apis import APIS, CHAT, MESSAGES, ask, described, prompt_of
 from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, sse
 from tests.providers.servers.ollama import OLLAMA
 
@@ -58,6 +58,15 @@ def test_a_missing_end_mark(form, server):
 
     why = f"{form.kind.name}: the stream broke: it ended without {form.kind.dialect.end_mark}."
     assert described(fault) == ("stream_error", "error", why, "Hel")
+
+
+def test_a_whole_answer_without_a_finish_reason(server):
+    """It is complete, because no stream was requested; the row has no reason."""
+    server.enqueue(Script.answer({"choices": [{"message": {"content": "Hi."}, "finish_reason": None}]}))
+
+    reply = ask(CHAT.provider(server.url), stream=False)
+
+    assert (reply.text, reply.finish_reason) == ("Hi.", None)
 
 
 @pytest.mark.parametrize(

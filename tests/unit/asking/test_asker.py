@@ -101,6 +101,22 @@ def test_a_cell_that_a_test_waits_for_goes_first() -> None:
     assert prompts(provider).index("P9") <= 4
 
 
+def test_a_provider_that_exits() -> None:
+    """It is an error of that cell; the others are sent."""
+
+    async def ask(request: Request) -> Reply:
+        if request.prompt == "P1":
+            raise SystemExit(3)
+        return Reply(text="hi")
+
+    first, second = cells(2)
+    with open_room(Fake(ask)) as room:
+        room.plan(first, second)
+        with pytest.raises(OpenClawError, match=r"the provider called sys\.exit\(3\)"):
+            room.ask(first)
+        assert room.ask(second).result.text == "hi"  # type: ignore[union-attr]
+
+
 def test_a_reply_is_kept_until_its_test_has_ended() -> None:
     """A worker in place of a dead one gets it without a second call."""
     provider, one = Fake(says("hi")), cell()
