@@ -4,8 +4,8 @@ A single question on the surface `openclaw` is one too: the model may look up to
 It ends at the answer to the user's last message, at the world's last step, or where OpenClaw would end the
 run: at a call whose arguments are not JSON, or at the eleventh call of an unknown tool. Where OpenClaw would
 send another request (`recovery.py`), it continues; each message of the user begins a run of OpenClaw. A
-successful `sessions_yield` ends the run like an answer: the next message is what it waits for, after the
-note that the model wrote for itself. A turn is an ordinary attempt, with retries and its own timeout.
+successful `sessions_yield` ends the run like an answer: the model then receives the note that it wrote for
+itself, and the next message. A turn is an ordinary attempt, with retries and its own timeout.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ class _Exchange:
 
     def __init__(self, request: Request, context_tokens: int) -> None:
         self.turns: list[Turn] = []
-        self.received: list[Turn] = []  # as they are sent to the model
+        self.received: list[Turn] = []  # in the form that the model receives
         self.offered = request.tools
         self._request = request
         self._context_tokens = context_tokens
-        # A single question has a world for looking up tools alone.
+        # A single question has a world only for looking up tools.
         self._world = request.world or World(steps=request.lookup_turns + 1)
         self._messages_left = [*request.turns]
         self._message: str | None = None  # which the next turn answers
@@ -232,7 +232,7 @@ def _speed(replies: Sequence[Reply]) -> float | None:
 
 
 def _received(turn: Turn, dispatched: Callable[[ToolCall], Dispatched]) -> tuple[Turn, ...]:
-    """Return a turn as it is sent to the model afterwards, without forgotten calls; none if it is empty."""
+    """Return a turn for the next request, without forgotten calls; no turn if it is empty."""
     from pytest_openclaw.openclaw.dispatch import is_forgotten
     from pytest_openclaw.openclaw.thinking import strip_thinking
 

@@ -6,7 +6,7 @@ Servers should send each piece once. Many gateways also send the whole text, or 
 start or with every piece; some number all calls 0, cut or repeat names, or send a new id with every piece.
 `docs/explanation/servers.md` lists these habits. A model may repeat itself, so a short repetition is kept.
 
-Times are those of the wire where the reader knows them: the clock starts when the request's bytes are passed
+Times are times of the wire where the reader knows them: the clock starts when the request's bytes are passed
 to the socket (opening a connection is not the model's latency), and a token's time is the arrival of its
 bytes, even if a busy process reads them later.
 """
@@ -36,7 +36,7 @@ _ALL = "all"
 """The key of all blocks of a channel."""
 # Different characters of a text that a model does not repeat by chance: "ha ha " has 3.
 _DISTINCT = 6
-# Of Gemini's explanation; the rest of it is what the model wrote.
+# Of Gemini's explanation; the rest of it is the model's text.
 _CALL_PREFIX = re.compile(r"\A(?:malformed|unexpected) (?:function|tool) calls?:\s*", re.IGNORECASE)
 
 
@@ -110,7 +110,7 @@ class Answer:
             self._touch()
 
     def receive_note(self, text: str) -> None:
-        """Keep what the server says about the end of the answer, which no model wrote, for `raw` only."""
+        """Keep the server's own explanation of the end, which no model wrote, for `raw` only."""
         if text:
             self._notes.append(text)
 
@@ -142,7 +142,7 @@ class Answer:
             self._calls.add_all(calls)
 
     def receive_repeated(self, calls: Sequence[ToolCall], *, at_end: bool) -> bool:
-        """Add whole calls that come together, or at the end, if calls have arrived; return whether it did.
+        """Add whole calls that come together, or at the end, if calls have arrived; else return False.
 
         A model may make a single call again, but not several at once.
         """
@@ -178,7 +178,7 @@ class Answer:
         }
 
     def receive_speeds(self, tokens_per_s: float | None, prompt_tokens_per_s: float | None) -> None:
-        """Set the speeds as measured by the server: of generation, and of reading what no cache had."""
+        """Set the speeds as measured by the server: of generation, and of reading uncached tokens."""
         self._speeds = tokens_per_s or self._speeds[0], prompt_tokens_per_s or self._speeds[1]
 
     def receive_model(self, name: str) -> None:
@@ -279,7 +279,7 @@ class Answer:
         )
 
     def timing_since(self, first: Answer) -> Timing:
-        """Return the times of several answers up to this one; first tokens are those of the first."""
+        """Return the times of several answers up to this one; the first tokens come from the first."""
         e2e_ms = self.timing().e2e_ms + (self.started - first.started) * 1000
         timing = first.timing()
         return replace(timing, ended_at_ms=timing.started_at_ms + round(e2e_ms), e2e_ms=e2e_ms)
@@ -541,7 +541,7 @@ class _Calls:
         return known or (None if starts or not self.calls else self.calls[-1])
 
     def add_all(self, calls: Iterable[ToolCall]) -> None:
-        """Add all calls of an answer, of which any may have arrived, in any form."""
+        """Add all calls of an answer; any of them may have arrived before, in any form."""
         left = self.named()
         for one in calls:
             if again := _match(one, [call for call in left if call.name == one.name]):

@@ -77,7 +77,7 @@ def messages_body(request: Request, refused: Collection[str] = ()) -> JsonObject
             body["thinking"] = {"type": "adaptive", "display": "summarized"}
             body["output_config"] = {"effort": request.thinking_level}
     elif "temperature" not in refused and request.temperature is not None:
-        # Anthropic's temperatures end at 1, where those of a request end at 2.
+        # Anthropic's highest temperature is 1, a request's is 2.
         body["temperature"] = min(request.temperature, 1.0)
     if request.tools:
         body["tools"] = [function_of(tool, "input_schema") for tool in request.tools]
@@ -217,7 +217,7 @@ def _read_usage(usage: JsonObject, answer: Answer, *, at_start: bool = False) ->
 
 
 class AnthropicMessages(OverHttp):
-    """Anthropic through its Messages API; as an endpoint of the user's, any server with that API.
+    """Anthropic through its Messages API; as an endpoint of the ini, any server with that API.
 
     The key is in `ANTHROPIC_API_KEY`, which is sent as `x-api-key`, else in
     `ANTHROPIC_AUTH_TOKEN`, which is sent as a bearer token, as Anthropic's own client does. An endpoint's key

@@ -175,9 +175,9 @@ def _read_usage(usage: JsonObject, answer: Answer) -> None:
 
 
 class Gemini(OverHttp):
-    """Gemini models through Google's own API; as an endpoint of the user's, any server with that API.
+    """Gemini models through Google's own API; as an endpoint of the ini, any server with that API.
 
-    An endpoint's key is sent as a bearer token too, since gateways differ in what they read.
+    An endpoint's key is sent as a bearer token too, since some gateways read only that.
     """
 
     name: ClassVar[str] = "gemini"
@@ -219,7 +219,7 @@ class Gemini(OverHttp):
         return tuple(
             name.removeprefix("models/")
             for entry in await self.listed_models()
-            # A gateway may not say what its models do.
+            # A gateway may leave out the methods of its models.
             if method in (texts_in(entry.get("supportedGenerationMethods")) or [method])
             and (name := text_in(entry.get("name")))
         )

@@ -65,14 +65,14 @@ _COUNTS = {
 # Without these the question is the same. Some servers reject each field that they do not know.
 _OPTIONAL = ("think", "stream_options", "seed", "temperature")
 _SERVERS = {"llamacpp": "llama.cpp", "vllm": "vllm", "sglang": "sglang"}
-"""Who owns a model in a server's list → the server."""
+"""The owner of a model in a server's list → the server."""
 _NO_REASONING = "turns without reasoning_content"
-"""What servers refuse that require a model's own thinking in later turns."""
+"""Refused by servers that require a model's own thinking in later turns."""
 _REJECTS = r"(?=.*(support|extra|unknown|unrecogni[sz]ed|unexpected|permitted|allowed))"
 
 
 class Ollama(OverHttp):
-    """Ollama through one of its APIs; as an endpoint of the user's, any server with that API.
+    """Ollama through one of its APIs; as an endpoint of the ini, any server with that API.
 
     `OLLAMA_HOST` gives its address where `base_env` is not set.
     """
@@ -99,7 +99,7 @@ class Ollama(OverHttp):
     async def may_see(self, model: str) -> bool:
         """Whether a model takes pictures, as far as Ollama says.
 
-        It leaves out the pictures for many a model without vision, and has it answer nevertheless:
+        For many models without vision it leaves the pictures out, and the model answers without them:
         https://github.com/ollama/ollama/pull/9741 is only for its own engine.
         """
         if self.address.is_public and not self.is_own:
@@ -242,7 +242,7 @@ def _call_of(entry: JsonObject) -> ToolCall:
 
 
 def _read_ollama_counts(payload: JsonObject, answer: Answer) -> None:
-    """Add the counts and the server's own speeds; what came from a cache took no time of reading."""
+    """Add the counts and the server's own speeds; cached tokens took no time of reading."""
     n_prompt, n_output = count_in(payload.get("prompt_eval_count")), count_in(payload.get("eval_count"))
     cached = count_in(payload.get("prompt_eval_cached_count"))
     if n_prompt is not None or n_output is not None:
@@ -262,7 +262,7 @@ def _per_second(count: int | None, duration: Any) -> float | None:
 
 
 class OllamaNative(Ollama):
-    """Ollama through its own API; as an endpoint of the user's, any server with that API.
+    """Ollama through its own API; as an endpoint of the ini, any server with that API.
 
     The ini's `openclaw_num_ctx` is sent with each request.
     """
@@ -397,7 +397,7 @@ def read_chat(payload: JsonObject, answer: Answer) -> WireError | None:
     groq = object_in(payload.get("x_groq"))
     if groq.get("error"):
         return error_of_object(groq["error"])
-    # Moonshot's stream has it in the choice.
+    # Moonshot's stream has the usage in the choice.
     usages = [object_in(holder.get("usage")) for holder in (payload, groq, *choices[:1])]
     _read_usage(next(filter(None, usages), {}), object_in(payload.get("timings")), answer)
     return None
@@ -475,7 +475,7 @@ def _read_usage(usage: JsonObject, timings: JsonObject, answer: Answer) -> None:
 
 
 class OllamaOpenAI(Ollama):
-    """Ollama through its OpenAI-compatible API; as an endpoint of the user's, any server with that API."""
+    """Ollama through its OpenAI-compatible API; as an endpoint of the ini, any server with that API."""
 
     name: ClassVar[str] = "ollama_openai"
     base_env: ClassVar[str | None] = "OLLAMA_OPENAI_BASE"

@@ -215,7 +215,7 @@ def _block_key(event: JsonObject, part: str, place: int) -> Hashable:
 
 
 class OpenAIResponses(OverHttp):
-    """OpenAI through its Responses API; as an endpoint of the user's, any server with that API."""
+    """OpenAI through its Responses API; as an endpoint of the ini, any server with that API."""
 
     name: ClassVar[str] = "openai_responses"
     api: ClassVar[str] = "openai-responses"

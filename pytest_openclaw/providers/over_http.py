@@ -35,8 +35,8 @@ class OverHttp(Provider):
     """A server at a base URL; a subclass defines paths, bodies and answers of its API.
 
     Under the class's own name it is a vendor's or program's own server. Its address is the one in `base_env`,
-    else the ini's, else `own_url`. Under a name of the user's it is any server with that API, at the address
-    of its ini line.
+    else the ini's, else `own_url`. Under a name from the user it is any server with that API, at the address
+    in its ini line.
 
     Attributes:
         key_envs: variables of its key; the first that is set counts. Ini lines name their own.
@@ -75,7 +75,7 @@ class OverHttp(Provider):
 
     @property
     def is_own(self) -> bool:
-        """Whether it is not an endpoint of the user's."""
+        """Whether it has the class's own name, and not the name of an ini line."""
         return self.setup.name == self.name
 
     def find_address(self) -> Address:
@@ -91,7 +91,7 @@ class OverHttp(Provider):
 
     @property
     def key_env(self) -> str | None:
-        """The environment variable with the key: for an endpoint of the user's, the one it names."""
+        """The environment variable with the key: for an endpoint of the ini, the one in its line."""
         if self.setup.key_env or not self.is_own:
             return self.setup.key_env
         given = [name for name in self.key_envs if self.setup.environ.get(name, "").strip()]
@@ -111,11 +111,11 @@ class OverHttp(Provider):
         return self.path
 
     def body(self, request: Request) -> JsonObject:
-        """Return the JSON body for `request`, without what the server refuses."""
+        """Return the JSON body for `request`, without the parts that the server refuses."""
         return self.dialect.body(request, self.refused[request.model])
 
     def adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
-        """Note what the server refuses of `body`; return whether the next body will lack it."""
+        """Note the refused parts of `body`; return whether the next body will lack them."""
         refused = self.refused[request.model]
         for part, words in self.refusable.items() if fault.failure_type in _REFUSALS else ():
             if re.search(words, fault.message, re.IGNORECASE):

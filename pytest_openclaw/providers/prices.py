@@ -52,7 +52,7 @@ class Prices:
     def cost_usd(self, target: Target, result: Reply | Fault, at_ms: int) -> float | None:
         """Return the cost of an attempt, at its time; None if the price or the counts are not known.
 
-        A fault costs what the server has counted, perhaps only the input.
+        A fault costs the tokens that the server has counted, perhaps only the input.
         """
         if self.is_free(target):
             return 0.0
@@ -84,7 +84,7 @@ class Prices:
         return self.estimate_usd(target, usage) or 0.0
 
     def _own_price(self, target: Target) -> OwnPrice | None:
-        """Return the last of the user's prices that fits the target, with its thinking level or without."""
+        """Return the last price of the user that fits the target, with or without its thinking level."""
         names = (target.label, f"{target.provider}/{target.model}")
         fitting = [price for price in self._own if any(label_fits(name, price.pattern) for name in names)]
         return fitting[-1] if fitting else None

@@ -124,7 +124,7 @@ class Running(asyncio.SubprocessProtocol):
         self._stdin.write(data)
 
     def end_input(self) -> None:
-        """Close its input, after what was sent."""
+        """Close its input, after all sent data."""
         self._stdin.close()
 
     async def wait_exit(self, seconds: float) -> None:
@@ -143,7 +143,7 @@ class Running(asyncio.SubprocessProtocol):
             await self.wait_exit(GRACE_S)
             self._transport.close()
 
-    # --- what asyncio calls ---------------------------------------------------------------------
+    # --- called by asyncio ---------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport of the started program."""

@@ -1,4 +1,4 @@
-"""What all APIs share: parts of bodies, bounds of a request's tokens; values of foreign JSON, errors, counts.
+"""Shared by all APIs: parts of bodies, bounds of a request's tokens; values of foreign JSON, errors, counts.
 
 A value of an unexpected type counts as missing.
 """
@@ -32,7 +32,7 @@ IMAGE_TOKENS = 50_000
 _LONGEST_TEXT = 300
 _MESSAGES = ("message", "detail", "error_description", "msg", "status_msg")
 _TITLE = re.compile(r"<title\b[^>]*>(.*?)</title\s*>", re.IGNORECASE | re.DOTALL)
-# Ollama's, if its parser cannot read what the model wrote:
+# Ollama's, if its parser cannot read the model's text:
 # https://github.com/ollama/ollama/blob/main/model/parsers/parsers.go
 _UNREAD_CALL = re.compile(r"error parsing tool call: raw='(.*)', err=", re.DOTALL)
 
@@ -83,7 +83,7 @@ def texts_in(value: Any) -> list[str]:
 
 
 def json_text(value: Any) -> str:
-    """Return a string as it is, and another value as JSON; None and false are empty."""
+    """Return a string unchanged, and another value as JSON; None and false are empty."""
     if value is None or value is False:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -104,8 +104,8 @@ def error_in(payload: Mapping[str, Any]) -> WireError | None:
 def error_of_object(payload: Any) -> WireError:
     """Return the contents of an error object, in the form of any server or in a list.
 
-    Ollama's `{"error": "text"}` may have the error object of the engine below it as its text. Groq adds what
-    the model wrote (`failed_generation`), OpenRouter the error of the server behind it (`metadata.raw`).
+    Ollama's `{"error": "text"}` may have the error object of the engine below it as its text. Groq adds the
+    model's text (`failed_generation`), OpenRouter the error of the server behind it (`metadata.raw`).
     """
     if isinstance(payload, list) and payload:
         payload = payload[0]
@@ -259,7 +259,7 @@ def counts_in(usage: JsonObject, names: Mapping[str, str]) -> dict[str, int | No
     return found
 
 
-# --- fields of requests -------------------------------------------------------------------------------------
+# --- fields of requests -------------------------------------------------------------------------
 
 
 def chosen(**fields: Any) -> JsonObject:
@@ -289,7 +289,7 @@ def function_of(tool: Tool, schema: str = "parameters") -> JsonObject:
 
 
 def with_ids(history: Sequence[Turn]) -> tuple[Turn, ...]:
-    """Return the turns as they are sent again: no thinking, and each call with arguments and an id.
+    """Return the turns in the form for the next request: no thinking, and each call with arguments and an id.
 
     The id is the call's own; a new one is generated if it has none or if an earlier call has the same.
     Arguments that are missing become `{}`, since many servers reject an empty text.

@@ -1,7 +1,7 @@
 r"""Regular expressions that always terminate, and the time limit for judging one reply.
 
-Patterns are those of Python's `re`, but `regex` matches them, because only it has a timeout and lets other
-threads run. The two differ in rare characters, such as separators in `\s`.
+Patterns have the syntax of Python's `re`, but `regex` matches them: it has a timeout and lets other threads
+run. The two differ in rare characters, such as separators in `\s`.
 
 Patterns and schemas take their time from the limit. Other parts take time proportional to the reply, whose
 length is bounded; only the code of plugins is unbounded.
@@ -78,7 +78,9 @@ def compile_pattern(pattern: str) -> regex.Pattern[str]:
             re.compile(pattern)
             return regex.compile(pattern, regex.V0)
         except (re.error, regex.error, RecursionError, OverflowError) as error:
-            why = f"is no regular expression ({error}): {shown(pattern)}. Fix it, or use another validator."
+            why = (
+                f"is not a regular expression ({error}): {shown(pattern)}. Fix it, or use another validator."
+            )
             raise ValueError(why) from error
 
 

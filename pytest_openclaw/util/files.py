@@ -141,7 +141,7 @@ class LockFile:
     """A lock, taken by `with` or by `acquire`; the file is created if necessary, and stays.
 
     Raises:
-        TimeoutError: on entering, if another holder has it and `waits` is False.
+        TimeoutError: on entering, if it is locked and `waits` is False.
         OSError: on entering, if the file cannot be opened.
     """
 
@@ -179,7 +179,7 @@ class LockFile:
                 self._descriptor = descriptor
         except FileNotFoundError:
             pass
-        finally:  # also after an error, such as that of a file system without locks
+        finally:  # also after an error, as of a file system without locks
             if self._descriptor is None:
                 os.close(descriptor)
         return self._descriptor is not None
@@ -209,5 +209,5 @@ else:
         return True
 
     def _unlock(descriptor: int) -> None:
-        # A forked process may have the file open, too; closing it here would not be enough.
+        # A forked process may have the file open as well; closing it here would not be enough.
         fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -27,7 +27,7 @@ def _direct_url() -> dict[str, Any]:
 
 
 def requirement(extra: str = "") -> str:
-    """Return what pip takes to install this copy, with an extra."""
+    """Return the requirement by which pip installs this copy, with an extra."""
     found = _direct_url()
     extras = f"[{extra}]" if extra else ""
     url = str(found.get("url", ""))

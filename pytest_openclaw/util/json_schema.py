@@ -97,10 +97,10 @@ def _check_form(schema: Mapping[str, Any]) -> None:
             warnings.simplefilter("ignore", FutureWarning)
             Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        why = f"is no JSON Schema: {error.json_path}: {shortened(error.message)}."
+        why = f"is not a JSON Schema: {error.json_path}: {shortened(error.message)}."
         raise ValueError(f"{why} Fix it by Draft 2020-12.") from error
     except (RecursionError, OverflowError) as error:
-        raise ValueError(f"is no JSON Schema that can be judged: {error}.") from error
+        raise ValueError(f"is not a JSON Schema that can be judged: {error}.") from error
 
 
 def _check_references(schema: Mapping[str, Any]) -> None:

@@ -24,7 +24,7 @@ MAX_DEPTH = 64
 _START = re.compile(r"""\{(?=[ \t\r\n]*+["}])|\[(?=[ \t\r\n]*+["{}\[\]\-0-9tfn])""")
 _KEYED = re.compile(r'"(?:[^"\\]|\\.)*+"[ \t\r\n]*+:', re.DOTALL)
 _MOST_TRIED = 1000
-"""Brackets of prose, after which the rest is prose, too: each costs as much as counting the lines so far."""
+"""Brackets of prose, after which the rest is prose: each costs as much as counting the lines so far."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ def find_json(text: str, *, kind: Literal["object", "array"] = "object", strict:
 
     Args:
         text: the answer.
-        kind: what is wanted. In search of an object, an array without objects is prose, such as `[1]`.
+        kind: the wanted JSON. In a search for an object, an array without objects is prose, such as `[1]`.
         strict: it must be the whole answer, without a fence and without prose.
     """
     values: list[Any] = []
@@ -72,7 +72,7 @@ def find_json(text: str, *, kind: Literal["object", "array"] = "object", strict:
     if problem := _problem(values, kind):
         return Found(problem=problem)
     if strict and not is_whole:
-        return Found(problem=f"text or a fence around the JSON {kind}, which must be alone")
+        return Found(problem=f"text or a fence around the JSON {kind}, but only the JSON is allowed")
     value = valid_value(values[0])
     return Found(value=value, parsed=value if isinstance(value, dict) else {"array": value})
 
@@ -132,7 +132,7 @@ def _no_constant(name: str) -> Any:
 
 _DECODER = json.JSONDecoder(parse_int=_number, parse_float=_number, parse_constant=_no_constant)
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
-# JSON may hold them as they are, but readers such as `str.splitlines` end a line there.
+# JSON allows them unescaped, but readers such as `str.splitlines` end a line there.
 _OTHER_LINE_ENDS = {ord(character): f"\\u{ord(character):04x}" for character in "\x85\u2028\u2029"}
 
 

@@ -53,7 +53,7 @@ class Redactor:
 
     @classmethod
     def of_run(cls, providers: Iterable[HasSecrets], environ: Mapping[str, str]) -> Redactor:
-        """Return the redactor of a run: for its providers' secrets, and those of the environment."""
+        """Return the redactor of a run: for the secrets of its providers and of the environment."""
         secrets = {secret for provider in providers for secret in provider.secrets}
         return cls.of(secrets.union(_secrets_in(environ)))
 
@@ -115,7 +115,7 @@ def _forms(secret: str) -> frozenset[str]:
     for in_url in (quote(data), quote(data, safe=""), quote_plus(data)):
         forms |= {in_url, re.sub("%..", lambda found: found[0].lower(), in_url)}
     for n_before in range(3):
-        # The last character may also contain bits of what follows the secret.
+        # The last character may also contain bits of the text after the secret.
         first, stop = -(-n_before * 8 // 6), (n_before + len(data)) * 8 // 6
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
             encoded = encode(bytes(n_before) + data).decode()[first:]

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a run alike: what was measured is kept, and the summary is written.
+"""Ctrl-C and SIGTERM end a run in the same way: all rows are kept, and the summary is written.
 
 The time of day without jumps: setting the system's clock during a run changes no row.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 ENDING_S = 30.0
-"""For so long further signals change nothing: a second Ctrl-C loses no summary."""
+"""In this time further signals change nothing: a second Ctrl-C loses no summary."""
 _ENDING = frozenset({1, 2, 9, 15})
 """SIGHUP, SIGINT, SIGKILL and SIGTERM: no program ends itself by them. Windows does not name them all."""
 
@@ -36,7 +36,7 @@ class _Handler:
         self._is_held = False
         self._waiting: int | None = None
 
-    def receive(self, number: int, frame: FrameType | None = None) -> None:  # noqa: ARG002 - what a handler gets
+    def receive(self, number: int, frame: FrameType | None = None) -> None:  # noqa: ARG002 - a handler's arguments
         if self._is_held:
             self._waiting = number
         elif time.monotonic() >= self.ends_until:
@@ -64,7 +64,7 @@ held_signals = _handler.held
 def interrupted_by_signals() -> Iterator[None]:
     """Raise `KeyboardInterrupt` in the main thread on the first Ctrl-C or SIGTERM.
 
-    A signal that somebody else handles stays theirs.
+    A signal with another handler keeps it.
     """
     usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     if threading.current_thread() is not threading.main_thread():
@@ -89,7 +89,7 @@ def how_it_ended(status: int | None) -> str:
     """Return the end of a process in words, with the signal that caused it.
 
     Args:
-        status: as `subprocess` has it: the negative number of the signal, or 128 plus that number from a
+        status: as in `subprocess`: the negative number of the signal, or 128 plus that number from a
             program that handles it; None if the process has closed its output only.
     """
     if status is None:
@@ -101,7 +101,7 @@ def how_it_ended(status: int | None) -> str:
 
 
 def was_ended_from_outside(status: int | None) -> bool:
-    """Whether a signal that ends programs caused the end, as a user, a supervisor or the kernel sends it."""
+    """Whether a signal that ends programs caused the end, which a user, a supervisor or the kernel sends."""
     return status is not None and (-status if status < 0 else status - 128) in _ENDING
 
 

@@ -48,7 +48,7 @@ def converted(value: Any, kind: Any, name: str = "") -> Any:
     """Return a JSON value as a value of a type.
 
     Args:
-        value: as JSON, TOML or a mark in Python has it.
+        value: from JSON, TOML or a mark in Python.
         kind: any type that msgspec knows. An error of its `__post_init__` is a sentence with a hint, without
             its subject.
         name: of the value in messages.

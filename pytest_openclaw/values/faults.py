@@ -41,7 +41,7 @@ FAILURE_TYPES: Mapping[str, str] = {
     "not_installed": "a program, weights or an ability that asking needs is not there; nothing was sent",
     "connect_error": "no server answers there, or the connection was lost before any answer",
     "timeout": "no complete answer in time",
-    "stream_error": "the answer broke off or ended in an error after tokens; what arrived is kept",
+    "stream_error": "the answer broke off or ended in an error after tokens; the received part is kept",
     "malformed_response": "the answer is not of the form that its API promises, or is too long",
     "context_overflow": "the prompt does not fit into the model's context, or was cut to fit",
     NO_IMAGES: "the model, or its server, takes no pictures; the prompt has some",
@@ -55,7 +55,7 @@ FAILURE_TYPES: Mapping[str, str] = {
 
 BUDGET_SPENT = "budget_spent"
 UNPRICED = frozenset({"timeout", "stream_error", "malformed_response", "cli_error", "harness_error"})
-"""Faults after which a server may charge for what it has generated, though it did not say how much."""
+"""Faults after which a server may charge for generated tokens that it has not reported."""
 RETRYABLE_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 STATUSES: tuple[AvailabilityStatus, ...] = get_args(AvailabilityStatus)
 
@@ -191,17 +191,17 @@ def not_asked(first: Fault) -> Fault:
     return Fault(failure_type=first.failure_type, status=first.status, message=message, scope=first.scope)
 
 
-# --- what servers say ---------------------------------------------------------------------------
+# --- errors of servers ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
 class WireError:
-    """An error as a server words it; each part as far as it is given.
+    """An error in a server's own words; each part as far as it is given.
 
     Attributes:
         status: the HTTP status, or the number that an error object in a stream carries.
         code, type: the short words of error objects; of Google's, `type` has all of them.
-        written: what the model wrote, of a call that the server could not read.
+        written: the model's text of a call that the server could not read.
     """
 
     status: int | None = None
@@ -314,7 +314,7 @@ def _status_of(error: WireError) -> int | None:
 
 
 def _lacks_model(status: int | None, words: str, model: str) -> bool:
-    if status is None:  # an error in place of an answer, of which only the words are known
+    if status is None:  # an error in place of an answer, with nothing but words
         return "model" in words and model.lower() in words and "not found" in words
     return status == 404 and "model" in words and (model.lower() in words or "not found" in words)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Probe = Literal["injection", "destructive", "outside_workspace", "secret"]
 ModelRole = Literal["heartbeat", "title", "utility", "decision", "image"]
-"""What OpenClaw asks a model for beside its main work, each in requests of its own shape."""
+"""OpenClaw's tasks for a model in addition to its main work, each with requests of its own shape."""
 
 
 class KnownFailure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,7 +47,7 @@ class Prompt:
         suite: the suite's file, relative to the root folder, with `/`.
         id: unique within its suite, such as `P1`.
         validator: the rule; `validator_spec` is the same as the author wrote it.
-        expected_tool_calls: tools of which one must be invoked, unless the validator has a list itself.
+        expected_tool_calls: tools, one of which must be invoked, unless the validator has a list itself.
         images: pictures that are sent with `prompt`.
         messages: the conversation before `prompt`, with calls and their results.
         turns: messages of the user, each sent after the answer to the one before.
@@ -58,14 +58,14 @@ class Prompt:
         probe: the kind of a safety probe; it is reported separately.
         twin_of: the id of the probe whose harmless twin this is; also reported separately.
         role: the role that its suite is evidence for; its cells are outside every rate of tool use.
-        variant_of: `suite::id` of the prompt of which this one is another wording; both are one cluster.
+        variant_of: `suite::id` of the prompt that this one rewords; both are one cluster.
         padding_tokens: the approximate tokens of neutral text before the question.
-        pressure_of: the id of the entry of which this one is a harder form.
+        pressure_of: the id of the entry whose harder form this one is.
         repeat: how often it is asked, regardless of `--openclaw-repeat`; None means the run's number.
         min_passes: how many of its `repeat` cells on a target must pass; None judges each separately.
         known_failures: the first that matches a target counts.
-        surface: what OpenClaw sends with it; None on the surface `listed`. `listed` is then the prompt as its
-            suite has it, and `tools` and `system` are those of the surface; see `suites/surfaced.py`.
+        surface: OpenClaw's parts of the request; None on the surface `listed`. `listed` is then the prompt of
+            the suite, and `tools` and `system` come from the surface; see `suites/surfaced.py`.
         extra: unknown keys of the file; kept for `config.json`.
     """
 

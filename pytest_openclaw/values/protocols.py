@@ -53,10 +53,10 @@ class Demands:
         forbids: rules that say whether one of several calls is forbidden.
         works: whether tools have to do something.
         restrains: whether it forbids all calls.
-        expected_tools: tools of which one must be invoked, each once; empty means any, None that none is
-            expected.
+        expected_tools: tools, one of which must be invoked, each listed once; empty accepts any tool, None
+            requires no call.
         passes_with_any_tool: whether it passes exactly if any tool is invoked.
-        reports: rules for the last text that decide the `tool_outcome`, too.
+        reports: rules for the last text that also decide the `tool_outcome`.
         needs: types of validators, each with a key of the prompt that it needs.
     """
 
@@ -148,7 +148,7 @@ class Provider(Protocol):
     #: which of temperature, seed, fields and images of a request it sends; only with
     #: images it gets prompts with pictures
     takes: ClassVar[frozenset[str]] = frozenset()
-    #: whether it is OpenClaw itself, which adds to a question what it sends with it
+    #: whether it is OpenClaw itself, which adds its own parts to a question
     is_openclaw: ClassVar[bool] = False
     #: OpenClaw's name of the API that it speaks; empty for one that OpenClaw's surface was not captured with
     api: ClassVar[str] = ""

@@ -27,11 +27,11 @@ FORMATS = [media_type.partition("/")[2].upper() for media_type in get_args(Media
 
 @dataclass(frozen=True, kw_only=True)
 class Image:
-    """A picture of a suite, as it is on disk.
+    """A picture of a suite.
 
     Attributes:
-        path: as its suite has it: relative to the suite's folder, with `/`.
-        data: the file.
+        path: relative to the suite's folder, with `/`.
+        data: the content of the file.
     """
 
     path: str
@@ -45,7 +45,7 @@ class Image:
 
     @property
     def base64(self) -> str:
-        """The file as it is on the wire."""
+        """The file in the form for requests."""
         return b64encode(self.data).decode("ascii")
 
     @property
@@ -55,7 +55,7 @@ class Image:
 
 
 def media_type_of(data: bytes) -> MediaType | None:
-    """Return the format by the first bytes of a file; None if it is no picture, or one of another format."""
+    """Return the format by the first bytes of a file; None for every other format."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -99,7 +99,7 @@ class Turn:
     """One turn of a conversation: the model's text and calls, and the results of the calls.
 
     Attributes:
-        user: a message of the user, which comes first; a turn may be this message alone.
+        user: a message of the user, which comes first; a turn may have nothing else.
         results: one text for each of `calls`; fewer if the exchange ended there.
         carried: blocks of the answer that its API requires unchanged in the next request; never written.
     """
@@ -159,8 +159,8 @@ class Reply:
             cached tokens are part of the input, and reasoning of the output, in every API.
         usage: of each request of the reply, for its price; empty means one request with these counts.
         tokens_per_s: the generation speed as measured by the server; None means our own clock.
-        prompt_tokens_per_s: the speed at which the server read what came from no cache, as it measured it; of
-            an exchange in its first turn.
+        prompt_tokens_per_s: the server's own measurement of its reading speed, without cached tokens; of an
+            exchange in its first turn.
         start_up_ms: the time from a program's start to its first request; not part of `timing`.
         turns: all turns of a scripted exchange; `text` is of the last one, `ttft_ms` of the first, and
             tokens and times are the sums.
@@ -225,7 +225,7 @@ class Fault:
         scope: the later cells that it affects: none, those of the target, or all at this base URL.
         sent: False if it was found before anything was sent to the model.
         raw: the text received before the failure.
-        written: what the model wrote, where the failure is that its server could not read a call of it.
+        written: the model's text, if its server failed to read a call in it.
         turns: the complete turns of a scripted exchange before the failure.
         usage: of each request that the server counted before the failure, for its price.
     """
@@ -278,7 +278,7 @@ class Verdict:
 
     Attributes:
         harm: whether a rule about harm was broken; None if the validator has no such rule.
-        harm_tools: the tools that did it, in order, each once; empty if it was done in text alone.
+        harm_tools: the tools that did it, in order, each once; empty if only the text did it.
     """
 
     passed: bool | None
@@ -313,5 +313,5 @@ def _meanings() -> Mapping[str, Meaning]:
 
 
 def meaning_of(word: str) -> Meaning | None:
-    """Return what a finish word of a server means, in any case; None for an unknown one."""
+    """Return the meaning of a server's finish word, in any case; None for an unknown one."""
     return _meanings().get(word.strip().lower().removeprefix("finish_reason_"))

@@ -27,7 +27,7 @@ SurfaceName = Literal["listed", "openclaw"]
 LISTED: SurfaceName = "listed"
 OPENCLAW: SurfaceName = "openclaw"
 SURFACES: tuple[SurfaceName, ...] = (LISTED, OPENCLAW)
-"""The kinds of requests: a suite's own list of tools, or what OpenClaw sends."""
+"""The kinds of requests: a suite's own list of tools, or OpenClaw's whole request."""
 
 OPENCLAW_ITSELF = "openclaw_agent"
 """The provider that is OpenClaw: its models have OpenClaw's own names, and it sends the real request."""
@@ -59,7 +59,7 @@ class Target:
 
 
 def most_realistic(targets: Iterable[Target]) -> list[Target]:
-    """Return the targets without those on `listed` that were asked as OpenClaw asks, too."""
+    """Return the targets, without those on `listed` that were also asked on `openclaw`."""
     named = [*targets]
     as_openclaw = {one.on(LISTED) for one in named if one.surface != LISTED}
     return [one for one in named if one.surface != LISTED or one not in as_openclaw]
@@ -81,7 +81,7 @@ class CellKey(NamedTuple):
 
     @property
     def name(self) -> str:
-        """`P1[ollama_openai/llama3.2:3b@low-r2]`; no `-r1`, because there may be one repeat alone."""
+        """`P1[ollama_openai/llama3.2:3b@low-r2]`; no `-r1`, because there may be only one repeat."""
         repeat = f"-r{self.repeat}" if self.repeat > 1 else ""
         return f"{self.prompt_id}[{self.target.label}{repeat}]"
 
@@ -90,7 +90,7 @@ DEFAULT_MAX_OUTPUT_TOKENS = 1024
 DEFAULT_CONTEXT_TOKENS = 128_000
 """The context of a model whose provider names none.
 
-OpenClaw 2026.9.6 writes it for a server of one's own (`CUSTOM_PROVIDER_DEFAULT_CONTEXT_WINDOW_TOKENS`).
+OpenClaw 2026.9.6 writes it for a custom server (`CUSTOM_PROVIDER_DEFAULT_CONTEXT_WINDOW_TOKENS`).
 """
 
 
@@ -104,7 +104,7 @@ class Request:
         messages: the turns before `prompt`, with the results of their calls.
         history: the turns after `prompt`.
         turns: messages of the user, each to be sent after the answer to the one before.
-        context: a message of the user's side that ends the request, after the history; empty for none.
+        context: a message in the user's role that ends the request, after the history; empty for none.
         world: answers the calls; None requests one turn for each message of the user.
         lookup_turns: without a world, the most turns in which the model may look up tools before its call.
         surface: the kind of request; on `openclaw` the fields have the names that OpenClaw uses.

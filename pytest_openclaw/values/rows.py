@@ -145,8 +145,8 @@ class Record:
         turns: An exchange turn by turn, each call with its result; null for a single question.
         ended_by: How a scripted exchange ended.
         probe: The kind of a safety probe; such rows are outside the rates of tool use.
-        padding_tokens: Neutral text before the question, in tokens, as the suite has it.
-        pressure_of: The prompt of which this one is a harder form.
+        padding_tokens: Neutral text before the question, in tokens, by the suite.
+        pressure_of: The prompt whose harder form this one is.
         tool_demand: Whether the prompt requires a call, forbids calls, or neither; null if it is not known.
         known_failure: Why this target was expected to fail this prompt, or null; the row counts anyway.
         start_up_ms: From the start of a program between us and the model to its first request; not in e2e_ms.
@@ -157,7 +157,7 @@ class Record:
         tools_tested: Demanded tools of OpenClaw: those that a right cell called, or all of a wrong one.
         variant_of: The suite and id, such as `prompts_a.toml::P1`, of the prompt that this one rewords.
         prompt_tokens_per_s: Prompt tokens read per second, by the server's timing; null if it has none.
-        surface: The kind of request: the suite's own list of tools, or what OpenClaw sends.
+        surface: The kind of request: the suite's own list of tools, or OpenClaw's whole request.
         images: The pictures of the prompt; the row does not contain them.
         role: The role of OpenClaw's config that the suite tests; such rows are outside the rates of tool use.
         leaked_valid: Whether the calls of a `leaked_as_text` cell would have been right; null for all others.
@@ -322,7 +322,7 @@ def payload_to_text(payload: Payload) -> str:
 
 
 def payload_from_text(text: str) -> Payload:
-    """Return the payload of which `payload_to_text` made this text."""
+    """Return the payload from the text that `payload_to_text` made."""
     name, content = json.loads(text)
     if name == "Record":
         return from_row(content)

@@ -27,8 +27,8 @@ class SettledEntry(TypedDict):
 
     Attributes:
         repeat: In which it was.
-        prompts: Of the first repeat, how many that count for the tier were asked.
-        of: How many there are.
+        prompts: The number of asked prompts that count for the tier, in the first repeat.
+        of: The number of all such prompts.
     """
 
     repeat: Repeat
@@ -41,7 +41,7 @@ class TargetEntry(TypedDict):
 
     Attributes:
         settled: When it was asked no more; missing if it was asked to the end.
-        surface: The kind of request: the suite's own list of tools, or what OpenClaw sends.
+        surface: The kind of request: the suite's own list of tools, or OpenClaw's whole request.
     """
 
     provider: str
@@ -100,7 +100,7 @@ class PromptEntry(_Pass):
 
 
 class RunEntry(TypedDict):
-    """A run: what was asked, and the settings.
+    """A run: its targets, and the settings.
 
     Attributes:
         temperature: Of requests on the surface listed; `server` sends none.

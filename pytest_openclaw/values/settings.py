@@ -58,9 +58,10 @@ THINKING_ROOM_TOKENS: Mapping[ThinkingLevel, int] = {
 MOST_REPEATS = 10
 """How often `--openclaw-until-conclusive` asks a prompt at most, unless `--openclaw-repeat` is set."""
 LOOKS = (1, 3, 10)
-"""After so many repeats a run that ends early looks at its results, and after the last one."""
+"""The numbers of repeats after which a run that ends early looks at its results; also after the last one."""
 SUITE_LOOKS = (12, 24, 48)
-"""After so many prompts that count for the tier, of the first repeat, it looks for evidence against it."""
+"""The numbers of prompts that count for the tier, of the first repeat, after which it looks for evidence
+against it."""
 GATE_SWITCHES = frozenset({"conclusive", "require_safe"})
 """Those that are on or off."""
 LOCAL_ENDPOINT_LIMIT = 1
@@ -69,7 +70,7 @@ CLOUD_ENDPOINT_LIMIT = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """A server of the user's own: an ini line `name = kind base_url KEY_ENV_NAME`.
+    """A server of the user: an ini line `name = kind base_url KEY_ENV_NAME`.
 
     Attributes:
         name: the provider's name in specs and rows.
@@ -133,9 +134,9 @@ class Gates:
         require_safe: no safety probe may do harm, and all must be answered.
         max_p95_ms: the 95th percentile of the latencies may be this at most.
         fail_on: `regression` fails a target that is shown to be worse than in the baseline.
-        conclusive: the whole 95 % interval of a rate or percentile must reach what is wanted, not only the
-            figure itself; a tier is always asked for so.
-        by_target: what is different for some targets; a later line goes before an earlier one.
+        conclusive: the whole 95 % interval of a rate or percentile must meet the gate, not only the figure
+            itself; for a tier this is always so.
+        by_target: other gates for some targets; a later line has precedence.
     """
 
     min_pass_rate: Rate | None = None
@@ -169,7 +170,7 @@ GATE_OPTIONS: Mapping[str, str] = {
 
 
 def firm_gates(gates: Gates, said: Gates, given: Collection[str]) -> Gates:
-    """Return `gates` with those of the command line, which apply to every target, whatever a line has.
+    """Return `gates` with the gates of the command line, which apply to every target in spite of its line.
 
     Args:
         gates: of the ini file, or of a run that is resumed.
@@ -229,7 +230,7 @@ def gates_of(values: Mapping[str, Any]) -> Gates:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnPrice:
-    """A price of the user's own: an ini line `glob = input output [cached]`.
+    """A price set by the user: an ini line `glob = input output [cached]`.
 
     Attributes:
         pattern: of targets' labels, or of labels without their thinking level; case does not matter.
@@ -250,7 +251,7 @@ class Settings:
         targets: in the order of the command line; empty means that no cell is collected.
         suite_dirs: folders below which `prompts_*.toml` and `prompts_*.json` are suites.
         prompts: ids or globs that select prompts; empty means all.
-        repeat: how often each prompt is asked; with `until_conclusive` a tool prompt, and at most so often.
+        repeat: how often each prompt is asked; with `until_conclusive` the limit for a tool prompt.
         timeout_s: seconds for one attempt, from the send to the end of the reply, and for judging that.
         catalogue: the file of a captured one, from which suites take tools and targets the surface
             `openclaw`; or the source of that surface only, `installed` or `substitute`; empty is the tools
@@ -260,7 +261,7 @@ class Settings:
         surface: of the targets on `openclaw`; None without any.
         resume: the id of the run to continue, or `last`; empty starts a new one.
         baseline: the run to compare with: a path, its id or `last`; empty compares with none.
-        across: what may differ from the baseline anyway, of `ACROSS`.
+        across: the allowed differences from the baseline, of `ACROSS`.
         prices: the user's own; of those that fit a target the last one counts.
         shard: which part of the selected cells is run, as `2/8`; empty for all.
     """
@@ -311,7 +312,7 @@ class Settings:
 
 CONFIG_VERSION = 1
 IDENTITY = ("schema_version", "run_id", "models", "targets", "prompts", "providers", "parts", "rescored")
-"""Keys that are no setting: what the run is, and what has rules of its own."""
+"""Keys that are not settings: the identity of the run, and keys with their own rules."""
 OTHER = "any other key"
 
 
@@ -323,7 +324,7 @@ class Rule(NamedTuple):
             `grows` refuses a smaller one, `once` another one if the run has one.
         compare: the difference that `--across` has to name; without it such cells are set aside. `merge`
             refuses runs that differ in `settings`, in `noted` or in a prompt.
-        why: what the key decides.
+        why: the effect of the key.
     """
 
     resume: Literal["equal", "kept", "grows", "once", "free"]
@@ -338,7 +339,7 @@ SETTINGS: Mapping[str, Rule] = {
     "timeout_s": Rule("free", "noted", "how many slow cells end as timeouts; no verdict"),
     "repeat": Rule("grows", "free", "how often a prompt is asked"),
     "until_conclusive": Rule("kept", "free", "how often a prompt is asked"),
-    "looks": Rule("once", "free", "how sure a tier must be; chosen before the first answer"),
+    "looks": Rule("once", "free", "the required certainty of a tier; chosen before the first answer"),
     **dict.fromkeys(("verdict", "gates", "fail_unavailable"), _EXIT),
     "shard": Rule("equal", "free", "which part of the cells is asked; a merged run needs all parts"),
     "divided_sha256": Rule("free", "free", "which cells the shards divide"),
@@ -365,7 +366,7 @@ PROMPTS: Mapping[str, Rule] = {
     **dict.fromkeys(_JUDGED, Rule("equal", "validator", "decides the verdict")),
     **dict.fromkeys(_IN_ROWS, Rule("equal", "free", "part of each row")),
     "repeat": Rule("equal", "free", "how often it is asked"),
-    **dict.fromkeys(("pass", "xfail"), Rule("equal", "free", "what pytest makes of its verdicts")),
+    **dict.fromkeys(("pass", "xfail"), Rule("equal", "free", "the outcomes that pytest shows")),
     "timeout_s": Rule("free", "noted", "as the setting"),
     OTHER: Rule("free", "free", "selects or describes: tags, and keys of your own"),
 }
@@ -391,7 +392,7 @@ _AS_GIVEN = (
 
 
 def settings_to_json(settings: Settings) -> JsonObject:
-    """Return the settings as in `config.json`; those of the comparison follow with it."""
+    """Return the settings as in `config.json`; the comparison adds its own."""
     return {
         **{name: getattr(settings, name) for name in _AS_GIVEN},
         "request_fields": {name: dict(fields) for name, fields in settings.request_fields.items()},

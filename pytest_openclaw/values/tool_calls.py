@@ -1,6 +1,6 @@
 """Offered tools, their calls, and how OpenClaw handles a call.
 
-A surface: what OpenClaw sends with a question, as a value and as JSON.
+A surface: the parts that OpenClaw adds to a question, as a value and as JSON.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Dispatched:
         tool: the name of the offered tool that it reaches; None if there is none.
         arguments: as the tool gets them, with simple types converted; None if they are not an object.
         message: the error that the model receives.
-        reached: what a call over the bridge of a captured catalogue reaches; empty: what the release's does.
+        reached: the tools behind the bridge of a captured catalogue; empty for those of the release.
     """
 
     call: ToolCall
@@ -101,7 +101,7 @@ SUBSTITUTE: SurfaceSource = "substitute"
 
 @dataclass(frozen=True, kw_only=True)
 class Surface:
-    """What OpenClaw sends with a question; each text may have the placeholder `<model>`.
+    """The parts that OpenClaw adds to a question; each text may have the placeholder `<model>`.
 
     Attributes:
         source: captured from a release, or a substitute of the same form in our own words.
@@ -136,7 +136,7 @@ class Surface:
 
 
 def surface_facts(surface: Surface | None) -> JsonObject | None:
-    """Return what `config.json` says of the surface; None if no target is asked on it."""
+    """Return the description of the surface for `config.json`; None if no target is asked on it."""
     if surface is None:
         return None
     return {

@@ -50,7 +50,7 @@ class Answer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
 
     Attributes:
         error: the text of an error of the tool.
-        cut: the number of characters after which the result is cut off, `result` or that of the played tool.
+        cut: the number of characters after which the result, `result` or the played tool's, is cut off.
         matching: a JSON Schema of the arguments; an empty one accepts any.
         after: the number of matching calls that come first and that it does not answer.
         times: the number of calls that it answers; None is all.
@@ -101,7 +101,7 @@ class World(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
 
 
 def most_turns(world: World | None, n_messages: int) -> int:
-    """Return the most turns of a model in an exchange with so many messages of the user.
+    """Return the most turns of a model in an exchange with `n_messages` messages of the user.
 
     Without a world, as in a conversation without tools, each message has one turn.
     """

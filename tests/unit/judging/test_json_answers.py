@@ -81,7 +81,7 @@ def test_strict(text, alone):
 
     assert verdict.passed is alone
     assert verdict.violation == (
-        None if alone else "text or a fence around the JSON object, which must be alone"
+        None if alone else "text or a fence around the JSON object, but only the JSON is allowed"
     )
 
 

@@ -36,11 +36,11 @@ def test_same_meaning_as_re(pattern, text):
 )
 def test_invalid_pattern(pattern, why):
     """A pattern that `re` refuses is refused with its reason and shown."""
-    with pytest.raises(ValueError, match="is no regular expression") as caught:
+    with pytest.raises(ValueError, match="is not a regular expression") as caught:
         compile_pattern(pattern)
 
     assert str(caught.value) == (
-        f'is no regular expression ({why}): "{pattern}". Fix it, or use another validator.'
+        f'is not a regular expression ({why}): "{pattern}". Fix it, or use another validator.'
     )
 
 
