@@ -1,7 +1,7 @@
 """Sends one cell: its request, warm-up, attempts with retries, budget, the server's description of itself.
 
 `asker.py` decides which cell is sent next; nothing here knows of tests. An attempt detects prompts that a
-server has silently cut, and speeds of prompts that were partly in its cache.
+server has silently cut.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import os
 import random
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, cast
@@ -21,7 +21,7 @@ from pytest_openclaw.asking.clipping import bounded_fault, bounded_reply
 from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.asking.resources import BEFORE, collect_snapshot
 from pytest_openclaw.providers.prices import Prices, has_list, total_usd, usages_of
-from pytest_openclaw.providers.wire import count_in, fewest_tokens, positive_in, texts_read
+from pytest_openclaw.providers.wire import count_in, fewest_tokens, positive_in
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.signals import epoch_ms
@@ -171,7 +171,7 @@ class Sender:
         self._asked: set[str] = set()
         self._ready: dict[str, asyncio.Future[None]] = {}
         self._identified: set[str] = set()
-        self._caches: defaultdict[tuple[str, str], PromptCache] = defaultdict(PromptCache)
+        self._most_read: Counter[tuple[str, str]] = Counter()
 
     async def send(self, cell: Cell, request: Request, queued_at: float | None = None) -> CallResult:
         """Send a cell, with its retries; before the first of a target, make the target ready.
@@ -234,7 +234,8 @@ class Sender:
             if spent := self._spent(target):
                 return ended or CallResult.never_sent(spent)
             in_flight = self._in_flight[provider.endpoint]
-            result, timing = await ask_once(provider, request, self._caches[provider.endpoint, request.model])
+            served = (provider.endpoint, request.model)
+            result, timing = await ask_once(provider, request, self._most_read[served])
             if isinstance(result, Fault):
                 result = await self._examined(provider, target, result)
                 if not result.sent:
@@ -251,6 +252,7 @@ class Sender:
                 cost_usd=total_usd(costs),
             )
             if isinstance(result, Reply):
+                self._most_read[served] = max(self._most_read[served], result.input_tokens or 0)
                 return ended
             wait_s = wait_before_retry(
                 result,
@@ -350,12 +352,11 @@ class Sender:
 # --- one attempt --------------------------------------------------------------------------------
 
 
-async def ask_once(
-    provider: Provider, request: Request, cache: PromptCache | None = None
-) -> tuple[Reply | Fault, Timing]:
-    """Ask once; a provider's own times have precedence over those measured here, around the call."""
-    cache = cache or PromptCache()
-    may_be_cached = cache.add(request)
+async def ask_once(provider: Provider, request: Request, most_read: int = 0) -> tuple[Reply | Fault, Timing]:
+    """Ask once; a provider's own times have precedence over those measured here, around the call.
+
+    `most_read` is the largest count of a prompt that its server has read for this model.
+    """
     if request.context:  # it is the last message
         request = replace(request, history=(*request.history, Turn(user=request.context)), context="")
     started = time.perf_counter()
@@ -367,13 +368,10 @@ async def ask_once(
         async with asyncio.timeout(request.timeout_s * turns + GRACE_S):
             answered = await provider.ask(request)
         reply = bounded_reply(_checked(answered))
-        if cut := cut_prompt(provider.setup.name, request, reply, cache.most_tokens):
+        if cut := cut_prompt(provider.setup.name, request, reply, most_read):
             result = replace(cut, usage=usages_of(reply), cut=reply.cut)  # its tokens are charged
         else:
-            cache.most_tokens = max(cache.most_tokens, reply.input_tokens or 0)
-            # The server timed the reading of an unknown part of the prompt.
-            is_unknown = may_be_cached and reply.cached_tokens is None
-            result = replace(reply, prompt_tokens_per_s=None) if is_unknown else reply
+            result = reply
     except CallFailed as failed:
         result = bounded_fault(faults.checked(failed.fault))
     except TimeoutError:
@@ -395,34 +393,7 @@ def _checked(reply: Reply) -> Reply:
     return reply
 
 
-# --- tokens that a server has read --------------------------------------------------------------
-
-_FIRST_WORDS = 16
-
-
-class PromptCache:
-    """The prompts that were sent to one model. A server reads only the rest of one that begins like another.
-
-    Attributes:
-        most_tokens: the largest count of a prompt that the server has read completely.
-    """
-
-    def __init__(self) -> None:
-        self.most_tokens = 0
-        self._sent: set[str] = set()
-
-    def add(self, request: Request) -> bool:
-        """Note a request that is about to be sent; return whether a part of it may be in the cache.
-
-        Its tools or its first words were sent before; templates differ in which of them comes first.
-        """
-        tools = json.dumps([[tool.name, tool.description, dict(tool.parameters)] for tool in request.tools])
-        words = " ".join(" ".join(texts_read(request)).split()[:_FIRST_WORDS])
-        starts = {words, tools} if request.tools else {words}
-        may_be_cached = not starts.isdisjoint(self._sent)
-        self._sent |= starts
-        return may_be_cached
-
+# --- cut prompts --------------------------------------------------------------------------------
 
 # Shorter prompts fit into every context; a small count is then the server's way of counting.
 LEAST_WORDS = 256
@@ -430,7 +401,7 @@ LEAST_WORDS = 256
 LEAST_CONTEXT_TOKENS = 64
 
 
-def cut_prompt(name: str, request: Request, reply: Reply, most_tokens: int = 0) -> Fault | None:
+def cut_prompt(name: str, request: Request, reply: Reply, most_read: int = 0) -> Fault | None:
     """Return the fault of a reply to a prompt that the server has cut; None if its count shows no cut.
 
     A prompt has more tokens than words. A server without counts is not
@@ -445,6 +416,6 @@ def cut_prompt(name: str, request: Request, reply: Reply, most_tokens: int = 0) 
     last = request.conversation[-1]
     last_text = last.results[-1] if last.results else last.user or ""
     kept = len((request.system or "").split()) + len(last_text.split())
-    if counted < min(kept, max(most_tokens // 2, LEAST_CONTEXT_TOKENS)):
+    if counted < min(kept, max(most_read // 2, LEAST_CONTEXT_TOKENS)):
         return None
     return faults.context_cut(name, request.model, words, counted, reply.raw, reply.timing)

@@ -247,8 +247,9 @@ def _read_ollama_counts(payload: JsonObject, answer: Answer) -> None:
     cached = count_in(payload.get("prompt_eval_cached_count"))
     if n_prompt is not None or n_output is not None:
         answer.receive_usage(input_tokens=n_prompt, output_tokens=n_output, cached_tokens=cached)
-    n_read = n_prompt or 0
-    n_new = n_read if cached is None or cached > n_read else n_read - cached
+    n_new = None
+    if cached is not None:  # else a part of the prompt may have come from the cache
+        n_new = (n_prompt or 0) - (cached if cached <= (n_prompt or 0) else 0)
     # The speed of a single token is meaningless.
     answer.receive_speeds(
         _per_second(n_output if n_output != 1 else None, payload.get("eval_duration")),
