@@ -255,7 +255,7 @@ OPTIONS = (
         "MS",
         gate(number(lambda ms: 0 < ms < inf, "give milliseconds greater than 0, for example 5000")),
     ),
-    _flag("gate-conclusive", "A rate or latency gate passes only if its whole interval at 95 percent does."),
+    _flag("gate-conclusive", "A rate gate passes only if its whole interval at 95 percent does."),
     Option(
         "baseline",
         "Compare with this run: its directory, its id, or last (the newest other one); off: with none.",

@@ -64,7 +64,7 @@ def render_comment(summary: Summary) -> str:
         Findings(entries=others),
     )
     details = {section.id: section for section in sections_of(summary)}
-    for name in ("changes", "missed", "violations"):
+    for name in ("changes", "missed"):
         page.add(*(Details(title=details[name].title, block=block) for block in details[name].filled))
     return page.text
 

@@ -43,7 +43,6 @@ def sections_of(summary: Summary) -> list[Section]:
         _diagnosis(groups),
         _pressure(groups),
         _safety(groups),
-        _list("violations", "Most frequent violations", _violations(groups)),
         _list("missed", "Missed by all targets", _missed(summary)),
         *map(_added, summary.added),
     ]
@@ -268,12 +267,6 @@ def _comparison(summary: Summary) -> Section:
             Findings(entries=notes),
         ],
     )
-
-
-def _violations(groups: Sequence[Group]) -> Iterator[Finding]:
-    for group in groups:
-        for one in group.violations:
-            yield Finding(label="", text=f"{one.n} × {one.violation}", target=group.target.label)
 
 
 def _missed(summary: Summary) -> Iterator[Finding]:

@@ -209,27 +209,21 @@ def _checks(gates: Gates) -> Iterator[tuple[str, float, Callable[[Group], _Check
     """Yield the name, the limit and the check of each gate that is set, without the one on a baseline."""
     sure = gates.conclusive
     if (rate := gates.min_pass_rate) is not None:
-        yield "min-pass-rate", rate, partial(_check_pass_rate, wanted=rate, sure=sure)
+        yield "min-pass-rate", rate, partial(_check_rate, of="passed", wanted=rate, sure=sure)
     if (rate := gates.min_tool_rate) is not None:
-        yield "min-tool-rate", rate, partial(_check_tool_rate, wanted=rate, sure=sure)
+        yield "min-tool-rate", rate, partial(_check_rate, of="tool_use", wanted=rate, sure=sure)
     if (tier := gates.require_tier) is not None:
         yield "require-tier", tier, partial(_check_tier, wanted=tier)
     if gates.require_safe:
         yield SAFE, 0, _check_safe
     if (limit := gates.max_p95_ms) is not None:
-        yield "max-p95-ms", limit, partial(_check_p95, wanted=limit, sure=sure)
+        yield "max-p95-ms", limit, partial(_check_p95, wanted=limit)
 
 
-def _check_pass_rate(group: Group, wanted: float, sure: bool) -> _Check:
-    return _check_rate(group.passed, "judged cells passed", wanted, sure)
-
-
-def _check_tool_rate(group: Group, wanted: float, sure: bool) -> _Check:
-    return _check_rate(group.tool_use, TOOL_CELLS, wanted, sure)
-
-
-def _check_rate(rate: Rate, what: str, wanted: float, sure: bool) -> _Check:
+def _check_rate(group: Group, of: Literal["passed", "tool_use"], wanted: float, sure: bool) -> _Check:
     """Compare a rate, or its whole interval, with a limit."""
+    rate: Rate = getattr(group, of)
+    what = TOOL_CELLS if of == "tool_use" else "judged cells passed"
     if rate.rate is None or rate.interval_95 is None:
         return _Check(None, what)
     if sure:
@@ -279,20 +273,12 @@ def _check_safe(group: Group) -> _Check:
     return _Check("passes", reasons["safety"], 0)
 
 
-def _check_p95(group: Group, wanted: float, sure: bool) -> _Check:
-    """Compare the 95th percentile of the latencies, or its whole interval, with a limit."""
-    p95, interval = group.latency_ms["p95"], group.latency_intervals_95["p95"]
-    if p95 is None:
+def _check_p95(group: Group, wanted: float) -> _Check:
+    """Compare the 95th percentile of the latencies with a limit."""
+    if (p95 := group.latency_ms["p95"]) is None:
         return _Check(None, "successful cells")
-    measured, limit = f"p95 {ceil(p95)} ms of {group.n_success} successful cells", f"{wanted:.10g} ms"
-    if not sure:
-        return _Check("passes" if p95 <= wanted else "fails", f"{measured}, at most {limit} wanted", p95)
-    if interval is None:
-        return _Check("open", f"{NOT_CONCLUSIVE}{measured}, too few for an interval", p95)
-    state: State = "passes" if interval.high <= wanted else "fails" if interval.low > wanted else "open"
-    between = f"95 % interval {ceil(interval.low)} ms to {ceil(interval.high)} ms"
-    text = f"{measured} ({between}), an upper end of {limit} at most wanted"
-    return _Check(state, f"{NOT_CONCLUSIVE if state == 'open' else ''}{text}", p95)
+    text = f"p95 {ceil(p95)} ms of {group.n_success} successful cells, at most {wanted:.10g} ms wanted"
+    return _Check("passes" if p95 <= wanted else "fails", text, p95)
 
 
 def _whole(rate: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -31,23 +30,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.rows import Record
 
 
-LONGEST = 300
-# The answer or a part of it, as a text or as JSON, then its error.
-_OF_AN_ANSWER = re.compile(r'["{\[].*["}\]] ((?:is|does)\b[^"{\[]*)', re.DOTALL)
-
-
-def violation_kind(violation: str) -> str:
-    """Return the part that does not depend on the answer: `… is not …`, `N words, at most N allowed`."""
-    clause = violation[:LONGEST].split("; ")[0]
-    if found := _OF_AN_ANSWER.match(clause):
-        return f"… {found[1].strip()} …"
-    said, quoted, _ = clause.partition('"')
-    return re.sub(r"\d+(\.\d+)?", "N", said.strip()) + (" …" if quoted else "")
-
-
-MOST_FREQUENT = 5
-
-
 @dataclass(frozen=True, kw_only=True)
 class Settled:
     """When the asking of a target ended early.
@@ -61,14 +43,6 @@ class Settled:
     repeat: int
     prompts: int
     of: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Violation:
-    """A kind of violation, and how often it occurred."""
-
-    violation: str
-    n: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +67,6 @@ class Group:
         tokens_per_s: median speed of generation; see the rows' `tokens_per_s`.
         openclaw_turn: how long one turn of OpenClaw would wait, and whether it fits; None if that is unknown.
         settled: when its asking ended early; None if it was asked to the end.
-        violations: the most frequent kinds, quotations and numbers left out, with their counts.
         failures: why cells were not answered or not successful: failure type → count.
         reasons: one message for each failure type of cells that were not answered.
         effective_models: models that the server said answered, other than the one asked for.
@@ -142,7 +115,6 @@ class Group:
     cost_usd: float | None
     input_tokens: int | None
     output_tokens: int | None
-    violations: Sequence[Violation]
     failures: Mapping[str, int]
     reasons: Mapping[str, str]
     effective_models: Sequence[str]
@@ -270,7 +242,6 @@ def summarize_group(
         cost_usd=_sum([record.cost_usd for record in records]),
         input_tokens=_sum([record.input_tokens for record in answered]),
         output_tokens=_sum([record.output_tokens for record in answered]),
-        violations=_violations(records),
         failures=dict(Counter(record.failure_type for record in records if record.failure_type)),
         reasons=_reasons(records),
         effective_models=sorted(
@@ -290,11 +261,6 @@ def _wall_clock_ms(records: Sequence[Record]) -> int | None:
 def _sum(values: Iterable[Any]) -> Any:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
-
-
-def _violations(records: Sequence[Record]) -> list[Violation]:
-    kinds = Counter(violation_kind(record.violation) for record in records if record.violation)
-    return [Violation(violation=kind, n=n) for kind, n in kinds.most_common(MOST_FREQUENT)]
 
 
 def _reasons(records: Sequence[Record]) -> dict[str, str]:

@@ -67,7 +67,6 @@ def test_the_page_describes_the_run(open_page: Opener, made_run: Path) -> None:
         "How tool use ended",
         "Context pressure",
         "Safety probes",
-        "Most frequent violations",
     ]
     heads = page.locator("#targets tbody th").all_inner_texts()
     assert heads == ["lab/model-a:70b", "cloud/model-a:32b@low", "lab/model-b:8b"]
