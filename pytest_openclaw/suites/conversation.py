@@ -47,7 +47,7 @@ class AssistantSpec(Struct, tag="assistant", tag_field="role", forbid_unknown_fi
 
     def __post_init__(self) -> None:
         if not self.calls and not self.content.strip():
-            raise ValueError("has neither content nor calls. Write what the assistant said.")
+            raise ValueError("has neither content nor calls. Write the assistant's text.")
 
 
 class ResultSpec(Struct, tag="tool", tag_field="role", forbid_unknown_fields=True):
@@ -175,7 +175,9 @@ def _checked(world: World) -> World:
     _check_paths("", [*world.files, *world.memory])
     for name, text in world.env.items():
         if not _VARIABLE.fullmatch(name) or "\0" in text:
-            raise ValueError(f" has env {shown(name)}, which is no variable. Write letters, digits and _.")
+            raise ValueError(
+                f" has env {shown(name)}, which is not the name of a variable. Write letters, digits and _."
+            )
     for n, command in enumerate(world.commands):
         _check_command(f".commands[{n}]", command)
     for n, answer in enumerate(world.answers):
@@ -194,7 +196,7 @@ def _check_paths(where: str, paths: Iterable[str]) -> None:
 
 
 def _check_command(where: str, command: Command) -> None:
-    _check_paths(where, [*command.effects, *command.when])
+    _check_paths(where, [*command.writes, *command.removes, *command.when])
     for pattern in (command.pattern, *command.when.values()):
         try:
             compile_pattern(pattern)

@@ -24,7 +24,7 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
 
     Attributes:
         pattern: a regular expression that matches the whole command without surrounding blanks.
-        writes: files that it writes, by path; None removes one, as `removes` does.
+        writes: files that it writes, path → text.
         when: applies only while these files match, path → regular expression for the whole text; a missing
             file never matches.
     """
@@ -32,14 +32,9 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     pattern: str
     output: str = ""
     exit_code: Annotated[int, Meta(ge=0, le=255)] = 0
-    writes: Mapping[str, str | None] = {}
+    writes: Mapping[str, str] = {}
     removes: tuple[str, ...] = ()
     when: Mapping[str, str] = {}
-
-    @property
-    def effects(self) -> Mapping[str, str | None]:
-        """The texts of the files that it writes, by path; None for those that it removes."""
-        return {**self.writes, **dict.fromkeys(self.removes)}
 
 
 class Answer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, dict=True):

@@ -103,7 +103,7 @@ class _Run:
         self._programs = self._all_programs()
 
     def close(self) -> None:
-        """Let go of the sandboxes, which refer to this object through their programs and have open files."""
+        """Release the sandboxes, which refer to this object through their programs and have open files."""
         self.__dict__.clear()
 
     def result(self) -> dict[str, Any]:
@@ -187,7 +187,7 @@ class _Run:
                 place = place_of(path)
                 if not is_folder:
                     files[place] = self._fs.read_file(path).decode("utf-8", "surrogateescape")
-                elif path not in self._of_system:
+                elif path not in self._of_system or place in self._asked["folders"]:
                     folders.append(place)
         return files, folders
 
@@ -239,11 +239,10 @@ class _Run:
         if found is None:
             return otherwise(context)
         self._answered.append(source)
-        for path, text in found.effects.items():
-            full = absolute(place_of(path))
-            if text is not None:
-                _write(fs, full, text)
-            elif fs.exists(full):
+        for path, text in found.writes.items():
+            _write(fs, absolute(place_of(path)), text)
+        for path in found.removes:
+            if fs.exists(full := absolute(place_of(path))):
                 fs.remove(full)
         output = found.output.rstrip("\n")
         return BuiltinResult(f"{output}\n" if output else "", exit_code=found.exit_code)
@@ -316,7 +315,7 @@ def _known_names(*, python: bool = False) -> frozenset[str]:
 
 @cache
 def _of_the_shell() -> frozenset[str]:
-    """Return the names of what acts on the shell itself, or is no name of a command."""
+    """Return the names of keywords, and of the builtins that change the shell itself."""
     builtins = _plain_bash().execute_sync("compgen -b; compgen -k").stdout.split()
     return frozenset(builtins) - {"echo", "kill", "printf", "pwd"}
 

@@ -93,7 +93,7 @@ class Exec:
         return f"{output}\n\n{_ENDED.get(ran.code, f'(Command exited with code {ran.code})')}"
 
     def run(self, command: str, folder: str = "", env: Mapping[str, Any] | None = None) -> Ran:
-        """Play a command, and return what it prints, errors included.
+        """Play a command, and return its output, errors included.
 
         Raises:
             TimedOutError: it needs too much time or memory; it has no effect.
@@ -104,8 +104,10 @@ class Exec:
         self.parts.append(())
         known = find_answer(world.commands, command, workspace.files.get)
         if known is not None:
-            for path, text in known.effects.items():
+            for path, text in known.writes.items():
                 workspace.put(place_of(path), text)
+            for path in known.removes:
+                workspace.remove(place_of(path))
             return Ran(known.output, known.exit_code)
         if sum(map(len, workspace.files.values())) > MOST_FILE_BYTES:
             return Ran(f"sh: cannot run: the files have more than {MOST_FILE_BYTES // 1_000_000} MB", 1)

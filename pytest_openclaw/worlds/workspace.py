@@ -7,7 +7,16 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.openclaw.paths import ROOT, absolute, folders_above, is_inside, place_of, referred
+from pytest_openclaw.openclaw.paths import (
+    HOME,
+    ROOT,
+    SCRATCH,
+    absolute,
+    folders_above,
+    is_inside,
+    place_of,
+    referred,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,7 +34,7 @@ class ToolError(Exception):
 class Workspace:
     """Texts by place, with a limited total size; see `paths.place_of`.
 
-    `folders` are in addition to those of the files. What cannot be done is a `ToolError`.
+    `folders` are those without files. An impossible change is a `ToolError`.
     """
 
     def __init__(self, files: Mapping[str, str], folders: Iterable[str] = ()) -> None:
@@ -38,7 +47,7 @@ class Workspace:
 
     def is_folder(self, place: str) -> bool:
         """Whether there is a folder of this name."""
-        return place in ("", "/") or place in self.folders
+        return place in ("", "/", HOME, SCRATCH) or place in self.folders
 
     def entries(self, place: str) -> list[str]:
         """Return the names in a folder, folders with a trailing `/`, in alphabetical order."""
@@ -51,11 +60,8 @@ class Workspace:
                 names.add(name + slash)
         return sorted(names)
 
-    def put(self, place: str, text: str | None) -> None:
-        """Write a file, or remove it if the text is None."""
-        if text is None:
-            self.remove(place)
-            return
+    def put(self, place: str, text: str) -> None:
+        """Write a file."""
         if self.is_folder(place):
             raise ToolError("not a file")
         self._make_room(place, len(text), is_new=place not in self.files)
@@ -156,7 +162,7 @@ def result_chars(context_tokens: int) -> int:
 
 
 def cut_mark(chars: int) -> str:
-    """Return the text after a result of which so many characters were cut off."""
+    """Return the text after a result from which so many characters were cut off."""
     return f"[... {chars} more characters truncated; rerun with narrower args if needed]"
 
 

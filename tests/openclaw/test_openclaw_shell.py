@@ -82,7 +82,7 @@ def test_a_command_is_played_on_the_files(staged):
 def test_a_suites_commands_answer(staged):
     """A scripted command answers while its files have the required state, and leaves what it writes."""
     fits = Command(
-        pattern="make check", when={"V": r"2\s*"}, output="ok", writes={"log": "passed\n", "V": None}
+        pattern="make check", when={"V": r"2\s*"}, output="ok", writes={"log": "passed\n"}, removes=("V",)
     )
     fails = Command(pattern="make check", output="V is old", exit_code=3)
     world = {"files": {"V": "1"}, "commands": (fits, fails)}
@@ -210,7 +210,7 @@ COMMANDS = st.one_of(
 @example(commands=["mkdir g/k", "rm -r g/k"])
 def test_on_the_disk_as_in_memory(commands):
     """Commands played one by one on the disk print and leave the same as in a scripted exchange."""
-    made = Command(pattern="make d", output="made", writes={"d/e/f": None, "/log": "x", "new/y": "Y"})
+    made = Command(pattern="make d", output="made", writes={"/log": "x", "new/y": "Y"}, removes=("d/e/f",))
     world = World(files={"a": "A\n", "d/e/f": "F at /workspace\n", "~/h": "H\n"}, commands=(made,))
     commands = [*commands, "ls -a . d g"]
     workspace = Workspace(world.files)

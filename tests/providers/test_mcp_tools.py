@@ -19,7 +19,7 @@ READ = Tool(
 )
 WORLD = World(
     files={"notes.md": "buy milk"},
-    commands=(Command(pattern="date", output="Monday", writes={"log": "x", "old": None}),),
+    commands=(Command(pattern="date", output="Monday", writes={"log": "x"}, removes=("old",)),),
     answers=(Answer(tool="tts", result="spoken", matching={"type": "object"}),),
     memory={"memory/a.md": "b"},
     pages={"https://example.org": "page"},

@@ -61,7 +61,7 @@ class Case:
 
 
 def _plain(command: Command) -> dict[str, Any]:
-    plain = {**structs.asdict(command), "writes": command.effects}
+    plain = {**structs.asdict(command), "writes": {**command.writes, **dict.fromkeys(command.removes)}}
     del plain["removes"]
     return plain
 

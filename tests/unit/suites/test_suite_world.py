@@ -16,7 +16,7 @@ FULL: dict[str, Any] = {
     "files": {"a.txt": "one", "/etc/hosts": "127.0.0.1"},
     "commands": [
         {"pattern": "free.*", "output": "8G"},
-        {"pattern": "make", "exit_code": 2, "writes": {"out": "x", "old": None}, "removes": ["tmp"]},
+        {"pattern": "make", "exit_code": 2, "writes": {"out": "x"}, "removes": ["tmp"]},
     ],
     "memory": {"memory/1.md": "note"},
     "pages": {"https://example.org": "page"},
@@ -33,12 +33,12 @@ FULL: dict[str, Any] = {
 
 
 def test_a_world_is_read() -> None:
-    """Every key, with `removes` and null for a file that goes."""
+    """Every key is read."""
     assert read_key("world", FULL, WORLD) == World(
         files={"a.txt": "one", "/etc/hosts": "127.0.0.1"},
         commands=(
             Command(pattern="free.*", output="8G"),
-            Command(pattern="make", exit_code=2, writes={"out": "x", "old": None}, removes=("tmp",)),
+            Command(pattern="make", exit_code=2, writes={"out": "x"}, removes=("tmp",)),
         ),
         memory={"memory/1.md": "note"},
         pages={"https://example.org": "page"},

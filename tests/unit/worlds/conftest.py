@@ -34,7 +34,7 @@ WORLD = World(
     commands=(
         Command(pattern=r"free( -h)?", output="Mem: 8G"),
         Command(pattern=r"make .*", output="boom", exit_code=3),
-        Command(pattern=r"build", writes={"out.bin": "built", "notes.md": None}),
+        Command(pattern=r"build", writes={"out.bin": "built"}, removes=("notes.md",)),
     ),
     memory={"memory/2026-11-20.md": "Anna's birthday is 3 May.\n\nThe deployment is on Friday."},
     pages={"https://example.org/news": "# Big news\nThe moon is full."},

@@ -105,6 +105,14 @@ def test_a_command_starts_in_its_folder(call: Any) -> None:
     assert "notes.md" in call.files
 
 
+def test_a_folder_outside_the_workspace_stays(calls_in: Any) -> None:
+    """A command can run in any folder of the world and of an empty system, also after another command."""
+    call = calls_in(World(files={"/home/anna/a": "", "/srv/b": ""}))
+
+    for folder in ("/home/anna", "/home", "/srv", "/home/openclaw", "/tmp") * 2:
+        assert call.sh("pwd", workdir=folder) == folder
+
+
 def test_a_pattern_that_cannot_be_decided_is_the_suites_fault(
     calls_in: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
