@@ -176,7 +176,7 @@ def _checked(world: World) -> World:
     for name, text in world.env.items():
         if not _VARIABLE.fullmatch(name) or "\0" in text:
             raise ValueError(
-                f" has env {shown(name)}, which is not the name of a variable. Write letters, digits and _."
+                f" has env {shown(name)}, which cannot be a variable. Write letters, digits and _."
             )
     for n, command in enumerate(world.commands):
         _check_command(f".commands[{n}]", command)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import replace
 from functools import cache, lru_cache, partial
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -115,9 +117,9 @@ def _captured(file: str, sha256: str) -> Catalogue:
     try:
         found = read_catalogue(Path(file))
     except ValueError as error:
-        raise ValueError(f"are those of {file}, which {error}.") from None
+        raise ValueError(f"are from {file}, which {error}.") from None
     if found.sha256 != sha256:
-        raise ValueError(f"are those of {file}, which has changed since.")
+        raise ValueError(f"are from {file}, which has changed since.")
     return found
 
 
@@ -125,7 +127,7 @@ _INSTRUCTIONS = re.compile(r"(^## \S*AGENTS\.md\n)\[MISSING\][^\n]*", re.MULTILI
 
 
 def why_not_on_openclaw(prompt: Prompt) -> str:
-    """Return why a prompt is asked on `listed` alone; empty if it can be asked on `openclaw`."""
+    """Return why a prompt is asked only on `listed`; empty if it can be asked on `openclaw`."""
     if prompt.tools is None:
         return "lists no tools"
     return "varies the tools that it lists" if prompt.pressure_of else ""
@@ -138,7 +140,7 @@ def on_surface(prompt: Prompt, surface: Surface) -> Prompt:
     its place if it is the suite's own; every other one is behind the bridge, and in the directory. Its system
     text is the text of AGENTS.md.
     """
-    assert prompt.tools is not None, "a prompt without tools is asked on `listed` alone"
+    assert prompt.tools is not None, "a prompt without tools is asked only on `listed`"
     own = _own(prompt)
     sent = {tool.name: own.get(tool.name, tool) for tool in surface.tools}
     behind = {tool.name: own.get(tool.name, tool) for tool in surface.deferred}
@@ -161,7 +163,7 @@ def on_surface(prompt: Prompt, surface: Surface) -> Prompt:
 
 
 def as_listed(prompt: Prompt) -> Prompt:
-    """Return the prompt as its suite has it, under its present id."""
+    """Return the prompt of the suite, under its present id."""
     return prompt if prompt.listed is None else replace(prompt.listed, id=prompt.id)
 
 
@@ -187,55 +189,25 @@ def _system(system: str, added: tuple[tuple[str, str], ...], instructions: str |
 # --- pressure: the same prompt with more tools, and with more text before it ----------------------
 
 TOKENS_A_WORD = 1.3
-"""Of plain English, for the tokenizers in use; the row says what the server counted."""
-
-_PLACES = [
-    "harbour", "library", "market", "station", "garden", "museum", "bakery", "school", "theatre", "mill",
-]  # fmt: skip
-_THINGS = [
-    "clock", "bench", "lantern", "fountain", "signpost", "gate", "window", "staircase", "bell", "mural",
-]  # fmt: skip
-_QUALITIES = (
-    "painted green",
-    "older than it looks",
-    "made of oak",
-    "seldom noticed",
-    "cleaned in spring",
-    "drawn on every map",
-    "lit at dusk",
-)
-_HABITS = (
-    "visitors pass it on their way",
-    "the guide mentions it in a footnote",
-    "nobody remembers who put it there",
-    "it appears on an old postcard",
-    "children count its corners",
-    "the rain has left a mark on it",
-    "a painter once drew it",
-    "it is warm in the evening",
-)
-_BEGINS = "Here is a passage from a travel book. It has nothing to do with the question after it."
-_ENDS = "Here the passage ends."
+"""Of plain English, for the tokenizers in use; the row has the server's count."""
 
 
 @lru_cache(maxsize=16)
 def neutral_text(tokens: int) -> str:
     """Return about so many tokens of a description of a town; always the same text."""
-    sentences = [_BEGINS]
-    n_words = len(f"{_BEGINS} {_ENDS}".split())
+    file = resources.files("pytest_openclaw.suites").joinpath("passage.toml")
+    words = tomllib.loads(file.read_text("utf-8"))
+    begins, ends = words["begins"], words["ends"]
+    # Lists of 10, 10, 7 and 8 with different steps repeat after some hundred sentences.
+    lists = [(words["places"], 1), (words["things"], 3), (words["qualities"], 2), (words["habits"], 1)]
+    sentences = [begins]
+    n_words = len(f"{begins} {ends}".split())
     while n_words * TOKENS_A_WORD < tokens:
-        sentences.append(_sentence(len(sentences)))
+        n = len(sentences)
+        place, thing, quality, habit = (one[n // step % len(one)] for one, step in lists)
+        sentences.append(f"On page {n}, the {thing} near the {place} is {quality}, and {habit}.")
         n_words += len(sentences[-1].split())
-    return " ".join([*sentences, _ENDS])
-
-
-def _sentence(number: int) -> str:
-    # Lists of 10, 10, 7 and 8 with different steps come round after some hundred sentences.
-    place = _PLACES[number % len(_PLACES)]
-    thing = _THINGS[number // 3 % len(_THINGS)]
-    quality = _QUALITIES[number // 2 % len(_QUALITIES)]
-    habit = _HABITS[number % len(_HABITS)]
-    return f"On page {number}, the {thing} near the {place} is {quality}, and {habit}."
+    return " ".join([*sentences, ends])
 
 
 #: number of tools → the surface with that number, or a few more or fewer; 1 is the entry's own tools

@@ -44,7 +44,7 @@ def _catalogue(path: Path, *more: str, words: str = "") -> Path:
 
     def sent(*names: str) -> Sent:
         offered = tuple(tool for name in names for tool in tools if tool.name == name)
-        return Sent(tools=offered, n_bytes=1, fields={}, system="", question={})
+        return Sent(tools=offered, n_bytes=1, entry={"deferred": []})
 
     surfaces = {
         "direct": sent("brand_new", "read"),

@@ -16,10 +16,10 @@ import socket
 import sys
 import tempfile
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.openclaw.catalog import DIRECT, read_catalogue
 from pytest_openclaw.providers.openclaw.call import (
@@ -60,7 +60,7 @@ _QUESTION = "Say OK."
 
 
 def capture(environ: Mapping[str, str]) -> JsonObject:
-    """Capture what the installed OpenClaw sends; return the content of a catalog file.
+    """Capture the requests of the installed OpenClaw; return the content of a catalog file.
 
     Raises:
         OpenClawError: OpenClaw is not installed, does not start, or sends nothing.
@@ -113,7 +113,7 @@ async def _first_request(
         raise OpenClawError(
             f"it sent no request; OpenClaw {how_it_ended(printed.exit_status)}{_quoted(reason)}"
         )
-    return read_request(body, _QUESTION).masked(_placeholders(scratch, environ))
+    return read_request(body, _QUESTION, _placeholders(scratch, environ))
 
 
 async def _run(
@@ -135,41 +135,24 @@ def _quoted(words: str) -> str:
 
 # --- a request ----------------------------------------------------------------------------------
 
-# A key of OpenClaw's own, not of JSON Schema.
-_MARK = "~optional"
 _DEFERRED = re.compile(r"^### Deferred Tool Schemas\n(.*?)(?=\n\n|\n#|\Z)", re.DOTALL | re.MULTILINE)
 _ENTRY = re.compile(r"^- ([A-Za-z0-9_.-]+)(?: \([^)\n]*\))?(?::|$)", re.MULTILINE)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sent:
-    """One request: tools and their size as JSON, other fields, system prompt, and the question's frame.
+class Sent(NamedTuple):
+    """One request: its tools, their size as JSON, and its entry in a catalog.
 
-    `question` has the texts `before` and `after` the question in its message, and the `context` behind it.
+    The entry has the system prompt, the names of the tools that it lists as reached through `tool_call`, and
+    the texts around the question: `before` and `after` it in its message, and the `context` after that.
     """
 
     tools: tuple[Tool, ...]
     n_bytes: int
-    fields: JsonObject
-    system: str
-    question: Mapping[str, str]
-
-    @property
-    def deferred(self) -> tuple[str, ...]:
-        """The names of the tools that the system prompt lists as reached through `tool_call`."""
-        section = _DEFERRED.search(self.system)
-        return tuple(dict.fromkeys(_ENTRY.findall(section[1]))) if section else ()
-
-    def masked(self, placeholders: Mapping[str, str]) -> Sent:
-        """Return it without personal data; see `masked`."""
-        system, fields, question = (
-            masked(value, placeholders) for value in (self.system, self.fields, dict(self.question))
-        )
-        return replace(self, system=system, fields=fields, question=question)
+    entry: JsonObject
 
 
-def read_request(body: JsonObject, question: str) -> Sent:
-    """Parse a request of the chat completions API.
+def read_request(body: JsonObject, question: str, placeholders: Mapping[str, str]) -> Sent:
+    """Parse a request of the chat completions API, and mask its texts; see `masked`.
 
     Raises:
         ValueError: its tools have another format.
@@ -180,54 +163,50 @@ def read_request(body: JsonObject, question: str) -> Sent:
     of_user = [text for role, text in said if role == "user"]
     place = next((place for place, text in enumerate(of_user) if question in text), 0)
     before, _, after = of_user[place].partition(question) if of_user else ("", "", "")
+    directory = _DEFERRED.search(system)
+    deferred = [*dict.fromkeys(_ENTRY.findall(directory[1]))] if directory else []
+    entry = {
+        "fields": {key: value for key, value in body.items() if key not in ("messages", "tools")},
+        "system": system,
+        "question": {"before": before, "after": after, "context": "\n\n".join(of_user[place + 1 :])},
+    }
+    size = len(json.dumps(tools, ensure_ascii=False, separators=(",", ":")).encode())
     return Sent(
-        tools=tuple(map(_tool, tools)),
-        n_bytes=len(json.dumps(tools, ensure_ascii=False, separators=(",", ":")).encode()),
-        fields={key: value for key, value in body.items() if key not in ("messages", "tools")},
-        system=system,
-        question={"before": before, "after": after, "context": "\n\n".join(of_user[place + 1 :])},
+        tuple(map(_tool, tools)), size, {"api": API, "deferred": deferred, **masked(entry, placeholders)}
     )
 
 
 def _tool(entry: JsonObject) -> Tool:
-    function = object_in(entry.get("function"))
+    # `~optional` is a key of OpenClaw's own, not of JSON Schema.
+    plain = json.loads(
+        json.dumps(entry),
+        object_hook=lambda part: {key: value for key, value in part.items() if key != "~optional"},
+    )
+    function = object_in(plain.get("function"))
     if not (name := text_in(function.get("name"))):
         raise ValueError("a tool of its request has no name")
     parameters = object_in(function.get("parameters")) or {"type": "object", "properties": {}}
-    return Tool(
-        name=name, description=text_in(function.get("description")), parameters=_without_mark(parameters)
-    )
-
-
-def _without_mark(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_mark(part) for key, part in value.items() if key != _MARK}
-    return [_without_mark(part) for part in value] if isinstance(value, list) else value
+    return Tool(name=name, description=text_in(function.get("description")), parameters=parameters)
 
 
 def gather(sent: Mapping[str, Sent], *, release: str, taken: str) -> JsonObject:
     """Return a catalogue of the requests on each surface, in the order of `POLICIES`.
 
-    A tool's definition is that of the last surface; others have variants of it.
+    Of a tool that differs between surfaces the last one has the definition, and the others have variants.
     """
     surfaces = {name: {tool.name: tool for tool in request.tools} for name, request in sent.items()}
     tools = {name: tool for there in surfaces.values() for name, tool in there.items()}
-    deferred = [name for name in sent[DIRECT].deferred if name in tools]
+    deferred = [name for name in sent[DIRECT].entry["deferred"] if name in tools]
     # `coding` is the default profile, whose tools are those behind the bridge.
     behind = {name: tool for name, tool in surfaces.get("coding", {}).items() if name in deferred}
+    sizes = {
+        name: {"tools": len(one.tools), "bytes": one.n_bytes, "bytes_of_the_release": one.n_bytes}
+        for name, one in sent.items()
+    }
+    source = f"{taken}, by capture-tools, from the requests of the installed program to loopback"
     return {
         "release": release,
-        "about": {
-            "taken": f"{taken}, by capture-tools from what the installed program sent to loopback",
-            "sizes": {
-                name: {
-                    "tools": len(request.tools),
-                    "bytes": request.n_bytes,
-                    "bytes_of_the_release": request.n_bytes,
-                }
-                for name, request in sent.items()
-            },
-        },
+        "about": {"taken": source, "sizes": sizes},
         "surfaces": {name: [*there] for name, there in surfaces.items()}
         | {"tool-search": [*surfaces[DIRECT]]},
         "deferred": deferred,
@@ -238,16 +217,7 @@ def gather(sent: Mapping[str, Sent], *, release: str, taken: str) -> JsonObject:
             for name, tool in there.items()
             if tool != tools[name]
         ],
-        "requests": {
-            name: {
-                "api": API,
-                "fields": request.fields,
-                "deferred": request.deferred,
-                "system": request.system,
-                "question": request.question,
-            }
-            for name, request in sent.items()
-        },
+        "requests": {name: request.entry for name, request in sent.items()},
     }
 
 
@@ -273,7 +243,7 @@ _COMMON = frozenset({"root", "user", "admin", "agent", "host", "system", "localh
 def masked(value: Any, placeholders: Mapping[str, str]) -> Any:
     """Return a JSON value with placeholders for personal and temporary data in its texts, except keys.
 
-    `placeholders` are those of known names and paths.
+    `placeholders` has known names and paths → their placeholders.
     """
     if isinstance(value, dict):
         return {key: masked(part, placeholders) for key, part in value.items()}
@@ -344,7 +314,7 @@ def installed_catalogue(
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Return our folder among the user's caches, as each system has it."""
+    """Return our folder in the folder of this system for the user's caches."""
     home = Path(environ.get("HOME") or environ.get("USERPROFILE") or "~").expanduser()
     usual = {"darwin": home / "Library" / "Caches", "win32": home / "AppData" / "Local"}
     named = environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
@@ -352,7 +322,7 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
 
 
 def _installation(command: tuple[str, ...]) -> str:
-    """Return a hash of what is installed: an update changes the package's description, or the program."""
+    """Return a hash of the installed files; an update changes the package's description, or the program."""
     facts = []
     for file in (path.resolve() for path in map(Path, command) if path.is_absolute() and path.is_file()):
         status = file.stat()

@@ -39,8 +39,6 @@ _REFUSALS = (
     *(errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ),
     *(errno.EEXIST, errno.EISDIR, errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY),
 )
-# Of a workspace on disk: more is not read.
-MOST_CHARS, MOST_FILES = 16_000_000, 2000
 # OpenClaw's own folder in a workspace.
 _OWN = ".openclaw"
 # Without a world OpenClaw never executes commands. If it did, this would be its shell.

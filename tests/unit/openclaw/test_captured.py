@@ -39,19 +39,24 @@ def test_a_request_is_read(system: Any) -> None:
     ]
     body = {"model": "m", "messages": messages, "tools": [{"type": "function", "function": READ}]}
 
-    sent = read_request(body, "Hi.")
+    sent = read_request(body, "Hi.", {})
 
     (tool,) = sent.tools
     assert (tool.name, tool.description) == ("read", "Read a file.")
     assert tool.parameters == {"type": "object", "properties": {"path": {"type": "string"}}}
-    assert (sent.fields, sent.system) == ({"model": "m"}, "You are an agent.")
-    assert sent.question == {"before": "[now] ", "after": " Bye.", "context": "More."}
+    assert sent.entry == {
+        "api": "openai-completions",
+        "fields": {"model": "m"},
+        "deferred": [],
+        "system": "You are an agent.",
+        "question": {"before": "[now] ", "after": " Bye.", "context": "More."},
+    }
 
 
 def test_a_tool_without_a_name_is_refused() -> None:
     """Tools in an unknown form are not an empty catalogue."""
     with pytest.raises(ValueError, match="no name"):
-        read_request({"messages": [], "tools": [{"type": "function"}]}, "Hi.")
+        read_request({"messages": [], "tools": [{"type": "function"}]}, "Hi.", {})
 
 
 FULL = Tool(
@@ -62,18 +67,23 @@ SHORT = Tool(name="read", description="Read.")
 CALL = Tool(name="tool_call", parameters={"type": "object", "properties": {"id": {"type": "string"}}})
 
 
-def _sent(*tools: Tool, system: str = "") -> Sent:
-    return Sent(tools=tools, n_bytes=9, fields={"model": "m"}, system=system, question={})
+def _sent(*tools: Tool, **entry: Any) -> Sent:
+    return Sent(tools=tools, n_bytes=9, entry={"deferred": [], **entry})
 
 
-def test_deferred_tools_are_found_in_the_system_prompt() -> None:
+@pytest.mark.parametrize(
+    ("system", "deferred"),
+    [(DIRECTORY, ["web_fetch", "memory_get", "bare"]), ("## Tooling\n- read: Read files\n", [])],
+)
+def test_deferred_tools_are_found_in_the_system_prompt(system: str, deferred: list[str]) -> None:
     """They are in a section of their own, each with its source; other lists do not count."""
-    assert _sent(system=DIRECTORY).deferred == ("web_fetch", "memory_get", "bare")
-    assert _sent(system="## Tooling\n- read: Read files\n").deferred == ()
+    body = {"messages": [{"role": "system", "content": system}]}
+
+    assert read_request(body, "Hi.", {}).entry["deferred"] == deferred
 
 
 SENT = {
-    "direct": _sent(SHORT, CALL, system="### Deferred Tool Schemas\n- gateway (core): Less.\n- unheard_of"),
+    "direct": _sent(SHORT, CALL, deferred=["gateway", "unheard_of"]),
     "coding": _sent(LESS, SHORT),
     "full": _sent(FULL, SHORT),
 }
@@ -115,7 +125,7 @@ def test_the_bridge_of_a_captured_catalogue_reaches_its_own_tools(tmp_path: Path
 @pytest.mark.parametrize(
     ("change", "is_another"),
     [
-        pytest.param({"coding": replace(SENT["coding"], system="Other")}, False, id="another-prompt"),
+        pytest.param({"coding": _sent(LESS, SHORT, system="Other")}, False, id="another-prompt"),
         pytest.param({"coding": _sent(LESS)}, True, id="a-tool-less"),
         pytest.param({"full": _sent(replace(FULL, description="?"), SHORT)}, True, id="other-words"),
     ],
