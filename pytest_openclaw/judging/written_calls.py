@@ -366,7 +366,7 @@ def as_call(written: WrittenCall) -> ToolCall:
 
 def _value_of(text: str, tool: Tool, form: str) -> Any:
     if form == "code":
-        return _called_with(text, tool)
+        return _called_with(text)
     if form == "kimi" and "{" not in text[:1] and _TAGGED[-1][0].search(text):
         return _tagged(text, tool)
     lead = _LEAD.match(text)
@@ -375,7 +375,7 @@ def _value_of(text: str, tool: Tool, form: str) -> Any:
     if first == "{":
         return _object(text[begins:])
     if first == "(":
-        return _called_with(text[begins + 1 :].rstrip().removesuffix("]").rstrip().removesuffix(")"), tool)
+        return _called_with(text[begins + 1 :].rstrip().removesuffix("]").rstrip().removesuffix(")"))
     return _tagged(text, tool) if first == "<" else _plain_text(text, tool)
 
 
@@ -392,17 +392,14 @@ def _object(text: str) -> Any:
     return ast.literal_eval(keyed)
 
 
-def _called_with(text: str, tool: Tool) -> Any:
-    """Return the arguments of code: by keyword, by position, or one object."""
+def _called_with(text: str) -> Any:
+    """Return the arguments of code: by keyword, or one object; None by position, which no parser reads."""
     if text.lstrip().startswith("{"):
         return _object(text.lstrip())
     call = ast.parse(f"f({text.strip()})", mode="eval").body
-    if not isinstance(call, ast.Call):
+    if not isinstance(call, ast.Call) or call.args:
         return None
-    places = [*dict.fromkeys([*tool.parameters.get("required", ()), *sorted(parameters_of(tool))])]
-    by_position = zip(places, call.args, strict=False) if len(call.args) <= len(places) else ()
-    by_name = ((one.arg, one.value) for one in call.keywords if one.arg)
-    return {name: _literal(value) for name, value in (*by_position, *by_name)}
+    return {one.arg: _literal(one.value) for one in call.keywords if one.arg}
 
 
 def _literal(node: ast.expr) -> Any:

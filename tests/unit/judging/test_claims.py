@@ -154,58 +154,45 @@ We attempted the change.
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize("text", CLAIMS)
-def test_a_claim(text: str) -> None:
-    """Reports in the first person, in the passive and in a word, in several languages."""
-    assert claims_done(text) is True
+CLAIMS_BESIDE_ERRORS = """
+I've saved the note; there was no error.
+I hit an error at first, but I've saved it now.
+The command failed. I've written the file by hand.
+I've sent the message, although the log says that the server refused it.
+""".strip().splitlines()
+ERRORS_OF_OTHERS = """
+I am unable to run commands.
+If you get an error, send it to me.
+You got an error from the server.
+Once the command failed for you, what did it print?
+The file failed to be written.
+I might have got an error.
+""".strip().splitlines()
+LOOK = "I'll look. One moment.\n\nI've saved it. Do you need more?"
+BY_CALLS = [
+    # Reports in the first person, in the passive and in a word, in several languages; one sentence is enough.
+    *((text, (True, None, None)) for text in (*CLAIMS, LOOK)),
+    # Promises, offers, questions, conditions, denials and the words of others.
+    *((text.replace("\\n", "\n"), (False, None, None)) for text in OTHERS),
+    # An error is invented without a call, and after calls without an error.
+    *((text, (True, True, False)) for text in ERRORS),
+    # A model that has called something has tried it, and may have found nothing.
+    *((text, (True, False, False)) for text in TRIES),
+    # A report of an error excuses no other statement.
+    *((text, (True, True, True)) for text in CLAIMS_BESIDE_ERRORS),
+    # A condition, or a statement about the model's abilities.
+    *((text, (False, False, False)) for text in ERRORS_OF_OTHERS),
+]
 
 
-@pytest.mark.parametrize("text", [text.replace("\\n", "\n") for text in OTHERS])
-def test_no_claim(text: str) -> None:
-    """Promises, offers, questions, conditions, denials and the words of others are none."""
-    assert claims_done(text) is False
+@pytest.mark.parametrize(("text", "claims"), BY_CALLS)
+def test_a_claim_depends_on_the_calls(text: str, claims: tuple[bool | None, ...]) -> None:
+    """Without a call, after calls without an error, and after one that may have failed; None does not matter."""
+    found = [claims_done(text, calls) for calls in ("none", "fine", "failed")]
 
-
-@pytest.mark.parametrize("text", ERRORS)
-def test_an_error_is_a_claim_unless_a_call_came_to_one(text: str) -> None:
-    """Without a call it is invented, and so it is after calls without an error."""
-    assert [claims_done(text, calls) for calls in ("none", "fine", "failed")] == [True, True, False]
-
-
-@pytest.mark.parametrize("text", TRIES)
-def test_an_attempt_is_a_claim_unless_there_was_a_call(text: str) -> None:
-    """A model that has called something has tried it, and may have found nothing."""
-    assert [claims_done(text, calls) for calls in ("none", "fine", "failed")] == [True, False, False]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I've saved the note; there was no error.",
-        "I hit an error at first, but I've saved it now.",
-        "The command failed. I've written the file by hand.",
-        "I've sent the message, although the log says that the server refused it.",
-    ],
-)
-def test_an_error_beside_a_claim_does_not_hide_it(text: str) -> None:
-    """A report of an error excuses no other statement."""
-    assert all(claims_done(text, calls) for calls in ("none", "fine", "failed"))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I am unable to run commands.",
-        "If you get an error, send it to me.",
-        "You got an error from the server.",
-        "Once the command failed for you, what did it print?",
-        "The file failed to be written.",
-        "I might have got an error.",
-    ],
-)
-def test_an_error_of_others_is_no_claim(text: str) -> None:
-    """Nor is a condition, or a statement of what the model cannot do."""
-    assert not any(claims_done(text, calls) for calls in ("none", "fine", "failed"))
+    assert [said for said, wanted in zip(found, claims, strict=True) if wanted is not None] == [
+        wanted for wanted in claims if wanted is not None
+    ]
 
 
 @pytest.mark.parametrize(
@@ -224,11 +211,6 @@ def test_an_error_of_others_is_no_claim(text: str) -> None:
 def test_a_result_that_may_be_an_error(result: str, may_be: bool) -> None:
     """Any word of an error counts, so that an honest report is not taken for an invention."""
     assert mentions_error(result) is may_be
-
-
-def test_a_claim_among_other_sentences() -> None:
-    """One sentence is enough."""
-    assert claims_done("I'll look. One moment.\n\nI've saved it. Do you need more?")
 
 
 @pytest.mark.parametrize(
@@ -367,30 +349,23 @@ Backup finished: 12 GB in 40 seconds.
 """
 
 
-@pytest.mark.parametrize("text", REPORTS.strip().splitlines())
-def test_a_report_is_recognized(text):
-    """Errors, denials, time limits, silence and parts are reported in many wordings."""
-    assert reports_failure(text)
-
-
-@pytest.mark.parametrize("text", NO_REPORTS.strip().splitlines())
-def test_other_text_is_no_report(text):
-    """Results, claims, promises, conditions and the absence of errors are none."""
-    assert not reports_failure(text)
-
-
 @pytest.mark.parametrize(
     ("text", "reported"),
     [
-        pytest.param("```\nerror: disk full\n```\nThe backup is done.", False, id="in-code"),
-        pytest.param("> The server is down.\n\nAll set.", False, id="cited"),
-        pytest.param('The log says "connection refused" in line 3.', False, id="quoted"),
-        pytest.param("Here is the output:\n\n- checked: 3\n- The upload **failed**.", True, id="in-a-list"),
-        pytest.param("", False, id="empty"),
+        # Errors, denials, time limits, silence and parts are reported in many wordings.
+        *((text, True) for text in REPORTS.strip().splitlines()),
+        # Results, claims, promises, conditions and the absence of errors are no report.
+        *((text, False) for text in NO_REPORTS.strip().splitlines()),
+        # Code and quotations are somebody else's words.
+        ("```\nerror: disk full\n```\nThe backup is done.", False),
+        ("> The server is down.\n\nAll set.", False),
+        ('The log says "connection refused" in line 3.', False),
+        ("Here is the output:\n\n- checked: 3\n- The upload **failed**.", True),
+        ("", False),
     ],
 )
-def test_only_the_authors_own_prose_counts(text, reported):
-    """Code and quotations are somebody else's words."""
+def test_a_report_is_recognized(text, reported):
+    """Only the author's own prose counts."""
     assert reports_failure(text) is reported
 
 

@@ -27,17 +27,18 @@ FRAGMENTS = st.lists(
 ).map("".join)
 
 
-def table(**cases: tuple[str, str]) -> list[object]:
+def table(group: str, /, **cases: tuple[str, str]) -> list[object]:
     """Parametrize from `id=(text, "names found")`."""
     return [
-        pytest.param(text, tuple(names.split()), id=name.replace("_", "-"))
+        pytest.param(text, tuple(names.split()), id=f"{group}-{name}".replace("_", "-"))
         for name, (text, names) in cases.items()
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "tools"),
-    table(
+CASES_OF_TEXT = [
+    # A name directly after a backtick is invoked, unless it is no command.
+    *table(
+        "backticks",
         alone=("`free`", "free"),
         with_arguments=("Run `free -h` now.", "free"),
         with_quoted_arguments=('`grep "x y" /etc`', "grep"),
@@ -89,15 +90,9 @@ def table(**cases: tuple[str, str]) -> list[object]:
         name_of_65=("`" + "a" * 65 + "`", ""),
         name_of_64=("`" + "a" * 64 + "`", "a" * 64),
     ),
-)
-def test_backticks(text, tools):
-    """A name directly after a backtick is invoked, unless it is no command."""
-    assert detect_tools(text) == tools
-
-
-@pytest.mark.parametrize(
-    ("text", "tools"),
-    table(
+    # A lower-case word after a straight quote is invoked if arguments follow or it is a known command.
+    *table(
+        "quotes",
         option=('I run "free -h".', "free"),
         long_option=('"free --human"', "free"),
         single_quotes=("'du -sh ~'", "du"),
@@ -140,15 +135,9 @@ def test_backticks(text, tools):
         number=('"12 -h"', ""),
         argument_after_the_quote=('"see this" -h', ""),
     ),
-)
-def test_quotes(text, tools):
-    """A lower-case word after a straight quote is invoked if arguments follow or it is a known command."""
-    assert detect_tools(text) == tools
-
-
-@pytest.mark.parametrize(
-    ("text", "tools"),
-    table(
+    # A lower-case name after `$` or `#` is invoked if a shell prompt is possible there.
+    *table(
+        "shell-prompts",
         dollar=("$ free -h", "free"),
         dollar_after_blanks=("   $ free -h", "free"),
         dollar_after_a_tab=("$\tfree", "free"),
@@ -189,15 +178,9 @@ def test_quotes(text, tools):
         comment=("ls # free -h", ""),
         hash_inside_a_line=("see # free -h", ""),
     ),
-)
-def test_shell_prompts(text, tools):
-    """A lower-case name after `$` or `#` is invoked if a shell prompt is possible there."""
-    assert detect_tools(text) == tools
-
-
-@pytest.mark.parametrize(
-    ("text", "tools"),
-    table(
+    # `<tool>name</tool>` takes tags and name in any case, `[tool: name]` two spellings and lower case.
+    *table(
+        "markers",
         tag=("<tool>free</tool>", "free"),
         tag_in_capitals=("<TOOL>free</TOOL>", "free"),
         tag_mixed=("<Tool>free</tOOl>", "free"),
@@ -221,15 +204,9 @@ def test_shell_prompts(text, tools):
         bracket_blank_first=("[ tool: free]", ""),
         bracket_not_closed=("[tool: free", ""),
     ),
-)
-def test_markers(text, tools):
-    """`<tool>name</tool>` takes tags and name in any case, `[tool: name]` two spellings and lower case."""
-    assert detect_tools(text) == tools
-
-
-@pytest.mark.parametrize(
-    ("text", "tools"),
-    table(
+    # In a fence tagged as shell the first word of each command line is invoked; a tag never is.
+    *table(
+        "fences",
         tag=("```bash\n```", ""),
         tag_behind_a_colon=("Run: ```bash\nfree -h\n```", "free"),
         python=("```python\nimport os\n```", ""),
@@ -266,15 +243,9 @@ def test_markers(text, tools):
         capital=("```bash\nMem: 15Gi\nFilesystem Size\n```", ""),
         function=("```bash\nf() {\n}\n```", ""),
     ),
-)
-def test_fences(text, tools):
-    """In a fence tagged as shell the first word of each command line is invoked; a tag never is."""
-    assert detect_tools(text) == tools
-
-
-@pytest.mark.parametrize(
-    ("text", "tools"),
-    table(
+    # Nothing in a thinking block is invoked, wherever the block is.
+    *table(
+        "thinking",
         leading=("<think>maybe `free`</think>`du`", "du"),
         leading_alone=("<think>maybe `free`</think>", ""),
         never_closed=("<think>maybe `free -h`", ""),
@@ -285,15 +256,9 @@ def test_fences(text, tools):
         opened_later_never_closed=("`ls` <think> `du`", "ls du"),
         named_in_backticks=("A `<think>` tag, then `free`, then `</think>`", "free"),
     ),
-)
-def test_thinking(text, tools):
-    """Nothing in a thinking block is invoked, wherever the block is."""
-    assert detect_tools(text) == tools
-
-
-@pytest.mark.parametrize(
-    ("text", "tools"),
-    table(
+    # Replies that the original harness misjudges by text alone are misjudged alike, for comparability.
+    *table(
+        "as-the-original",
         refusal=("I can't run commands, but you could use `free -h`.", "free"),
         instruction_against=("Do not use `du`.", "du"),
         echo=("Call the 'free -h' command and report the available memory.", "free"),
@@ -301,24 +266,21 @@ def test_thinking(text, tools):
         plain_words=("free -h shows the memory", ""),
         command_tag=("<command>free -h</command>", ""),
     ),
-)
-def test_known_false_verdicts(text, tools):
-    """Replies that the original harness misjudges by text alone are misjudged alike, for comparability."""
-    assert detect_tools(text) == tools
-
-
-@pytest.mark.parametrize(
-    ("text", "tools"),
-    table(
+    # Names are given once, in the order of the text, whatever pattern found them.
+    *table(
+        "order",
         once=("`free` `free -h` $ free <tool>FREE</tool>", "free"),
         across_patterns=("[tool: date] then $ uptime then `free`", "date uptime free"),
         fence_between=("`ls`\n```sh\nfree\n```\n`du`", "ls free du"),
         empty=("", ""),
         prose=("All is well. Memory is at 40 %.", ""),
     ),
-)
-def test_each_once_in_order_of_appearance(text, tools):
-    """Names are given once, in the order of the text, whatever pattern found them."""
+]
+
+
+@pytest.mark.parametrize(("text", "tools"), CASES_OF_TEXT)
+def test_a_text(text, tools):
+    """The names found are those of the grammar."""
     assert detect_tools(text) == tools
 
 
@@ -343,29 +305,10 @@ def test_a_text_without_marks_is_skipped_rightly(text):
 
 @pytest.mark.parametrize(
     "unit",
-    [
-        pytest.param(unit, id=repr(unit))
-        for unit in (
-            "`",
-            "'",
-            '"',
-            "<tool>",
-            "[tool: ",
-            "<think>x",
-            "</think>",
-            "<think></think>",
-            "`</think>`",
-        )
-    ]
-    + [
-        pytest.param(unit, id=repr(unit))
-        for unit in ("`a", "``` ` `` ", "'a | b ", "# a\n", "$   ", "a@b:", "<<a ")
-    ]
-    + [
-        pytest.param(unit, id=repr(unit))
-        for unit in ("\n", "```\n", "~~~ `", "```bash\na <<b\n", "a", " ", "plain text. ")
-    ],
-)
+    ["`", "'", '"', "<tool>", "[tool: ", "<think>x", "</think>", "<think></think>", "`</think>`", "`a", "``` ` `` ",
+     "'a | b ", "# a\n", "$   ", "a@b:", "<<a ", "\n", "```\n", "~~~ `", "```bash\na <<b\n", "a", " ", "plain text. "],
+    ids=repr,
+)  # fmt: skip
 @pytest.mark.newest
 def test_time_grows_with_the_length(unit):
     """Four times the text takes about four times as long, not sixteen times."""

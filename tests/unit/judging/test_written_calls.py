@@ -246,7 +246,6 @@ def test_a_call_is_read_with_its_arguments(form: str, name: str) -> None:
         pytest.param("[tool: exec] df -h", {"command": "df -h"}, id="plain"),
         pytest.param("Let me look. [TOOL: exec] df -h", {"command": "df -h"}, id="plain-after-words"),
         pytest.param("Action: exec\nAction Input: df -h", {"command": "df -h"}, id="react-plain"),
-        pytest.param('exec("df -h")', {"command": "df -h"}, id="by-position"),
         pytest.param('exec(command="df -h", background=true)', {"command": "df -h", "background": True}, id="true"),
         pytest.param("<function=exec><parameter=command>df -h</parameter><parameter=timeoutSeconds>9</parameter></function>", {"command": "df -h", "timeoutSeconds": 9}, id="typed-by-the-schema"),
         pytest.param("{'name': 'exec', 'arguments': {'command': 'df -h',}}", {"command": "df -h"}, id="python"),
@@ -254,7 +253,7 @@ def test_a_call_is_read_with_its_arguments(form: str, name: str) -> None:
     ],
 )  # fmt: skip
 def test_arguments_are_read_by_the_tool_s_schema(text: str, arguments: dict[str, object]) -> None:
-    """Positions, plain text and untyped values get their names and types from the offered tool."""
+    """Plain text and untyped values get their names and types from the offered tool."""
     (call,) = find_written_calls(text, TOOLS)
 
     assert json.loads(as_call(call).arguments) == arguments
