@@ -17,7 +17,7 @@ from pytest_openclaw.judging.keys import BLANKS, Flaw, each_once, hint, judged_f
 from pytest_openclaw.judging.text import plain
 from pytest_openclaw.openclaw.bridge import LOOKUPS, inner_call, with_inner_calls
 from pytest_openclaw.openclaw.dispatch import same_tool
-from pytest_openclaw.util.json_schema import BoundedSchema
+from pytest_openclaw.util.bounded import BoundedSchema
 from pytest_openclaw.util.json_text import same
 from pytest_openclaw.util.text import listed, shortened, shown
 from pytest_openclaw.util.typed import converted

@@ -20,7 +20,7 @@ from pytest_openclaw.judging.keys import (
     work_flaws,
 )
 from pytest_openclaw.openclaw.detector import invoked_tools
-from pytest_openclaw.util.bounded_regex import searches
+from pytest_openclaw.util.bounded import searches
 from pytest_openclaw.util.json_text import to_text
 from pytest_openclaw.util.text import listed, shortened, shown
 from pytest_openclaw.values.protocols import Demands, Validator

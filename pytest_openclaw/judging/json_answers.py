@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from msgspec import Struct
 
 from pytest_openclaw.judging.keys import answer, hint, judged_json
-from pytest_openclaw.util.json_schema import BoundedSchema
+from pytest_openclaw.util.bounded import BoundedSchema
 from pytest_openclaw.util.json_text import same, to_text
 from pytest_openclaw.util.text import listed, shortened, shown
 

@@ -19,7 +19,7 @@ from pytest_openclaw.openclaw.catalog import said_tools
 from pytest_openclaw.openclaw.detector import invoked_tools
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.openclaw.thinking import split_thinking, strip_thinking
-from pytest_openclaw.util.bounded_regex import left_s, within
+from pytest_openclaw.util.bounded import left_s, within
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
 from pytest_openclaw.values import faults

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from pytest_openclaw.util.bounded_regex import compile_pattern
+from pytest_openclaw.util.bounded import compile_pattern
 from pytest_openclaw.util.json_text import find_json
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values.protocols import NO_DEMANDS

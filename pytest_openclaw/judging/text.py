@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pytest_openclaw.judging.keys import BLANKS, answer, check_pattern, hint, judged, kept
-from pytest_openclaw.util.bounded_regex import fullmatches
+from pytest_openclaw.util.bounded import fullmatches
 from pytest_openclaw.util.text import counted, listed, shown
 from pytest_openclaw.util.typed import Count
 from pytest_openclaw.values.replies import Reply, Verdict

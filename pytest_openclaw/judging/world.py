@@ -39,7 +39,7 @@ from pytest_openclaw.openclaw.bridge import with_inner_calls
 from pytest_openclaw.openclaw.dispatch import same_tool
 from pytest_openclaw.openclaw.paths import is_inside, paths_of, place_of
 from pytest_openclaw.openclaw.recovery import HARMLESS
-from pytest_openclaw.util.bounded_regex import compile_pattern, fullmatches, searches
+from pytest_openclaw.util.bounded import compile_pattern, fullmatches, searches
 from pytest_openclaw.util.json_text import same
 from pytest_openclaw.util.text import shown
 from pytest_openclaw.values.protocols import Demands, Validator

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from jsonschema.exceptions import ValidationError
 
-    from pytest_openclaw.util.json_schema import BoundedSchema
+    from pytest_openclaw.util.bounded import BoundedSchema
     from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
 
@@ -271,7 +271,7 @@ def _fits(part: Mapping[str, Any], value: Any) -> bool:
 
 @lru_cache(maxsize=256)
 def _schema(text: str) -> BoundedSchema:
-    from pytest_openclaw.util.json_schema import BoundedSchema
+    from pytest_openclaw.util.bounded import BoundedSchema
 
     return BoundedSchema(_in_order(json.loads(text)))
 
@@ -418,8 +418,7 @@ def _checked(
     schema: BoundedSchema, parameters: Mapping[str, Any], arguments: dict[str, Any], *, converts: bool
 ) -> tuple[Any, list[str]]:
     """Return the arguments as the tool would get them, and their errors; raise if that takes too long."""
-    from pytest_openclaw.util.bounded_regex import within
-    from pytest_openclaw.util.json_schema import within_steps
+    from pytest_openclaw.util.bounded import within, within_steps
 
     with within(PATTERNS_S), within_steps(CHECK_STEPS):
         given = coerce(arguments, parameters) if converts else arguments

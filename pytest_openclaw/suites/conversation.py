@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from pytest_openclaw.openclaw.paths import place_of
 from pytest_openclaw.suites.wording import Key, shown
-from pytest_openclaw.util.bounded_regex import compile_pattern
+from pytest_openclaw.util.bounded import compile_pattern
 from pytest_openclaw.util.typed import Filled
 from pytest_openclaw.values.replies import FORMATS, Image, Turn, media_type_of
 from pytest_openclaw.values.tool_calls import ToolCall

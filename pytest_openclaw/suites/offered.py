@@ -59,7 +59,7 @@ class ToolSpec(Struct, forbid_unknown_fields=True):
             raise ValueError(
                 'has parameters that are not the schema of an object. Write { type = "object", … }.'
             )
-        from pytest_openclaw.util.json_schema import BoundedSchema
+        from pytest_openclaw.util.bounded import BoundedSchema
 
         try:
             BoundedSchema(self.parameters)

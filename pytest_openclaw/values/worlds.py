@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from pytest_openclaw.util.json_schema import BoundedSchema
+from pytest_openclaw.util.bounded import BoundedSchema
 from pytest_openclaw.util.typed import Count, Positive
 
 Failure = Literal["denied", "gone", "rate_limit", "timeout"]

@@ -26,7 +26,7 @@ from pytest_openclaw.openclaw.dispatch import (
     same_tool,
 )
 from pytest_openclaw.openclaw.paths import SCRATCH
-from pytest_openclaw.util.json_schema import within_steps
+from pytest_openclaw.util.bounded import within_steps
 from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.values.worlds import WorldState

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from bashkit import Bash, BuiltinResult
 
 from pytest_openclaw.openclaw.paths import HOME, ROOT, SCRATCH, absolute, place_of
-from pytest_openclaw.util.bounded_regex import within
+from pytest_openclaw.util.bounded import within
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.worlds import Command
 from pytest_openclaw.worlds.shell import find_answer

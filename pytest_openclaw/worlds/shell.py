@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 
 from pytest_openclaw.openclaw.paths import place_of
-from pytest_openclaw.util.bounded_regex import fullmatches
+from pytest_openclaw.util.bounded import fullmatches
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.worlds.workspace import ToolError, named_place, text_of
 

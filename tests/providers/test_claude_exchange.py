@@ -82,8 +82,8 @@ def test_a_call_that_is_no_json_ends_it():
 
 HASTY = """
 import runpy
-from pytest_openclaw.util import bounded_regex
-bounded_regex.PATTERN_TIMEOUT_S = 0.05
+from pytest_openclaw.util import bounded
+bounded.PATTERN_TIMEOUT_S = 0.05
 runpy.run_module("pytest_openclaw.providers.mcp_tools", run_name="__main__")
 """
 

@@ -15,7 +15,7 @@ from msgspec import structs
 from pytest_openclaw import CallFailed, Provider
 from pytest_openclaw.asking import sending
 from pytest_openclaw.openclaw.catalog import load_catalogue
-from pytest_openclaw.util import bounded_regex
+from pytest_openclaw.util import bounded
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.replies import CallResult, Fault, Reply, Timing
 from pytest_openclaw.values.requests import Request
@@ -233,7 +233,7 @@ def test_each_turn_has_its_own_time(opened: Open) -> None:
 
 def test_a_world_that_cannot_be_played_is_our_fault(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """A runaway pattern of the suite fails this cell alone, with the reason."""
-    monkeypatch.setattr(bounded_regex, "PATTERN_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(bounded, "PATTERN_TIMEOUT_S", 0.05)
     provider = Script(calls(("exec", {"command": "x" * 5000}), text="Let me run it."))
 
     ending = held(opened, provider)

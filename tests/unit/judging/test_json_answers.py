@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.judging.json_answers import JsonEquals, JsonKeys, JsonSchema
-from pytest_openclaw.util import json_schema
+from pytest_openclaw.util import bounded
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.json_text import find_json, same
 from pytest_openclaw.values.replies import Reply
@@ -324,7 +324,7 @@ def test_recursive_schema_on_a_deep_reply():
 
 def test_endless_alternatives_are_a_fault(monkeypatch):
     """Alternatives that double at every level stop after their time, and are not the model's failure."""
-    monkeypatch.setattr(json_schema, "SCHEMA_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(bounded, "SCHEMA_TIMEOUT_S", 0.05)
     schema = {"properties": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}, "b": {"type": "string"}}}
 
     with pytest.raises(OpenClawError) as caught:
@@ -364,7 +364,7 @@ LONG = "x" * 3000
 )  # fmt: skip
 def test_runaway_patterns_in_a_schema_are_a_fault(monkeypatch, schema, value):
     """A pattern in a schema is limited like one in regex_fullmatch."""
-    monkeypatch.setattr("pytest_openclaw.util.bounded_regex.PATTERN_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("pytest_openclaw.util.bounded.PATTERN_TIMEOUT_S", 0.05)
 
     with pytest.raises(OpenClawError, match="cannot be decided on a reply of 3000 characters"):
         JsonSchema(schema=schema).check(Reply(text=json.dumps(value)))

@@ -15,7 +15,7 @@ from pytest_openclaw.asking.clipping import bounded_reply
 from pytest_openclaw.judging.judge import CellResult, judge
 from pytest_openclaw.judging.registry import build_validator
 from pytest_openclaw.openclaw.catalog import load_catalogue
-from pytest_openclaw.util.bounded_regex import fullmatches, left_s, within
+from pytest_openclaw.util.bounded import fullmatches, left_s, within
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
 from pytest_openclaw.values.prompts import Cell, Prompt

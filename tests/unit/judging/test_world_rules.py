@@ -10,7 +10,7 @@ import pytest
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.openclaw.dispatch import dispatch
-from pytest_openclaw.util import bounded_regex
+from pytest_openclaw.util import bounded
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.tool_calls import ToolCall
@@ -157,7 +157,7 @@ def test_without_an_exchange_nothing_is_there() -> None:
 
 def test_a_runaway_pattern_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends, and is the harness's fault, not the model's."""
-    monkeypatch.setattr(bounded_regex, "PATTERN_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(bounded, "PATTERN_TIMEOUT_S", 0.05)
 
     with pytest.raises(OpenClawError, match="cannot be decided"):
         checked({"ran": ["(?:x+x+)+y"]}, replied(("exec", {"command": "x" * 5000})))

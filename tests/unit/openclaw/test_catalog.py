@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from pytest_openclaw.openclaw.catalog import LATEST, load_catalogue
-from pytest_openclaw.util.json_schema import BoundedSchema
+from pytest_openclaw.util.bounded import BoundedSchema
 from pytest_openclaw.values.tool_calls import Tool
 
 pytestmark = pytest.mark.newest

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
-from pytest_openclaw.util import bounded_regex
+from pytest_openclaw.util import bounded
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.worlds import Command, World
 from tests.searching import examples
@@ -117,7 +117,7 @@ def test_a_pattern_that_cannot_be_decided_is_the_suites_fault(
     calls_in: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends after its time, with a message for the suite's author."""
-    monkeypatch.setattr(bounded_regex, "PATTERN_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(bounded, "PATTERN_TIMEOUT_S", 0.05)
     call = calls_in(World(commands=(Command(pattern="(?:x+x+)+y"),)))
 
     with pytest.raises(OpenClawError, match="cannot be decided"):

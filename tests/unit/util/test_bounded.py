@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from pytest_openclaw.util import bounded_regex
-from pytest_openclaw.util.bounded_regex import compile_pattern, fullmatches, searches
+from pytest_openclaw.util import bounded
+from pytest_openclaw.util.bounded import compile_pattern, fullmatches, searches
 from pytest_openclaw.util.errors import OpenClawError
 
 
@@ -47,7 +47,7 @@ def test_invalid_pattern(pattern, why):
 @pytest.mark.parametrize("decide", [fullmatches, searches])
 def test_a_runaway_pattern_is_a_fault(monkeypatch, decide):
     """A pattern without an end stops after its time, and is the harness's fault, not the model's."""
-    monkeypatch.setattr(bounded_regex, "PATTERN_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(bounded, "PATTERN_TIMEOUT_S", 0.05)
 
     with pytest.raises(OpenClawError) as caught:
         decide("(?:x+x+)+y", "x" * 5000)
