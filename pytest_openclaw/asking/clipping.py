@@ -90,11 +90,9 @@ def bounded_fault(fault: Fault) -> Fault:
 def _answer(text: str, cut: set[str]) -> str:
     """Return the part of a text that is judged; of a text that is too long, thinking is cut first."""
     near = _cut(cut, "answer", text, _MOST_THINKING_BYTES)
-    return (
-        near
-        if clip(near, MAX_ANSWER_BYTES) == near
-        else _cut(cut, "answer", strip_thinking(near), MAX_ANSWER_BYTES)
-    )
+    if clip(near, MAX_ANSWER_BYTES) == near:
+        return near
+    return _cut(cut, "answer", strip_thinking(near), MAX_ANSWER_BYTES)
 
 
 def _calls(calls: Sequence[ToolCall], cut: set[str]) -> tuple[ToolCall, ...]:

@@ -324,34 +324,27 @@ class Rule(NamedTuple):
             `grows` refuses a smaller one, `once` another one if the run has one.
         compare: the difference that `--across` has to name; without it such cells are set aside. `merge`
             refuses runs that differ in `settings`, in `noted` or in a prompt.
-        why: the effect of the key.
     """
 
     resume: Literal["equal", "kept", "grows", "once", "free"]
     compare: Literal["settings", "prompt", "validator", "noted", "free"]
-    why: str
 
 
-_REQUEST, _EXIT = Rule("equal", "settings", "shapes the request"), Rule("kept", "free", "the exit status")
+_REQUEST, _FREE = Rule("equal", "settings"), Rule("free", "free")
 SETTINGS: Mapping[str, Rule] = {
     **dict.fromkeys(("temperature", "seed", "request_fields", "thinking_room_tokens", "stream"), _REQUEST),
-    "surface": Rule("once", "free", "shapes requests on `openclaw`; compared by target"),
-    "timeout_s": Rule("free", "noted", "how many slow cells end as timeouts; no verdict"),
-    "repeat": Rule("grows", "free", "how often a prompt is asked"),
-    "until_conclusive": Rule("kept", "free", "how often a prompt is asked"),
-    "looks": Rule("once", "free", "the required certainty of a tier; chosen before the first answer"),
-    **dict.fromkeys(("verdict", "gates", "fail_unavailable"), _EXIT),
-    "shard": Rule("equal", "free", "which part of the cells is asked; a merged run needs all parts"),
-    "divided_sha256": Rule("free", "free", "which cells the shards divide"),
-    "retries": Rule("free", "free", "how often a fault is tried again"),
-    "concurrency": Rule("free", "free", "the pace; a row has its `in_flight`"),
-    "budget_usd": Rule("free", "free", "when the asking ends"),
-    **dict.fromkeys(("baseline", "across"), Rule("free", "free", "the comparison with another run")),
-    OTHER: Rule("free", "settings", "unknown: written by another version"),
+    "surface": Rule("once", "free"),  # compared by target
+    "looks": Rule("once", "free"),  # chosen before the first answer
+    "timeout_s": Rule("free", "noted"),  # it decides how many slow cells end as timeouts
+    "repeat": Rule("grows", "free"),
+    **dict.fromkeys(("until_conclusive", "verdict", "gates", "fail_unavailable"), Rule("kept", "free")),
+    "shard": Rule("equal", "free"),
+    **dict.fromkeys(("divided_sha256", "retries", "concurrency", "budget_usd", "baseline", "across"), _FREE),
+    OTHER: Rule("free", "settings"),  # unknown: written by another version
 }
 PROVIDERS: Mapping[str, Rule] = {
-    **dict.fromkeys(("base_url", "auth"), Rule("equal", "free", "each machine has its own server")),
-    "key_env": Rule("free", "free", "under which name the key is found"),
+    **dict.fromkeys(("base_url", "auth"), Rule("equal", "free")),  # each machine has its own server
+    "key_env": _FREE,
     OTHER: _REQUEST,
 }
 """Resume checks only providers that have an answered row: another one may have moved."""
@@ -359,16 +352,13 @@ _ASKED = (
     "prompt", "system", "images_sha256", "messages", "turns", "max_output_tokens", "tools_sha256", "world",
     "padding_tokens",
 )  # fmt: skip
-_JUDGED = ("validator", "expected_tool_calls")
 _IN_ROWS = ("name", "category", "probe", "twin_of", "role", "variant_of", "pressure_of")
 PROMPTS: Mapping[str, Rule] = {
-    **dict.fromkeys(_ASKED, Rule("equal", "prompt", "shapes the request")),
-    **dict.fromkeys(_JUDGED, Rule("equal", "validator", "decides the verdict")),
-    **dict.fromkeys(_IN_ROWS, Rule("equal", "free", "part of each row")),
-    "repeat": Rule("equal", "free", "how often it is asked"),
-    **dict.fromkeys(("pass", "xfail"), Rule("equal", "free", "the outcomes that pytest shows")),
-    "timeout_s": Rule("free", "noted", "as the setting"),
-    OTHER: Rule("free", "free", "selects or describes: tags, and keys of your own"),
+    **dict.fromkeys(_ASKED, Rule("equal", "prompt")),
+    **dict.fromkeys(("validator", "expected_tool_calls"), Rule("equal", "validator")),
+    **dict.fromkeys((*_IN_ROWS, "repeat", "pass", "xfail"), Rule("equal", "free")),
+    "timeout_s": Rule("free", "noted"),
+    OTHER: _FREE,
 }
 
 
