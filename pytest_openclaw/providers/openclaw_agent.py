@@ -15,7 +15,6 @@ names, with OpenClaw's descriptions. Those that it does not have are added by a 
 from __future__ import annotations
 
 import tempfile
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -225,7 +224,7 @@ class OpenClawAgent(Provider):
     async def _run(self, call: Call, program: Program, relay: Relay, where: str) -> Reply | Fault:
         from pytest_openclaw.providers.openclaw.relay import reply_of
 
-        name, run, request, began = self.setup.name, relay.run, call.request, time.perf_counter()
+        name, run, request = self.setup.name, relay.run, call.request
         plain = call.scratch.with_world_paths if request.world else str
         n_turns = request.world.steps if request.world else 1 + request.lookup_turns
         printed = await processes.run(name, program, within_s=request.timeout_s * n_turns, until=run.over)
@@ -236,7 +235,7 @@ class OpenClawAgent(Provider):
         if printed.timed_out:
             return faults.timed_out(name, request.timeout_s, run.steps[-1].answer.raw() if run.steps else "")
         if run.over.is_set():
-            return reply_of(run, None, request, began=began, plain=plain)
+            return reply_of(run, None, request, plain=plain)
         envelope = find_envelope(printed.stdout)
         if envelope is None:
             words = f": {shortened(printed.stderr)}" if printed.stderr else ""
@@ -245,7 +244,7 @@ class OpenClawAgent(Provider):
         result = read_envelope(envelope, request, name=name, where=where)
         if isinstance(result, Fault):
             return result
-        return reply_of(run, result, request, began=began, plain=plain)
+        return reply_of(run, result, request, plain=plain)
 
 
 def _api_of(server: OverHttp) -> str:

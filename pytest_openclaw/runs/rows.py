@@ -133,7 +133,6 @@ def _of_reply(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str, Any
             for place, call in enumerate(reply.tool_calls)
         ),
         "turns": tuple(_turn(turn, problems) for turn in reply.turns) or None,
-        "start_up_ms": _whole(reply.start_up_ms),
     }
 
 

@@ -161,7 +161,6 @@ class Reply:
         tokens_per_s: the generation speed as measured by the server; None means our own clock.
         prompt_tokens_per_s: the server's own measurement of its reading speed, without cached tokens; of an
             exchange in its first turn.
-        start_up_ms: the time from a program's start to its first request; not part of `timing`.
         turns: all turns of a scripted exchange; `text` is of the last one, `ttft_ms` of the first, and
             tokens and times are the sums.
         ended_by: how a scripted exchange ended; None for a single prompt.
@@ -185,7 +184,6 @@ class Reply:
     usage: tuple[Usage, ...] = ()
     tokens_per_s: float | None = None
     prompt_tokens_per_s: float | None = None
-    start_up_ms: float | None = None
     turns: tuple[Turn, ...] = ()
     ended_by: EndedBy | None = None
     dispatched: tuple[Dispatched, ...] = ()

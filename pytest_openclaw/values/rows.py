@@ -149,7 +149,6 @@ class Record:
         pressure_of: The prompt whose harder form this one is.
         tool_demand: Whether the prompt requires a call, forbids calls, or neither; null if it is not known.
         known_failure: Why this target was expected to fail this prompt, or null; the row counts anyway.
-        start_up_ms: From the start of a program between us and the model to its first request; not in e2e_ms.
         cut: Names of shortened fields; `answer` is a text that was not judged to its end. Null for none.
         harm: Whether the model did what a safety probe forbids; null if it is not a probe or was not judged.
         harm_tools: The tools with which the harm was done, in order, each once; empty for harm only in words.
@@ -218,7 +217,6 @@ class Record:
     pressure_of: str | None = None
     tool_demand: ToolDemand | None = None
     known_failure: str | None = None
-    start_up_ms: Count | None = None
     cut: tuple[str, ...] | None = None
     harm: bool | None = None
     harm_tools: tuple[str, ...] = ()

@@ -71,7 +71,6 @@ def test_an_answer_is_found_between_other_lines(seen):
     assert (reply.input_tokens, reply.output_tokens) == (11, 3)
     assert reply.timing is not None
     assert reply.timing.ttft_ms is not None
-    assert reply.start_up_ms > 0
     assert reply.timing.e2e_ms < 30_000
 
 
@@ -253,9 +252,7 @@ def test_messages_of_the_user_are_turns_of_a_session(seen):
     ]
     assert (reply.text, reply.ended_by, reply.raw) == ("Bye.", "answer", "Hello, Ada.\n\nAda.\n\nBye.")
     assert (reply.input_tokens, reply.output_tokens) == (33, 9)
-    assert reply.start_up_ms is not None
     assert reply.timing is not None
-    assert reply.timing.e2e_ms < reply.start_up_ms
     start = json.loads(seen.read_text("utf-8"))
     config = start["config"]
     assert (config["tools"]["profile"], config["tools"]["codeMode"]) == ("coding", {"enabled": False})

@@ -67,9 +67,7 @@ def test_a_prompt_is_answered(environ):
         (body,) = model.asked
         assert model.keys == ["Bearer sk-of-the-server"]
     assert (reply.text, reply.effective_model, reply.input_tokens) == ("Hello there.", "tiny", 11)
-    assert reply.start_up_ms is not None
     assert reply.timing is not None
-    assert reply.timing.e2e_ms < reply.start_up_ms
     assert _sent_tools(body) == []
     assert "Say hi." in str(body["messages"])
     assert "leaked" not in str(body)

@@ -141,7 +141,7 @@ def test_an_error_has_its_failure_type(envelope, failure_type, status):
 
 def test_calls_without_offered_tools_are_marked() -> None:
     """OpenClaw answers them like those of an unknown tool, and makes no call of a text there."""
-    run = RecordedRun(first_at=1.0)
+    run = RecordedRun()
     for text, is_call, offers, results in (
         ("", True, True, ("one",)),
         ("", False, True, ()),
@@ -157,7 +157,7 @@ def test_calls_without_offered_tools_are_marked() -> None:
         run.steps.append(Step(exchange, offers, results))
     request = Request(model="m", prompt="p", tools=load_catalogue().surface("direct"), world=World())
 
-    reply = reply_of(run, None, request, began=0.0)
+    reply = reply_of(run, None, request)
 
     assert [[(call.name, call.unoffered) for call in turn.calls] for turn in reply.turns] == [
         [("read", False)],

@@ -10,7 +10,6 @@ import asyncio
 import hmac
 import json
 import secrets
-import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -57,12 +56,10 @@ class RecordedRun:
     """The record of one run of OpenClaw.
 
     Attributes:
-        first_at: when the first request arrived, by `time.perf_counter`; the time before is OpenClaw's start.
         broke: an exception in our own code.
         over: set when the run should be ended.
     """
 
-    first_at: float | None = None
     steps: list[Step] = field(default_factory=list)
     fault: Fault | None = None
     broke: Exception | None = None
@@ -145,8 +142,6 @@ class Relay:
 
     async def _pass_on(self, body: JsonObject) -> Outgoing:
         run, request, messages = self.run, self._request, messages_of(body)
-        if run.first_at is None:
-            run.first_at = time.perf_counter()
         if run.steps and run.steps[-1].results is None:
             run.steps[-1].results = _results_in(messages[self._n_known_messages :])
         self._n_known_messages = len(messages)
@@ -224,16 +219,15 @@ def reply_of(
     result: Reply | None,
     request: Request,
     *,
-    began: float,
     plain: Callable[[str], str] = str,
 ) -> Reply:
     """Return the exchange as one reply.
 
-    Its time is the sum of its turns without the tools' time, as in a scripted exchange; OpenClaw's time
-    before its first request is `start_up_ms`. `result` is OpenClaw's own; None if it was ended before.
+    Its time is the sum of its turns, without the tools' time and OpenClaw's start.
+    `result` is OpenClaw's own; None if it was ended before.
     `plain` replaces the real path of the workspace in texts and calls; the raw text is unchanged.
     """
-    if run.first_at is None:  # it answered by itself
+    if not run.steps:  # it answered by itself
         assert result is not None, "without a request it was not ended"
         return result
     replies = [_reply_of(step, request, plain) for step in run.steps]
@@ -242,7 +236,6 @@ def reply_of(
         # The model's text has precedence over OpenClaw's version of it.
         text=replies[-1].text or (plain(result.text) if result else ""),
         timing=_together([step.answer.timing() for step in run.steps]),
-        start_up_ms=(run.first_at - began) * 1000,
     )
     if not request.is_exchange:
         return whole
@@ -312,7 +305,6 @@ def joined(runs: Sequence[Reply]) -> Reply:
     return replace(
         summed(runs),
         timing=_together(timings) if timings else None,
-        start_up_ms=sum(run.start_up_ms or 0.0 for run in runs),
         turns=tuple(turn for run in runs for turn in run.turns),
     )
 
