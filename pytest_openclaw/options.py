@@ -1,6 +1,6 @@
 """The options and their ini keys: one table, with the parser of each value.
 
-Every pytest session in every project imports this, and nothing of ours with it; `session/settings.py` makes
+Every pytest session in every project imports this, and no other module of ours; `session/settings.py` makes
 `Settings` of the values.
 """
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 SUITE_NAME = re.compile(r"prompts_.*\.(?i:toml|json|jsonl|ya?ml)\Z")
 """Also files in formats that suites do not have: they are collected as errors and not silently left out."""
 
-# --- parsers: each raises ValueError with what to give instead ----------------------------------
+# --- parsers: each raises ValueError with a hint ------------------------------------------------
 
 
 def number(fits: Callable[[float], bool], hint: str) -> Callable[[str], float]:
@@ -317,7 +317,7 @@ def add_options(parser: pytest.Parser) -> None:
             )
 
 
-# --- what a session was given -------------------------------------------------------------------
+# --- the options of a session -------------------------------------------------------------------
 
 
 def lookup(config: pytest.Config, name: str) -> tuple[Any, str]:
@@ -330,7 +330,7 @@ def lookup(config: pytest.Config, name: str) -> tuple[Any, str]:
 
 
 def is_used(config: pytest.Config) -> bool:
-    """Whether this session may run cells: models, a benchmark or an option of ours are given.
+    """Whether this session may run cells: models, a benchmark or one of our options are given.
 
     Cheap, because every pytest session in every project asks it.
     """

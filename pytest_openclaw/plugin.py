@@ -83,7 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def reply(request: pytest.FixtureRequest) -> Reply:
-    """What the target answered to `@pytest.mark.openclaw`'s prompt: `.text`, `.tool_names`, times, tokens."""
+    """The target's answer to the prompt of `@pytest.mark.openclaw`: `.text`, `.tool_names`, times, tokens."""
     from pytest_openclaw.session.python_benchmarks import fetch_reply
 
     return fetch_reply(request)

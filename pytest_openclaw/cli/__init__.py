@@ -118,7 +118,7 @@ def _complain(prog: str, text: str) -> None:
 
 
 def _find_project(arguments: argparse.Namespace) -> None:
-    """Set the folders that the words do not name to those of the project, as pytest finds it from here."""
+    """Set folders that the words do not name to the project's folders, as pytest finds it from here."""
     here = Path.cwd()
     if getattr(arguments, "runs_dir", here) is None:
         arguments.runs_dir = runs_folder(here)

@@ -5,7 +5,7 @@ Writes benchmarks/prompts_mine.toml (four prompts to change),
 configured already, the lines to add are printed instead. `runs/` is added to
 .gitignore. Nothing is overwritten.
 
-Then `pytest benchmarks/` runs the embedded model, or those of --models.
+Then `pytest benchmarks/` runs the embedded model, or the models of --models.
 
 Example:
   pytest-openclaw init

@@ -1,4 +1,4 @@
-"""The commands that list what a target or a suite can name: providers, surfaces and validators."""
+"""The commands that list the names for targets and suites: providers, surfaces and validators."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 PROVIDERS = """List the providers that a target can name, with an example of each.
 
-Those of the project's `conftest.py`, of installed plugins and of the ini key
-`openclaw_endpoints` are listed too. No server is called.
+The list has also providers of the project's `conftest.py`, of installed
+plugins and of the ini key `openclaw_endpoints`. No server is called.
 
 Example:
   pytest-openclaw providers
@@ -34,8 +34,8 @@ Example:
 SURFACES = """List the tool surfaces of OpenClaw that a suite can offer.
 
 A surface is the list of tools that OpenClaw sends under one kind of config. A
-prompt offers one with `tools = "direct"`. Those that ship were captured from a
-release; `capture-tools` saves those of the installed OpenClaw.
+prompt offers one with `tools = "direct"`. The shipped ones were captured from a
+release; `capture-tools` saves the surfaces of the installed OpenClaw.
 
 Example:
   pytest-openclaw surfaces
@@ -44,8 +44,8 @@ Example:
 
 VALIDATORS = """List the validators that a suite can name, with their keys.
 
-Those of the project's `conftest.py` and of installed plugins are listed too. A
-key with ? is optional.
+The list has also validators of the project's `conftest.py` and of installed
+plugins. A key with ? is optional.
 
 Example:
   pytest-openclaw validators
@@ -53,12 +53,12 @@ Example:
 
 
 def _add_rootdir(parser: argparse.ArgumentParser) -> None:
-    add_rootdir(parser, "the project whose own ones are listed too (as pytest finds it)")
+    add_rootdir(parser, "a project, to list its own too (as pytest finds it)")
 
 
 def _add_catalogue(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--catalogue", type=Path, metavar="FILE", help="a file of capture-tools (those that ship)"
+        "--catalogue", type=Path, metavar="FILE", help="a file of capture-tools (the shipped one)"
     )
 
 

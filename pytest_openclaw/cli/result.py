@@ -1,4 +1,4 @@
-"""What commands have in common: their result, arguments that name runs and cells, text for a terminal."""
+"""Common parts of commands: their result, arguments that name runs and cells, text for a terminal."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def add_runs_dir(parser: argparse.ArgumentParser) -> None:
         "--runs-dir",
         type=Path,
         metavar="DIR",
-        help="where a RUN that is no path is looked for or made (runs)",
+        help="the folder of a RUN that is not a path (runs)",
     )
 
 
@@ -140,11 +140,11 @@ def new_run_path(name: str, runs_dir: Path) -> Path:
 
 
 def write_over_ours(path: Path, text: str, first_words: str, what: str) -> None:
-    """Write a file, replacing an older one of ours but no other file.
+    """Write a file, replacing an older one that a command wrote, but no other file.
 
     Args:
         path: of the file.
-        text: begins with `first_words`, which identify our files.
+        text: begins with `first_words`, which identify such files.
         first_words: of every such file.
         what: the kind of file for messages, such as `page`.
 
@@ -159,7 +159,7 @@ def write_over_ours(path: Path, text: str, first_words: str, what: str) -> None:
         with contextlib.suppress(OpenClawError), open_file(path) as older:
             found = older.read(len(first_words.encode()))
         if found != first_words.encode():
-            raise OpenClawError(f"{path} exists and is no {what} of ours; name another file")
+            raise OpenClawError(f"{path} exists and is not a {what} of pytest-openclaw; name another file")
     with replacing(path) as file:
         file.write(text.encode())
 

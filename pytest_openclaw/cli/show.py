@@ -1,8 +1,8 @@
-"""Show what a run found: its summary and its cells, or one cell in full.
+"""Show a run: its summary and its cells, or one cell in full.
 
 Without CELL: the summary as the terminal showed it, and one line per cell. With
 CELL: prompt, answer, thinking, calls turn by turn, verdict, times and tokens.
-A cell is named as in pytest, or by a part of that name that is enough: P1,
+A cell is named as in pytest, or by a sufficient part of that name: P1,
 P1[ollama_openai/llama3.2:3b], prompts_core.toml::P1, P1-r2. If several fit,
 they are listed. Of an active run, the cells so far are shown.
 
@@ -117,7 +117,7 @@ def _as_json(record: Record, name: str) -> JsonObject:
 
 
 def find_cell(records: Sequence[Record], name: str, run: str) -> Record:
-    """Return the cell with a name as in pytest, or with a part of it that is enough.
+    """Return the cell with a name as in pytest, or with a sufficient part of it.
 
     Args:
         records: to search.

@@ -1,4 +1,4 @@
-"""What reports are made of: a fact is worded once, as a block.
+"""The parts of reports: a fact is worded once, as a block.
 
 A page chooses blocks and their order. `terminal.py`, `pages.py` (Markdown) and `html/` show any block.
 """
@@ -25,7 +25,7 @@ class Table:
         head: the columns' names.
         rows: their cells. A row of two cells has a name and a text in place of figures.
         words: names of columns whose texts begin on the left, in addition to the first one.
-        caption: what it shows.
+        caption: a title for it.
         drop: names of columns that a narrow terminal leaves out, the first one first.
         shrinks: the column that a narrow terminal shortens.
     """
@@ -118,7 +118,7 @@ class Section:
 
     Attributes:
         id: by which links reach it, and pages choose it.
-        intro: a sentence under the title, which alone is not worth showing.
+        intro: a sentence under the title; a section with nothing else is not shown.
     """
 
     id: str

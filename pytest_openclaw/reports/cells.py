@@ -37,7 +37,7 @@ LABEL_WIDTH = 9
 ENDS = {
     "step_limit": "at the last step that it had",
     "loop": "in a loop: the same call with the same result, again and again",
-    "malformed_call": "at a call whose arguments are no JSON, which ends OpenClaw's run",
+    "malformed_call": "at a call whose arguments are not JSON, which ends OpenClaw's run",
 }
 OUTCOMES: Mapping[ToolOutcome, str] = {
     "valid": "all that had to be called was called",
@@ -46,7 +46,7 @@ OUTCOMES: Mapping[ToolOutcome, str] = {
     "wrong_tool": "OpenClaw would execute these calls, but they are of other tools than those that were due",
     "bad_arguments": "a tool was called with arguments that it does not take, or not those that were due",
     "unknown_tool": "a tool was called that was not offered",
-    "malformed_json": "a call's arguments are no JSON, which ends OpenClaw's run",
+    "malformed_json": "a call's arguments are not JSON, which ends OpenClaw's run",
     "leaked_as_text": "a call was written into the text, where nothing executes it",
     "claimed_not_done": "the text says that it was done, and nothing was called for it",
     "no_call": "nothing was called",
@@ -160,7 +160,7 @@ def _conversation(
 
 
 def _block(label: str, text: str) -> Iterator[str]:
-    # By line feeds alone: `printable` escapes every other end of a line.
+    # Only by line feeds: `printable` escapes every other end of a line.
     for line in printable(text).rstrip("\n").split("\n"):
         yield f"  {printable(label):<{LABEL_WIDTH}} {line}".rstrip()
         label = ""
@@ -226,15 +226,15 @@ def offered_tools(definition: Mapping[str, Any]) -> tuple[Tool, ...] | None:
 
 
 def turns_of(record: Record, tools: Sequence[Tool] | None) -> list[JsonObject]:
-    """Return the turns of a row, each call with what OpenClaw makes of it; a single question is one turn.
+    """Return the turns of a row, each call as OpenClaw dispatches it; a single question is one turn.
 
     Args:
         record: the row.
         tools: that its prompt offered; None if they are not known.
     """
     thinking, answer = split_thinking(record.raw_output)
-    alone = {"text": answer, "reasoning": thinking, "calls": record.tool_call_details}
-    turns: Sequence[Mapping[str, Any]] = record.turns or (alone,)
+    single = {"text": answer, "reasoning": thinking, "calls": record.tool_call_details}
+    turns: Sequence[Mapping[str, Any]] = record.turns or (single,)
     return [{**turn, "calls": [_dispatched(call, tools) for call in turn.get("calls", ())]} for turn in turns]
 
 
@@ -255,7 +255,7 @@ def _dispatched(call: Mapping[str, Any], tools: Sequence[Tool] | None) -> JsonOb
 
 
 def pretty(arguments: str) -> str:
-    """Return arguments as a person reads them; other text than JSON is unchanged."""
+    """Return arguments as a person reads them; a text that is not JSON is unchanged."""
     try:
         return as_text(json.loads(arguments))
     except (ValueError, RecursionError):

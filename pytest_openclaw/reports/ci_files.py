@@ -1,4 +1,4 @@
-"""What CI systems show of a run: annotations on GitHub, and properties in JUnit's XML.
+"""Output for CI systems: annotations on GitHub, and properties in JUnit's XML.
 
 Workflow commands: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
 """

@@ -43,7 +43,7 @@ ACROSS: Mapping[Reason, str] = {
     "prompt_changed": "prompt",
     "validator_changed": "validator",
 }
-"""What looks across a difference."""
+"""By reason, the word for `--across` that compares such cells anyway."""
 TITLES = {"latency": "latency", "ttft": "TTFT", "output_tokens": "output tokens", "cost": "cost"}
 NOT_COMPARED = "no judged cell could be compared"
 WIDTH = 100
@@ -97,7 +97,7 @@ def set_aside_in_words(apart: SetAside, option: str) -> str:
 
 
 def reasons_in_short(compared: ComparedRuns) -> str:
-    """Return how many cells are set aside for each reason; nothing if none is."""
+    """Return how many cells are set aside for each reason; empty if all are compared."""
     counts: Counter[Reason] = Counter()
     for apart in compared.set_aside:
         counts[apart.reason] += apart.n_cells

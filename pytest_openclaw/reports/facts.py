@@ -174,7 +174,7 @@ def _missed(summary: Summary) -> Iterator[Finding]:
 
 
 def gate_findings(summary: Summary) -> Iterator[Finding]:
-    """Yield the gates, failed ones first; those that one reason holds for on one target are together."""
+    """Yield the gates, failed ones first; gates with the same target and reason are together."""
     together: dict[tuple[str, str, str], list[str]] = {}
     for gate in summary.gates:
         together.setdefault((gate.ruling, gate.target, gate.reason), []).append(gate.asked)
@@ -209,7 +209,7 @@ def _of_target(group: Group) -> Iterator[Finding]:
 
 
 def _notes(group: Group) -> Iterator[tuple[str, str]]:
-    """Yield labels and texts; an empty text is no finding."""
+    """Yield labels and texts; an empty text is not shown."""
     use, found, repeats, twins = group.tool_use, group.recommendation, group.repeats, group.twins
     if found.needs and found.kind != "not_enough_evidence":  # else the sentence says it
         yield "to improve it", f"{' and '.join(need.text for need in found.needs)}, without a miss"
@@ -267,7 +267,7 @@ def render_best(best: Best, compared: str = POSSIBLE) -> str:
     if len(others) == 1:
         return f"{fastest}{among}: each other one is shown to be worse"
     listed = f"{', '.join(others[:-1])} and {others[-1]}"
-    return f"{listed}{among}: none is shown to be worse than the best; {fastest} is the fastest"
+    return f"{listed}{among}: no one is shown to be worse than the best; {fastest} is the fastest"
 
 
 def render_cap(use: ToolUse) -> str:

@@ -1,4 +1,4 @@
-"""How figures and foreign texts are written; a dash is no data, zero is a measurement."""
+"""Figures and foreign texts in reports; a dash means no data, zero is a measurement."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def render_ms(milliseconds: float | None) -> str:
 
 
 def render_duration(seconds: float) -> str:
-    """Return `12 s`, `3 min` or `2.5 h`: how long somebody waits."""
+    """Return `12 s`, `3 min` or `2.5 h`: a time to wait."""
     if seconds < 99.5:
         return f"{seconds:.0f} s"
     minutes = seconds / 60
@@ -51,7 +51,7 @@ def render_rate(rate: float | None) -> str:
 
 
 def render_share(n_success: int, n: int) -> str:
-    """Return `7/8`, a dash of none."""
+    """Return `7/8`, or a dash if there are none."""
     return f"{n_success}/{n}" if n else DASH
 
 
@@ -72,7 +72,7 @@ def render_count(value: float | None) -> str:
 
 
 def render_tokens(tokens: int) -> str:
-    """Return `16k`, or the full number if it is no multiple of 1,000."""
+    """Return `16k`, or the full number if it is not a multiple of 1,000."""
     return f"{tokens // 1000}k" if tokens and not tokens % 1000 else f"{tokens}"
 
 
@@ -116,7 +116,7 @@ def lines_of(text: str, width: int, indent: str = "") -> list[str]:
     `indent` is before all lines but the first one.
     """
     room = width - len(indent)
-    # An option is to be copied, so its hyphens are no places to break it.
+    # Options are copied, so lines are not broken at hyphens.
     first, *rest = textwrap.wrap(one_line(text, LONGEST_SENTENCE), room, break_on_hyphens=False) or [""]
     return [one_line(first, width), *(f"{indent}{one_line(line, room)}" for line in rest)]
 

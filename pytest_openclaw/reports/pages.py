@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.summary import Summary
 
 MARKER = "<!-- pytest-openclaw -->"
-"""The first line, by which a workflow finds the comment that it is to change."""
+"""The first line, by which a workflow finds the comment to change."""
 TITLES = {
     "passed": "gates passed",
     "failed": "gates failed",
@@ -75,7 +75,7 @@ _ROOM_FOR_THE_REST = 100
 _CELL_WIDTH = 400
 _AS_THEY_ARE = frozenset(string.ascii_letters + string.digits + " ,-()/%+=;")
 # Addresses, mentions, issues and commits: GitHub links them in the rendered page, where `\@` is a bare `@`.
-# `@low` behind a model's name is none.
+# `@low` behind a model's name is not a mention.
 _LINKED = re.compile(
     r"://|www\.|mailto:|xmpp:|(?<![a-z0-9_])@[a-z0-9]|@[a-z0-9_-]+\.|#[0-9]|GH-[0-9]|\$"
     r"|\b(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,40}\b|(?<!\w):[a-z0-9_+-]+:(?!\w)|<!--",

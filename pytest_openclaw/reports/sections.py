@@ -1,4 +1,4 @@
-"""What a page has below the findings: sections of tables and lists, and the chart of targets."""
+"""The sections of a page below the findings, with tables and lists, and the chart of targets."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def _safety(groups: Sequence[Group]) -> Section:
         ("target", "probe", "safe", "95 %", "and done"),
         rows,
         words=("probe",),
-        intro="Safe of all that were judged, and those of them in which the task was done too.",
+        intro="Safe: of all judged probes. And done: safe, and the task was done too.",
     )
 
 

@@ -137,7 +137,7 @@ class RunDirectory:
                 self._results = self._open_results()
 
     def remove(self, *names: str) -> None:
-        """Remove files that are out of date; a missing file is no error."""
+        """Remove files that are out of date; a missing file is not an error."""
         for name in names:
             (self.path / name).unlink(missing_ok=True)
 

@@ -48,7 +48,7 @@ _kept_of = attrgetter(*_KEPT)
 
 
 def without_texts(record: Record, shared: dict[Any, Any]) -> Record:
-    """Return a record without what is `LEFT_OUT`; it keeps a `score`.
+    """Return a record without the texts of `LEFT_OUT`; it keeps a `score`.
 
     Args:
         record: as in its row.
@@ -108,7 +108,7 @@ def read_rows(results: Path) -> Iterator[tuple[bytes, Record]]:
                 if not line.endswith(b"\n"):
                     return
                 raise OpenClawError(
-                    f"{results}: line {number} is no row of this format: {error}. "
+                    f"{results}: line {number} is not a row of this format: {error}. "
                     "To do without it, remove the line."
                 ) from None
 
@@ -118,7 +118,7 @@ def read_rows(results: Path) -> Iterator[tuple[bytes, Record]]:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRun:
-    """A run as it is on disk, with consistent files.
+    """A run on disk, with consistent files.
 
     Attributes:
         rows: the last row of each cell, in the order of the file.
@@ -179,7 +179,7 @@ class StoredRun:
 
     @property
     def measured(self) -> Measured:
-        """The run as it is compared with another one."""
+        """The part of the run that a comparison reads."""
         return Measured(
             run_id=self.run_id,
             records=tuple(self.records),
@@ -190,7 +190,7 @@ class StoredRun:
 
     @property
     def shortcomings(self) -> list[str]:
-        """Sentences about what is missing from the run."""
+        """Sentences about missing rows."""
         if self.n_rows == self.n_cells:
             return []
         missing = f"{self.n_cells - self.n_rows} of its {self.n_cells} cells have no row"
@@ -289,7 +289,7 @@ def target_of(entry: Mapping[str, Any]) -> Target:
 
 
 def settled_of(config: JsonObject) -> dict[Target, Settled]:
-    """Return the targets of a run that were asked no more, and when."""
+    """Return the targets of a run that were settled early, and when."""
     entries = (entry for entry in config["targets"] if entry.get("settled"))
     return {target_of(entry): Settled(**entry["settled"]) for entry in entries}
 

@@ -1,6 +1,6 @@
-"""What plugins add to a run: keys of a row before it is written, parts of the summary, files beside it.
+"""Additions of plugins to a run: keys of a row before it is written, parts of the summary, more files.
 
-A plugin that breaks is reported at the end; the run loses only what the plugin would have added.
+A plugin that breaks is reported at the end; the run loses only the additions of this plugin.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.rows import Record
 
 _KEY = re.compile(r"x_[a-z0-9_]{1,60}")
-"""The prefix of keys that a plugin may add to a row; no field of ours will ever have it."""
+"""The prefix of keys that a plugin may add to a row; our own fields never have it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,12 +76,12 @@ class Plugins:
                 if twice := added.keys() & returned.keys():
                     raise ValueError(f"{min(twice)} is added by another plugin already")
                 if len(line_of(row | added | returned)) > MAX_ROW_BYTES:
-                    raise ValueError(f"what it adds makes the row longer than {MAX_ROW_BYTES >> 10} KiB")
+                    raise ValueError(f"its keys make the row longer than {MAX_ROW_BYTES >> 10} KiB")
                 added |= self.clean(returned)
         return added
 
     def summary_parts(self, records: Sequence[Record]) -> tuple[SummaryPart, ...]:
-        """Return what the plugins add to the summary of these records."""
+        """Return the plugins' parts of the summary of these records."""
         parts: dict[str, SummaryPart] = {}
         for hook in self.summary_hooks:
             with self._reporting(hook.claimant, "pytest_openclaw_summary"):

@@ -1,4 +1,4 @@
-"""What a resumed run keeps, the cells that it still runs, and the changes for which it is refused.
+"""Rows that a resumed run keeps, the cells that it still runs, and the changes for which it is refused.
 
 `values/settings.py` has the rules, key by key. In addition, targets and selected prompts must be equal. A
 provider without a kept row may have another address, which `config.json` then records. A run with one repeat
@@ -53,7 +53,7 @@ class Plan:
         cells: the selected ones.
         targets: with cells, in the session's order.
         prompts: the definition of every selected prompt.
-        providers: what shapes a request, by provider.
+        providers: the settings that shape a request, by provider.
         divided: the digest of the cells of all shards; None if this run is not a shard.
         stages: of the cells, if the run ends when recommendations are settled; else empty.
     """
@@ -102,7 +102,7 @@ class Plan:
         return len(self.cells)
 
 
-# --- what is kept ---------------------------------------------------------------------------------
+# --- kept rows ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,7 +46,7 @@ def record_of(
         run_id: the run's.
         cell: the cell.
         ending: how its call ended.
-        judgment: of a reply; of a fault that of the calls before it, or None.
+        judgment: of a reply; for a fault, of the calls before it, or None.
         redactor: removes secrets from every text from outside.
     """
     timing = ending.timing

@@ -136,7 +136,7 @@ class EarlyStopping:
             yield Decision(target=target, stage=stage, ends=ends)
 
     def _why_it_ends(self, records: Sequence[Record], repeat: int | None, after: str) -> str | None:
-        """Return why a target is asked no more; within the first repeat (None) only what is against it."""
+        """Return why a target is settled; within the first repeat (None) only reasons against it."""
         answered = [record for record in records if record.availability_status == "ok"]
         latest = [record for record in records if record.repeat == repeat]
         if latest and not any(record.repeat == repeat for record in answered):
@@ -149,7 +149,7 @@ class EarlyStopping:
             if found.kind in ("unsafe", "not_trusted") or (repeat and found.kind == "trusted"):
                 return f"settled {after}: {found.sentence}"
         if repeat and always_alike(answered):
-            # The rate is that of the first repeat, and so is the effective sample: this is no further look.
+            # Rate and effective sample are the same as after the first repeat: this is not a further look.
             return f"all repeats are alike {after}: only new prompts can settle the tier"
         if repeat in self._looks[1:] and is_futile(answered, use):
             return f"more repeats would hardly settle the tier {after}: new prompts can"

@@ -51,7 +51,7 @@ def stored_summary(path: Path) -> Summary | None:
 
 
 def summary_of(run: StoredRun) -> Summary:
-    """Return a run's own summary, or what it would be for the rows so far."""
+    """Return a run's own summary, or the summary of the rows so far."""
     return stored_summary(run.path) or gated_summary(run, run.gates or Gates())
 
 
@@ -75,7 +75,7 @@ def gated_summary(
     )
     if written is None:
         return summary
-    # Only the old summary knows what the sessions spent, and what plugins added.
+    # Only the old summary has the sessions' spending, and the parts of plugins.
     return replace(summary, budget=written.budget, added=written.added)
 
 

@@ -1,4 +1,4 @@
-"""What an item does for its cell: it sends it and judges the reply, or repeats an earlier verdict."""
+"""The part of an item that sends its cell and judges the reply, or repeats an earlier verdict."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.settings import Settings
 
 HELD = pytest.StashKey["CellRun | KeptCell"]()
-"""In a Python benchmark, an item of pytest's own: what it does for its cell."""
+"""In a Python benchmark, which is an item of pytest's own: its `CellRun` or `KeptCell`."""
 
 
 class Missed(pytest.fail.Exception, AssertionError):  # type: ignore[name-defined,misc]  # no type to mypy
-    """The verdict is against the cell, or there is no usable answer; nothing but that raises it.
+    """Raised only if the verdict is against the cell, or there is no usable answer.
 
-    An `AssertionError` too, because that is what a Python benchmark would have raised.
+    It is an `AssertionError` too, as in a Python benchmark.
     """
 
     __module__ = "builtins"  # pytest's own outcomes say so too, for a short name in its last lines
@@ -53,7 +53,7 @@ class Link(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class CellParts:
-    """What the cells of a session share."""
+    """The objects that the cells of a session share."""
 
     settings: Settings
     link: Link
@@ -62,7 +62,7 @@ class CellParts:
     kept: Mapping[CellKey, Replay]
 
     def held(self, cell: Cell, kind: type[CellRun]) -> CellRun | KeptCell:
-        """Return what the item of a cell does."""
+        """Return the run of a cell, or its kept verdict."""
         if replay := self.kept.get(cell.key):
             return KeptCell(cell=cell, replay=replay, parts=self)
         return kind(cell, self)
@@ -92,7 +92,7 @@ class CellRun:
         self._judge()
 
     def call(self, token: str) -> CellResult:
-        """Return how the cell's call ended; skip or fail the item if there is no reply.
+        """Return the result of the cell's call; skip or fail the item if there is no reply.
 
         Raises:
             Exception: our own code or a plugin's provider broke; the item's row says so.
@@ -108,7 +108,7 @@ class CellRun:
             raise pytest.skip.Exception(str(why), _use_item_location=True) from None
         except Exception as error:
             self.result = CellResult.never_sent(cell, error)
-            if isinstance(error, AskerFailed):  # no traceback of ours would show more
+            if isinstance(error, AskerFailed):  # our traceback would show nothing more
                 self._fail(f"{cell.id}: {error}")
             raise
         if self.result.fault and self.result.outcome.pytest != "failed":
@@ -119,7 +119,7 @@ class CellRun:
     def _end_without_reply(self, fault: Fault) -> NoReturn:
         from pytest_openclaw.values.faults import BUDGET_SPENT
 
-        is_spent = fault.failure_type == BUDGET_SPENT  # the user's own wish, and no server's lack
+        is_spent = fault.failure_type == BUDGET_SPENT  # the user's own limit, not a missing server
         is_skipped = fault.status == "skipped_unavailable"
         if is_skipped and (is_spent or not self.parts.settings.fail_unavailable):
             # At the item's place, so that pytest's summary counts them by suite and not by this line.
@@ -145,7 +145,7 @@ class CellRun:
             raise
 
     def before_test(self) -> None:
-        """Fail what the test itself does not check."""
+        """Fail a cell for a reason that the test itself does not check."""
 
     def test(self, item: pytest.Item) -> None:  # noqa: ARG002 - for kept cells
         """Fail with the verdict's reasons unless the reply passed."""
@@ -167,7 +167,7 @@ class CellRun:
     # --- the report ---
 
     def payload(self, call: pytest.CallInfo[None], report: pytest.TestReport) -> Payload:
-        """Return what the report carries: the row, or that the cell was left out."""
+        """Return the report's payload: the row, or that the cell was left out."""
         result = self.result_after(call)
         if result is None:
             suite, prompt_id, target, repeat = self.cell.key
@@ -175,7 +175,7 @@ class CellRun:
         return self.record(result, report)
 
     def result_after(self, call: pytest.CallInfo[None]) -> CellResult | None:
-        """Return how the cell has ended after a phase; None if it was skipped before it was sent."""
+        """Return the cell's result after a phase; None if it was skipped before it was sent."""
         from pytest_openclaw.judging.judge import CellResult
 
         if self.result is not None:
@@ -210,7 +210,7 @@ class KeptCell:
         """Send nothing."""
 
     def payload(self, call: object, report: object) -> KeptVerdict:  # noqa: ARG002 - see `CellRun.payload`
-        """Return what the item's report carries: the row has been written before."""
+        """Return the report's payload: the row has been written before."""
         return KeptVerdict(target=self.cell.target.label, passed=self.replay.passed)
 
     def test(self, item: pytest.Item) -> None:
@@ -226,19 +226,19 @@ class KeptCell:
 
 
 def held_by(item: pytest.Item) -> CellRun | KeptCell | None:
-    """Return what an item does for its cell; None for everything that is no cell."""
+    """Return the run of an item's cell, or its kept verdict; None for an item without a cell."""
     # Our own items have it as an attribute: a stash takes 100 bytes more of each.
     held = getattr(item, "held", None)
     return held if isinstance(held, CellRun | KeptCell) else item.stash.get(HELD, None)
 
 
 def run_of(item: pytest.Item) -> CellRun | None:
-    """Return the run of an item's cell; None for kept cells and for everything that is no cell."""
+    """Return the run of an item's cell; None for kept cells and items without a cell."""
     held = held_by(item)
     return held if isinstance(held, CellRun) else None
 
 
 def cell_of(item: pytest.Item) -> Cell | None:
-    """Return the item's cell, kept or not; None for everything that is no cell."""
+    """Return the item's cell, kept or not; None if it has no cell."""
     held = held_by(item)
     return held.cell if held else None

@@ -55,7 +55,7 @@ class Collected:
 
     @classmethod
     def of(cls, session: pytest.Session) -> Collected:
-        """Return what a session has collected."""
+        """Return the cells of a session's items."""
         cells = tuple(
             PlannedCell(token=item.nodeid, cell=cell, is_ahead=_may_send_ahead(item))
             for item in session.items
@@ -93,7 +93,7 @@ class SuiteFiles:
         return validator_registry(self._config)
 
     def reader_of(self, path: Path) -> Callable[[str], Suite] | None:
-        """Return what reads a file as a suite; None if it is not one, or is not selected."""
+        """Return the reader of a suite's file; None if the file is not a suite, or is not selected."""
         if not self._is_chosen(path) and path.resolve().parent not in self._named:
             return None
         reader: Callable[[str], Suite] | None = self._config.hook.pytest_openclaw_suite(
@@ -102,7 +102,7 @@ class SuiteFiles:
         return reader
 
     def own_reader(self, path: Path) -> Callable[[str], Suite] | None:
-        """Return what reads a file as a suite in our format, in a folder of suites or named itself."""
+        """Return the reader of our own format, for a file that is named or in a folder of suites."""
         is_suite = self._is_chosen(path) and options.SUITE_NAME.match(path.name)
         return partial(self._load, path) if is_suite else None
 
@@ -127,7 +127,7 @@ class SuiteFiles:
         return suite
 
     def left_out(self, suite: Suite) -> Mapping[str, str]:
-        """Return why entries of a suite are not asked, by id; none of a selection of prompts."""
+        """Return why entries of a suite are not asked, by id; empty if prompts are selected."""
         self.prompt_ids |= {*suite.left_out}
         return {} if self._settings.prompts else suite.left_out
 
@@ -161,7 +161,7 @@ class SuiteFiles:
         other = self._owners.setdefault((prompt.suite, prompt.id), test.nodeid)
         if other != test.nodeid:
             raise pytest.Collector.CollectError(
-                f"{test.nodeid}: {other} has the id {prompt.id!r} too. Give each its own."
+                f"{test.nodeid}: {other} has the id {prompt.id!r} too. Give each a different id."
             )
         if cells := self.cells_of([prompt]):
             metafunc.parametrize("reply", cells, indirect=True, ids=[cell.label for cell in cells])
@@ -249,7 +249,7 @@ class CellItem(SuiteItem):
 
 
 def hint_on_suites(config: pytest.Config) -> str:
-    """Say why nothing was collected, if a named folder has suites and is not configured as theirs."""
+    """Say why nothing was collected, if a named folder has suites and is not in `openclaw_suites`."""
     for path in options.named_paths(config):
         files = sorted(file.name for file in path.rglob("prompts_*") if options.SUITE_NAME.match(file.name))
         if files and not options.is_below(path, options.suite_dirs(config)):
@@ -381,7 +381,7 @@ class ExecutionHooks:
 
 
 def _order_cells(providers: Mapping[str, Provider], collected: list[pytest.Item], *, is_mixed: bool) -> None:
-    """Put the cells, on the places that cells have, in the order in which they are best sent."""
+    """Sort the cells into the best order for sending; other items keep their places."""
     from pytest_openclaw.suites.cells import mixed, spread
 
     cells = [(item, cell) for item in collected if (cell := cell_of(item)) is not None]

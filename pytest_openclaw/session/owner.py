@@ -112,7 +112,7 @@ class Owner:
     # --- the run begins ---
 
     def pytest_report_header(self) -> str:
-        """Show in one line what is measured."""
+        """Show the measured targets in one line."""
         from pytest_openclaw.reports.numbers import one_line
 
         settings, notes = self.settings, ""
@@ -251,7 +251,7 @@ class Owner:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
-        """Send nothing more if the session was interrupted; the tests of xdist's workers end by it."""
+        """Send nothing more if the session was interrupted, which ends the tests of xdist's workers."""
         if not _is_whole(session, exitstatus):
             self.asker.stop()
 
@@ -270,7 +270,7 @@ class Owner:
         forgiven = sum(n for target, n in self._n_faults_failed.items() if target in held)
         session.exitstatus = exit_status(
             int(exitstatus),
-            gate_alone=self.settings.verdict == "gate",
+            gates_only=self.settings.verdict == "gate",
             others_failed=session.testsfailed > self._n_verdicts_failed + forgiven,
             gates=summary.verdict,
             # If every cell was skipped by a mark, no reply was expected.
@@ -372,7 +372,7 @@ class Owner:
             terminal.write_line(rest)
 
     def close(self) -> None:
-        """End what a session that broke has left; the directory stays open until the summary is written."""
+        """Release what is still open; the directory stays open until the summary is written."""
         self.asker.close()
         self._open.close()
 

@@ -29,8 +29,8 @@ _COME_BACK = "\x1b[K\x1b8"
 def terminal_of(config: pytest.Config) -> TextIO | None:
     """Return a copy of the terminal, which pytest does not capture; None if the line must not be drawn.
 
-    It must not under `-q`, in files, pipes and CI logs, on a terminal that cannot move its cursor, and under
-    `-s`, where tests may write at any time.
+    It is not drawn under `-q`, in files, pipes and CI logs, on a terminal that cannot move its cursor, and
+    under `-s`, where tests may write at any time.
     """
     if (
         config.get_verbosity() < 0
@@ -83,7 +83,7 @@ class LiveLine:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logstart(self) -> Generator[None, None, None]:
-        """Erase the line meanwhile."""
+        """Erase the line while pytest writes."""
         with self.away():
             return (yield)
 

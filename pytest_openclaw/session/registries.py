@@ -118,7 +118,7 @@ def _made(owner: str, cls: Callable[..., T], *arguments: object) -> T:
 
 
 def plugins_of(config: pytest.Config, clean: Callable[[Any], Any] = lambda value: value) -> Plugins:
-    """Return what the plugins of a session add to a run.
+    """Return the reports and hooks that the plugins of a session add to a run.
 
     Raises:
         pytest.UsageError: see `reports_of`.

@@ -29,7 +29,7 @@ _COLOR = re.compile(r"(\x1b\[(?:[0-7]|[34][0-7])m)")
 
 
 def clean_report(report: pytest.TestReport, redactor: Redactor, config: pytest.Config) -> None:
-    """Remove secrets from a cell's report, and escape what a terminal or a CI system would act on."""
+    """Remove secrets from a cell's report, and escape commands of terminals and CI systems."""
 
     def clean(text: str) -> str:
         return printable(redactor.text(text))
@@ -76,7 +76,7 @@ class CellFailures:
 
     def __init__(self, config: pytest.Config, targets: Sequence[Target]) -> None:
         self._config = config
-        self._is_alone = len(targets) == 1
+        self._is_only_target = len(targets) == 1
         self._nodeids: set[str] = set()
 
     def note(self, report: pytest.TestReport, payload: Payload) -> None:
@@ -142,7 +142,7 @@ class CellFailures:
         ):  # id and name may be the same
             said = said.removeprefix(before)
         repeats = vars(report).get(_MISSED, "")
-        shown = _without_target(name) if self._is_alone else name
+        shown = _without_target(name) if self._is_only_target else name
         return printable(f"{shown} {said}{repeats and f'; {repeats}'}")
 
 
@@ -241,15 +241,15 @@ NO_VERDICT = 10
 
 
 def exit_status(
-    pytest_status: int, *, gate_alone: bool, others_failed: bool, gates: str, answered: bool
+    pytest_status: int, *, gates_only: bool, others_failed: bool, gates: str, answered: bool
 ) -> int:
     """Return the session's exit status.
 
     Args:
         pytest_status: pytest's own; an interruption, a usage error or an empty session keeps it.
-        gate_alone: only gates and faults count, not failed verdicts.
-        others_failed: something failed that is no verdict and that no gate has counted: a fault of a target
-            without a gate, an error in a benchmark, another test, a collection.
+        gates_only: only gates and faults count, not failed verdicts.
+        others_failed: something failed that is not a verdict and that no gate has counted: a fault of a
+            target without a gate, an error in a benchmark, another test, a collection.
         gates: the result of all gates together.
         answered: at least one cell has a reply.
     """
@@ -259,6 +259,6 @@ def exit_status(
         return NO_VERDICT
     if gates == "failed" or not answered:
         return int(pytest.ExitCode.TESTS_FAILED)
-    if gate_alone:
+    if gates_only:
         return int(pytest.ExitCode.TESTS_FAILED if others_failed else pytest.ExitCode.OK)
     return pytest_status

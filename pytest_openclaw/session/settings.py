@@ -186,7 +186,7 @@ def load_endpoints(config: pytest.Config, kinds: Collection[str]) -> tuple[Endpo
     """Return the servers of the ini key `openclaw_endpoints`.
 
     Raises:
-        pytest.UsageError: a line is no endpoint, or its name is taken.
+        pytest.UsageError: a line is not an endpoint, or its name is taken.
     """
     endpoints = tuple(_lines(config, "endpoints", partial(parse_endpoint, kinds=kinds)))
     names = [endpoint.name for endpoint in endpoints]
@@ -236,14 +236,14 @@ def parse_gate_line(line: str) -> GateLine:
         parse = known.get(name)
         field = name.replace("-", "_")
         if parse is None or field in changes:
-            what = "is set twice" if parse else f"is no gate; there are {', '.join(known)}"
+            what = "is set twice" if parse else f"is not a gate; there are {', '.join(known)}"
             raise ValueError(f"{target}: {shown(word)} {what}.{'' if parse else closest(name, known)} {form}")
         try:
             changes[field] = parse(text)
         except ValueError as error:
             raise ValueError(f"{target}: {word}: {error}") from None
     if not changes or not target or " " in target:
-        raise ValueError(f"{shown(line.strip())} is no glob of targets, a colon and gates. {form}")
+        raise ValueError(f"{shown(line.strip())} is not a glob of targets, a colon and gates. {form}")
     return GateLine(target=target, changes=changes)
 
 

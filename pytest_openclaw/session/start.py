@@ -107,7 +107,7 @@ def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> O
     if sends:
         baseline = load_baseline(settings, path)
         if any(map(is_wildcard, settings.targets)):
-            # Their connections belong to an event loop of this question; the run's providers are others.
+            # Their connections belong to the event loop of this question, so the run has other providers.
             asked = make_providers(classes, settings, scratch_dir)
             settings = replace(settings, targets=served_targets(settings, asked))
     providers = make_providers(classes, settings, scratch_dir)
@@ -172,7 +172,7 @@ def resume_run(
 
 
 def check_requests(settings: Settings, providers: Mapping[str, Provider]) -> None:
-    """Reject what was chosen for requests and a provider cannot send."""
+    """Reject settings of requests that a provider cannot send."""
     usual = Settings()
     chosen = {name for name in SAMPLING if getattr(settings, name) != getattr(usual, name)}
     elsewhere = "cannot send that; leave it out, or ask other providers"
@@ -209,7 +209,7 @@ def check_budget(settings: Settings, providers: Mapping[str, Provider]) -> None:
         hint = "Name a model as the list of prices names it, or give"
     labels = ", ".join(target.label for target in unknown)
     raise pytest.UsageError(
-        f"--openclaw-budget-usd={settings.budget_usd:g}: what {labels} costs is "
+        f"--openclaw-budget-usd={settings.budget_usd:g}: the price of {labels} is "
         f"not known, so the budget could not be kept. {hint} its price in the ini file, in USD per million "
         f"tokens: openclaw_prices = {unknown[0].label} = INPUT OUTPUT"
     )

@@ -1,7 +1,7 @@
 """Under pytest-xdist: workers run tests and judge, the controller asks all models and writes all rows.
 
-Each worker has one execnet channel to the controller. It sends what it has collected, and then a question for
-each of its cells; the controller sends the replies back. xdist's own schedulers distribute the items.
+Each worker has one execnet channel to the controller. It sends its collected cells, and then a question for
+each of them; the controller sends the replies back. xdist's own schedulers distribute the items.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Worker:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Send what was collected, before xdist sends its own message about it."""
+        """Send the collected cells, before xdist sends its own message about them."""
         message = io.BytesIO()
         _Pickler(message).dump(Collected.of(session))
         self._channel.send(message.getvalue())
@@ -134,21 +134,21 @@ class Controller:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
-        """Lead the workers, if there are any; not sooner, because xdist may be configured after us."""
+        """Lead the workers, if there are any; not earlier, because xdist may be configured after us."""
         if self._dsession is None:
             self._config.pluginmanager.unregister(self)
             return
         # A worker holds few items, so that cells run nearly in the order in which they are sent.
         option = self._config.option
         option.maxschedchunk = option.maxschedchunk or 1
-        # xdist calls this for our event, in the order of its own: a question comes after the rows that its
-        # worker has sent before, which may decide whether the repeat that it asks for is sent at all.
+        # xdist calls this for our event, in the order of all events: a question comes after the earlier rows
+        # of its worker, which may decide whether the repeat is sent.
         self._dsession.worker_openclaw_question = self._answer_question
 
     # --- workers ---
 
     def pytest_configure_node(self, node: WorkerController) -> None:
-        """Give a worker what was decided once, and open its channel."""
+        """Give a worker the settings and kept verdicts, and open its channel."""
         resumed = self._owner.resumed
         settings = replace(self._owner.settings, suite_dirs=(), runs_dir=Path())  # folders of this machine
         channel = node.gateway.newchannel()
@@ -160,7 +160,7 @@ class Controller:
     def _receive(self, node: WorkerController, message: bytes | tuple[str, str]) -> None:
         """Take a worker's message, in execnet's thread."""
         if isinstance(message, bytes):
-            self._collected[node] = pickle.loads(message)  # noqa: S301 - from a worker of ours
+            self._collected[node] = pickle.loads(message)  # noqa: S301 - from our worker
         elif message[0] == "ask":
             node.notify_inproc("openclaw_question", node=node, token=message[1])
         else:

@@ -133,8 +133,8 @@ def bad(folder: Path) -> Iterator[Path]:
         pytest.param("results.jsonl", "zero", "results.jsonl is not a regular file", id="link-to-a-device"),
         pytest.param("config.json", "pipe", "config.json is not a regular file", id="pipe"),
         pytest.param("config.json", b"[" * 100_000, "config.json is not JSON: it is nested more than 200 levels", id="nested"),
-        pytest.param("results.jsonl", b'{"e2e_ms": NaN}\n', "results.jsonl: line 1 is no row of this format: JSON is malformed", id="nan"),
-        pytest.param("results.jsonl", b"[" * 100_000 + b"\n", "line 1 is no row of this format: it is nested more than", id="nested-row"),
+        pytest.param("results.jsonl", b'{"e2e_ms": NaN}\n', "results.jsonl: line 1 is not a row of this format: JSON is malformed", id="nan"),
+        pytest.param("results.jsonl", b"[" * 100_000 + b"\n", "line 1 is not a row of this format: it is nested more than", id="nested-row"),
     ],
 )  # fmt: skip
 def test_every_reader_refuses_what_no_run_writes(

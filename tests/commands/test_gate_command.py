@@ -111,7 +111,7 @@ def test_a_run_that_cannot_be_checked_is_refused(
         pytest.param(["--min-pass-rate=90"], "give a rate from 0 to 1, for example 0.9, or off", id="rate"),
         pytest.param(["--require-tier=4"], "give tier 1, 2 or 3, or off", id="tier"),
         pytest.param(["--fail-on=rain"], "give regression, or off", id="fail-on"),
-        pytest.param(["--gates=x"], "is no gate", id="line"),
+        pytest.param(["--gates=x"], "is not a gate", id="line"),
     ],
 )
 def test_a_wrong_gate_is_wrong_usage(

@@ -110,7 +110,7 @@ DAMAGES = [
     pytest.param("config.json", "{", "config.json is not JSON", id="config"),
     pytest.param("summary.json", "[", "summary.json is not JSON", id="summary"),
     pytest.param("summary.json", '{"schema_version": 2}', "schema_version is 2", id="summary-format"),
-    pytest.param("results.jsonl", "{}\n", "line 1 is no row of this format", id="row"),
+    pytest.param("results.jsonl", "{}\n", "line 1 is not a row of this format", id="row"),
 ]
 
 

@@ -38,7 +38,9 @@ def test_it_overwrites_nothing_but_its_own(
     Path("notes.html").write_text("<p>mine</p>")
 
     assert main(["report", "one", "--into", "notes.html"]) == 4
-    assert "notes.html exists and is no page of ours; name another file" in capsys.readouterr().err
+    assert (
+        "notes.html exists and is not a page of pytest-openclaw; name another file" in capsys.readouterr().err
+    )
     assert Path("notes.html").read_text() == "<p>mine</p>"
     assert main(["report", "one"]) == 0
     assert main(["report", "one"]) == 0

@@ -87,7 +87,10 @@ def test_nothing_else_is_overwritten(run: Path, capsys: pytest.CaptureFixture[st
     assert main(["route", "one", "--out", "openclaw.json"]) == 4
 
     assert config.read_text() == '{"gateway": {}}'
-    assert "openclaw.json exists and is no patch of ours; name another file" in capsys.readouterr().err
+    assert (
+        "openclaw.json exists and is not a patch of pytest-openclaw; name another file"
+        in capsys.readouterr().err
+    )
     assert sorted(path.name for path in Path().iterdir()) == ["openclaw.json", "runs"]
 
 

@@ -113,6 +113,6 @@ def test_only_a_catalogue_is_overwritten(here, fake, capsys):
     Path("mine.json").write_text("{}")
 
     assert main(["capture-tools", "-o", "mine.json"]) == 4
-    assert "mine.json exists and is no catalogue of ours" in capsys.readouterr().err
+    assert "mine.json exists and is not a catalogue of pytest-openclaw" in capsys.readouterr().err
     assert Path("mine.json").read_text() == "{}"
     assert [main(["capture-tools"]), main(["capture-tools"])] == [0, 0]

@@ -118,7 +118,7 @@ def test_a_target_without_a_price_is_refused(project: Any, args: list[str]) -> N
 
     assert session.status == 4
     text = " ".join(session.text.split())
-    assert "--openclaw-budget-usd=3: what unpriced/m costs is not known" in text
+    assert "--openclaw-budget-usd=3: the price of unpriced/m is not known" in text
     assert "openclaw_prices = unpriced/m = INPUT OUTPUT" in text
     assert n_asked(project) == 0
     assert not session.has_run

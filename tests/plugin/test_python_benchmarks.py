@@ -96,7 +96,9 @@ def test_without_models_a_python_benchmark_is_left_out(plain_project: Any) -> No
             'id="R1", prompt="x", expected_tool="read"', "does not know expected_tool", id="unknown"
         ),
         pytest.param('id="R1", prompt="x", timeout_s=-1', "timeout_s", id="bad-value"),
-        pytest.param('id="R1", prompt="x"', "test_first has the id 'R1' too. Give each its own.", id="twice"),
+        pytest.param(
+            'id="R1", prompt="x"', "test_first has the id 'R1' too. Give each a different id.", id="twice"
+        ),
     ],
 )
 def test_a_wrong_mark_is_a_collection_error(plain_project: Any, mark: str, message: str) -> None:

@@ -26,7 +26,7 @@ class Shown:
     """A cell.
 
     Attributes:
-        tools: those that its prompt offered; None if they are not known any more.
+        tools: offered by its prompt; None if they are no longer known.
         before: the row of the same cell in the baseline; None if it has none.
     """
 
@@ -36,10 +36,10 @@ class Shown:
 
 
 class CellData(NamedTuple):
-    """What the page gets of its cells: what the matrix shows, and the detail of each cell.
+    """The data of the page's cells: the matrix, and the detail of each cell.
 
-    The matrix has `prompts`, `fields` (what each detail's `row` has, in words) and `columns` of all cells:
-    `prompt` and `target` (their numbers), `repeat`, `verdict`, `outcome`, `e2e`, `why` and `change`.
+    The matrix has `prompts`, `fields` (the names of the values in each detail's `row`) and `columns` of all
+    cells: `prompt` and `target` (their numbers), `repeat`, `verdict`, `outcome`, `e2e`, `why` and `change`.
     """
 
     matrix: JsonObject
@@ -92,9 +92,9 @@ def reason_of(record: Record) -> str:
 
 
 def change_of(before: Record, after: Record) -> int | None:
-    """Return 1 if a cell passes that did not before, -1 if it passes no longer, else 0.
+    """Return 1 if a cell passes and did not before, -1 if it no longer passes, else 0.
 
-    None if one of them is no answer, or is not judged. Silence is a miss.
+    None if one of them is not an answer, or is not judged. Silence is a miss.
     """
     passed = {MISSED: 0, SILENT: 0, PASSED: 1}
     counts = [passed.get(verdict_of(record)) for record in (before, after)]

@@ -131,7 +131,7 @@ def _sections(run: ShownRun) -> list[Section]:
 
 # --- the file ---------------------------------------------------------------------------------------
 
-# `<` alone opens tags, comments and `</script>`; the others hide or reverse text in the file.
+# Only `<` opens tags, comments and `</script>`; the others hide or reverse text in the file.
 _UNSAFE = re.compile(
     "[<>&\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff]"
 )
@@ -145,7 +145,7 @@ def element(name: str, value: Any) -> str:
 
 
 def fill(values: Mapping[str, str], template: str) -> str:
-    """Fill `{{name}}` in a template, once: what a value holds is never filled again."""
+    """Fill `{{name}}` in a template, once: names inside a value are not filled."""
     return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], template)
 
 

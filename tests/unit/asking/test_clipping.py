@@ -187,7 +187,7 @@ def test_what_a_plugin_adds_finds_room_or_is_left_out(n: int, is_added: bool) ->
     assert [text.partition(" (")[0] for text in plugins.complaints] == (
         []
         if is_added
-        else ["lab: pytest_openclaw_record: ValueError: what it adds makes the row longer than 1024 KiB"]
+        else ["lab: pytest_openclaw_record: ValueError: its keys make the row longer than 1024 KiB"]
     )
 
 

@@ -110,7 +110,7 @@ def test_a_broken_line_in_the_middle_is_named(tmp_path: Path, line: bytes, messa
 
     assert next(rows)[0] == LINES[0] + b"\n"
     with pytest.raises(
-        OpenClawError, match=rf"results.jsonl: line 2 is no row .*{message}.* remove the line"
+        OpenClawError, match=rf"results.jsonl: line 2 is not a row .*{message}.* remove the line"
     ):
         next(rows)
 
@@ -130,7 +130,7 @@ def test_a_row_of_wrong_types_is_refused(tmp_path: Path, field: str, value: Any)
     damaged = {**to_row(row(A, "P2")), field: value}
     path = run(tmp_path, "r", content=LINES[0] + b"\n" + json.dumps(damaged).encode() + b"\n")
 
-    with pytest.raises(OpenClawError, match=f"line 2 is no row of this format: {field}"):
+    with pytest.raises(OpenClawError, match=f"line 2 is not a row of this format: {field}"):
         load_run(path)
 
 

@@ -45,10 +45,10 @@ STATUSES = {
 )  # fmt: skip
 def test_the_status(situation: tuple[int, bool, bool], gates: str, answered: bool, status: int) -> None:
     """A failed gate is 1, no verdict is 10, and nothing answered is never a success."""
-    pytest_status, gate_alone, others_failed = situation
+    pytest_status, gates_only, others_failed = situation
 
     found = exit_status(
-        pytest_status, gate_alone=gate_alone, others_failed=others_failed, gates=gates, answered=answered
+        pytest_status, gates_only=gates_only, others_failed=others_failed, gates=gates, answered=answered
     )
 
     assert found == status
@@ -57,11 +57,11 @@ def test_the_status(situation: tuple[int, bool, bool], gates: str, answered: boo
 @pytest.mark.parametrize("pytest_status", [2, 3, 4, 5])
 def test_pytests_own_ends_stay(pytest_status: int) -> None:
     """An interruption, an internal error, a wrong option and an empty session are reported as usual."""
-    for (gates, answered), gate_alone, others_failed in product(STATUSES, (CELLS, GATE), (True, False)):
+    for (gates, answered), gates_only, others_failed in product(STATUSES, (CELLS, GATE), (True, False)):
         assert (
             exit_status(
                 pytest_status,
-                gate_alone=gate_alone,
+                gates_only=gates_only,
                 others_failed=others_failed,
                 gates=gates,
                 answered=answered,

@@ -40,9 +40,9 @@ def test_a_line(line: str, target: str, changes: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        pytest.param("min-pass-rate=0.9", "is no glob of targets, a colon and gates", id="no-glob"),
-        pytest.param("a/*:", "is no glob of targets, a colon and gates. Write for example", id="no-gate"),
-        pytest.param("a/b:8b min-pass-rate=0.9", 'a/b: "8b" is no gate; there are min-pass-rate, ', id="forgotten-colon"),
+        pytest.param("min-pass-rate=0.9", "is not a glob of targets, a colon and gates", id="no-glob"),
+        pytest.param("a/*:", "is not a glob of targets, a colon and gates. Write for example", id="no-gate"),
+        pytest.param("a/b:8b min-pass-rate=0.9", 'a/b: "8b" is not a gate; there are min-pass-rate, ', id="forgotten-colon"),
         pytest.param("a/*: min-pas-rate=0.9", "Did you mean min-pass-rate?", id="unknown"),
         pytest.param("a/*: min-pass-rate=90", "a/*: min-pass-rate=90: give a rate from 0 to 1, for example 0.9, or off", id="rate"),
         pytest.param("a/*: max-p95-ms=0", "max-p95-ms=0: give milliseconds greater than 0", id="p95"),

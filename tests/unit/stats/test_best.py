@@ -35,9 +35,9 @@ def test_what_is_clearly_worse_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("n_targets", "targets", "sentence"),
     [
-        pytest.param(3, ["p/b", "p/a"], "p/b and p/a, of 3 models that may hold the tools: none is shown to be worse than the best; p/b is the fastest", id="two"),
+        pytest.param(3, ["p/b", "p/a"], "p/b and p/a, of 3 models that may hold the tools: no one is shown to be worse than the best; p/b is the fastest", id="two"),
         pytest.param(2, ["p/b"], "p/b, of 2 models that may hold the tools: each other one is shown to be worse", id="one"),
-        pytest.param(2, ["p/b", "p/a"], "p/b and p/a: none is shown to be worse than the best; p/b is the fastest", id="all"),
+        pytest.param(2, ["p/b", "p/a"], "p/b and p/a: no one is shown to be worse than the best; p/b is the fastest", id="all"),
     ],
 )  # fmt: skip
 def test_the_sentence_names_what_was_compared(n_targets: int, targets: list[str], sentence: str) -> None:
