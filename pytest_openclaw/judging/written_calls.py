@@ -257,6 +257,7 @@ def _code_calls(text: str, names: ToolNames) -> Iterator[WrittenCall]:
     """Yield the calls that are on a line of their own, or in a list of calls."""
     fences = [*_FENCE_MARK.finditer(text)]
     starts = [fence.start() for fence in fences]
+    programs = [word.start() for word in _PROGRAM.finditer(text)] if fences else []
     budget = WORK_FACTOR * len(text) + 10_000
     after_last = 0
     for match in _CALL.finditer(text):
@@ -272,7 +273,7 @@ def _code_calls(text: str, names: ToolNames) -> Iterator[WrittenCall]:
         n_before = bisect_left(starts, match.start())
         fence = fences[n_before - 1] if n_before % 2 else None
         tag = fence[0].strip(" \t`~").lower() if fence else ""
-        is_of_program = fence and tag not in _TOOL_CODE and _PROGRAM.search(text, fence.end(), match.start())
+        is_of_program = tag not in _TOOL_CODE and fence and _any_between(programs, fence.end(), match.start())
         is_alone = not is_of_program and _is_alone(text, match.start(), end, after_last)
         if is_alone and _is_call(tool, arguments, tag, known=known is not None):
             after_last = end
@@ -284,6 +285,10 @@ def _code_calls(text: str, names: ToolNames) -> Iterator[WrittenCall]:
                 start=match.start(),
                 end=end,
             )
+
+
+def _any_between(places: Sequence[int], start: int, end: int) -> bool:
+    return bisect_left(places, start) < bisect_left(places, end)
 
 
 def _end_of_call(text: str, opening: int) -> int:
