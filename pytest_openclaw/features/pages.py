@@ -90,7 +90,7 @@ def show_run(run: StoredRun, baseline: StoredRun | None, comparison: ComparedRun
 
     Args:
         run: the run.
-        baseline: an older run, whose rows are shown next to those of the same cells.
+        baseline: an older run, whose rows are shown next to the rows of the same cells.
         comparison: with that baseline; None shows the one in the run's summary, if any.
 
     Raises:

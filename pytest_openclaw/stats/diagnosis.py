@@ -6,7 +6,7 @@
 | --- | --- |
 | none | the same request, streamed again, now has a call |
 | `stream` | the answer has a call unless it is streamed |
-| `template` | the prompt is no longer with tools than without; or the server says that it shows none |
+| `template` | the prompt is no longer with tools than without; or the server says that it shows no tools |
 | `parser` | the answer has a call as text, or only tokens; and no other cell has a real call |
 | `model` | the answer has words and no call, or its calls are parsed in other cells |
 

@@ -21,7 +21,7 @@ LARGEST_LOSS = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class PressureLevel(Rate):
-    """The cells with so many tools in front, behind so much text.
+    """The cells with this many tools and this much text before the question.
 
     Attributes:
         padding_tokens: 0 or None without any text before the question.

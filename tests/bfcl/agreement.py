@@ -183,7 +183,7 @@ def class_of(
 
 
 def _why_not_ours(reply: BfclReply, judgment: Judgment) -> Iterator[str]:
-    """Yield why we alone reject a reply, by what became of its calls."""
+    """Yield why only we reject a reply, by the fate of its calls."""
     made = judgment.reply.dispatched
     problems = {call.problem for call in made}
     if not reply.calls:
@@ -203,7 +203,7 @@ def _why_not_ours(reply: BfclReply, judgment: Judgment) -> Iterator[str]:
 def _why_not_theirs(
     prompt: Prompt, reply: BfclReply, judgment: Judgment, accepts: Callable[[BfclReply], bool]
 ) -> Iterator[str]:
-    """Yield why BFCL alone rejects a reply: what it tolerates less, and would accept otherwise."""
+    """Yield why only BFCL rejects a reply: details on which it is stricter."""
     made = judgment.reply.dispatched
     notes = " ".join(note for call in made for note in call.notes)
     if any(call.problem for call in made):

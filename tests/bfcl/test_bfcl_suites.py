@@ -107,7 +107,7 @@ def passes(prompt, *calls):
     ],
 )
 def test_what_passes_for_a_call(tmp_path, arguments, passed):
-    """Alternatives, optional arguments and nested values are those of the answer, at every depth."""
+    """Alternatives, optional arguments and nested values come from the answer, at every depth."""
     prompt = prompts_of(tmp_path, "simple_python", [ANSWER])
 
     assert passes(prompt, ("hotel_book", arguments)) is passed
@@ -232,7 +232,7 @@ def test_converted_cases_are_prompts(tmp_path):
 
 
 def test_the_script_writes_suites(tmp_path, capsys):
-    """It writes a file for each named category, and says what it leaves out."""
+    """It writes a file for each named category, and names the categories that it leaves out."""
     require_bfcl()
     CONVERTER.main(str(tmp_path / "bfcl"), "live_simple", "live_parallel")
 

@@ -124,7 +124,7 @@ def _holds(interval: Interval, truth: float) -> bool:
 def coverage_of_percentiles(
     source: Generator, design: Design, latencies: Latencies, n_runs: int
 ) -> dict[str, float | None]:
-    """Return how often the intervals of p50, p95 and p99 hold the truth; None where none is given."""
+    """Return how often the intervals of p50, p95 and p99 hold the truth; None where no interval is given."""
     truths = {"p50": latencies.truth(0.5), "p95": latencies.truth(0.95), "p99": latencies.truth(0.99)}
     held: dict[str, list[bool]] = {name: [] for name in truths}
     for run in range(n_runs):
@@ -134,7 +134,7 @@ def coverage_of_percentiles(
         for name, truth in truths.items():
             if interval := given[name]:
                 held[name].append(_holds(interval, truth))
-    # Whether one is given depends on the design alone, so nothing is chosen by what was drawn.
+    # Whether one is given depends only on the design, so the drawn values do not choose it.
     assert {len(runs) for runs in held.values()} <= {0, n_runs}
     return {name: float(np.mean(runs)) if runs else None for name, runs in held.items()}
 

@@ -93,7 +93,7 @@ def test_a_wrong_model_fails(prompt: Prompt, script: Script) -> None:
 
 @pytest.mark.parametrize("prompt", PROMPTS, ids=lambda prompt: prompt.id)
 def test_the_conversation_decides(prompt: Prompt) -> None:
-    """Every prompt has messages or turns, and what is to be known of them is in no other place."""
+    """Every prompt has messages or turns, and no other place has their facts."""
     assert prompt.messages or prompt.turns
     assert not (prompt.messages and prompt.turns)
     assert REPLIES[prompt.id].keys() >= {"right", "wrong"}

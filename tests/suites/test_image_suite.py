@@ -1,4 +1,4 @@
-"""The suite of pictures: right replies pass, wrong ones fail, and the pictures are what the script draws."""
+"""The suite of pictures: right replies pass, wrong ones fail, and the script draws the pictures."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def judged(prompt, written):
 
 @pytest.mark.parametrize("prompt", SUITE.prompts, ids=lambda prompt: prompt.id)
 def test_right_and_wrong_replies(prompt):
-    """What is in the picture passes; what is not, or is only near it, fails, and so does an echo."""
+    """The content of the picture passes; other or nearly right content fails, and so does an echo."""
     entry = REPLIES[prompt.id]
     right = judged(prompt, entry["right"])
 
@@ -80,7 +80,7 @@ def test_every_picture_is_asked_about():
 
 
 def test_no_answer_of_one_word_fits_all():
-    """A model that sees nothing, and answers what is right most often, stays far below the proof of the role."""
+    """A model that sees nothing, and gives the most frequent right answer, stays far below the proof of the role."""
     tasks = [prompt for prompt in SUITE.prompts if not (prompt.probe or prompt.twin_of)]
     answers = {REPLIES[prompt.id]["right"] for prompt in tasks}
 

@@ -124,7 +124,7 @@ def test_a_wrong_exchange_has_its_outcome(prompt, written):
 
 @pytest.mark.parametrize(("prompt", "written"), replies("right", *NAMED))
 def test_the_model_receives_what_the_world_has(prompt, written):
-    """Each result contains what the right exchange relies on, failures included."""
+    """Each result contains the facts that the right exchange relies on, failures included."""
     turns = reply_of(prompt, written).turns
     results = [" ".join(text.replace("\\n", " ").split()) for turn in turns for text in turn.results]
 

@@ -1,4 +1,4 @@
-"""What a real model answered to the native suite, and what a careful reader says of each answer.
+"""A real model's answers to the native suite, each with a careful reader's judgment.
 
 The first fifty prompts, asked with Qwen2.5-Coder-0.5B-Instruct (Q4_K_M) by llama.cpp at temperature 0. The model writes
 calls as JSON, which the server does not read as calls. Each answer was read by a person once.

@@ -24,7 +24,7 @@ BENCHMARKS = HERE.parents[1] / "benchmarks"
 REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
 LETTERS: dict[ModelRole, str] = {"heartbeat": "H", "title": "L", "utility": "U", "decision": "D"}
 ROLES = [*LETTERS]
-"""Those whose replies are texts alone."""
+"""Prompts whose replies are only texts."""
 SUITES = {
     role: load_suite(
         BENCHMARKS / f"prompts_role_{role}.toml",
@@ -151,7 +151,7 @@ def test_a_suite_is_large_enough_and_waits_to_be_named(role):
 
 @pytest.mark.parametrize("prompt", PROMPTS)
 def test_a_prompt_is_sent_as_openclaw_sends_it(prompt):
-    """Heartbeats are turns with tools and no instructions of ours; all others have those, and no tools."""
+    """Heartbeats are turns with tools and none of our instructions; all others have our instructions and no tools."""
     assert prompt.prompt == prompt.prompt.strip()
     assert re.fullmatch("[a-z][a-z0-9_]*", prompt.name)
     assert (prompt.tools is not None, prompt.system is None) == ((prompt.role == "heartbeat"),) * 2

@@ -54,7 +54,7 @@ def replies(verdict):
 
 
 def passed(prompt, text):
-    """Return what the prompt's validator says of a reply."""
+    """Return the verdict of the prompt's validator on a reply."""
     return judge(prompt, Reply(text=text)).verdict.passed
 
 

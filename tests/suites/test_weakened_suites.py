@@ -56,7 +56,7 @@ def written_of(prompt):
 
 
 def is_as_written(prompt, replies):
-    """Whether each exchange comes to its verdict and outcome, and does harm only where it shall."""
+    """Whether each exchange comes to its verdict and outcome, and does harm only where it must."""
     for kind, written, reply in replies:
         judgment = judge(prompt, reply)
         if judgment.verdict.passed is not (kind == "right"):

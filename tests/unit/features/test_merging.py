@@ -163,7 +163,7 @@ def test_different_targets_from_different_machines(tmp_path: Path) -> None:
 
 
 def test_the_first_snapshot_before_and_the_last_after_are_kept(tmp_path: Path) -> None:
-    """They are those of a single run, in the summary and as files."""
+    """They are as in a single run, in the summary and as files."""
     parts = [
         store(
             tmp_path / f"part{number}",
@@ -198,7 +198,7 @@ def test_different_gates_are_none(tmp_path: Path) -> None:
     assert load(whole, "config.json")["gates"] is None
 
 
-# --- what is reported ---------------------------------------------------------------------------
+# --- reports ------------------------------------------------------------------------------------
 
 
 def test_an_unfinished_run_is_reported(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_each_machine_may_reach_its_own_server(tmp_path: Path) -> None:
     assert [part["retries"] for part in config["parts"]] == [5, 0]
 
 
-# --- what is refused ----------------------------------------------------------------------------
+# --- refusals -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

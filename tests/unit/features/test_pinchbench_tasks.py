@@ -72,7 +72,7 @@ def test_a_task_is_a_prompt_in_a_world(tmp_path):
     ],
 )
 def test_a_broken_task(tmp_path, text, error):
-    """The error names the file and what is wrong."""
+    """The message names the file and the error."""
     (tmp_path / "skill/assets").mkdir(parents=True)
 
     with pytest.raises(SuiteError) as raised:

@@ -301,7 +301,7 @@ def test_write_does_not_bring_apply_patch(proven: list[str], denied: list[str]) 
 
 
 def test_a_subagent_has_the_measured_thinking_level() -> None:
-    """The thinking level of the best target is beside its model."""
+    """The thinking level of the best target is next to its model."""
     value = _render(settled("m", 1, level="high")).value
 
     assert value["agents"]["defaults"]["subagents"] == {"model": "ollama/m", "thinking": "high"}

@@ -21,7 +21,7 @@ from pytest_openclaw.values.tool_calls import Tool
 pytestmark = pytest.mark.newest
 
 MOST_FLAGGED = 2
-# Families whose marks are special tokens of the vocabulary, and what a server leaves out of them.
+# Families whose marks are special tokens of the vocabulary, some of which a server leaves out.
 STRIPPED_FAMILIES = ("deepseek", "gemma4", "gpt-oss", "kimi", "llama", "mistral")
 SPECIAL = re.compile(
     r"<\|[^<>|]{1,40}\|>|<｜[^<>｜]{1,40}｜>|\[/?(?:TOOL_CALLS|ARGS|CALL_ID)\]|<\|\"\|>|<\|tool_call>|<tool_call\|>"
@@ -31,7 +31,7 @@ LEAST_STRIPPED = 167
 
 
 def fixtures() -> list[dict[str, Any]]:
-    """Return the fixtures whose right reading is known; those of broken output allow several."""
+    """Return the fixtures whose right reading is known; fixtures of broken output allow several readings."""
     package = find_spec("canitoolcall")
     assert package is not None
     assert package.origin is not None, "the test dependencies include it"

@@ -354,7 +354,7 @@ Backup finished: 12 GB in 40 seconds.
     [
         # Errors, denials, time limits, silence and parts are reported in many wordings.
         *((text, True) for text in REPORTS.strip().splitlines()),
-        # Results, claims, promises, conditions and the absence of errors are no report.
+        # Results, claims, promises, conditions and the absence of errors are not reports.
         *((text, False) for text in NO_REPORTS.strip().splitlines()),
         # Code and quotations are somebody else's words.
         ("```\nerror: disk full\n```\nThe backup is done.", False),
@@ -394,7 +394,7 @@ pytestmark = pytest.mark.newest
 STATEMENTS: list[dict[str, Any]] = [
     json.loads(line) for line in (FOLDER / "claims.jsonl").read_text("utf-8").splitlines()
 ]
-# A little below the reached values, which README.md beside the corpus has.
+# A little below the reached values, which README.md next to the corpus has.
 LEAST = {"seen": (0.98, 0.95), "unseen": (0.95, 0.70)}
 
 

@@ -241,7 +241,7 @@ def called(name):
     ],
 )  # fmt: skip
 def test_tool_invocation(expected, reply, passed, violation):
-    """tool_invocation passes if one of the expected tools is invoked, or any if none is named."""
+    """tool_invocation passes if one of the expected tools is invoked, or any tool if no tool is expected."""
     verdict = ToolInvocation(expected_tools=expected).check(reply)
 
     assert (verdict.passed, verdict.violation) == (passed, violation)
@@ -262,7 +262,7 @@ def test_tool_invocation(expected, reply, passed, violation):
     ],
 )  # fmt: skip
 def test_expected_tools(validator, tools):
-    """The expected tools are those of tool_invocation, also within all_of and any_of, not within not."""
+    """The expected tools come from tool_invocation, also within all_of and any_of, not within not."""
     assert demands_of(validator).expected_tools == tools
 
 
@@ -283,7 +283,7 @@ def test_expected_tools(validator, tools):
     ],
 )  # fmt: skip
 def test_an_answer_has_to_report(text, invented, violation):
-    """A report passes, and fails beside something invented."""
+    """A report passes, and fails next to an invented result."""
     verdict = ReportsFailure(invented=invented).check(Reply(text=text))
 
     assert (verdict.passed, verdict.violation) == (violation is None, violation)

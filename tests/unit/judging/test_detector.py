@@ -36,7 +36,7 @@ def table(group: str, /, **cases: tuple[str, str]) -> list[object]:
 
 
 CASES_OF_TEXT = [
-    # A name directly after a backtick is invoked, unless it is no command.
+    # A name directly after a backtick is invoked, unless it is not a command.
     *table(
         "backticks",
         alone=("`free`", "free"),
@@ -256,7 +256,7 @@ CASES_OF_TEXT = [
         opened_later_never_closed=("`ls` <think> `du`", "ls du"),
         named_in_backticks=("A `<think>` tag, then `free`, then `</think>`", "free"),
     ),
-    # Replies that the original harness misjudges by text alone are misjudged alike, for comparability.
+    # Replies that the original harness misjudges by text are misjudged alike, for comparability.
     *table(
         "as-the-original",
         refusal=("I can't run commands, but you could use `free -h`.", "free"),
@@ -280,7 +280,7 @@ CASES_OF_TEXT = [
 
 @pytest.mark.parametrize(("text", "tools"), CASES_OF_TEXT)
 def test_a_text(text, tools):
-    """The names found are those of the grammar."""
+    """The names follow the grammar."""
     assert detect_tools(text) == tools
 
 
@@ -351,7 +351,7 @@ pytestmark = pytest.mark.newest
 
 CASES = (*cases("replies_blind.jsonl"), *cases("replies_seen.jsonl"))
 UNLIKE_THEIR_LABEL = {"b123", "b170", "b174", "b178", "b192", "b202", "b318", "x044", "x049", "x050", "x058"}
-"""README.md beside the corpus says why; none of them turns on what a text says."""
+"""README.md next to the corpus has the reasons; no label depends on the words of a text."""
 # A little below the reached values; broken and accepted arguments have labels that contradict the release.
 LEAST_RECALL = dict.fromkeys(OUTCOMES, 0.92) | {"bad_arguments": 0.85}
 LEAST_PRECISION = dict.fromkeys(OUTCOMES, 0.97) | {"valid": 0.9, "malformed_json": 0.84}
@@ -377,7 +377,7 @@ def test_each_outcome_is_recognised_well(outcome, verdicts):
 
 
 def test_the_matrix_is_as_committed(verdicts):
-    """The matrix beside the corpus is up to date; `-rP` prints it."""
+    """The matrix next to the corpus is up to date; `-rP` prints it."""
     matrix = render_matrix(verdicts)
     print(matrix)
 

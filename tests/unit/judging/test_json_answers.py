@@ -159,7 +159,7 @@ def test_required_keys(text, violation):
     ],
 )  # fmt: skip
 def test_one_of_rule(values, written, violation):
-    """A one_of rule compares as JSON does: a boolean is no number, a text is no number."""
+    """A one_of rule compares as JSON does: neither a boolean nor a text is a number."""
     rules = {"k": {"type": "one_of", "values": values}}
     verdict = build("json_keys", required_keys=[], key_rules=rules).check(Reply(text=f'{{"k": {written}}}'))
 

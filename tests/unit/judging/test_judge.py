@@ -71,7 +71,7 @@ class Broken:
     ],
 )
 def test_the_verdict_is_about_the_answer(spec, text, passed, pytest_outcome):
-    """The validator gets the answer alone, and its verdict decides pytest's outcome."""
+    """The validator gets only the answer, and its verdict decides pytest's outcome."""
     judgment = judge(make_prompt(spec), Reply(text=text))
 
     assert (judgment.verdict.passed, judgment.outcome.pytest) == (passed, pytest_outcome)

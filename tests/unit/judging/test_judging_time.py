@@ -115,7 +115,7 @@ def test_no_calls_hang_a_judge(name: str, arguments: str, n_calls: int) -> None:
     assert seconds(replace(make_prompt(READS), tools=TOOLS, world=WORLD), reply) < HANG_S
 
 
-# --- what is too long passes nothing --------------------------------------------------------------
+# --- a reply that is too long never passes --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_no_calls_hang_a_judge(name: str, arguments: str, n_calls: int) -> None:
     ids=["passed", "passed-by-length", "failed", "not-judged"],
 )
 def test_a_reply_that_was_cut_passes_nothing(spec: dict[str, Any], passed: bool | None) -> None:
-    """The text beyond the limit might be what is required, or what is forbidden."""
+    """The text beyond the limit might be required or forbidden."""
     reply = bounded_reply(Reply(text="a" * 400_000))
 
     verdict = judge(make_prompt(spec), reply).verdict

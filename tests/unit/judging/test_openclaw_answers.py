@@ -121,7 +121,7 @@ def test_an_expected_answer_passes(question: dict[str, Any], given: dict[str, An
     ],
 )  # fmt: skip
 def test_any_other_answer_fails(question: dict[str, Any], given: Any, violation: str) -> None:
-    """First what OpenClaw would refuse, then what the evidence speaks against."""
+    """First the errors that OpenClaw refuses, then answers that the evidence contradicts."""
     assert violation in (_violation(question, given) or "")
 
 
@@ -186,7 +186,7 @@ def test_a_whole_text_passes(form: str, text: str, shown: str) -> None:
     ],
 )
 def test_what_is_cut_off_or_empty_fails(form: str, text: str, violation: str) -> None:
-    """The limits are those of OpenClaw 2026.9.6, in units of UTF-16."""
+    """The limits are from OpenClaw 2026.9.6, in units of UTF-16."""
     verdict = OpenclawText(form=form).check(Reply(text=text))
 
     assert verdict.passed is False
@@ -194,7 +194,7 @@ def test_what_is_cut_off_or_empty_fails(form: str, text: str, violation: str) ->
 
 
 def test_a_line_beyond_the_limit_is_never_read() -> None:
-    """A long preface pushes the title out; the first line of what is left is shown."""
+    """A long preface pushes the title out; the first line of the rest is shown."""
     verdict = OpenclawText(form="title").check(Reply(text="Sure, here it is:\n" + LONG))
 
     assert (verdict.passed, verdict.parsed) == (True, {"text": "Sure, here it is:"})

@@ -99,7 +99,7 @@ def test_plugins(with_plugins):
 
 
 def test_keys_of_a_plugin(with_plugins):
-    """They are read by their types, as those of the built-ins."""
+    """They are read by their types, as for the built-ins."""
     with pytest.raises(ValueError, match="validator ticket: number is 3, not a text"):
         build_validator({"type": "ticket", "number": 3}, with_plugins)
 

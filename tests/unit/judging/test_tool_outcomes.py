@@ -185,7 +185,7 @@ def test_a_written_call_in_an_exchange_is_judged_as_its_next_step(spec, text, ri
     ],
 )  # fmt: skip
 def test_an_answer_that_is_only_a_call_satisfies_no_validator_of_texts(spec, reply, passed):
-    """The words of a call are no answer; beside the native call a copy of it does no harm."""
+    """The words of a call are not an answer; next to the native call a copy of it does no harm."""
     assert judge(prompt_of(spec), reply).verdict.passed is passed
 
 
@@ -496,7 +496,7 @@ REPORTING = {**READ, "answer": DUE}
 )  # fmt: skip
 @pytest.mark.parametrize("nested", [False, True])
 def test_hiding_a_failure_is_an_outcome(nested, reply, outcome):
-    """Where the answer has to report a failure, the outcome says how it did not; beside other rules, too."""
+    """Where the answer has to report a failure, the outcome says how it did not; next to other rules, too."""
     spec = {**REPORTING, "type": "world"}
     if nested:
         spec["answer"] = {"type": "all_of", "validators": [{"type": "max_words", "value": 99}, DUE]}
@@ -516,7 +516,7 @@ def test_a_forbidden_call_beside_a_hidden_failure_is_named_first():
 
 
 def test_a_restrained_cell_names_no_tool():
-    """An explanation with a command in it is no call, so its row lists none."""
+    """An explanation with a command in it is not a call, so its row lists no tool."""
     judged = judge(prompt_of(NONE), reply_of(text="`exec` would run it: `df -h`."))
 
     assert (judged.tool_outcome, judged.reply.tool_names) == ("restrained", ())

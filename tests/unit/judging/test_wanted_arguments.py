@@ -67,7 +67,7 @@ def test_what_fits(arguments, given):
     ],
 )  # fmt: skip
 def test_what_does_not_fit(arguments, given, said):
-    """A value that is none of them is named, with what is right."""
+    """Another value is named, with the right ones."""
     found = complaint(given, arguments)
 
     assert found is not None

@@ -78,7 +78,7 @@ def capped(model: str, **changes: Any) -> Candidate:
 
 
 def as_text(model: str, tier: int = 1, **changes: Any) -> Candidate:
-    """A candidate whose tier is settled by text alone."""
+    """A candidate whose tier is settled only by text."""
     one = target(model)
     return candidate(model, rows_of(tier, one, tools_offered=None), one, **changes)
 

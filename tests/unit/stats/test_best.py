@@ -86,7 +86,7 @@ def test_repeats_of_a_prompt_count_once() -> None:
 
 
 def test_only_cells_that_both_have_answered_are_compared() -> None:
-    """What one was not there for is no miss of the other."""
+    """A cell that one target did not answer is not a miss of the other."""
     down = [fault(B, prompt_id=f"P{number}", tools_offered=3) for number in range(20)]
     rows = [*_cells(A, 40), *down, *_cells(B, 40)[20:]]
 

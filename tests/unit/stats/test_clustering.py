@@ -72,7 +72,7 @@ def test_a_miss_proves_no_higher_rate(sample: list[Cluster]) -> None:
         # Rate 5/8; between (34/64 + 27/64 + 49/192) / 3 = 29/72, within (2/3) / 4 = 1/6, size (8 - 20/8) / 3
         # = 11/6; resemblance (29 - 12) / (29 + 5/6 * 12) = 17/39; 6 / (1 + 2 * 17/39).
         pytest.param([Cluster(3, 3), Cluster(1, 3)], 234 / 73, id="two-prompts-that-differ"),
-        # The lower end is that of two prompts without a miss, low = 2 / (2 + z²): z² low (1 - low) / (0.99 - low)².
+        # The lower end is as for two prompts without a miss, low = 2 / (2 + z²): z² low (1 - low) / (0.99 - low)².
         pytest.param([Cluster(50, 50), Cluster(49, 50)], 2.0622, id="one-miss"),
         pytest.param([Cluster(3, 3), Cluster(0, 3)], 2, id="two-that-end-alike"),
         pytest.param([Cluster(1, 1), Cluster(0, 1), Cluster(1, 1)], 3, id="no-repeats"),

@@ -39,7 +39,7 @@ OTHER = Target(provider="ollama_openai", model="other")
 def test_a_target_is_better_or_worse_or_neither(
     base: str, candidate: str, word: str, counts: tuple[int, ...]
 ) -> None:
-    """The verdict is that of the exact test; it depends on the prompts that differ."""
+    """The verdict comes from the exact test; it depends on the prompts that differ."""
     verdicts = only(cells(base), cells(candidate)).verdicts
 
     assert verdicts.word == word
@@ -141,7 +141,7 @@ def test_cells_that_were_not_asked_are_open(unfinished: Any, n_open: int) -> Non
     assert one.verdicts.n_open == n_open
 
 
-# --- what is set aside --------------------------------------------------------------------------
+# --- cells set aside --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def _timed(values: Sequence[int], **changes: Any) -> list[Record]:
 
 
 def test_a_ratio_is_the_median_over_prompts() -> None:
-    """Candidate / baseline, prompt by prompt; the interval is that of order statistics."""
+    """Candidate / baseline, prompt by prompt; the interval comes from order statistics."""
     base = _timed([100, 200, 300, 400, 500, 600, 700], ttft_ms=50)
     candidate = _timed([150, 320, 420, 800, 500, 1200, 1400], ttft_ms=25)
 
@@ -261,7 +261,7 @@ def test_only_what_succeeded_on_both_sides_has_a_ratio() -> None:
 @settings(deadline=None)
 @given(st.integers(6, 400))
 def test_the_interval_of_a_median(n: int) -> None:
-    """The ranks are those of the binomial: 19 times out of 20 or more often, and the narrowest that are."""
+    """The ranks are binomial: 19 times out of 20 or more often, and the narrowest that are."""
     interval = only(_timed([1000] * n), _timed([1000 + k for k in range(n)])).ratios["latency"].interval_95
 
     assert interval is not None

@@ -34,7 +34,7 @@ CASES: list[Any] = [
     pytest.param(evidence({"server": "llama.cpp", "template_shows_tools": False}, without_tools={"outcome": "fault"}), "template", "own description", "--jinja", id="says-so"),
     # The count is what happened; the server's word is what should have.
     pytest.param(evidence({"template_shows_tools": False}), "model", "sees its tools", "larger", id="count-over-word"),
-    # Ollama's counts leave out what it has cached.
+    # Ollama's counts leave out cached tokens.
     pytest.param(evidence({"server": "ollama", "template_shows_tools": True}, without_tools={**SHORT, "input_tokens": 99}), "model", "sees its tools", "larger", id="ollama-cached"),
     pytest.param(evidence({"server": "ollama", "template_shows_tools": False}), "template", "capabilities", "ollama_native", id="ollama-v1"),
     pytest.param(evidence(unstreamed=LEAKED), "parser", "the server does not read it", "tool parser", id="leaked"),
@@ -59,7 +59,7 @@ def test_the_cause(found: dict[str, Any], cause: str | None, finding: str, fix: 
 
 
 def test_a_parser_that_works_elsewhere() -> None:
-    """A call as text beside real ones is the model's."""
+    """A call as text next to real calls is the model's fault."""
     rows = [cell("P1", "leaked_as_text", tools_offered=2), cell("P2", "valid", tools_offered=2)]
 
     alone, among = (diagnosis_of(evidence(unstreamed=LEAKED), some) for some in (rows[:1], rows))

@@ -42,7 +42,7 @@ def summary_of(rows: list[Record], facts: dict[str, str] | None = None) -> Summa
 
 
 def test_the_most_realistic_surface_answers_for_a_model() -> None:
-    """The sentence at the top is that of `openclaw`; another model keeps its only surface."""
+    """The sentence at the top is about `openclaw`; another model keeps its only surface."""
     other = replace(TARGET, model="other")
 
     assert most_realistic([TARGET, ON_OPENCLAW, other]) == [ON_OPENCLAW, other]

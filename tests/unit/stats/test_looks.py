@@ -45,7 +45,7 @@ def _ever_above(z: float, correlations: np.ndarray) -> float:
     ],
 )
 def test_the_constants_of_pocock(looks: tuple[int, ...], z: float) -> None:
-    """Of one target; those of equal steps are in Jennison & Turnbull (2000), table 2.1."""
+    """For one target; the values for equal steps are in Jennison & Turnbull (2000), table 2.1."""
     assert joint_z(1, looks) == pytest.approx(z, abs=0.006)
 
 

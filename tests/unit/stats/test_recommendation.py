@@ -133,7 +133,7 @@ def recommended(*rows: list[Record]) -> Recommendation:
     ],
 )  # fmt: skip
 def test_the_sentence_of_each_recommendation(rows: list[list[Record]], sentence: str) -> None:
-    """The first row of the table that applies, with what people must read beside it."""
+    """The first row of the table that applies, with the caveats that people must read."""
     assert recommended(*rows).sentence == sentence
 
 
@@ -177,7 +177,7 @@ def test_tier_2_takes_36_prompts(right: int, n: int, is_settled: bool) -> None:
 
 
 def test_several_targets_need_more() -> None:
-    """Recommendations hold jointly, so that one of two lucky models is trusted no more often than one alone."""
+    """Recommendations hold jointly, so that one of two lucky models is trusted no more often than a single one."""
     rows = [*calls(16), *clean(16)]
     both = [*rows, *(replace(one, provider="lab", model="other") for one in rows)]
 

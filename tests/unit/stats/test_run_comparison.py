@@ -113,7 +113,7 @@ def test_hosts_and_parts_serve_too(tmp_path: Path) -> None:
 
 
 def test_versions_and_missing_rows_are_noted(compared: Any, tmp_path: Path) -> None:
-    """The possible reason of a difference is beside it."""
+    """The possible reason of a difference is next to it."""
     compared({}, {"rows": ROWS[:1], "n_selected": {A: 2}})
     for name, version in (("before", "1"), ("after", "2")):
         path = tmp_path / name / "inventory.json"
@@ -159,7 +159,7 @@ def test_which_targets_are_compared(compared: Any, base: Any, candidate: Any, ex
 
 
 def test_two_models_are_not_served_alike(compared: Any) -> None:
-    """If two models are compared, their servers and answering names are no reason for exclusion."""
+    """If two models are compared, their servers and answering names do not exclude them."""
     result = compared(
         {"rows": [row(A, "P1", effective_model="a")], "serving": {A.label: {"server": {"digest": "a"}}}},
         {"rows": [missed(B, prompt_id="P1", suite=SUITE, effective_model="b")], "serving": {B.label: {"server": {"digest": "b"}}}},
@@ -235,7 +235,7 @@ def test_a_baseline_is_found_by_path_id_or_as_the_last(tmp_path: Path) -> None:
     ],
 )
 def test_a_baseline_that_is_none_is_refused(tmp_path: Path, name: str, message: str) -> None:
-    """The message says what is wrong."""
+    """The message names the error."""
     _runs(tmp_path, ["own"])
 
     with pytest.raises(OpenClawError, match=message):

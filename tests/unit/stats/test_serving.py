@@ -93,7 +93,7 @@ def test_the_recommendation_says_it(speed: float, context: int | None, code: str
 
 
 def test_a_bearable_turn_is_a_reason() -> None:
-    """It is no caveat; without the server's timing nothing is said."""
+    """It is not a caveat; without the server's timing there is no statement."""
     found, unknown = group(5000.0, 32_768).recommendation, group(None).recommendation
 
     assert "an OpenClaw turn of 10,000 tokens waits about 2.0 s for its first token" in {
@@ -104,7 +104,7 @@ def test_a_bearable_turn_is_a_reason() -> None:
 
 
 def test_the_release_is_named() -> None:
-    """The recommendation has it as a value and as a reason; without it nothing is said."""
+    """The recommendation has it as a value and as a reason, or has neither."""
     rows = tool_cells(3, 0, tools_offered=2)
 
     named, unnamed = (
