@@ -1,7 +1,7 @@
 """What can go wrong, as one tree.
 
 OpenClawError
- ├─ CallFailed      an attempt ended without a reply; in `types/faults.py`, because it carries a `Fault`
+ ├─ CallFailed      an attempt ended without a reply; in `values/faults.py`, because it carries a `Fault`
  ├─ SuiteError      a suite says something we cannot run: file, prompt, key, hint
  ├─ TargetError     `--openclaw-models` or an endpoint says something we cannot reach
  ├─ EngineError     the embedded engine is missing or does not start

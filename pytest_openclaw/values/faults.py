@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import how_it_ended, was_ended_from_outside
+from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values.replies import (
     AvailabilityStatus,
     Fault,
@@ -230,7 +231,7 @@ def with_served(fault: Fault, model: str, served: Sequence[str]) -> Fault:
         return fault
     names = [*dict.fromkeys([*get_close_matches(model, served, n=_MOST_SERVED), *served])]
     more = f" and {len(names) - _MOST_SERVED} more" if len(names) > _MOST_SERVED else ""
-    shown = ", ".join(name[:_LONGEST_NAME] for name in names[:_MOST_SERVED])
+    shown = valid_text(", ".join(name[:_LONGEST_NAME] for name in names[:_MOST_SERVED]))
     return replace(fault, message=f"{fault.message.rstrip('.')}. It has {shown}{more}.")
 
 

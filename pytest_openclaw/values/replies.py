@@ -151,7 +151,7 @@ class Reply:
 
     Attributes:
         raw: everything, thinking included; empty means `text` is everything.
-        tool_calls: native calls, in order; in a scripted exchange those of all turns.
+        tool_calls: native calls, in order; in a scripted exchange the calls of all turns.
         tool_names: tools invoked, native ones first, then those found in the text; each once.
         effective_model: the model that answered, as reported by the server.
         timing: None means that the call is timed from outside.
@@ -220,7 +220,7 @@ class Fault:
 
     Attributes:
         failure_type: one of `faults.FAILURE_TYPES`, or `http_<status>`.
-        scope: the later cells that it affects: none, those of the target, or all at this base URL.
+        scope: the later cells that it affects: none, all of the target, or all at this base URL.
         sent: False if it was found before anything was sent to the model.
         raw: the text received before the failure.
         written: the model's text, if its server failed to read a call in it.

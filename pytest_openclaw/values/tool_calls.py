@@ -75,7 +75,7 @@ class Dispatched:
         tool: the name of the offered tool that it reaches; None if there is none.
         arguments: as the tool gets them, with simple types converted; None if they are not an object.
         message: the error that the model receives.
-        reached: the tools behind the bridge of a captured catalogue; empty for those of the release.
+        reached: the tools behind the bridge of a captured catalogue; empty for the release's tools.
     """
 
     call: ToolCall

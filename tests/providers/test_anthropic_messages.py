@@ -192,7 +192,7 @@ def test_what_is_carried():
 
 
 def test_thoughts_that_are_not_shown():
-    """A signature without text is kept, and is no token."""
+    """A signature without text is kept, and is not a token."""
     signed = [
         start(0, "thinking", thinking="", signature=""),
         *deltas(0, "signature_delta", "signature", SIGNATURE),

@@ -173,7 +173,7 @@ CALL = ToolCall(name="read", arguments='{"path": "a b c"}')
     ],
 )  # fmt: skip
 def test_fewest_tokens_are_the_words_that_a_model_is_sure_to_see(more: dict[str, Any], words: int) -> None:
-    """Text that a template may omit is no evidence of a truncation."""
+    """Text that a template may omit is not evidence of a truncation."""
     assert fewest_tokens(Request(**{"model": "m", "prompt": "", **more})) == words
 
 

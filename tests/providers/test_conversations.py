@@ -86,7 +86,7 @@ def test_chat() -> None:
 
 
 def test_ollama() -> None:
-    """Ollama's own API has thinking, arguments as an object, the tool's name beside its result, and ids if there are any."""
+    """Ollama's own API has thinking, arguments as an object, the tool's name next to its result, and ids if there are any."""
 
     def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         return {"type": "function", "function": {"name": name, "arguments": arguments}}

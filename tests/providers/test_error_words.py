@@ -29,7 +29,7 @@ BROKEN = ("stream_error", "error", "cell", True)
 
 
 def http(status: int, *, retried: bool = False) -> tuple[str, str, str, bool]:
-    """An outcome by the status alone."""
+    """An outcome by the status only."""
     availability = {401: "auth_error", 403: "auth_error", 429: "rate_limited"}.get(status, "error")
     return f"http_{status}", availability, "target" if status == 401 else "cell", retried
 
@@ -224,7 +224,7 @@ IN_A_200 = {
 def test_an_error_in_the_place_of_an_answer(
     server: Any, stream: bool, payload: dict[str, Any], expected: tuple[Any, ...]
 ) -> None:
-    """An error in a 200 has no status, so that its words alone count; without any it is tried again."""
+    """An error in a 200 has no status, so that only its words count; without any it is tried again."""
     server.enqueue(Script.stream(sse(payload)) if stream else Script.answer(payload))
 
     fault = ask(CHAT.provider(server.url), stream=stream, model="qwen3")

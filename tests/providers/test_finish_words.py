@@ -88,7 +88,7 @@ def test_a_servers_failure_without_an_answer(end: End, word: str) -> None:
 
 @pytest.mark.parametrize("word", ["network_error", "error", "abort"])
 def test_a_servers_failure_after_tokens(end: End, word: str) -> None:
-    """The text is kept and is no answer; what was generated is not asked for again."""
+    """The text is kept and is not an answer; generated tokens are not requested again."""
     fault = end("Hel", word)
 
     assert row(fault) == ("error", "stream_error", None)

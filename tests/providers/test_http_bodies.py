@@ -23,7 +23,7 @@ from tests.providers.servers.ollama import OLLAMA
     ],
 )  # fmt: skip
 def test_malformed(form, stream, server, body, content_type, why):
-    """A 200 that is no answer is malformed, and its text is kept."""
+    """A 200 that is not an answer is malformed, and its text is kept."""
     server.enqueue(Script.answer(body, content_type=content_type))
 
     fault = ask(form.provider(server.url), stream=stream)

@@ -87,7 +87,7 @@ def test_a_kept_connection_that_ends_when_it_is_used_again_is_no_loss(form, serv
     ],
 )
 def test_a_cancelled_request_ends_at_once(server, monkeypatch, script):
-    """Cancelling ends a request in any state; the result is no fault and no reply."""
+    """Cancelling ends a request in any state; the result is neither a fault nor a reply."""
     monkeypatch.setattr("pytest_openclaw.providers.stream.LINGER_S", 60.0)
     server.on(CHAT.path, script)
     provider = CHAT.provider(server.url)

@@ -49,7 +49,7 @@ def questions(body: dict[str, Any]) -> list[Any]:
 @of_events
 @pytest.mark.parametrize("before", [(), TALK], ids=["alone", "after-a-talk"])
 def test_pictures_follow_the_text(server, api, stream, before):
-    """Each API gets text and pictures in its own form, in the order of the suite, in the prompt alone."""
+    """Each API gets text and pictures in its own form, in the order of the suite, only in the prompt."""
     server.on("*", Script.stream(api.text("Hi."), api.end()) if stream else Script.answer(api.whole("Hi.")))
 
     reply = ask(api.provider(server.url), images=(CHART, PHOTO), messages=before, stream=stream)
@@ -65,7 +65,7 @@ def test_pictures_follow_the_text(server, api, stream, before):
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 def test_pictures_of_ollama(stream):
-    """Ollama's own API has pictures beside the text, as plain base64."""
+    """Ollama's own API has pictures next to the text, as plain base64."""
     with OllamaServer(models={"m:latest": ["completion", "vision"]}) as server:
         reply = ask(native(server.url), images=(CHART, PHOTO), stream=stream)
 
@@ -78,7 +78,7 @@ def test_pictures_of_ollama(stream):
 def test_ollama_is_not_asked_about_pictures_that_its_model_cannot_see(kind):
     """Ollama has many a model answer without the pictures, so a model without vision is not asked.
 
-    It is an outcome of its own, for that prompt alone; prompts without pictures are asked.
+    It is an outcome of its own, for that prompt only; prompts without pictures are asked.
     """
     with OllamaServer() as server:
 

@@ -154,7 +154,7 @@ def test_an_address_is_refused(tmp_path):
 
 
 def test_engine_trouble_is_a_fault_of_the_target(provider, start):
-    """An engine that cannot serve is reported in its own sentence and affects this model's cells alone."""
+    """An engine that cannot serve is reported in its own sentence and affects only this model's cells."""
     start.side_effect = EngineError("it has no AVX2.")
 
     fault = fault_of(provider)

@@ -157,7 +157,7 @@ class MisbehavingServer:
 
     def __exit__(self, *exc: object) -> None:
         self._stopping.set()
-        # On Linux a close alone does not wake a thread in accept().
+        # On Linux only closing it does not wake a thread in accept().
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

@@ -232,7 +232,7 @@ def test_each_turn_has_its_own_time(opened: Open) -> None:
 
 
 def test_a_world_that_cannot_be_played_is_our_fault(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A runaway pattern of the suite fails this cell alone, with the reason."""
+    """A runaway pattern of the suite fails only this cell, with the reason."""
     monkeypatch.setattr(bounded, "PATTERN_TIMEOUT_S", 0.05)
     provider = Script(calls(("exec", {"command": "x" * 5000}), text="Let me run it."))
 

@@ -205,7 +205,7 @@ def test_a_yield_without_a_further_message_ends_the_exchange(hold: Hold) -> None
     ],
 )
 def test_without_a_child_a_yield_is_an_error(hold: Hold, before: list[Any]) -> None:
-    """As in OpenClaw; the turn goes on."""
+    """As in OpenClaw; the turn continues."""
     reply, provider = yielded(hold, *before, calls(YIELD), Reply(text="Oh."))
 
     assert (len(provider.asked), reply.text) == (len(before) + 2, "Oh.")

@@ -48,7 +48,7 @@ def test_what_a_run_may_write_is_read(text: bytes, value: object) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="POSIX has these kinds of files")
 @pytest.mark.parametrize("kind", ["link", "loop", "dangling link", "pipe", "folder", "socket", "device"])
 def test_only_a_regular_file_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """A link is not followed, even to a file beside it."""
+    """A link is not followed, even to a file next to it."""
     path = tmp_path / "config.json"
     (tmp_path / "other.json").write_text("{}")
     if kind == "pipe":

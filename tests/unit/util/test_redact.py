@@ -148,7 +148,7 @@ def test_the_environment(name, value, secrets):
 
 # --- ordinary texts -----------------------------------------------------------------------------------
 
-# Values that may be in an environment beside real keys, and must not be masked.
+# Values that may be in an environment next to real keys, and must not be masked.
 ENVIRONMENT = {
     **{f"SERVICE_{number}_API_KEY": made_up(40 + number) for number in range(12)},
     "ANTHROPIC_API_KEY": PUBLISHED["anthropic"],
@@ -216,7 +216,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_no_text_takes_long(unit):
-    """The time grows with the length of the text alone; its square would take minutes here."""
+    """The time grows only with the length of the text; its square would take minutes here."""
     began = time.monotonic()
 
     Redactor.of([KEY, SECRET]).text(unit * (2**17 // len(unit)))

@@ -192,3 +192,10 @@ def test_a_wait_of_the_error_object() -> None:
 
     waits = [refused_by_server("p", "m", error, retry_after_s=wait).retry_after_s for wait in (None, 3.0)]
     assert waits == [15.0, 3.0]
+
+
+def test_the_names_of_served_models_are_valid_text() -> None:
+    """A name with half a character would end the xdist worker whose report has it."""
+    fault = faults.with_served(faults.stream_broken("p", "gone"), "m", ["a\ud83e", "b"])
+
+    assert fault.message == "p: the stream broke: gone. It has a\ufffd, b."
