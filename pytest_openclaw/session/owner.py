@@ -382,7 +382,8 @@ def _is_whole(session: pytest.Session, exitstatus: int | pytest.ExitCode) -> boo
 
 
 # Options that a resumed run keeps itself, and those that would end it at the first replayed verdict.
-_LEFT_OUT = re.compile(r"--openclaw-(models|providers|thinking|run-id|resume)|--maxfail|--exitfirst|-x")
+_WITH_VALUE = re.compile(r"--openclaw-(models|providers|thinking|run-id|resume)|--maxfail")
+_SWITCHES = {"-x", "--exitfirst", "--sw", "--stepwise"}
 
 
 def resume_command(args: Sequence[str], run_id: str) -> str:
@@ -391,9 +392,10 @@ def resume_command(args: Sequence[str], run_id: str) -> str:
     words = iter(args)
     for word in words:
         name, has_value, _ = word.partition("=")
-        if not _LEFT_OUT.fullmatch(name):
+        if _WITH_VALUE.fullmatch(name):
+            if not has_value:
+                next(words, None)
+        elif word not in _SWITCHES:
             # Combined switches of pytest, such as -xq.
             kept.append(word.replace("x", "") if re.fullmatch(r"-[xvqsl]+", word) else word)
-        elif not has_value and name not in ("-x", "--exitfirst"):
-            next(words, None)
     return shlex.join(["pytest", *kept, f"--openclaw-resume={run_id}"])

@@ -234,7 +234,7 @@ def test_a_wrong_plugin_ends_the_session(plain_project: Any) -> None:
     session = plain_project.run()
 
     assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert "conftest.py brings 'exact' as a validator" in session.text
+    assert "conftest.py registers 'exact', which is not a validator" in session.text
     assert "Traceback" not in session.text
     assert not session.has_run
 

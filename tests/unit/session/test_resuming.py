@@ -16,7 +16,7 @@ from pytest_openclaw.session.owner import resume_command
         pytest.param(["--openclaw-models", "a/b", "benchmarks/"], "pytest benchmarks/", id="models-apart"),
         pytest.param(["b", "--openclaw-run-id=x", "--openclaw-resume", "last"], "pytest b", id="runs"),
         pytest.param(["b", "--openclaw-thinking=low", "--openclaw-providers=p"], "pytest b", id="crossed"),
-        pytest.param(["b", "-x", "--exitfirst", "--maxfail=2", "--maxfail", "3"], "pytest b", id="stops"),
+        pytest.param(["b", "-x", "--sw", "--stepwise", "--exitfirst", "--maxfail=2", "--maxfail", "3"], "pytest b", id="stops"),
         pytest.param(["-xq", "b"], "pytest -q b", id="bundle"),
         pytest.param(["-k", "P1 or P2", "b"], "pytest -k 'P1 or P2' b", id="quoted"),
         pytest.param(["-k", "x", "b"], "pytest -k x b", id="a-word-x"),
