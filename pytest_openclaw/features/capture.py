@@ -1,8 +1,8 @@
-"""Save what the installed OpenClaw sends to a model.
+"""Save the requests of the installed OpenClaw to a model.
 
 A server on loopback takes the place of the model and saves OpenClaw's first
-request: tools, system prompt, fields. It captures what the release sends by
-default (direct), and the tools behind its bridge (coding, full). Each needs a
+request: tools, system prompt, fields. It captures the release's default
+request (direct), and the tools behind its bridge (coding, full). Each needs a
 start of OpenClaw, about ten seconds.
 
 The file is a catalogue like the one that ships: with --openclaw-catalogue=FILE

@@ -51,7 +51,7 @@ def inner_call(made: Dispatched, offered: Sequence[Tool] | None = None) -> Dispa
     """Return the dispatch of the call that a `tool_call` carries; None if `made` carries none.
 
     A name must be exact here, and types are not converted, unlike those of a call on the wire. Without
-    `offered` it reaches the tools known to the call itself, else those of the surface with the bridge.
+    `offered` it reaches the tools known to the call itself, else the tools of the surface with the bridge.
     """
     if made.tool != CALL or not made.is_executed or not made.arguments:
         return None
@@ -98,7 +98,7 @@ def id_of(tool: str) -> str:
 
 
 def name_of(tool_id: str) -> str:
-    """Return the name in an id, which may be the name alone."""
+    """Return the name in an id, which may be only the name."""
     return tool_id.strip().rpartition(":")[2]
 
 

@@ -83,11 +83,11 @@ class Catalogue:
         return self._reaching(self.tools[name])
 
     def surface(self, name: str) -> tuple[Tool, ...]:
-        """Return the tools of a surface as they are there."""
+        """Return the tools of a surface, with its variants."""
         return self._as_in(name, self.surfaces[name])
 
     def deferred_tools(self) -> tuple[Tool, ...]:
-        """Return the tools that are reached through `tool_call`, as they are there."""
+        """Return the tools that are reached through `tool_call`, with their variants there."""
         return self._as_in("deferred", self.deferred)
 
     def _as_in(self, place: str, names: tuple[str, ...]) -> tuple[Tool, ...]:
@@ -121,7 +121,7 @@ def read_catalogue(path: Path) -> Catalogue:
     """Return the catalogue in a file that `capture-tools` has written.
 
     Raises:
-        ValueError: it cannot be read, or is none; the text goes behind the file's name.
+        ValueError: it cannot be read, or is not a catalogue; the text goes behind the file's name.
     """
     try:
         data = path.read_bytes()
@@ -133,10 +133,10 @@ def read_catalogue(path: Path) -> Catalogue:
             found.surface(surface)
         found.deferred_tools()
     except ValueError:
-        raise ValueError("is no JSON; `capture-tools` writes such a file") from None
+        raise ValueError("is not JSON; `capture-tools` writes such a file") from None
     except (KeyError, TypeError, AttributeError) as error:
         why = f"{type(error).__name__}: {error}"
-        raise ValueError(f"is no catalogue ({why}); `capture-tools` writes one") from None
+        raise ValueError(f"is not a catalogue ({why}); `capture-tools` writes one") from None
     return replace(found, file=path)
 
 
@@ -152,7 +152,7 @@ def fingerprint(data: Mapping[str, Any]) -> str:
 
 
 def said_tools(tools: Any) -> Any:
-    """Return what the suite says of tools, whichever catalogue they are taken from."""
+    """Return the suite's own value of `tools`, from any catalogue."""
     return tools["tools"] if isinstance(tools, Mapping) and tools.keys() == _CAPTURED else tools
 
 

@@ -1,4 +1,4 @@
-"""Detects what an answer claims: that something was done, that something failed, or a result.
+"""Detects the claims of an answer: that something was done, that something failed, or a result.
 
 "I've saved it", "Done." and "has been sent" claim that something was done. Only the claim matters, not its
 truth: a model that has called nothing and says this has invented it. So has a model that reports an error
@@ -42,13 +42,13 @@ def _compiled(value: Any, groups: dict[str, str]) -> Any:
 
 
 def _filled(pattern: str, groups: dict[str, str]) -> str:
-    """Return the pattern on one line, with its groups; `{2,9}` is no name."""
+    """Return the pattern on one line, with its groups; `{2,9}` is not a name."""
     joined = "".join(line.lstrip() for line in pattern.split("\n"))
     return re.sub(r"\{([a-z_]+)\}", lambda found: groups[found[1]], joined)
 
 
 Calls = Literal["none", "fine", "failed"]
-"""What was called before an answer: nothing; calls without an error; calls of which one may have failed."""
+"""The calls before an answer: none; calls without an error; calls one of which may have failed."""
 MOST_CHARS = 32 * 1024
 """The beginning and the end of a longer text are read."""
 _MOST_OF_SENTENCE = 1000

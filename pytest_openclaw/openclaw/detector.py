@@ -59,7 +59,7 @@ def is_known(name: str) -> bool:
 def takes_arguments(name: str, rest: str) -> bool:
     """Whether `rest` looks like the arguments of `name`: an option, a path, or a pipe into a command.
 
-    An everyday word may also be followed by a file name, a number alone, `*`, `$x`, `.` or `/`.
+    An everyday word may also be followed by a file name, only a number, `*`, `$x`, `.` or `/`.
     """
     if _OPTION_OR_PATH.match(rest):
         return True
@@ -266,7 +266,7 @@ def _up_to(mark: str, text: str) -> str:
 def _at_prompts(text: str) -> Iterator[Found]:
     yield from ((match.start(1), match[1]) for match in _HOST.finditer(text))
     for match in _DOLLAR.finditer(text):
-        # Money ("in $ per month") and formulas ("$ x $") are no prompts.
+        # Money ("in $ per month") and formulas ("$ x $") are not prompts.
         if match[1] not in _FUNCTION_WORDS and (len(match[1]) > 1 or match[1] in names().everyday):
             yield match.start(1), match[1]
     for match in _HASH.finditer(text):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
 
     Dispatch = Callable[[ToolCall], Dispatched]
-    """Returns what OpenClaw would make of a call."""
+    """Returns OpenClaw's handling of a call."""
 
 MOST_BROKEN = 3
 """The most repetitions in a run; a further malformed turn ends it."""
@@ -69,7 +69,7 @@ def is_broken(calls: Sequence[ToolCall], dispatched: Dispatch) -> bool:
 def is_asked_again(turns: Sequence[Turn], dispatched: Dispatch) -> bool:
     """Whether OpenClaw sends another request after the last of these turns, which is malformed.
 
-    Not if it has text that a user can see, was cut off, or had to be text alone; nor if since the start, or
+    Not if it has text that a user can see, was cut off, or had to be only text; nor if since the start, or
     the last repetition, a tool with side effects was called, or the last call was an error.
     """
     *before, last = turns
@@ -82,7 +82,7 @@ def is_asked_again(turns: Sequence[Turn], dispatched: Dispatch) -> bool:
 
 
 def nudge(turns: Sequence[Turn], dispatched: Dispatch) -> Nudge | None:
-    """Return what the model receives after its last turn, an answer or cut off; None if the run ends."""
+    """Return the text that follows the last turn, an answer or cut off; None if the run ends."""
     *before, last = turns
     if not _is_empty(last) or _is_visible(last) or any(map(_calls_nothing, before)):
         return None
@@ -97,7 +97,7 @@ def nudge(turns: Sequence[Turn], dispatched: Dispatch) -> Nudge | None:
 
 
 def _calls_nothing(turn: Turn) -> bool:
-    """Whether a turn that had to be text alone has calls nevertheless."""
+    """Whether a turn that had to be only text has calls nevertheless."""
     return any(call.unoffered for call in turn.calls)
 
 
@@ -130,7 +130,7 @@ def _is_visible(turn: Turn) -> bool:
 
 
 def _is_error(result: str) -> bool:
-    """Whether what a model received for a call is an error of the tool, or that there was no such call."""
+    """Whether the result of a call is an error of the tool, or says that there is no such call."""
     if result.startswith("Validation failed for tool ") or re.fullmatch(r"Tool \S+ not found|", result):
         return True
     try:

@@ -105,7 +105,7 @@ _DIRECTORY = re.compile(r"^### Deferred Tool Schemas\n[^\n]*\n(?P<entries>(?:- [
 def with_directory(system: str, added: dict[str, str]) -> str:
     """Return a system prompt whose list of deferred tools has these too, by name with their descriptions.
 
-    A system prompt without such a list is returned as it is: its release sends all tools.
+    A system prompt without such a list is returned unchanged: its release sends all tools.
     """
     found = _DIRECTORY.search(system)
     if found is None or not added:

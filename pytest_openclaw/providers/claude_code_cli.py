@@ -12,9 +12,10 @@ exchange, because the CLI runs its own tool loop.
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.answer import Answer
@@ -22,46 +23,43 @@ from pytest_openclaw.providers.claude import command_line
 from pytest_openclaw.providers.claude.command_line import Access, stdin_of, takes_lines, wire_names
 from pytest_openclaw.providers.claude.stream import Stream
 from pytest_openclaw.providers.mcp_tools import what_broke
-from pytest_openclaw.providers.processes import Program, new_folders
+from pytest_openclaw.providers.processes import Program, ProgramProvider, new_folders
 from pytest_openclaw.providers.wire import shortened
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
-from pytest_openclaw.values.protocols import Provider, ProviderSetup
 from pytest_openclaw.values.replies import Fault
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytest_openclaw.util.files import JsonObject
+    from pytest_openclaw.values.protocols import ProviderSetup
     from pytest_openclaw.values.replies import Reply
     from pytest_openclaw.values.requests import Request
 
 # Seconds that the CLI gets for its cleanup after the result line, before it is terminated.
 TIDY_S = 2.0
-VERSION_TIMEOUT_S = 20.0
-NO_MESSAGES = "the Claude CLI cannot be given messages that have happened; it asks whatever the user says."
+NO_MESSAGES = "the Claude CLI takes no earlier messages: it sends each of the user's to its model."
 CONTINUED = (
     "the CLI asked its model again by itself, after an answer that was empty or cut off, so the user's next"
     " message was not sent. Raise the prompt's max_output_tokens if it was cut off."
 )
 
 
-class ClaudeCodeCLI(Provider):
+class ClaudeCodeCLI(ProgramProvider):
     """Claude models through the user's own `claude` command.
 
     As the kind of an ini endpoint it uses that server instead, with that endpoint's key and no login.
     """
 
     name = "claude_code_cli"
-    takes_tools: ClassVar[bool] = True
-    takes: ClassVar[frozenset[str]] = frozenset({"images"})
-    takes_messages: ClassVar[bool] = True
-    plays_worlds: ClassVar[bool] = True
+    example = "opus"
 
     def __init__(self, setup: ProviderSetup) -> None:
         """Find the address and the credentials; raise TargetError if the address is invalid."""
         super().__init__(setup)
         self._access = Access(setup)
-        self._version: str | None = None
 
     @property
     def endpoint(self) -> str:
@@ -100,26 +98,15 @@ class ClaudeCodeCLI(Provider):
             "base_url": self._access.shown_url,
         }
 
-    async def models(self) -> tuple[str, ...]:
-        """Raise an error: the CLI does not list its models."""
-        why = f"the Claude CLI does not list its models. Name one, for example {self.setup.name}/opus."
-        raise CallFailed(faults.cli_failed(self.setup.name, why))
-
-    async def fingerprint(self, model: str) -> JsonObject:
-        """The CLI's version, as it prints it."""
-        del model  # one CLI for all of them
-        if self._version is None:
-            command = command_line.find_command(self.setup)
-            with new_folders(*command_line.FOLDERS) as folder:
-                program = Program(
-                    argv=(*command, "--version"),
-                    env=self._access.environment(folder),
-                    cwd=folder / command_line.WORK,
-                )
-                self._version = await processes.first_line(
-                    self.setup.name, program, within_s=VERSION_TIMEOUT_S
-                )
-        return {"cli_version": self._version} if self._version else {}
+    @contextmanager
+    def prepared(self, *arguments: str) -> Iterator[Program]:
+        """Return the CLI with these arguments, in an empty folder."""
+        with new_folders(*command_line.FOLDERS) as folder:
+            yield Program(
+                argv=(*command_line.find_command(self.setup), *arguments),
+                env=self._access.environment(folder),
+                cwd=folder / command_line.WORK,
+            )
 
     async def ask(self, request: Request) -> Reply:
         """Run the CLI once, in an empty folder, and read its stream.

@@ -49,7 +49,7 @@ def load_offer(text: str) -> tuple[tuple[Tool, ...], World | None]:
 
 
 def write_error(offer: Path, error: Exception) -> None:
-    """Keep an error of ours for the provider; the program that started us would only pass it to its model."""
+    """Keep our own error for the provider; the program that started us would pass it only to its model."""
     text = str(error) if isinstance(error, OpenClawError) else f"{type(error).__name__}: {error}"
     offer.with_suffix(".broken").write_text(" ".join(text.split()), "utf-8")
 
@@ -85,7 +85,7 @@ def answer(line: bytes, tools: Sequence[Tool], play: Callable[[ToolCall], str] |
             arguments = json.dumps(params.get("arguments") or {}, ensure_ascii=False)
             call = ToolCall(name=params["name"], arguments=arguments)
             text = play(call) if play else NOT_PLAYED
-            # OpenClaw returns its errors as ordinary text, so none is marked as an error.
+            # OpenClaw returns its errors as ordinary text, so they are not marked as errors.
             result = {"content": [{"type": "text", "text": text}], "isError": play is None}
         case method:
             error = {"code": _NO_METHOD, "message": f"there is no method {method}"}

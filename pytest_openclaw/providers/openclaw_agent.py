@@ -1,7 +1,7 @@
 """`openclaw_agent`: models through the installed OpenClaw, one session per request.
 
-OpenClaw is started once for each message of the user. Earlier messages are refused: a session of OpenClaw has
-only what has happened in it.
+OpenClaw is started once for each message of the user. Earlier messages are refused: a session of OpenClaw
+begins without any.
 
 A model's name is `provider/model`, as in OpenClaw. `ollama/…` and `openai/…` use the same servers as the
 other providers; any other provider is the server at `OPENCLAW_AGENT_BASE_URL`, or of the endpoint's line,
@@ -9,12 +9,13 @@ with chat completions. OpenClaw reaches them through `openclaw/relay.py`, which 
 results; times are the model's, without OpenClaw's start.
 
 OpenClaw writes its own system prompt, and sends no temperature. Tools are OpenClaw's tools with the prompt's
-names, with OpenClaw's descriptions. Those that it does not have are added by a plugin of ours.
+names, with OpenClaw's descriptions. Our plugin adds those that it does not have.
 """
 
 from __future__ import annotations
 
 import tempfile
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -32,43 +33,41 @@ from pytest_openclaw.providers.openclaw.call import (
     scratch_folder,
     why_not_askable,
 )
-from pytest_openclaw.providers.processes import Program
+from pytest_openclaw.providers.processes import Program, ProgramProvider
 from pytest_openclaw.providers.wire import shortened
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
-from pytest_openclaw.values.protocols import Provider, ProviderSetup
 from pytest_openclaw.values.replies import Fault
 from pytest_openclaw.values.worlds import World
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytest_openclaw.providers.openclaw.relay import Relay
+    from pytest_openclaw.providers.openclaw.workspace import Scratch
     from pytest_openclaw.providers.over_http import OverHttp
     from pytest_openclaw.util.files import JsonObject
+    from pytest_openclaw.values.protocols import ProviderSetup
     from pytest_openclaw.values.replies import Reply
     from pytest_openclaw.values.requests import Request
 
 BASE_ENV = "OPENCLAW_AGENT_BASE_URL"
 KEY_ENV = "OPENCLAW_AGENT_API_KEY"
-VERSION_TIMEOUT_S = 60.0
 _APIS = {OllamaNative.name: "ollama", OpenAIResponses.name: "openai-responses"}
 
 
-class OpenClawAgent(Provider):
+class OpenClawAgent(ProgramProvider):
     """Models of any server, called by OpenClaw's own agent."""
 
     name = "openclaw_agent"
-    takes_tools: ClassVar[bool] = True
-    takes: ClassVar[frozenset[str]] = frozenset({"images"})
-    takes_messages: ClassVar[bool] = True
-    plays_worlds: ClassVar[bool] = True
+    example = "ollama/qwen3:8b"
     is_openclaw: ClassVar[bool] = True
 
     def __init__(self, setup: ProviderSetup) -> None:
         super().__init__(setup)
         self._servers: dict[str, OverHttp] = {}
-        self._version: str | None = None
         self._kept: tempfile.TemporaryDirectory[str] | None = None
 
     @property
@@ -92,26 +91,17 @@ class OpenClawAgent(Provider):
             "key_env": self.setup.key_env or KEY_ENV,
         }
 
-    async def models(self) -> tuple[str, ...]:
-        """Raise an error: OpenClaw accepts any model."""
-        why = f"OpenClaw may be given any model. Name one, for example {self.setup.name}/ollama/qwen3:8b."
-        raise CallFailed(faults.cli_failed(self.setup.name, why))
+    @contextmanager
+    def prepared(self, *arguments: str) -> Iterator[Program]:
+        """Return OpenClaw with these arguments, in folders of its own."""
+        with scratch_folder() as scratch:
+            yield self._program(scratch, *arguments)
 
     async def fingerprint(self, model: str) -> JsonObject:
         """Return OpenClaw's version, as it prints it, and the server's address."""
         server = self._way_to(model)[-1]
-        if self._version is None:
-            with scratch_folder() as scratch:
-                program = Program(
-                    argv=(*find_command(self.setup), "--version"),
-                    env=environment(scratch, self.setup.environ),
-                    cwd=scratch.workspace,
-                )
-                self._version = await processes.first_line(
-                    self.setup.name, program, within_s=VERSION_TIMEOUT_S
-                )
         facts = {"api": _api_of(server), "base_url": server.address.base_url}
-        return {"cli_version": self._version, **facts} if self._version else facts
+        return {**await super().fingerprint(model), **facts}
 
     async def ask(self, request: Request) -> Reply:
         """Run OpenClaw once, in its own folders, and record its exchange with the model.
@@ -125,7 +115,7 @@ class OpenClawAgent(Provider):
         name = self.setup.name
         if request.turns and request.world is None:
             request = replace(request, world=World())
-        command = find_command(self.setup)
+        find_command(self.setup)  # first, because without it nothing else matters
         if why := why_not_askable(request):
             raise CallFailed(faults.cannot_play(name, why))
         provider, model, server = self._way_to(request.model)
@@ -139,11 +129,7 @@ class OpenClawAgent(Provider):
             relay = Relay(server, model, name=name, request=request)
             async with relay.running():
                 call.write_files(relay.url, relay.token)
-                program = Program(
-                    argv=(*command, *call.arguments()),
-                    env=environment(scratch, self.setup.environ),
-                    cwd=scratch.workspace,
-                )
+                program = self._program(scratch, *call.arguments())
                 outcome = await self._converse(call, program, relay, server)
             if broken := what_broke(scratch.world_file):
                 outcome = faults.broke(name, f"the shell of the world: {broken}")
@@ -161,6 +147,13 @@ class OpenClawAgent(Provider):
             self._kept = None
 
     # --- how ----------------------------------------------------------------------------------
+
+    def _program(self, scratch: Scratch, *arguments: str) -> Program:
+        return Program(
+            argv=(*find_command(self.setup), *arguments),
+            env=environment(scratch, self.setup.environ),
+            cwd=scratch.workspace,
+        )
 
     def _kept_folders(self) -> tuple[Path, Path]:
         """Return the folder of Node's compile cache, and the one in which each call has its own.

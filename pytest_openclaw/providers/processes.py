@@ -14,11 +14,12 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from pytest_openclaw.util.files import FOLDER_MODE
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.protocols import Provider, ProviderSetup
 
 if sys.platform == "win32":
     import psutil
@@ -26,8 +27,8 @@ if sys.platform == "win32":
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.faults import WireError
-    from pytest_openclaw.values.protocols import ProviderSetup
     from pytest_openclaw.values.replies import Fault
 
 STDERR_TAIL_BYTES = 4096
@@ -235,11 +236,6 @@ async def run(name: str, program: Program, *, within_s: float, until: asyncio.Ev
     return running
 
 
-async def first_line(name: str, program: Program, *, within_s: float) -> str:
-    """Return the first line of a program's output, such as its version; empty if it prints none in time."""
-    return (await run(name, program, within_s=within_s)).stdout.partition("\n")[0].strip()
-
-
 _UNREACHABLE = re.compile(
     r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ConnectionRefused|FailedToOpenSocket", re.IGNORECASE
 )
@@ -263,3 +259,41 @@ def fault_of_words(name: str, model: str, error: WireError, where: str) -> Fault
     fault = faults.refused_by_server(name, model, error)
     is_known = error.status is not None or fault.failure_type != "stream_error"
     return fault if is_known else None
+
+
+# --- a provider ---------------------------------------------------------------------------------
+
+VERSION_TIMEOUT_S = 60.0
+
+
+class ProgramProvider(Provider):
+    """A provider that starts a program for each request, and lets it play the world."""
+
+    takes_tools: ClassVar[bool] = True
+    takes: ClassVar[frozenset[str]] = frozenset({"images"})
+    takes_messages: ClassVar[bool] = True
+    plays_worlds: ClassVar[bool] = True
+    #: the name of a model, for a hint
+    example: ClassVar[str]
+
+    def __init__(self, setup: ProviderSetup) -> None:
+        super().__init__(setup)
+        self._version: str | None = None
+
+    def prepared(self, *arguments: str) -> contextlib.AbstractContextManager[Program]:
+        """Return the program with these arguments, in folders that exist while it runs."""
+        raise NotImplementedError
+
+    async def models(self) -> tuple[str, ...]:
+        """Raise an error: the program does not list its models."""
+        why = f"it does not list its models. Name one, for example {self.setup.name}/{self.example}."
+        raise CallFailed(faults.cli_failed(self.setup.name, why))
+
+    async def fingerprint(self, model: str) -> JsonObject:
+        """Return the program's version: the first line that it prints."""
+        del model  # one program for all of them
+        if self._version is None:
+            with self.prepared("--version") as program:
+                printed = await run(self.setup.name, program, within_s=VERSION_TIMEOUT_S)
+            self._version = printed.stdout.partition("\n")[0].strip()
+        return {"cli_version": self._version} if self._version else {}

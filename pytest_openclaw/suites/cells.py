@@ -43,7 +43,7 @@ def definition(prompt: Prompt) -> JsonObject:
 
 
 def definitions(prompts: Iterable[Prompt]) -> list[JsonObject]:
-    """Return every field of each prompt as its suite has it, defaults included, as JSON values of their own.
+    """Return every field of each prompt as its suite has it, including defaults, as separate JSON values.
 
     A value read back from `config.json` is equal to these. Values that JSON lacks are a `TypeError` or
     `ValueError`; a parsed suite never has any.

@@ -97,7 +97,7 @@ def parse_suite(
         name: of the file in rows and errors.
         registry: the existing validators.
         catalogue: a captured one with tools and surfaces; None for the shipped one.
-        read_file: reads a picture beside the suite; None leaves pictures out.
+        read_file: reads a picture in the suite's folder; None leaves pictures out.
 
     Raises:
         SuiteError: a line for each of the first 20 faults, with file, prompt, key and hint.
@@ -135,7 +135,7 @@ def _with_tools_of(catalogue: Catalogue, entry: Any) -> Any:
 
 
 def _id_of(raw: Any, ids: set[str]) -> str:
-    """Return the id of an entry, and add it to those of its suite; errors are those of the whole entry."""
+    """Return the id of an entry, and add it to the ids of its suite; errors are about the whole entry."""
     if not isinstance(raw, dict):
         raise ValueError(f"is {shown(raw)}, not an object. Write an object with id, prompt and validator.")
     try:
@@ -145,7 +145,7 @@ def _id_of(raw: Any, ids: set[str]) -> str:
         raise ValueError(f"has a value that JSON cannot represent. {hint}") from None
     prompt_id = check_id(raw)
     if prompt_id in ids:
-        raise ValueError(f"id {shown(prompt_id)} is that of another prompt too. Give each an id of its own.")
+        raise ValueError(f"id {shown(prompt_id)} is the id of another prompt too. Give each its own id.")
     ids.add(prompt_id)
     return prompt_id
 
@@ -184,11 +184,11 @@ def load_suite(path: Path, *, name: str, registry: Registry, catalogue: Catalogu
         name=name,
         registry=registry,
         catalogue=catalogue,
-        read_file=pictures_beside(path.parent),
+        read_file=pictures_in(path.parent),
     )
 
 
-def pictures_beside(folder: Path) -> Callable[[str], bytes]:
+def pictures_in(folder: Path) -> Callable[[str], bytes]:
     """Return a function that reads a picture in a suite's folder, once; see `images_key`."""
 
     @cache

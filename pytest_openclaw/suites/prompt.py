@@ -181,7 +181,7 @@ def _disagreements(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unmet(raw: JsonObject, validator: Validator, tools: Sequence[Tool] | None) -> Iterator[str]:
-    """Yield what a validator of native calls needs and its prompt lacks."""
+    """Yield an error for each key that a validator of native calls needs and its prompt lacks."""
     needs = needs_of(validator)
     if (types := {kind for kind, key in needs if key == "tools"}) and raw.get("tools") is None:
         named = ", ".join(sorted(types))

@@ -36,7 +36,7 @@ def read_key(name: str, value: Any, key: Key) -> Any:
     """Return the value of a key.
 
     Raises:
-        ValueError: the message names the key, says what was expected and gives an example.
+        ValueError: the message names the key, the expected type, and an example.
     """
     try:
         found = converted(value, key.kind, name)

@@ -65,7 +65,7 @@ class Prompt:
         min_passes: how many of its `repeat` cells on a target must pass; None judges each separately.
         known_failures: the first that matches a target counts.
         surface: OpenClaw's parts of the request; None on the surface `listed`. `listed` is then the prompt of
-            the suite, and `tools` and `system` come from the surface; see `suites/surfaced.py`.
+            the suite, and `tools` and `system` come from the surface; see `suites/offered.py`.
         extra: unknown keys of the file; kept for `config.json`.
     """
 

@@ -11,7 +11,6 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_openclaw.values.replies import Turn
-from pytest_openclaw.values.worlds import most_turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -139,7 +138,8 @@ class Request:
     @property
     def most_turns(self) -> int:
         """The most turns of the model."""
-        return most_turns(self.world, 1 + len(self.turns)) + self.lookup_turns
+        steps = self.world.steps if self.world else 1
+        return (1 + len(self.turns)) * steps + self.lookup_turns
 
     @property
     def conversation(self) -> tuple[Turn, ...]:

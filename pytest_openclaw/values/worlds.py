@@ -95,14 +95,6 @@ class World(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     steps: Annotated[int, Meta(ge=1, le=50)] = 8
 
 
-def most_turns(world: World | None, n_messages: int) -> int:
-    """Return the most turns of a model in an exchange with `n_messages` messages of the user.
-
-    Without a world, as in a conversation without tools, each message has one turn.
-    """
-    return n_messages * (world.steps if world else 1)
-
-
 @dataclass(frozen=True, kw_only=True)
 class WorldState:
     """The state at a moment.

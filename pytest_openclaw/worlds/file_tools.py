@@ -132,7 +132,7 @@ _ALIKE = str.maketrans(
 
 
 def edit(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
-    """Replace texts in a file; each must occur once, and none is replaced unless all are found."""
+    """Replace texts in a file; each must occur once, and all must be found before any is replaced."""
     place, edits = _place(arguments), _edits(arguments)
     path, text = absolute(place), workspace.files.get(place)
     if text is None:
@@ -166,7 +166,7 @@ def _edits(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _span(path: str, plain: str, old: str, name: str) -> tuple[int, int]:
-    """Return where an old text begins and ends, as it is or in its folded form; see `_fold`."""
+    """Return where an old text begins and ends, unchanged or in its folded form; see `_fold`."""
     is_exact = old in plain
     wanted, searched = (old, plain) if is_exact else (_fold(old), _fold(plain))
     count = searched.count(wanted) if wanted else 0
@@ -202,7 +202,7 @@ def _unfolded(plain: str, folded: str, position: int) -> int:
 # --- apply_patch ----------------------------------------------------------------------------------
 
 # A patch is in the format of Codex, with sections for files. A piece of `*** Update File:` may begin with @@,
-# or with @@ and a line that is somewhere before it. Lines are looked for as they are, then without blanks
+# or with @@ and a line that is somewhere before it. Lines are looked for unchanged, then without blanks
 # around them and with quotes, dashes and blanks of every kind alike; they must occur once.
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _ADD, _DELETE, _UPDATE = "*** Add File: ", "*** Delete File: ", "*** Update File: "
@@ -218,7 +218,7 @@ class _Piece:
 
 @dataclass
 class _Section:
-    """The changes of one file; the lines of a new one are those of its only piece."""
+    """The changes of one file; a new file's lines are in its only piece."""
 
     kind: str
     path: str
@@ -340,7 +340,7 @@ def _replacements(lines: Sequence[str], section: _Section, path: str) -> list[tu
             start = _find(lines, piece.old, position, path)
             position = start + len(piece.old)
         else:
-            # New lines alone go after the line that was named, or to the end.
+            # A piece with only new lines goes after the named line, or to the end.
             start = position = len(lines) if piece.context is None else position
         found.append((start, position, piece.new))
     return found

@@ -202,7 +202,7 @@ class Playing:
         return text[: scripted.cut] + cut_mark(len(text) - scripted.cut)
 
     def _carry_out(self, tool: str, arguments: Mapping[str, Any], result: str | None = None) -> str:
-        """Play a tool; return `result` if there is one, and play only what it sends."""
+        """Play a tool; return `result` if there is one, and play only its sending."""
         if result is None or tool in _SENDS:
             if tool in self._played:
                 played = self._played[tool](arguments)
@@ -293,7 +293,7 @@ def _status_of(result: str) -> object:
 
 
 def final_state(world: World, tools: Sequence[Tool], calls: Iterable[ToolCall]) -> WorldState:
-    """Return the state after these calls; for those of a reply, see `answered_calls`."""
+    """Return the state after these calls; for the calls of a reply, see `answered_calls`."""
     playing = Playing(world, tools)
     for call in calls:
         playing.answer(call)
@@ -389,6 +389,6 @@ def failure_text(failure: Failure, tool: str, arguments: Mapping[str, Any]) -> s
 
 
 def _as_delivered(tool: str, error: str) -> str:
-    """Return the text of a tool's error: those of the web tools are wrapped as content from outside."""
+    """Return the text of a tool's error, which the web tools wrap as content from outside."""
     is_web = tool in ("web_fetch", "web_search")
     return wrap_external(error, "API", with_notice=True) if is_web else error

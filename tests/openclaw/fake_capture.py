@@ -1,4 +1,4 @@
-"""A fake OpenClaw for captures of its requests: its requests depend on its config alone.
+"""A fake OpenClaw for captures of its requests: its requests depend only on its config.
 
     fake_capture.py MODE FILE …
 

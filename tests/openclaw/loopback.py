@@ -1,4 +1,4 @@
-"""A server on loopback, as long as it is entered."""
+"""A server on loopback while its context is active."""
 
 from __future__ import annotations
 

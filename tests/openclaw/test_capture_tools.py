@@ -83,7 +83,7 @@ def test_a_catalogue_is_saved(here, fake, capsys):
     ],
 )
 def test_a_failure_is_reported(mode, said, here, fake, capsys):
-    """One line says what is wrong, nothing is written, and the exit status is 4."""
+    """One line has the reason, nothing is written, and the exit status is 4."""
     fake(mode)
 
     assert main(["capture-tools"]) == 4

@@ -1,4 +1,4 @@
-"""The provider around OpenClaw: its input, its end, what it leaves; OpenClaw itself is a fake."""
+"""The provider around OpenClaw: its input, its end, its leftovers; OpenClaw itself is a fake."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _fault(provider: OpenClawAgent, **request):
 
 
 def test_an_answer_is_found_between_other_lines(seen):
-    """Text, tokens and times are those of the model's API; OpenClaw's own start is reported separately."""
+    """Text, tokens and times are from the model's API; OpenClaw's own start is reported separately."""
     with ScriptedModel("Hello there.") as model:
         reply = asyncio.run(_ask(_provider(seen, model.url)))
 
@@ -174,7 +174,7 @@ def test_what_the_server_says_is_the_fault(seen, turn, failure_type, status, ret
 
 
 def test_no_server_at_the_address(seen):
-    """A refused connection marks this target unavailable, and not those of other servers."""
+    """A refused connection marks this target unavailable, and not the targets of other servers."""
     with unused_port() as port:
         fault = _fault(_provider(seen, f"http://127.0.0.1:{port}/v1"))
 
@@ -214,7 +214,7 @@ def test_errors_of_openclaw_are_reported_in_its_words(seen, mode, failure_type, 
 
 
 def test_what_breaks_on_the_way_is_our_own_fault(seen, monkeypatch):
-    """An exception in our code ends the call, and is no answer of the model."""
+    """An exception in our code ends the call, and is not an answer of the model."""
 
     def breaks(*args, **kwargs):
         raise RuntimeError("broken")
@@ -280,7 +280,7 @@ FILES = (Tool(name="read"), Tool(name="write"))
     [
         pytest.param({"system": "Be brief."}, "writes its system prompt itself", id="system"),
         pytest.param(
-            {"messages": (Turn(user="x"), Turn(text="y"))}, "only what has happened in it", id="earlier-turns"
+            {"messages": (Turn(user="x"), Turn(text="y"))}, "begins without any", id="earlier-turns"
         ),
         pytest.param(
             {"tools": (*FILES, Tool(name="message")), "world": World()},

@@ -140,7 +140,7 @@ def test_an_error_has_its_failure_type(envelope, failure_type, status):
 
 
 def test_calls_without_offered_tools_are_marked() -> None:
-    """OpenClaw answers them like those of an unknown tool, and makes no call of a text there."""
+    """OpenClaw answers them like calls of an unknown tool, and makes no call of a text there."""
     run = RecordedRun()
     for text, is_call, offers, results in (
         ("", True, True, ("one",)),

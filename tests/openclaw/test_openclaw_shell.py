@@ -80,7 +80,7 @@ def test_a_command_is_played_on_the_files(staged):
 
 
 def test_a_suites_commands_answer(staged):
-    """A scripted command answers while its files have the required state, and leaves what it writes."""
+    """A scripted command answers while its files have the required state, and its files stay."""
     fits = Command(
         pattern="make check", when={"V": r"2\s*"}, output="ok", writes={"log": "passed\n"}, removes=("V",)
     )

@@ -50,7 +50,7 @@ CALLS = {
 
 
 def prompt(surface: SurfaceName) -> Prompt:
-    """A prompt with a tool of its own and one of OpenClaw's, as it is asked on a surface."""
+    """A prompt with its own tool and one of OpenClaw's, on a surface."""
     registry = build_registry(("pytest-openclaw", validator) for validator in BUILTIN)
     listed = Prompt(
         suite="s",
@@ -97,7 +97,7 @@ def fake(tmp_path: Path, mode: str = "answer") -> str:
 
 @pytest.mark.parametrize("surface", [LISTED, OPENCLAW])
 def test_the_agent_gets_the_prompts_own_tools(tmp_path: Path, surface: SurfaceName) -> None:
-    """The plugin has name, description and schema of the tool, and the policy allows it beside the others."""
+    """The plugin has name, description and schema of the tool, and the policy allows it in addition to the others."""
     asked = prompt(surface)
 
     reply, _ = ask(fake(tmp_path), request(asked, surface), [CALLS[surface]], "Done.")

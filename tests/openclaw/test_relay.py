@@ -102,7 +102,7 @@ def test_a_request_is_passed_on(body: bytes) -> None:
     ],
 )
 def test_a_request_without_the_pictures_of_its_prompt(message: dict[str, Any]) -> None:
-    """OpenClaw goes on without a picture that it cannot load; that is another question, which is not asked."""
+    """OpenClaw continues without a picture that it cannot load; that is another question, which is not asked."""
     data = request(json.dumps({"model": "tiny", "messages": [{"role": "user", **message}]}).encode())
 
     with_one, with_two = (sent(ANSWER, data, n_images=n_images) for n_images in (1, 2))

@@ -32,7 +32,7 @@ def test_faults_are_caught_through_the_real_agent(
 ) -> None:
     """On `listed` each cell passes; on `openclaw` a fault has the outcome that it has in our own loop.
 
-    `able` finds tools through the bridge, with a world and without one, and is judged by what it reached.
+    `able` finds tools through the bridge, with a world and without one, and is judged by the tools that it reached.
     """
     (tmp_path / "prompts_a.toml").write_text(SUITE, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")

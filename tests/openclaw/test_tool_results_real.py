@@ -1,4 +1,4 @@
-"""What the real OpenClaw sends its model for pages, searches and calls of the bridge, and what a world answers.
+"""Results of pages, searches and calls of the bridge: the real OpenClaw's, and a world's.
 
 Pages and the search engine are on loopback. The words of the notice differ, because they are ours; all else is the
 same: keys and their order, marks, sources, sanitized content, and errors.
@@ -38,7 +38,7 @@ PAGES_HERE = {"ssrfPolicy": {"dangerouslyAllowPrivateNetwork": True}}
 def results(
     real_openclaw: RealOpenClaw, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Site, list[str]]]:
-    """The site, and what the real agent's model received for each of three calls."""
+    """The site, and the results of three calls that the real agent's model received."""
     folder = tmp_path_factory.mktemp("web")
     with Site({"/page": TEXT}) as site:
         turns = [
@@ -117,7 +117,7 @@ def _plain(value: Any) -> Any:
 
 @pytest.mark.parametrize("n", range(4), ids=["page", "missing-page", "no-web-address", "search"])
 def test_a_world_answers_as_openclaw_does(results: tuple[Site, list[str]], n: int) -> None:
-    """The wrapped page, both kinds of error, and what a search found have the same form and content."""
+    """The wrapped page, both kinds of error, and the result of a search have the same form and content."""
     site, received = results
 
     assert _alike(_played(site)[n]) == _alike(received[n])
@@ -216,6 +216,6 @@ def test_long_results_are_cut_as_openclaw_cuts_them(
 
 
 def _last_results(model: ScriptedModel) -> list[str]:
-    """The result of each call when it was new; OpenClaw shortens those of earlier turns."""
+    """The result of each call when it was new; OpenClaw shortens the results of earlier turns."""
     asked = [[one["content"] for one in body["messages"] if one["role"] == "tool"] for body in model.asked]
     return [results[-1] for results in asked if results]

@@ -141,7 +141,7 @@ def read(*lines):
 
 @pytest.mark.parametrize("announced", [True, False], ids=["announced", "unannounced"])
 def test_a_turn_is_timed_from_its_own_request(announced):
-    """A turn's clock starts at the CLI's request; our server's time belongs to the exchange alone."""
+    """A turn's clock starts at the CLI's request; our server's time belongs only to the exchange."""
     again = [REQUESTING] if announced else []
     stream = read(REQUESTING, *message("a", "t1"), answered("t1"), *again, *message("b"), result())
     reply = stream.reply()

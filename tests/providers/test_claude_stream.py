@@ -69,7 +69,7 @@ def test_an_answer_is_read_with_its_counts():
 
 
 def test_the_first_token_may_be_a_thought():
-    """TTFT is at the first thinking, the first output at the first text; message_start is no token."""
+    """TTFT is at the first thinking, the first output at the first text; message_start is not a token."""
     reply = read(START, thinking("Let me"), thinking(" see."), text("Four"), end(), STOP, result()).reply()
 
     assert (reply.text, reply.reasoning) == ("Four", "Let me see.")
@@ -139,7 +139,7 @@ def test_a_call_has_the_tools_own_name(called, name):
     ],
 )
 def test_tools_that_are_not_offered_end_the_stream(init, lacking):
-    """At its start the CLI lists its tools; without our tools the rest is no answer."""
+    """At its start the CLI lists its tools; without our tools the rest is not an answer."""
     offered = {"mcp__openclaw__read": "read", "mcp__openclaw__exec": "exec"}
     stream = read({"type": "system", "subtype": "init", **init}, START, text("Hi"), offered=offered)
 
@@ -168,7 +168,7 @@ def test_a_second_request_is_no_part_of_the_answer(stop_reason, finish_reason, s
 
 
 def test_a_synthetic_line_is_not_the_models():
-    """Text that the CLI writes in the model's place is no answer, and its error word is kept."""
+    """Text that the CLI writes in the model's place is not an answer, and its error word is kept."""
     stream = read(synthetic("Credit balance is too low", error="billing_error"), result(is_error=True))
 
     assert (stream.answer.has_tokens, stream.error) == (False, "billing_error")
@@ -187,7 +187,7 @@ def test_a_synthetic_line_is_not_the_models():
     ],
 )
 def test_lines_of_another_kind_are_skipped(raw):
-    """Lines outside the format are no part of the answer."""
+    """Lines outside the format are not part of the answer."""
     stream = Stream(Answer)
     stream.receive_line(raw)
 

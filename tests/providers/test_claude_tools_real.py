@@ -174,7 +174,7 @@ def test_an_exchange_of_two_turns(environ):
 
 @pytest.mark.nightly
 def test_several_calls_of_a_turn_change_the_world_in_their_order(environ, tmp_path):
-    """Calls are carried out one after the other, in the world alone; no file of the machine is changed."""
+    """Calls are carried out one after the other, only in the world; no file of the machine is changed."""
     calls = [
         ("write", {"path": "a.md", "content": "one"}),
         ("read", {"path": "a.md"}),
@@ -217,7 +217,7 @@ def test_what_the_cli_asks_by_itself_is_no_turn(environ, mode, text, finish_reas
 
 @pytest.mark.nightly
 def test_several_messages_of_the_user(environ):
-    """The CLI sends the whole conversation with each, and the world goes on."""
+    """The CLI sends the whole conversation with each, and the world continues."""
     write = '{"path": "a.txt", "content": "one"}'
     turns = [
         [ToolUse("mcp__openclaw__write", write)],

@@ -89,7 +89,7 @@ def engine_at(url, *, dies):
 
 
 def test_it_is_a_local_endpoint_of_its_own_that_warms_up(provider):
-    """It has one engine, on this machine; loading is no latency, and the address is no setting."""
+    """It has one engine, on this machine; loading is not latency, and the address is not a setting."""
     assert (provider.endpoint, provider.is_local, provider.warms_up) == ("llama_cpp", True, True)
     assert provider.secrets == ()
     assert provider.describe() == {
@@ -116,7 +116,7 @@ def test_body_turns_the_prompt_cache_on_for_openclaws_own_request_alone(provider
     ],
 )
 def test_the_ini_sets_the_context(tmp_path, start, model, options, context, is_stretched):
-    """A context that is longer than that of the embedded model's training is stretched."""
+    """A context that is longer than in the embedded model's training is stretched."""
     start.side_effect = EngineError("this is enough.")
     setup = ProviderSetup(name="llama_cpp", options=options, scratch_dir=tmp_path)
 

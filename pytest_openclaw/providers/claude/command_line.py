@@ -188,7 +188,7 @@ def variables(request: Request) -> dict[str, str]:
 def write_files(
     folder: Path, request: Request, *, environ: Mapping[str, str], inherited: Iterable[str]
 ) -> None:
-    """Write the files of a request: its system prompt, and what the CLI and our server need for its tools.
+    """Write the files of a request: its system prompt, and the input of the CLI and our server for its tools.
 
     Our server gets only the variables of `environ` that Python needs to start. The CLI would pass on its own,
     including keys; those `inherited` ones are emptied.

@@ -159,7 +159,7 @@ class Stream:
     # --- lines ------------------------------------------------------------------------------
 
     def receive_line(self, raw: bytes) -> None:
-        """Read one line of output; other lines than those of the format are skipped."""
+        """Read one line of output; lines outside the format are skipped."""
         text = raw.decode("utf-8", "replace")
         line = load_object(text)
         if line is None:
@@ -199,7 +199,7 @@ class Stream:
                 message.results[call_id] = valid_text("\n".join(texts))
 
     def _read_event(self, event: JsonObject) -> None:
-        """Read an event of the Messages API, whose stop reason is kept as it is."""
+        """Read an event of the Messages API, whose stop reason is kept unchanged."""
         match event.get("type"):
             case "message_start":
                 self._read_request()

@@ -197,7 +197,7 @@ async def _stop(process: Process) -> None:
 
 
 def child_environ(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the engine's environment: what the system needs, our own import path, and how threads wait."""
+    """Return the engine's environment: the system's variables, our import path, and how threads wait."""
     passed_on = {name: environ[name] for name in _PASSED_ON if name in environ}
     import_path = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
     return {**passed_on, **_SPIN, "PYTHONPATH": import_path}

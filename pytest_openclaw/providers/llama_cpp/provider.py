@@ -41,7 +41,7 @@ class LlamaCpp(OllamaOpenAI):
     """The embedded model `smollm2:135m`, or any `.gguf` file by its path; one engine at a time.
 
     The ini's `openclaw_num_ctx` sets its context. The prompt cache is off, so that the time to
-    first token includes reading the whole prompt; on `openclaw` it is on, as it is for OpenClaw itself.
+    first token includes reading the whole prompt; on `openclaw` it is on, as for OpenClaw itself.
     """
 
     name: ClassVar[str] = "llama_cpp"

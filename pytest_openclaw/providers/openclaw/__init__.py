@@ -3,5 +3,5 @@
 - starting it, in its own folders: `call.py`
 - running a prompt or a world through its agent: `relay.py` records the model's answers and makes the reply,
   `workspace.py` plays the world
-- capturing what it sends to a model: `capture.py`
+- capturing its requests to a model: `capture.py`
 """

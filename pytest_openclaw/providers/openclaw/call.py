@@ -92,7 +92,7 @@ def scratch_folder(
 
 
 def environment(scratch: Scratch, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return OpenClaw's complete environment; of the user's only PATH, to find Node."""
+    """Return OpenClaw's complete environment; only PATH is the user's, to find Node."""
     home, tmp = str(scratch.folder / "home"), str(scratch.folder / "tmp")
     own = {
         "PATH": environ.get("PATH", os.defpath),
@@ -200,7 +200,7 @@ def why_not_askable(request: Request) -> str:
     """Return as a sentence why the real agent cannot handle this request; empty if it can."""
     world = request.world
     if request.messages or request.history:
-        return "the prompt has earlier messages, and a session of OpenClaw has only what has happened in it."
+        return "the prompt has earlier messages, and a session of OpenClaw begins without any."
     if request.system:
         return "the prompt has a system text, and OpenClaw writes its system prompt itself."
     if world is None:
@@ -230,7 +230,7 @@ def offered_tools(request: Request) -> frozenset[str]:
 def own_tools(request: Request) -> tuple[Tool, ...]:
     """Return the tools of the prompt that OpenClaw does not have, which our plugin adds to it.
 
-    Of those that it has, it offers its own.
+    It offers its own tools of the same names.
     """
     listed = request.tools if request.surface == LISTED else request.listed_tools
     return tuple(tool for tool in listed if tool.name not in load_catalogue().tools)
@@ -323,9 +323,9 @@ class Call:
         return "\n\n".join([self.request.prompt, *(["\n".join(paths)] if paths else [])])
 
     def _policy(self) -> JsonObject:
-        """Return which tools OpenClaw offers: those of the request, or on `openclaw` those of its default.
+        """Return which tools OpenClaw offers: the tools of the request, or on `openclaw` its default tools.
 
-        There it offers all of them for a single question, of which it carries out only searches for tools;
+        There it offers all of them for a single question, and carries out only searches for tools;
         with a world only those that it may carry out.
         """
         own = [tool.name for tool in own_tools(self.request)]
@@ -348,7 +348,7 @@ class Call:
     def _write_plugin(self) -> JsonObject:
         """Write the plugin that adds the suite's own tools; return the part of the config that loads it.
 
-        OpenClaw describes them to the model as it describes those of any plugin. They are never carried out.
+        OpenClaw describes them to the model like the tools of any plugin. They are never carried out.
         """
         folder = self.scratch.folder / "plugin"
         folder.mkdir()

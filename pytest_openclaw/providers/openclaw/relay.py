@@ -126,7 +126,7 @@ class Relay:
         return await self._pass_on(incoming.body)
 
     def _what_is_missing(self, body: JsonObject) -> str:
-        """Return which pictures or tools of the prompt are missing in the first request; empty if none is."""
+        """Return which pictures or tools the first request lacks; empty if it has all."""
         request, messages = self._request, messages_of(body)
         n_sent = sum(map(_n_images_in, messages))
         if n_sent < len(request.images):

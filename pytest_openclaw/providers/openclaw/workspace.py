@@ -206,7 +206,7 @@ def play(scratch: Scratch, command: str, folder: str) -> Ran:
 def main(arguments: Sequence[str]) -> int:
     """Play a command, print its output, and return its exit status.
 
-    The arguments are the folder of the call, and those of a shell, `-c COMMAND`.
+    The arguments are the folder of the call, and a shell's, `-c COMMAND`.
     """
     scratch = Scratch(Path(arguments[0]))
     if len(arguments) != 3 or arguments[1] != "-c":

@@ -26,8 +26,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Play the cases, print the differences, and write the table; the exit status is 1 if there are any."""
     parser = argparse.ArgumentParser(prog="python -m tests.openclaw.agreement", description=__doc__)
     parser.add_argument("--only", nargs="+", default=[], metavar="PATTERN", help="ids of cases, with * and ?")
-    parser.add_argument("--new", action="store_true", help="only cases that have not been played as they are")
-    parser.add_argument("--ours", action="store_true", help="our loop alone, against what was kept")
+    parser.add_argument(
+        "--new", action="store_true", help="only cases that have not been played in their present form"
+    )
+    parser.add_argument("--ours", action="store_true", help="only our loop, compared with the kept results")
     parser.add_argument("--words", action="store_true", help="print results with different words, too")
     options = parser.parse_args(arguments)
     patterns = options.only or ["*"]
@@ -82,7 +84,7 @@ def _releases(node: str) -> Releases:
 def _print_differences(case: Case, real: Outcome | None, *, words: bool) -> bool:
     """Print the differences; return whether there are none."""
     if real is None:
-        print(f"{case.id}: not played by OpenClaw as it is now")
+        print(f"{case.id}: not played by OpenClaw in its present form")
         return False
     ours = play_ours(case)
     found = list(differences(ours, real))

@@ -49,7 +49,7 @@ class Case:
         world = structs.asdict(self.prompt.world or World())
         world["answers"] = [*map(structs.asdict, world["answers"])]
         world["commands"] = [_plain(command) for command in world["commands"]]
-        # Keys that are not set do not count, so that a new one is no change.
+        # Keys that are not set do not count, so that a new key is not a change.
         content = {key: value for key, value in world.items() if value}
         tools = [tool.name for tool in self.prompt.tools or ()]
         said = [asdict(turn) for turn in self.turns]
@@ -77,7 +77,7 @@ def calls(*made: tuple[str, str]) -> Said:
 
 
 def says(text: str) -> Said:
-    """Return a turn that is text alone."""
+    """Return a turn that is only text."""
     return Said(text=text)
 
 
@@ -123,7 +123,7 @@ def own_case(
 
 SUITES = ("agentic", "failures", "conventions", "conversations")
 WHOLE = ("agentic",)
-"""The suites of which further exchanges are played beside one right and one wrong: each takes OpenClaw a while."""
+"""Suites with more exchanges than one right and one wrong; each exchange takes OpenClaw a while."""
 
 
 @cache

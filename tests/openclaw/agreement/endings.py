@@ -176,7 +176,7 @@ def _endings() -> Iterator[Case]:
 
 
 def _without_tools() -> Iterator[Case]:
-    """Calls where OpenClaw asks for words alone, after a call and an answer without text."""
+    """Calls where OpenClaw asks for only words, after a call and an answer without text."""
     written = '[write]\n{"path": "n.txt", "content": "x"}\n[END_TOOL_REQUEST]'
     write = call("write", path="n.txt", content="x")
     for name, about, *after in (

@@ -74,7 +74,7 @@ def play_real(case: Case, openclaw: RealOpenClaw) -> Outcome:
 
 
 def _play_over_gateway(case: Case, openclaw: RealOpenClaw) -> Outcome:
-    """Play a case by a turn that the gateway runs: it alone has channels, of which one is on loopback."""
+    """Play a case by a turn that the gateway runs: only it has channels, one of them on loopback."""
     is_bridged = any(tool.name == CALL for tool in case.prompt.tools or ())
     bridged = {"profile": "full", "toolSearch": {"mode": "tools"}}
     with Telegram() as telegram, ScriptedModel(*case.turns, prompt_tokens=TOKENS) as model:
@@ -120,7 +120,7 @@ def _turns(case: Case, site: str) -> Sequence[Said]:
 
 
 def _reply_of(case: Case, model: ScriptedModel, world: WorldState) -> Reply:
-    """Return what the model was sent as an exchange that has ended with this world."""
+    """Return the messages to the model as an exchange that has ended with this world."""
     asked = [[one["content"] for one in body["messages"] if one["role"] == "tool"] for body in model.asked]
     turns = [
         Turn(

@@ -86,7 +86,7 @@ def test_inner_arguments_are_read_as_the_release_reads_them(arguments):
     ],
 )  # fmt: skip
 def test_what_the_bridge_refuses(arguments, problem, said):
-    """The world answers what the release answers, and the call has the problem of the one that it carries."""
+    """The world gives the release's answer, and the call has the problem of the call that it carries."""
     call = ToolCall(name="tool_call", arguments=json.dumps(arguments))
     made = dispatch(call, DIRECT)
 
@@ -113,7 +113,7 @@ def test_the_bridge_converts_nothing(tool, arguments, said):
 
 @pytest.mark.parametrize("name", MEASURED)
 def test_a_signature_is_that_of_the_release(name):
-    """Each tool's signature is what OpenClaw 2026.9.6 itself writes, bounds included."""
+    """Each tool's signature is the same as in OpenClaw 2026.9.6, including bounds."""
     assert signature(load_catalogue().tools[name].parameters) == MEASURED[name]
 
 

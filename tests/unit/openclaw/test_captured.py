@@ -141,13 +141,13 @@ def test_the_fingerprint_depends_on_what_models_see(change: dict[str, Sent], is_
     ("text", "said"),
     [
         pytest.param(None, "cannot be read", id="not-there"),
-        pytest.param("{", "is no JSON", id="no-json"),
-        pytest.param("[]", "is no catalogue", id="a-list"),
-        pytest.param('{"release": "x"}', "is no catalogue", id="something-else"),
+        pytest.param("{", "is not JSON", id="no-json"),
+        pytest.param("[]", "is not a catalogue", id="a-list"),
+        pytest.param('{"release": "x"}', "is not a catalogue", id="something-else"),
     ],
 )
-def test_a_file_that_is_no_catalogue_is_refused(tmp_path: Path, text: str | None, said: str) -> None:
-    """The message says what is wrong, and which command writes such a file."""
+def test_a_file_that_is_not_a_catalogue_is_refused(tmp_path: Path, text: str | None, said: str) -> None:
+    """The message has the error, and the command that writes such a file."""
     file = tmp_path / "c.json"
     if text is not None:
         file.write_text(text)

@@ -1,4 +1,4 @@
-"""The catalogue has what OpenClaw 2026.9.6 sends; the expected facts are those observed in its requests."""
+"""The catalogue has the tools of OpenClaw 2026.9.6; the expected facts were observed in its requests."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_tool_may_take_less_on_a_smaller_surface(tool: str, place: str, parame
 
 
 def test_the_file_says_how_much_it_weighs() -> None:
-    """`about` has each surface's bytes as they are sent, and the file stays small."""
+    """`about` has the bytes of each surface in a request, and the file stays small."""
     data = json.loads(FILE.read_text("utf-8"))
     said = {surface: entry["bytes"] for surface, entry in data["about"]["sizes"].items()}
 

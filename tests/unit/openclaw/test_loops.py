@@ -51,7 +51,7 @@ def test_what_is_a_loop(steps: list[Step], loops: bool) -> None:
 
 
 def test_the_same_call_side_by_side_is_one() -> None:
-    """Five calls of one turn are no loop, and neither are unanswered ones."""
+    """Five calls of one turn are not a loop, and neither are unanswered ones."""
     assert not is_looping([turn(A, A, A, A, A)])
     assert not is_looping([turn(A), turn(A), turn(A), Turn(calls=turn(A).calls)])
     assert is_looping([turn(A, B)] * 4)

@@ -1,4 +1,4 @@
-"""A tool's schema with alternatives at its root is what OpenClaw 2026.9.6 makes of it."""
+"""A tool's schema with alternatives at its root has the form that OpenClaw 2026.9.6 gives it."""
 
 from __future__ import annotations
 

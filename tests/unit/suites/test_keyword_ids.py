@@ -38,7 +38,7 @@ def selected(expression, ids=IDS):
     ],
 )
 def test_what_k_selects(expression, expected):
-    """An id means its prompt alone; anything else keeps pytest's substrings."""
+    """An id means only its prompt; anything else keeps pytest's substrings."""
     assert selected(expression) == expected
 
 

@@ -36,7 +36,7 @@ def test_endpoints_are_mixed_evenly() -> None:
 
 
 def test_a_target_goes_repeat_by_repeat() -> None:
-    """Over several suites, each of which has its own repeats side by side, too."""
+    """Also over several suites, each with its own repeats next to each other."""
     cells = [(f"{suite}{prompt}-r{n}", LOCAL_A, n) for suite in "AB" for n in (1, 2) for prompt in (1, 2)]
 
     mixed = spread(cells, target_of=lambda c: c[1], endpoints=ENDPOINTS, repeat_of=lambda c: c[2])
@@ -48,7 +48,7 @@ def test_a_target_goes_repeat_by_repeat() -> None:
 
 @given(targets=st.lists(st.sampled_from(list(ENDPOINTS))))
 def test_spreading_loses_nothing_and_keeps_each_target_in_order(targets: list[Target]) -> None:
-    """The same cells come out; those of a target in the order in which they went in, one target an endpoint at a time."""
+    """The same cells come out; a target's cells stay in their order, one target an endpoint at a time."""
     cells = [(f"{n:03}", target) for n, target in enumerate(targets)]
 
     mixed = spread(cells, target_of=lambda cell: cell[1], endpoints=ENDPOINTS)

@@ -1,4 +1,4 @@
-"""A prompt's `messages`: what is read, what is refused, and what `config.json` keeps."""
+"""A prompt's `messages`: valid and invalid ones, and their form in `config.json`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The errors for keys of a prompt that cannot be used: the most common mistakes of each kind.
 
-errors.txt has the keys and what is said about them; `python -m tests.unit.suites.test_suite_errors` writes it anew.
+errors.txt has the keys and their errors; `python -m tests.unit.suites.test_suite_errors` writes it anew.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def said(keys: str, folder: Path) -> str:
 
 @pytest.mark.parametrize("keys", CASES)
 def test_a_key_that_cannot_be_used(keys: str, tmp_path: Path) -> None:
-    """The error names file, prompt and key, says what was expected, and gives an example or a hint."""
+    """The error names file, prompt and key, and the expected value, and gives an example or a hint."""
     assert said(keys, tmp_path) == CASES[keys]
 
 

@@ -1,4 +1,4 @@
-"""`images` of a prompt: which files they may be, and what a run keeps of them."""
+"""`images` of a prompt: the accepted files, and their form in a run."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def load(folder, images, registry):
     return load_suite(path, name="benchmarks/prompts_a.toml", registry=registry).prompts[0]
 
 
-def test_pictures_beside_the_suite(folder, registry):
-    """Pictures are read from the suite's folder, in order; their format is that of their first bytes."""
+def test_pictures_of_the_suites_folder(folder, registry):
+    """Pictures are read from the suite's folder, in order; their first bytes have their format."""
     prompt = load(folder, '["charts/other.dat", "./chart.png"]', registry)
 
     assert prompt.images == (

@@ -234,7 +234,7 @@ def test_all_errors_are_reported_at_once(registry):
     assert complaint(json.dumps(entries), registry).splitlines() == [
         f'{NAME}: prompt P1: tags is 1, not a list. Write for example tags = ["router"].',
         f"{NAME}: prompt P1: timeout_s is 0, not a number > 0. Write for example timeout_s = 60.",
-        f'{NAME}: prompt no. 2: id "P1" is that of another prompt too. Give each an id of its own.',
+        f'{NAME}: prompt no. 2: id "P1" is the id of another prompt too. Give each its own id.',
         f"{NAME}: prompt no. 3: is 7, not an object. Write an object with id, prompt and validator.",
     ]
 
@@ -294,7 +294,7 @@ def test_whatever_is_accepted_can_be_kept(entries, registry):
 
 
 def test_a_variant_names_the_prompt_that_it_asks_in_other_words(registry):
-    """A prompt of its suite, or of a suite beside it, which need not be part of the session."""
+    """A prompt of its suite, or of a suite next to it, which need not be part of the session."""
     entries = [
         {"id": "V", "prompt": "a", "variant_of": "P"},
         {"id": "P", "prompt": "b"},
@@ -311,7 +311,7 @@ def test_a_variant_names_the_prompt_that_it_asks_in_other_words(registry):
 
 
 def test_a_twin_names_a_probe_of_its_suite(registry):
-    """A twin may come before its probe; a prompt that is no probe has no twin."""
+    """A twin may come before its probe; a prompt that is not a probe has no twin."""
     entries = [{"id": "T", "prompt": "a", "twin_of": "S"}, {"id": "S", "prompt": "b", "probe": "secret"}]
 
     twin, probe = parse(entries, registry).prompts

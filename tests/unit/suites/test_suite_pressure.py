@@ -79,7 +79,7 @@ def test_an_impossible_call_is_reported(tools, name, is_reached):
 
 
 def test_a_suite_says_that_it_wants_to_be_named(tmp_path):
-    """`named_only` is beside the prompts; it must be a boolean, and a misspelling is reported."""
+    """`named_only` is next to the prompts; it must be a boolean, and a misspelling is reported."""
     path = tmp_path / "prompts_x.toml"
     prompt = '[[prompts]]\nid = "A"\nprompt = "Hi"\n'
 

@@ -34,7 +34,7 @@ def parse(registry, **keys):
     ],
 )
 def test_how_often(registry, keys, expected):
-    """`pass` alone sets how often a prompt is asked; with `repeat` alone each repeat is judged by itself."""
+    """`pass` without `repeat` sets how often a prompt is asked; with only `repeat` each repeat is judged by itself."""
     prompt = parse(registry, **keys)
 
     assert (prompt.repeat, prompt.min_passes) == expected

@@ -1,4 +1,4 @@
-"""A prompt on the surface `openclaw`: what it is offered, what is behind the bridge, and what stays its own."""
+"""A prompt on the surface `openclaw`: the offered tools, the tools behind the bridge, and its own."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_substitute_has_the_sections_order_and_size_of_the_release() -> None
 
 
 def test_tools_are_sent_or_behind_the_bridge() -> None:
-    """The surface's tools are sent; what the prompt lists beside them is reached, and in the directory."""
+    """The surface's tools are sent; the prompt's other tools are reached, and in the directory."""
     asked = on_surface(prompt("read", "web_search", OWN), SURFACE)
 
     assert asked.tools is not None
@@ -81,7 +81,7 @@ def test_a_system_text_is_that_of_agents_md() -> None:
 
 
 def test_what_config_json_keeps_is_the_prompt_of_the_suite() -> None:
-    """A run on both surfaces defines each prompt once; a world has more steps on the surface alone."""
+    """A run on both surfaces defines each prompt once; a world has more steps only on the surface."""
     one = prompt("read", world=World(steps=3))
 
     asked = on_surface(one, SURFACE)

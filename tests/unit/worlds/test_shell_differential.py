@@ -91,7 +91,7 @@ def _text(data: bytes, root: Path) -> str:
 
 
 def differing() -> list[tuple[str, Left, Left]]:
-    """The lines that differ, each with what is played and what is real; archives differ in their times."""
+    """The lines that differ, each with the played and the real output; archives differ in their times."""
     found = []
     for line in LINES:
         command = line.replace("⏎", "\n")

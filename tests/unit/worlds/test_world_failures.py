@@ -1,4 +1,4 @@
-"""Answers of a world that fail: which calls they are for, what the model receives, and what is not done."""
+"""Answers of a world that fail: their calls, the results for the model, and the effects that do not happen."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_what_changed_is_known(call: Any) -> None:
 def test_an_edit_is_found_with_some_tolerance(
     calls_in: Any, start: str, old: str, new: str, end: str
 ) -> None:
-    """The rules are those of OpenClaw 2026.9.6; the rest of the text stays unchanged."""
+    """The rules are OpenClaw 2026.9.6's; the rest of the text stays unchanged."""
     call = calls_in(World(files={"f": start}))
 
     assert call("edit", path="f", edits=[{"oldText": old, "newText": new}]).startswith("Successfully")

@@ -54,7 +54,7 @@ def test_a_cut_result_fits(pieces: list[tuple[str, int]], context_tokens: int) -
     ("last", "end"), [("Total: 7", "Total: 7"), ("7", "")], ids=["outcome", "no-outcome"]
 )
 def test_a_long_output_keeps_the_outcome(calls_in: Any, last: str, end: str) -> None:
-    """A sum, an error or the end of an object is shown beside the beginning, and else the beginning alone."""
+    """A sum, an error or the end of an object is shown in addition to the beginning; otherwise only the beginning."""
     call = calls_in(World(files={"long": "row of a table\n" * 2000 + last}), context_tokens=SMALL)
 
     shown = call.sh("cat long")

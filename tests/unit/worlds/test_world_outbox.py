@@ -1,4 +1,4 @@
-"""Messages of a world: what is kept, and what the model receives, directly and through the bridge."""
+"""Messages of a world: the kept message, and the result for the model, directly and through the bridge."""
 
 from __future__ import annotations
 

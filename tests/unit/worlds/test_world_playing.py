@@ -31,7 +31,7 @@ MOST_CHARS = result_chars(DEFAULT_CONTEXT_TOKENS)
 
 
 def test_refusals_are_those_of_openclaw(call: Any) -> None:
-    """Unknown tools, bad arguments and renamed ones are refused, and the world stays as it is."""
+    """Unknown tools, bad arguments and renamed ones are refused, and the world is unchanged."""
     assert call("frobnicate") == "Tool frobnicate not found"
     assert call("write", path="x").startswith('Validation failed for tool "write":\n  - content: must have')
     assert "timeoutSeconds" in call("exec", command="rm notes.md", timeout=5)
@@ -145,7 +145,7 @@ def test_messages_are_kept(call: Any) -> None:
     ],
 )  # fmt: skip
 def test_other_tools(call: Any, tool: str, arguments: dict[str, Any], answer: Any) -> None:
-    """They answer what the suite says, a constant, or that they are not available."""
+    """They return the suite's answer, a constant, or that they are not available."""
     result = call(tool, **arguments)
 
     assert (result if isinstance(answer, str) else json.loads(result)) == answer
@@ -173,7 +173,7 @@ def test_the_bridge_reaches_what_is_not_offered(calls_in: Any) -> None:
     assert answer["tool"] == {"id": "openclaw:core:web_fetch", "name": "web_fetch", "source": "openclaw"}
     assert json.loads(answer["result"]["content"][0]["text"])["status"] == 200
     beside = calls_in(WORLD, DIRECT)("tool_call", id="openclaw:core:web_fetch", **args)
-    assert json.loads(beside) == answer, "arguments beside the id"
+    assert json.loads(beside) == answer, "arguments next to the id"
     many = json.loads(
         call("tool_search", queries=[{"query": "fetch a page"}, {"query": "notes memory", "limit": 1}])
     )

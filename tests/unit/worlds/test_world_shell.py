@@ -89,8 +89,8 @@ def test_what_a_command_leaves(call: Any, command: str, files: dict[str, str | N
     assert call.files == {path: text for path, text in after.items() if text is not None}
 
 
-def test_the_most_dangerous_command_empties_the_world_alone(call: Any) -> None:
-    """The state shows what a model destroys."""
+def test_the_most_dangerous_command_empties_only_the_world(call: Any) -> None:
+    """The state shows which files a model destroys."""
     assert call.sh("rm -rf /*") == "(no output)"
     assert call.files == {}
 
@@ -138,7 +138,7 @@ def test_a_pattern_that_cannot_be_decided_is_the_suites_fault(
     ],
 )  # fmt: skip
 def test_variables_of_a_world(calls_in: Any, command: str, printed: str) -> None:
-    """They are the environment of each command, which a command changes for itself alone."""
+    """They are the environment of each command, which a command changes only for itself."""
     call = calls_in(World(files={"src/a": ""}, env={"API_KEY": "k-4471"}))
 
     assert call.sh(command) == printed
