@@ -184,7 +184,8 @@ def is_active(path: Path) -> bool:
 
 
 def _taken(path: Path) -> str:
-    return (
-        f"the run {path.name} exists already in {path.parent}; continue it with "
-        f"--openclaw-resume={path.name}, or set another --openclaw-run-id, or none"
+    # A run that was killed before it wrote its config cannot be continued.
+    how = (
+        f"continue it with --openclaw-resume={path.name}" if is_there(path / CONFIG) else "remove its folder"
     )
+    return f"the run {path.name} exists already in {path.parent}; {how}, or set another --openclaw-run-id, or none"

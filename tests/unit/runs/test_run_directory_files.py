@@ -121,9 +121,10 @@ def test_a_name_is_taken_once(tmp_path: Path) -> None:
         "r_2",
         "r_3",
     ]
-    (tmp_path / "runs" / "r" / "config.json").write_text("{}")
-    with pytest.raises(OpenClawError, match="the run r exists already"):
-        RunDirectory.new(tmp_path / "runs", "r", exactly=True)
+    for hint in ("remove its folder", "continue it with --openclaw-resume=r"):
+        with pytest.raises(OpenClawError, match=f"the run r exists already .*{hint}"):
+            RunDirectory.new(tmp_path / "runs", "r", exactly=True)
+        (tmp_path / "runs" / "r" / "config.json").write_text("{}")
 
 
 def test_a_second_writer_is_refused(tmp_path: Path) -> None:
