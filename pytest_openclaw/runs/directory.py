@@ -185,7 +185,7 @@ def is_active(path: Path) -> bool:
 
 def _taken(path: Path) -> str:
     # A run that was killed before it wrote its config cannot be continued.
-    how = (
-        f"continue it with --openclaw-resume={path.name}" if is_there(path / CONFIG) else "remove its folder"
-    )
-    return f"the run {path.name} exists already in {path.parent}; {how}, or set another --openclaw-run-id, or none"
+    resume = f"continue it with --openclaw-resume={path.name}"
+    how = resume if is_there(path / CONFIG) else "remove its folder"
+    where = f"the run {path.name} exists already in {path.parent}"
+    return f"{where}; {how}, or set another --openclaw-run-id, or none"
