@@ -85,7 +85,7 @@ def test_a_suite_offers_the_captured_tools(project: Any) -> None:
     ("named", "said"),
     [
         pytest.param("gone.json", "--openclaw-catalogue=gone.json: cannot be read", id="gone"),
-        pytest.param("conftest.py", "--openclaw-catalogue=conftest.py: is no JSON", id="no-catalogue"),
+        pytest.param("conftest.py", "--openclaw-catalogue=conftest.py: is not JSON", id="no-catalogue"),
     ],
 )
 def test_what_is_no_catalogue_ends_the_session_at_once(plain_project: Any, named: str, said: str) -> None:
