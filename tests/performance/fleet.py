@@ -52,7 +52,7 @@ def fleet(bench: Bench) -> Iterator[Sample]:
     """Shards are merged and summarized."""
     parts, n_rows = bench.home / "parts", bench.n(1_000_000)
     write_shards(bench.run(OURS, n_rows // (len(MODELS) * REPEATS), 8).folder / "runs/run", parts)
-    words = ("pytest_openclaw", "merge", "./part-*", "--into", "./whole")
+    words = ("pytest_openclaw", "merge", *sorted(map(str, parts.glob("part-*"))), "--into", "./whole")
     cost, figure = execute([sys.executable, "-m", *words], parts), f"merge of {n_rows} rows"
     yield Sample(OURS.name, f"{figure}, minutes", cost.wall_s / 60, most=5)
     yield Sample(OURS.name, f"{figure}, GB of memory", cost.peak_mb / 1000, most=1.5)
