@@ -322,25 +322,39 @@ def error_text(tool: str, error: str) -> str:
     return json.dumps({"status": "error", "tool": tool, "error": error}, ensure_ascii=False, indent=2)
 
 
-def _complaints(error: ValidationError) -> Iterator[str]:
-    """Yield the lines about a violation, in the words of the release."""
+def _complaints(error: ValidationError, *, over_bridge: bool) -> Iterator[str]:
+    """Yield the lines about a violation, in the words of the release or of its bridge."""
     for inner in error.context or ():
-        yield from _complaints(inner)
+        yield from _complaints(inner, over_bridge=over_bridge)
     path = [*map(str, error.absolute_path)]
     wanted: Any = error.validator_value
     instance: Any = error.instance
     words = _WORDS.get(str(error.validator), error.message[:200]).replace("{0}", str(wanted))
     if error.validator == "required":
         missing = [name for name in wanted if name not in instance]
-        yield f"{'.'.join([*path, missing[0]])}: must have required properties {', '.join(missing)}"
+        if over_bridge:
+            for name in missing:
+                yield f"{'.'.join([*path, name])}: must have required property '{name}'"
+        else:
+            yield f"{'.'.join([*path, missing[0]])}: must have required properties {', '.join(missing)}"
         return
     if error.validator == "additionalProperties":
         schema: Any = error.schema
         unknown = [name for name in instance if name not in schema.get("properties", {})]
-        yield from (f"{'.'.join([*path, name])}: schema is false" for name in unknown)
+        if over_bridge:
+            words += f": {_listed(unknown)}"
+        else:
+            yield from (f"{'.'.join([*path, name])}: schema is false" for name in unknown)
+    elif error.validator == "enum" and over_bridge:
+        words += f" (allowed: {_listed(wanted)})"
     elif error.validator == "type":
-        words = f"must be {wanted if isinstance(wanted, str) else ' or '.join(wanted)}"
-    yield f"{'.'.join(path) or 'root'}: {words}"
+        kinds = wanted if isinstance(wanted, str) else f"either {' or '.join(wanted)}"
+        words = f"must be {kinds}"
+    yield f"{'.'.join(path) or ('<root>' if over_bridge else 'root')}: {words}"
+
+
+def _listed(values: Sequence[Any]) -> str:
+    return ", ".join(json.dumps(one, ensure_ascii=False) for one in values)
 
 
 # --- the call -----------------------------------------------------------------------------------
@@ -423,7 +437,7 @@ def _checked(
     with within(PATTERNS_S), within_steps(CHECK_STEPS):
         given = coerce(arguments, parameters) if converts else arguments
         errors = schema.errors(given, limit=MAX_ERRORS)
-    lines = (line for error in errors for line in _complaints(error))
+    lines = (line for error in errors for line in _complaints(error, over_bridge=not converts))
     return given, [*dict.fromkeys(lines)][:MAX_COMPLAINTS]
 
 

@@ -63,7 +63,7 @@ def ls(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
 
 # --- read -----------------------------------------------------------------------------------------
 
-_ROOM_FOR_MARK = 160
+_ROOM_FOR_MARK, _MOST_READ_CHARS = 160, 51_200
 
 
 def read(workspace: Workspace, most_chars: int, arguments: Mapping[str, Any]) -> str:
@@ -80,7 +80,10 @@ def read(workspace: Workspace, most_chars: int, arguments: Mapping[str, Any]) ->
     if first > n:
         return f"Offset {first} is beyond end of file ({n} lines total). Retry with offset <= {n}."
     wanted = lines[first - 1 :][: whole_of(arguments, "limit", n)]
-    cursor = whole_of(arguments, "cursor", 0, least=0)
+    cursor, length = whole_of(arguments, "cursor", 0, least=0), len(wanted[0])
+    if cursor and cursor >= length:
+        on = f" Use offset={first + 1} to continue." if first < n else ""
+        return f"Cursor {cursor} is at or beyond the end of line {first} ({length} characters).{on}"
     left = n - (first - 1 + len(wanted))
     body = "\n".join(wanted)[cursor:]
     if left:
@@ -93,7 +96,7 @@ def read(workspace: Workspace, most_chars: int, arguments: Mapping[str, Any]) ->
 
 def _beginning(body: str, first: int, cursor: int, most_chars: int) -> str:
     """Return as many whole lines as there is room for, or a part of one, and where the rest begins."""
-    part = body[: most_chars - _ROOM_FOR_MARK]
+    part = body[: min(most_chars, _MOST_READ_CHARS) - _ROOM_FOR_MARK]
     shown, line_end, _ = part.rpartition("\n")
     if line_end:
         n_shown = shown.count("\n") + 1

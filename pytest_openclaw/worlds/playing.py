@@ -340,9 +340,7 @@ def _check_message(tool: str, arguments: Mapping[str, Any]) -> None:
 
 def _is_given(arguments: Mapping[str, Any], keys: Iterable[str]) -> bool:
     values = (arguments.get(key) for key in keys)
-    return any(
-        value.strip() if isinstance(value, str) else isinstance(value, list) and value for value in values
-    )
+    return any(one.strip() if isinstance(one, str) else isinstance(one, list) and one for one in values)
 
 
 def _undelivered(arguments: Mapping[str, Any], error: str) -> str:
@@ -381,9 +379,8 @@ def failure_text(failure: Failure, tool: str, arguments: Mapping[str, Any]) -> s
     if failure == "denied":
         return _REFUSED
     if failure == "timeout" and tool == "exec":
-        return (
-            f"Command timed out after {arguments.get('timeoutSeconds', _COMMAND_S)} seconds.\n\n{_GUIDANCE}"
-        )
+        seconds = arguments.get("timeoutSeconds", _COMMAND_S)
+        return f"Command timed out after {seconds} seconds.\n\n{_GUIDANCE}"
     why = "timed out" if failure == "timeout" else "failed (429): too many requests"
     return error_text(tool, _as_delivered(tool, f"{tool} {why}"))
 

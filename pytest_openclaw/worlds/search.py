@@ -95,7 +95,8 @@ class Memory:
         place = named_place(path)
         text = self._notes().get(place)
         if text is None and not is_note(place):
-            return pretty({"path": path, "text": "", "status": "error", "code": "MEMORY_PATH_NOT_ALLOWED"})
+            said = {"code": "MEMORY_PATH_NOT_ALLOWED", "error": "path is not an allowed Markdown memory file"}
+            return pretty({"path": path, "text": "", "status": "error", **said})
         if text is None:
             return pretty({"status": "not_found", "text": "", "path": path})
         first = whole_of(arguments, "from", 1)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 CALL_S = 2.0
 MOST_BYTES = 1 << 30
 MOST_FILE_BYTES = 20_000_000
+MOST_OUTPUT_CHARS = 200_000  # `DEFAULT_MAX_OUTPUT` in its `bash-tools.exec-runtime`
+_DISCARDED = "[earlier output was discarded at the retention cap and cannot be recovered]"
 SANDBOX_MODULE = "pytest_openclaw.worlds.sandbox"
 _START_S = 30.0
 _LOOK_S = 0.02
@@ -88,6 +90,8 @@ class Exec:
         env = arguments.get("env")
         ran = self.run(command, folder, env if isinstance(env, dict) else {})
         output = ran.output.strip() or "(no output)"
+        if len(output) > MOST_OUTPUT_CHARS:
+            output = f"{_DISCARDED}\n\n{output[-MOST_OUTPUT_CHARS:]}"
         if not ran.code:
             return output
         return f"{output}\n\n{_ENDED.get(ran.code, f'(Command exited with code {ran.code})')}"

@@ -76,7 +76,7 @@ def test_inner_arguments_are_read_as_the_release_reads_them(arguments):
         pytest.param(
             {"id": "exec", "args": {}},
             "bad_arguments",
-            "Invalid arguments for tool \"openclaw:core:exec\": command: must have required properties command."
+            "Invalid arguments for tool \"openclaw:core:exec\": command: must have required property 'command'."
             " Expected input: { command: string; ask?: string; background?: boolean;",
             id="missing",
         ),
@@ -97,12 +97,16 @@ def test_what_the_bridge_refuses(arguments, problem, said):
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
-        pytest.param("write", {"path": 1, "x": 1}, "content: must have required properties content; path: must be string.", id="not-converted"),
+        pytest.param("write", {}, "path: must have required property 'path'; content: must have required property 'content'.", id="missing"),
+        pytest.param("write", {"path": 1, "x": 1}, "content: must have required property 'content'; path: must be string.", id="not-converted"),
         pytest.param("memory_get", {"path": 5}, "path: must be string.", id="not-converted-alone"),
+        pytest.param("memory_get", {"file": "x"}, "path: must have required property 'path'; <root>: must not have additional properties: \"file\".", id="unknown-key"),
+        pytest.param("edit", {"path": "a", "edits": [{"oldText": 1}]}, "edits.0.newText: must have required property 'newText'; edits.0.oldText: must be string.", id="nested"),
+        pytest.param("memory_get", {"path": "a", "from": 0, "corpus": "x"}, 'from: must be >= 1; corpus: must be equal to one of the allowed values (allowed: "memory", "wiki", "all").', id="values"),
     ],
 )  # fmt: skip
-def test_the_bridge_converts_nothing(tool, arguments, said):
-    """Types must be exact there."""
+def test_what_the_release_said_of_arguments(tool, arguments, said):
+    """The answers of OpenClaw 2026.9.6 to the same calls, up to the expected input; it converts no types."""
     offered = load_catalogue().surface("tool-search")
     inner = inner_call(dispatch(bridged(tool, arguments), offered), offered)
 
