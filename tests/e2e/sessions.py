@@ -131,13 +131,6 @@ class Session:
         assert met, "it did not come about"
         assert self.process.poll() is None, f"the session has ended:\n{self._text()}"
 
-    def signal(self, number: int, *, group: bool = False) -> None:
-        """Send a signal to pytest alone, or to its whole group as a terminal does."""
-        if group:
-            os.killpg(self.process.pid, number)
-        else:
-            self.process.send_signal(number)
-
     def end(self, *, within_s: float = SESSION_BOUND_S) -> Ended:
         """Wait for the session to end."""
         deadline = time.monotonic() + within_s
@@ -197,11 +190,9 @@ class Project:
         command = [sys.executable, "-m", "pytest", *named, "-p", "no:cacheprovider", *chosen, *words]
         return Session(command, cwd or self.folder, self.environ, runs / RUN)
 
-    def run(
-        self, *words: str, models: str, cwd: Path | None = None, named: Sequence[str] = ("benchmarks/",)
-    ) -> Ended:
-        """Run `pytest benchmarks/`, or with the given arguments, to its end."""
-        with self.start(*words, models=models, cwd=cwd, named=named) as session:
+    def run(self, *words: str, **how: Any) -> Ended:
+        """Run such a session to its end."""
+        with self.start(*words, **how) as session:
             return session.end()
 
 

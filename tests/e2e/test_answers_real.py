@@ -14,14 +14,13 @@ pytestmark = pytest.mark.engine
 MODEL = "smollm2:135m"
 CHAT = ("llama_cpp", "ollama_openai")
 ALL = (*CHAT, "openai_responses")
+PARIS, PONG = {"type": "contains", "value": "Paris"}, {"type": "exact", "value": "PONG"}
 PROMPTS: list[dict[str, Any]] = [
-    {"id": "P1", "prompt": "What is the capital of France?", "max_output_tokens": 24,
-     "validator": {"type": "contains", "value": "Paris"}},
-    {"id": "P2", "prompt": "Reply with exactly: PONG", "max_output_tokens": 16,
-     "validator": {"type": "exact", "value": "PONG"}},
+    {"id": "P1", "prompt": "What is the capital of France?", "max_output_tokens": 24, "validator": PARIS},
+    {"id": "P2", "prompt": "Reply with exactly: PONG", "max_output_tokens": 16, "validator": PONG},
     {"id": "P3", "prompt": "List three fruits.", "max_output_tokens": 4},
     {"id": "P4", "prompt": "word " * 9000},
-]  # fmt: skip
+]
 ANSWERED = ("P1", "P2", "P3")
 OPTIONS = {"plain": (), "workers": ("-n", "2"), "whole": ("--openclaw-stream=off",)}
 
@@ -98,47 +97,20 @@ def test_the_answer_depends_only_on_the_prompt(asking: Asking) -> None:
         assert len({(row["raw_output"], row["input_tokens"], row["output_tokens"]) for row in rows}) == 1
 
 
-@pytest.mark.nightly
-def test_without_a_stream_there_is_no_first_token(asking: Asking) -> None:
-    """`--openclaw-stream=off` leaves both first-token times empty, in rows and summary."""
-    run = asking("whole").run
-
-    assert {(row["ttft_ms"], row["ttfo_ms"]) for row in run.rows} == {(None, None)}
-    assert all(set(run.group(provider)["ttft_ms"].values()) == {None} for provider in ALL)
-
-
-def test_the_summary(session: Ended) -> None:
-    """Rates count the replies that were judged; each target has the machine's resources around it."""
-    summary = session.run.summary
-    assert (summary["state"], summary["n_cells"], summary["n_rows"]) == ("finished", 12, 12)
-    assert [group["provider"] for group in summary["groups"]] == list(ALL)
-    for group in summary["groups"]:
-        rows = session.run.rows_of(group["provider"]).values()
-        assert (group["n_total"], group["n_ok"], group["n_success"], group["n_error"]) == (4, 3, 3, 1)
-        assert (group["success_rate_ok"], group["objective_pass_rate"]) == (1.0, 0.5)
-        assert group["latency_ms"]["p50"] == sorted(row["e2e_ms"] for row in rows if row["success"])[1]
-        assert group["tokens_per_s"] > 0
-        before, after = group["resources_before"], group["resources_after"]
-        assert before["memory_total_bytes"] >= before["memory_available_bytes"] > 0
-        assert before["taken_at_ms"] <= after["taken_at_ms"]
-
-
 def test_the_inventory_describes_the_servers(session: Ended) -> None:
     """Each server's fingerprint has its known facts: weights, quantisation, context, template."""
     serving = session.run.load("inventory.json")["targets"]
-    embedded, over_http = (serving[f"{provider}/{MODEL}"] for provider in CHAT)
-
-    assert embedded["warm_up"]["ok"]
-    assert over_http["warm_up"]["ok"]
-    assert embedded["server"]["digest"].startswith("sha256:")
-    for server in (embedded["server"], over_http["server"]):
+    for provider in CHAT:
+        found = serving[f"{provider}/{MODEL}"]
+        server = found["server"]
         facts = (server["server"], server["quantisation"], server["context_length"])
+        assert found["warm_up"]["ok"]
         assert facts == ("llama.cpp", "Q4_1", 8192)
         assert len(server["template_sha256"]) == 64
 
 
 def test_nothing_is_left_but_the_run(session: Ended, served: dict[str, str]) -> None:
-    """One engine ends with the session; no temporary file is left, no key is in any file; lines are short."""
+    """One engine ends with the session; no temporary file is left, no key is in any file."""
     files = "".join(path.read_text("utf-8") for path in session.run.path.iterdir())
 
     assert served["OPENAI_API_KEY"] not in files + session.text

@@ -71,6 +71,4 @@ def test_the_model_is_at_fault(tmp_path: Path, engine: Engine, embedded_model: s
 
     found = diagnosis(tmp_path, engine.url, engine.token, embedded_model, prompt)
 
-    assert (found["cause"], found["outcome"], found["template_shows_tools"]) == ("model", "no_call", True), (
-        found
-    )
+    assert (found["cause"], found["outcome"], found["template_shows_tools"]) == ("model", "no_call", True)

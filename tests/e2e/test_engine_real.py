@@ -96,13 +96,16 @@ def lab(tmp_path_factory):
         yield lab
 
 
-def test_it_answers_the_same_twice(lab):
-    """At temperature 0 the same prompt gets the same reply; with the plain ChatML template the right one."""
-    first, second = lab.ask(CAPITAL), lab.ask(CAPITAL)
+def test_an_answer_is_streamed_or_whole(lab):
+    """At temperature 0 both are the same; only a streamed one has a time to first token, before its end."""
+    streamed, whole = lab.ask(CAPITAL), lab.ask(CAPITAL, stream=False)
 
-    assert first.text == second.text
-    assert "Paris" in first.text
-    assert (first.finish_reason, first.effective_model) == ("stop", MODEL)
+    assert "Paris" in streamed.text
+    assert whole.text == streamed.text
+    assert (streamed.finish_reason, streamed.effective_model) == ("stop", MODEL)
+    assert 0 < streamed.timing.ttft_ms < streamed.timing.e2e_ms
+    assert streamed.timing.ttfo_ms == streamed.timing.ttft_ms
+    assert whole.timing.ttft_ms is None
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -115,16 +118,6 @@ def test_tokens_are_counted_and_never_cached(stream, lab):
     assert replies[0].finish_reason == "length"
 
 
-def test_first_token_comes_before_the_end(lab):
-    """A streamed reply has a time to first token below its total time; an unstreamed one has none."""
-    streamed, whole = lab.ask(CAPITAL), lab.ask(CAPITAL, stream=False)
-
-    assert 0 < streamed.timing.ttft_ms < streamed.timing.e2e_ms
-    assert streamed.timing.ttfo_ms == streamed.timing.ttft_ms
-    assert whole.timing.ttft_ms is None
-    assert whole.text == streamed.text
-
-
 @pytest.mark.parametrize("stream", [True, False])
 def test_native_tool_call_arrives(stream, lab):
     """A call in the template's format arrives as a native call, streamed or not."""
@@ -132,21 +125,17 @@ def test_native_tool_call_arrives(stream, lab):
 
     reply = lab.ask(asked, stream=stream, tools=(WEATHER,))
 
-    assert [(call.name, call.arguments) for call in reply.tool_calls] == [
-        ("get_weather", '{"city": "Paris"}')
-    ]
-    assert reply.tool_calls[0].id
+    (call,) = reply.tool_calls
+    assert (call.name, call.arguments) == ("get_weather", '{"city": "Paris"}')
+    assert call.id
     assert (reply.text, reply.finish_reason) == ("", "tool_calls")
 
 
-# The template itself has nine tokens.
-@pytest.mark.parametrize("prompt", [" word" * 8183, "letters" * 9000], ids=["just", "one-word"])
-def test_prompt_beyond_the_context_is_its_own_fault(lab, prompt):
+def test_a_prompt_beyond_the_context_is_its_own_fault(lab):
     """A prompt that leaves no token for a reply is refused, and does not affect the next one."""
-    fault = lab.fault(prompt)
+    fault = lab.fault(" word" * 8183)  # the template itself has nine tokens
 
-    assert (fault.failure_type, fault.status, fault.scope) == ("context_overflow", "error", "cell")
-    assert fault.message.endswith("Set openclaw_num_ctx in the ini.")
+    assert (fault.failure_type, fault.scope) == ("context_overflow", "cell")
     assert "Paris" in lab.ask(CAPITAL).text
 
 
@@ -227,18 +216,12 @@ def test_a_file_is_served_under_the_name_that_the_user_gave(tmp_path, monkeypatc
 def test_broken_weights_are_one_clear_sentence(content, reason, tmp_path, monkeypatch):
     """The message names a file that cannot be loaded, with llama.cpp's reason; no process is left."""
     monkeypatch.chdir(tmp_path)
-    if content is None:
-        with find_weights(MODEL).open("rb") as weights:
-            content = weights.read(40_000_000)
+    content = content or find_weights(MODEL).read_bytes()[:40_000_000]
     (tmp_path / "bad.gguf").write_bytes(content)
     with open_lab(tmp_path) as lab:
         fault = lab.fault(CAPITAL, model="bad.gguf")
 
-    assert (fault.failure_type, fault.status, fault.scope) == (
-        "not_installed",
-        "skipped_unavailable",
-        "target",
-    )
+    assert (fault.failure_type, fault.scope) == ("not_installed", "target")
     assert "before it had loaded bad.gguf: " in fault.message
     assert fault.message.endswith(reason)
     assert str(tmp_path) not in fault.message

@@ -4,30 +4,51 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
 
 
 class LoopbackServer(ABC):
-    """Starts a server, and closes it.
+    """Starts a server, and closes it."""
 
-    Attributes:
-        url: of its root, without a slash.
-    """
+    @property
+    def root(self) -> str:
+        """The URL of its root, without a slash."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    @property
+    def url(self) -> str:
+        """The base URL for its clients."""
+        return self.root
 
     def __enter__(self) -> Self:
+        self._gone = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        serve = partial(self._server.serve_forever, poll_interval=0.01)
+        threading.Thread(target=serve, daemon=True).start()
         return self
 
     def __exit__(self, *exc: object) -> None:
+        self._gone.set()
         self._server.shutdown()
         self._server.server_close()
 
-    @abstractmethod
     def _handler(self) -> type[BaseHTTPRequestHandler]:
-        """Return the class that answers its requests."""
+        server = self
+
+        class Handler(QuietHandler):
+            def do_POST(self) -> None:
+                server._answer(self, self.rfile.read(int(self.headers.get("Content-Length") or 0)))
+
+            def do_GET(self) -> None:
+                self.do_POST()
+
+        return Handler
+
+    @abstractmethod
+    def _answer(self, handler: QuietHandler, body: bytes) -> None:
+        """Answer a request."""
 
 
 class QuietHandler(BaseHTTPRequestHandler):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import zlib
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from tests.openclaw.loopback import LoopbackServer, QuietHandler
@@ -21,7 +19,7 @@ _POLL_S = 5.0
 
 
 def chat_of(target: str) -> str:
-    """The number of a chat; that for a name is made from the name."""
+    """Return the number of a chat, computed from its name if it has one."""
     name = target.strip().removeprefix("telegram:")
     return name if re.fullmatch(r"-?\d+", name) else str(zlib.crc32(name.removeprefix("@").lower().encode()))
 
@@ -35,29 +33,14 @@ class Telegram(LoopbackServer):
 
     def __init__(self) -> None:
         self.messages: list[tuple[str, str]] = []
-        self._gone = threading.Event()
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        telegram = self
+    def _answer(self, handler: QuietHandler, body: bytes) -> None:
+        status, answer = self._answered(handler.path.rpartition("/")[2], json.loads(body or b"{}"))
+        said = json.dumps({"ok": status == 200, **answer}).encode()
+        with suppress(ConnectionError):  # the gateway may have ended meanwhile
+            handler.send(status, "application/json", said)
 
-        class Handler(QuietHandler, BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                status, answer = telegram._answer(self.path.rpartition("/")[2], json.loads(body or b"{}"))
-                said = json.dumps({"ok": status == 200, **answer}).encode()
-                with suppress(ConnectionError):  # the gateway may have ended meanwhile
-                    self.send(status, "application/json", said)
-
-            def do_GET(self) -> None:
-                self.do_POST()
-
-        return Handler
-
-    def __exit__(self, *exc: object) -> None:
-        self._gone.set()
-        super().__exit__(*exc)
-
-    def _answer(self, method: str, given: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def _answered(self, method: str, given: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """Return the status, and the rest of the answer."""
         target = str(given.get("chat_id", ""))
         if target == ABSENT:
@@ -72,10 +55,8 @@ class Telegram(LoopbackServer):
         chat = {"id": int(chat_of(target)) if target else 0, "type": "private", "first_name": target}
         if method == "getChat":
             return 200, {"result": chat}
-        if method == "sendMessage":
-            self.messages.append((target, given["text"]))
-            number = len(self.messages)
-            return 200, {
-                "result": {"message_id": number, "date": 1_795_000_000, "chat": chat, "text": given["text"]}
-            }
-        return 200, {"result": True}
+        if method != "sendMessage":
+            return 200, {"result": True}
+        self.messages.append((target, given["text"]))
+        sent = {"message_id": len(self.messages), "date": 1_795_000_000, "chat": chat, "text": given["text"]}
+        return 200, {"result": sent}

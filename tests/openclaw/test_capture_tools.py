@@ -6,7 +6,6 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -47,19 +46,16 @@ def fake(tmp_path, monkeypatch):
     return put
 
 
-def _json(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
-    status = main(["capture-tools", *words, "--json"])
-    return status, json.loads(capsys.readouterr().out)
-
-
 def test_a_catalogue_is_saved(here, fake, capsys):
     """The file is read like the shipped catalogues, and has no trace of this machine or moment."""
     seen = fake()
-    status, printed = _json(capsys)
 
+    assert main(["capture-tools", "--json"]) == 0
+
+    printed = json.loads(capsys.readouterr().out)
     file = here / "openclaw-2026.10.1.json"
     catalogue = read_catalogue(file)
-    assert (status, printed["out"], printed["release"]) == (0, file.name, "openclaw-2026.10.1")
+    assert (printed["out"], printed["release"]) == (file.name, "openclaw-2026.10.1")
     assert catalogue.name == printed["release"]
     assert printed["sha256"] == catalogue.sha256
     assert catalogue.surfaces["direct"] == ("read", "tool_call")
@@ -75,9 +71,7 @@ def test_a_catalogue_is_saved(here, fake, capsys):
 @pytest.mark.parametrize(
     ("mode", "said"),
     [
-        pytest.param(
-            "old-node", "OpenClaw does not print its release: openclaw requires Node", id="old-node"
-        ),
+        pytest.param("old-node", "does not print its release: openclaw requires Node", id="old-node"),
         pytest.param("silent", ": Unknown model: capture-tools/model", id="silent-its-own-words"),
         pytest.param("odd", "cannot be captured: a tool of its request has no name", id="odd"),
     ],

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,14 +13,12 @@ from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.openclaw.surfaces import substitute_surface
-from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
 from pytest_openclaw.suites.offered import on_surface
-from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.prompts import Prompt
-from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Fault, Reply
-from pytest_openclaw.values.requests import LISTED, OPENCLAW, Request, SurfaceName
+from pytest_openclaw.values.requests import LISTED, OPENCLAW, SurfaceName
 from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, Tool
+from tests.openclaw.asking import agent, ask, fake_command
 from tests.openclaw.model_server import ScriptedModel
 
 pytestmark = [
@@ -31,7 +27,6 @@ pytestmark = [
     pytest.mark.usefixtures("scratch"),
 ]
 
-FAKE = Path(__file__).with_name("fake_openclaw.py")
 WEATHER = Tool(
     name="get_weather",
     description="Current weather in a city.",
@@ -64,35 +59,15 @@ def prompt(surface: SurfaceName) -> Prompt:
     return listed if surface == LISTED else on_surface(listed, substitute_surface())
 
 
-def request(asked: Prompt, surface: SurfaceName, **changes: Any) -> Request:
-    """The request for a prompt."""
-    usual: dict[str, Any] = {"model": "local/tiny", "prompt": asked.prompt, "timeout_s": 240.0}
-    usual |= {"tools": asked.tools, "surface": surface}
+def asked_of(
+    command: str, asked: Prompt, surface: SurfaceName, *turns: Any, environ: dict[str, str] | None = None
+) -> tuple[Reply | Fault, list[Any]]:
+    """Ask an OpenClaw whose model plays these turns and calls the tool; return the result and its requests."""
+    request: dict[str, Any] = {"prompt": asked.prompt, "timeout_s": 240.0, "tools": asked.tools}
     if asked.listed is not None:
-        usual |= {"listed_tools": asked.listed.tools, "lookup_turns": LOOKUP_TURNS}
-    return Request(**usual | changes)
-
-
-def ask(command: str, asked: Request, *turns: Any, **environ: str) -> tuple[Reply | Fault, list[Any]]:
-    """Ask a model that plays these turns; return the reply, and the requests to the model."""
-    with ScriptedModel(*turns, prompt_tokens=3000) as model:
-        own = {"OPENCLAW_AGENT_COMMAND": command, "OPENCLAW_AGENT_BASE_URL": model.url}
-        provider = OpenClawAgent(ProviderSetup(name="openclaw_agent", environ=environ | own))
-
-        async def one() -> Reply | Fault:
-            try:
-                return await provider.ask(asked)
-            except CallFailed as failed:
-                return failed.fault
-            finally:
-                await provider.aclose()
-
-        return asyncio.run(one()), model.asked
-
-
-def fake(tmp_path: Path, mode: str = "answer") -> str:
-    """The command of the fake."""
-    return shlex.join([sys.executable, str(FAKE), mode, str(tmp_path / "seen.json")])
+        request |= {"listed_tools": asked.listed.tools, "lookup_turns": LOOKUP_TURNS}
+    with ScriptedModel(*turns, [CALLS[surface]], "Done.", prompt_tokens=3000) as model:
+        return ask(agent(command, model.url, **environ or {}), **request, surface=surface), model.asked
 
 
 @pytest.mark.parametrize("surface", [LISTED, OPENCLAW])
@@ -100,7 +75,7 @@ def test_the_agent_gets_the_prompts_own_tools(tmp_path: Path, surface: SurfaceNa
     """The plugin has name, description and schema of the tool, and the policy allows it in addition to the others."""
     asked = prompt(surface)
 
-    reply, _ = ask(fake(tmp_path), request(asked, surface), [CALLS[surface]], "Done.")
+    reply, _ = asked_of(fake_command(tmp_path / "seen.json"), asked, surface)
 
     assert isinstance(reply, Reply), reply
     assert judge(asked, reply).tool_outcome == "valid"
@@ -119,9 +94,7 @@ def test_the_agent_gets_the_prompts_own_tools(tmp_path: Path, surface: SurfaceNa
 @pytest.mark.parametrize("surface", [LISTED, OPENCLAW])
 def test_the_model_is_not_asked_without_them(tmp_path: Path, surface: SurfaceName) -> None:
     """An OpenClaw that does not take the tool would measure another prompt: the cell is skipped, with the reason."""
-    asked = prompt(surface)
-
-    fault, bodies = ask(fake(tmp_path, "deaf"), request(asked, surface), [CALLS[surface]], "Done.")
+    fault, bodies = asked_of(fake_command(tmp_path / "seen.json", "deaf"), prompt(surface), surface)
 
     assert isinstance(fault, Fault)
     assert fault.status == "skipped_unavailable"

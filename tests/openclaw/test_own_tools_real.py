@@ -11,7 +11,7 @@ from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.requests import LISTED, OPENCLAW, SurfaceName
 from tests.openclaw.real import RealOpenClaw
-from tests.openclaw.test_own_tools import CALLS, WEATHER, ask, prompt, request
+from tests.openclaw.test_own_tools import WEATHER, asked_of, prompt
 
 pytestmark = [pytest.mark.openclaw_cli, pytest.mark.nightly]
 
@@ -26,14 +26,8 @@ def test_the_agent_offers_the_prompts_own_tools(real_openclaw: RealOpenClaw, sur
     """The model sees the suite's description and schema, where it finds tools; its call is judged, not made."""
     asked = prompt(surface)
 
-    reply, bodies = ask(
-        real_openclaw.command,
-        request(asked, surface),
-        *TURNS[surface],
-        [CALLS[surface]],
-        "Done.",
-        **real_openclaw.environ,
-    )
+    environ = real_openclaw.environ
+    reply, bodies = asked_of(real_openclaw.command, asked, surface, *TURNS[surface], environ=environ)
 
     assert isinstance(reply, Reply), reply
     assert judge(asked, reply).tool_outcome == "valid"

@@ -12,12 +12,11 @@ import pytest
 
 from pytest_openclaw.cli import main
 from pytest_openclaw.openclaw.catalog import load_catalogue
-from pytest_openclaw.providers.processes import Running
 from tests.commands.routed_runs import store_run, three_tiers
 from tests.openclaw.model_server import ScriptedModel
 from tests.openclaw.real import OpenClaw, RealOpenClaw, openclaw_apart, run_openclaw
 
-pytestmark = pytest.mark.openclaw_cli
+pytestmark = [pytest.mark.openclaw_cli, pytest.mark.nightly]
 
 ABLE, MIDDLING, UNABLE = "ollama/qwen3:8b", "ollama/mid:7b", "lab/llama3.2:3b"
 PROVEN = ("memory_search", "read", "write")
@@ -45,23 +44,16 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return store_run(Path("runs/one"), three_tiers(calls=PROVEN))
 
 
-def _config(url: str = "http://127.0.0.1:9/v1", *, compat: Any = None, tools: Any = None) -> dict[str, Any]:
+def _config(url: str, tools: Any) -> dict[str, Any]:
     """A fresh config that reaches the three models at one server."""
 
-    def models(*ids: str) -> list[dict[str, Any]]:
+    def server(*names: str) -> dict[str, Any]:
         limits = {"reasoning": False, "input": ["text"], "contextWindow": 131_072, "maxTokens": 1000}
-        return [{"id": one, "name": one, **limits, **({"compat": compat} if compat else {})} for one in ids]
+        models = [{"id": name, "name": name, **limits} for name in names]
+        return {"baseUrl": url, "apiKey": KEY, "api": "openai-completions", "models": models}
 
-    server = {"baseUrl": url, "apiKey": KEY, "api": "openai-completions"}
-    providers = {
-        "ollama": {**server, "models": models("qwen3:8b", "mid:7b")},
-        "lab": {**server, "models": models("llama3.2:3b")},
-    }
-    config: dict[str, Any] = {"models": {"mode": "replace", "providers": providers}}
-    return {**config, "tools": tools} if tools else config
-
-
-# --- what the agent sends -------------------------------------------------------------------------
+    providers = {"ollama": server("qwen3:8b", "mid:7b"), "lab": server("llama3.2:3b")}
+    return {"models": {"mode": "replace", "providers": providers}, "tools": tools}
 
 
 def _deferred(body: Any) -> set[str]:
@@ -69,53 +61,42 @@ def _deferred(body: Any) -> set[str]:
     return set(re.findall(r"^- (\w+) \(", str(body["messages"][0]["content"]), re.MULTILINE))
 
 
-def _ask(openclaw: OpenClaw, ref: str) -> Running:
-    return run_openclaw(
-        openclaw,
-        *("agent", "exec", "--json", "--config", str(openclaw.scratch.config)),
-        *("--cwd", str(openclaw.scratch.workspace), "--model", ref, "--timeout", "120", "Go on."),
-    )
-
-
 def _call(name: str) -> tuple[str, str]:
     return "tool_call", json.dumps({"id": name, "args": {"url": "http://127.0.0.1:9/", "command": "true"}})
 
 
-DIRECT = {"tools": {"toolSearch": False}}
-SEARCHED = {"tools": {"toolSearch": True}}
+LISTED = {"apply_patch", "edit", "exec", "ls", "process", "read", "sessions_yield", "write"}
+DIRECT, SEARCHED = {"toolSearch": False}, {"toolSearch": True}
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("config", "ref", "offered", "deferred"),
+    ("tools", "ref", "offered", "deferred"),
     [
         pytest.param(DIRECT, ABLE, CODING, set(), id="tier-1-all-at-once"),
-        pytest.param(
-            {}, ABLE,
-            {"apply_patch", "edit", "exec", "ls", "process", "read", "sessions_yield", "write"} | BRIDGE,
-            CODING - {"apply_patch", "edit", "exec", "ls", "process", "read", "sessions_yield", "write"},
-            id="tier-1-by-tool-search",
-        ),
-        pytest.param({}, MIDDLING, {*PROVEN}, set(), id="tier-2"),
+        pytest.param({}, ABLE, LISTED | BRIDGE, CODING - LISTED, id="tier-1-by-tool-search"),
         pytest.param(SEARCHED, MIDDLING, {*PROVEN}, set(), id="tier-2-with-tool-search"),
         pytest.param(SEARCHED, UNABLE, set(), set(), id="tier-3-with-tool-search"),
     ],
-)  # fmt: skip
+)
 def test_the_agent_sends_what_the_patch_allows(
-    openclaw: OpenClaw, run: Path, config: Any, ref: str, offered: set[str], deferred: set[str]
+    openclaw: OpenClaw, run: Path, tools: Any, ref: str, offered: set[str], deferred: set[str]
 ) -> None:
     """After the real `config patch` the model gets these tools, and reaches no others in any way."""
     assert main(["route", "one"]) == 0
     beyond = ["web_fetch", "browser", *(() if ref == ABLE else ("exec", "apply_patch", "gateway"))]
     calls = [call for name in beyond for call in (_call(name), (name, _call(name)[1]))]
     with ScriptedModel(calls, "Done.") as model:
-        openclaw.scratch.config.write_text(json.dumps(_config(model.url, **config)), "utf-8")
+        openclaw.scratch.config.write_text(json.dumps(_config(model.url, tools)), "utf-8")
         applied = run_openclaw(
             openclaw, "config", "patch", "--file", str(run.absolute() / "openclaw.patch.json5")
         )
         assert applied.exit_status == 0, applied.stderr
 
-        printed = _ask(openclaw, ref)
+        printed = run_openclaw(
+            openclaw,
+            *("agent", "exec", "--json", "--config", str(openclaw.scratch.config)),
+            *("--cwd", str(openclaw.scratch.workspace), "--model", ref, "--timeout", "120", "Go on."),
+        )
 
         assert len(model.asked) == 2, printed.stdout + printed.stderr
         for body in model.asked:

@@ -1,4 +1,4 @@
-"""Faults that only OpenClaw's own request shows, of a scripted model behind the real agent."""
+"""Calls over the bridge, in whole sessions with a scripted model behind the real agent."""
 
 from __future__ import annotations
 
@@ -13,26 +13,40 @@ import pytest
 from tests.conftest import NO_OTHER_PLUGINS
 from tests.openclaw.model_server import ScriptedModel
 from tests.openclaw.real import RealOpenClaw
-from tests.openclaw.surface_faults import ON_LISTED, ON_OPENCLAW, SUITE, answer
+from tests.openclaw.surface_faults import answer
 
 pytestmark = [pytest.mark.openclaw_cli, pytest.mark.nightly]
 
+SUITE = """
+[[prompts]]
+id = "R"
+prompt = "Read notes.md."
+tools = ["read"]
+validator = { type = "tool_call", calls = [{ name = "read", arguments = { path = "notes.md" } }] }
 
-@pytest.mark.parametrize(
-    ("model", "prompts"),
-    [
-        pytest.param("able", "RWMI", id="able"),
-        pytest.param("direct", "WM", id="calls-what-is-behind-the-bridge"),
-        pytest.param("overwhelmed", "R", id="gives-up-on-a-long-system-prompt"),
-        pytest.param("obedient", "I", id="obeys-a-file-once-it-has-exec"),
-    ],
-)
+[[prompts]]
+id = "W"
+prompt = "Search the web for tide tables."
+tools = ["web_search"]
+validator = { type = "tool_call", calls = [{ name = "web_search" }] }
+
+[[prompts]]
+id = "M"
+prompt = "Which tea did I choose?"
+tools = ["memory_search"]
+validator = { type = "world", calls = [{ name = "memory_search" }], answer = { type = "contains", value = "oolong" } }
+[prompts.world]
+memory = { "MEMORY.md" = "The tea that I chose is oolong.\\n" }
+"""
+
+
+@pytest.mark.parametrize(("model", "behind_the_bridge"), [("able", "valid"), ("direct", "unknown_tool")])
 def test_faults_are_caught_through_the_real_agent(
-    real_openclaw: RealOpenClaw, tmp_path: Path, model: str, prompts: str
+    real_openclaw: RealOpenClaw, tmp_path: Path, model: str, behind_the_bridge: str
 ) -> None:
-    """On `listed` each cell passes; on `openclaw` a fault has the outcome that it has in our own loop.
+    """On `listed` each cell passes; on `openclaw` only a model that finds tools through the bridge.
 
-    `able` finds tools through the bridge, with a world and without one, and is judged by the tools that it reached.
+    It does so with a world and without one, and is judged by the tools that it reached.
     """
     (tmp_path / "prompts_a.toml").write_text(SUITE, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
@@ -41,7 +55,6 @@ def test_faults_are_caught_through_the_real_agent(
             [
                 *(sys.executable, "-m", "pytest", "prompts_a.toml", "-q", *NO_OTHER_PLUGINS.split()),
                 f"--openclaw-models=openclaw_agent/local/{model}",
-                f"--openclaw-prompts={','.join(prompts)}",
                 # The agent sends its own surface: nothing needs to be captured.
                 *("--openclaw-surface=listed,openclaw", "--openclaw-catalogue=substitute"),
                 "--openclaw-run-id=r",
@@ -57,14 +70,13 @@ def test_faults_are_caught_through_the_real_agent(
         )
     assert done.returncode in (0, 1), done.stdout + done.stderr
     lines = (tmp_path / "runs/r/results.jsonl").read_text("utf-8").splitlines()
-    rows = [json.loads(line) for line in lines]
+    rows = {(row["surface"], row["prompt_id"]): row for row in map(json.loads, lines)}
 
-    found = {(row["surface"], row["prompt_id"]): row["tool_outcome"] for row in rows}
-    assert found == {
-        (surface, prompt): faults.get((model, prompt), "valid")
-        for surface, faults in (("listed", ON_LISTED), ("openclaw", ON_OPENCLAW))
-        for prompt in prompts
+    assert {key: row["tool_outcome"] for key, row in rows.items()} == {
+        **{(surface, prompt): "valid" for surface in ("listed", "openclaw") for prompt in "RWM"},
+        **{("openclaw", prompt): behind_the_bridge for prompt in "WM"},
     }, done.stdout
-    reached = {row["prompt_id"]: [call["name"] for call in row["tool_call_details"]] for row in rows}
     if model == "able":
-        assert [reached[prompt][-1] for prompt in "WM"] == ["tool_call", "tool_call"]
+        for prompt in "WM":
+            calls = rows["openclaw", prompt]["tool_call_details"]
+            assert [call["name"] for call in calls][-1] == "tool_call"

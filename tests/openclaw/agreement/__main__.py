@@ -15,7 +15,7 @@ from importlib.metadata import version
 
 from tests.openclaw.agreement import page
 from tests.openclaw.agreement.cases import Case, all_cases
-from tests.openclaw.agreement.observed import Observed, Releases, load
+from tests.openclaw.agreement.observed import Kept, Observed, Releases, load
 from tests.openclaw.agreement.outcomes import Outcome, differences, other_words
 from tests.openclaw.agreement.play import play_ours, play_real
 from tests.openclaw.real import FOLDER_ENV, find_real_openclaw
@@ -64,7 +64,7 @@ def _play_real(cases: Sequence[Case], observed: Observed, *, whole: bool) -> Non
     for number, case in enumerate(cases, 1):
         print(f"[{number}/{len(cases)}] {case.id}", flush=True)
         observed.releases = now
-        observed.keep(case, play_real(case, openclaw))
+        observed.cases[case.id] = Kept(digest=case.digest, outcome=play_real(case, openclaw))
         observed.save()
     known = {case.id for case in all_cases()}
     observed.cases = {name: kept for name, kept in observed.cases.items() if name in known}

@@ -20,11 +20,13 @@ from pytest_openclaw.providers.openclaw.call import why_not_askable
 from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.values.prompts import Prompt, Suite
 from pytest_openclaw.values.requests import Request
-from pytest_openclaw.values.worlds import Answer, Command, World
+from pytest_openclaw.values.worlds import Command, World
 from tests.openclaw.model_server import Said
 
 ROOT = Path(__file__).parents[3]
 REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
+Call = tuple[str, str]
+Step = Said | str | Sequence[Call]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,39 +68,47 @@ def _plain(command: Command) -> dict[str, Any]:
     return plain
 
 
-def call(tool: str, /, **arguments: Any) -> tuple[str, str]:
+def call(tool: str, /, **arguments: Any) -> Call:
     """Return a call as the API sends it."""
     return tool, json.dumps(arguments, ensure_ascii=False)
 
 
-def calls(*made: tuple[str, str]) -> Said:
-    """Return a turn with calls."""
-    return Said(calls=made)
+def read(path: Any, **more: Any) -> Call:
+    """Return a call of `read`."""
+    return call("read", path=path, **more)
 
 
-def says(text: str) -> Said:
-    """Return a turn that is only text."""
-    return Said(text=text)
+def write(path: str, content: Any, **more: Any) -> Call:
+    """Return a call of `write`."""
+    return call("write", path=path, content=content, **more)
 
 
-DONE = says("Done.")
+def edit(path: str, *edits: tuple[str, str]) -> Call:
+    """Return a call of `edit`, with old and new texts."""
+    return call("edit", path=path, edits=[{"oldText": old, "newText": new} for old, new in edits])
+
+
+def turn(step: Step) -> Said:
+    """Return a turn of the model: a text, calls, or a turn that is complete already."""
+    if isinstance(step, Said):
+        return step
+    return Said(text=step) if isinstance(step, str) else Said(calls=tuple(step))
+
+
+DONE = "Done."
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "same\nother\nsame\n", "deep/c.txt": "C", "empty.txt": ""}
-READ = call("read", path="a.txt")
+READ = read("a.txt")
 
 
 def own_case(
     name: str,
     about: str,
-    *turns: Said,
+    *turns: Step,
     tools: Sequence[str] = ("read", "write", "edit", "ls"),
-    files: Mapping[str, str] | None = None,
-    commands: Sequence[Command] = (),
-    answers: Sequence[Answer] = (),
-    pages: Mapping[str, str] | None = None,
-    steps: int = 12,
     wants: Mapping[str, Any] | None = None,
+    **world: Any,
 ) -> Case:
-    """Return a case with its own world; its validator requires a call of the first tool and an answer."""
+    """Return a case with its own world of `FILES`; it requires a call of the first tool and an answer."""
     spec = {"type": "world", "calls": [{"name": tools[0]}], "answer": {"type": "contains", "value": "Done"}}
     spec |= wants or {}
     known = load_catalogue().tools
@@ -110,15 +120,9 @@ def own_case(
         validator=build_validator(spec, REGISTRY),
         validator_spec=spec,
         tools=tuple(known[tool] for tool in tools),
-        world=World(
-            files=files or {},
-            pages=pages or {},
-            commands=tuple(commands),
-            answers=tuple(answers),
-            steps=steps,
-        ),
+        world=World(**{"files": FILES, "steps": 12, **world}),
     )
-    return Case(id=name, about=about, prompt=prompt, turns=turns)
+    return Case(id=name, about=about, prompt=prompt, turns=tuple(map(turn, turns)))
 
 
 SUITES = ("agentic", "failures", "conventions", "conversations")
@@ -159,9 +163,7 @@ def _turns_of(script: Any) -> tuple[Said, ...]:
     if isinstance(script, dict):
         steps = [*script["turns"], *(() if script.get("loop") else (script["text"],))]
     return tuple(
-        says(step)
-        if isinstance(step, str)
-        else calls(*(call(one["name"], **one["arguments"]) for one in step))
+        turn(step if isinstance(step, str) else [call(one["name"], **one["arguments"]) for one in step])
         for step in steps
     )
 
@@ -179,16 +181,9 @@ def unplayed() -> Iterator[tuple[str, Sequence[str]]]:
 
 def why_not_real(prompt: Prompt) -> str:
     """Return why the real agent does not play a prompt's world; empty if it does."""
-    return why_not_askable(
-        Request(
-            model="m",
-            prompt=prompt.prompt,
-            messages=prompt.messages,
-            turns=prompt.turns,
-            tools=prompt.tools or (),
-            world=prompt.world,
-        )
-    )
+    fields = ("prompt", "messages", "turns", "world")
+    asked = {name: getattr(prompt, name) for name in fields}
+    return why_not_askable(Request(model="m", tools=prompt.tools or (), **asked))
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_openclaw.values.worlds import Command
-from tests.openclaw.agreement.cases import DONE, Case, call, calls, own_case
+from tests.openclaw.agreement.cases import DONE, Case, call, own_case, read
 
 #: as long as an address on loopback, because it is part of a result that is cut
 SITE = "http://council.example"
@@ -26,20 +26,19 @@ def long_results() -> Iterator[Case]:
     """Yield the cases."""
     yield own_case(
         "long-read",
-        "files over the limits, in lines, in one line and in Chinese, and how each goes on",
-        *(calls(call("read", path=name)) for name in _FILES),
-        calls(call("read", path="wide.txt", offset=300), call("read", path="wide.txt", limit=900)),
-        calls(call("read", path="one.txt", offset=1, cursor=31_000)),
+        "files over the limits, in lines, in one line and in Chinese, and how each continues",
+        *([read(name)] for name in _FILES),
+        [read("wide.txt", offset=300), read("wide.txt", limit=900)],
+        [read("one.txt", offset=1, cursor=31_000)],
         DONE,
         files=_FILES,
     )
     huge = "".join(f"{n} {'h' * 90}\n" for n in range(2600)) + "All done: 2600\n"
+    commands = (*(f"cat {name}" for name in _FILES), "cat one.txt; exit 3", "make")
     yield own_case(
         "long-exec",
         "output over the limits, with and without an outcome, in Chinese, and of more than 200,000 characters",
-        *(calls(call("exec", command=f"cat {name}")) for name in _FILES),
-        calls(call("exec", command="cat one.txt; exit 3")),
-        calls(call("exec", command="make")),
+        *([call("exec", command=command)] for command in commands),
         DONE,
         tools=("exec", "read"),
         files=_FILES,
@@ -49,11 +48,12 @@ def long_results() -> Iterator[Case]:
     yield own_case(
         "long-fetch",
         "pages over the limit, whole and in part",
-        calls(call("web_fetch", url=f"{SITE}/chinese")),
-        *(calls(call("web_fetch", url=minutes, maxChars=most)) for most in (100, 900, 5000)),
-        calls(call("web_fetch", url=minutes)),
-        calls(call("web_fetch", url=minutes, maxChars=6000)),
+        [call("web_fetch", url=f"{SITE}/chinese")],
+        *([call("web_fetch", url=minutes, maxChars=most)] for most in (100, 900, 5000)),
+        [call("web_fetch", url=minutes)],
+        [call("web_fetch", url=minutes, maxChars=6000)],
         DONE,
         tools=("web_fetch", "read"),
+        files={},
         pages=_PAGES,
     )

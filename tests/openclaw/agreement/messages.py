@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_openclaw.openclaw.catalog import CALL
 from pytest_openclaw.values.worlds import Answer
-from tests.openclaw.agreement.cases import DONE, Case, call, calls, own_case
+from tests.openclaw.agreement.cases import DONE, Case, call, own_case
 from tests.openclaw.telegram import ABSENT, DOWN, FAILS, NO_CHAT
 
 JONAS: dict[str, Any] = {"action": "send", "channel": "telegram", "target": "@jonas"}
@@ -37,21 +37,18 @@ _WANTS = {
 
 def messages() -> Iterator[Case]:
     """Yield the cases."""
+    bridged = [call(CALL, id="message", args=given) for given in MADE]
     for name, about, tools, made in (
-        ("direct", "sent by `message`", ("message",), [call("message", **given) for given in MADE]),
-        (
-            "bridge",
-            "sent by `message` through the bridge",
-            (CALL, "message"),
-            [call(CALL, id="message", args=given) for given in MADE],
-        ),
+        ("direct", "`message`", ("message",), [call("message", **given) for given in MADE]),
+        ("bridge", "`message` through the bridge", (CALL, "message"), bridged),
     ):
         yield own_case(
             f"messages-{name}",
-            f"messages {about}: delivered, refused by the tool, refused by the channel",
-            *(calls(one) for one in made),
+            f"messages sent by {about}: delivered, refused by the tool, refused by the channel",
+            *([one] for one in made),
             DONE,
             tools=tools,
+            files={},
             answers=_ANSWERS,
             steps=len(made) + 1,
             wants=_WANTS,

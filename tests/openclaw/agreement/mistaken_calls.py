@@ -4,47 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.openclaw.agreement.cases import DONE, FILES, READ, Case, call, calls, own_case
+from tests.openclaw.agreement.cases import DONE, READ, Case, Step, call, edit, own_case, read, write
 from tests.openclaw.model_server import Said
+
+CUT_OFF = [("read", '{"path": "a.t')]
 
 
 def mistaken_calls() -> Iterator[Case]:
     """Yield the cases."""
     yield from _names()
     yield from _arguments()
+    yield from _json()
 
 
 def _names() -> Iterator[Case]:
     yield own_case(
         "names-unknown",
-        "a tool that was not offered, one that is none, then a right call",
-        calls(call("exec", command="rm a.txt")),
-        calls(call("read_file", path="a.txt")),
-        calls(call("web_search", query="x"), call("Reed", path="a.txt")),
-        calls(READ),
+        "a tool that was not offered, one that does not exist, then a right call",
+        [call("exec", command="rm a.txt")],
+        [call("read_file", path="a.txt")],
+        [call("web_search", query="x"), call("Reed", path="a.txt")],
+        [READ],
         DONE,
-        files=FILES,
     )
     yield own_case(
         "names-forgiven",
         "another case, blanks, namespaces, counters",
-        calls(call("READ", path="a.txt"), call(" read ", path="a.txt")),
-        calls(call("functions.read", path="a.txt"), call("tools/ls")),
-        calls(call("read:0", path="a.txt"), call("functions.ls:1")),
-        calls(call("read_1", path="a.txt"), call("read2", path="a.txt")),
-        calls(call("default_api.read", path="a.txt"), call("mcp.read", path="a.txt")),
+        [call("READ", path="a.txt"), call(" read ", path="a.txt")],
+        [call("functions.read", path="a.txt"), call("tools/ls")],
+        [call("read:0", path="a.txt"), call("functions.ls:1")],
+        [call("read_1", path="a.txt"), call("read2", path="a.txt")],
+        [call("default_api.read", path="a.txt"), call("mcp.read", path="a.txt")],
         DONE,
-        files=FILES,
     )
     yield own_case(
         "names-alike",
         "look-alikes of offered names",
-        calls(call("read-file", path="a.txt"), call("list"), call("apply-patch", input="x")),
-        calls(call("Write_File", path="n.txt", content="x"), call("str_replace", path="a.txt")),
-        calls(call("re ad", path="a.txt"), call("rеad", path="a.txt")),
-        calls(call("tool.write.read", path="a.txt"), call('read"', path="a.txt")),
+        [call("read-file", path="a.txt"), call("list"), call("apply-patch", input="x")],
+        [call("Write_File", path="n.txt", content="x"), call("str_replace", path="a.txt")],
+        [call("re ad", path="a.txt"), call("rеad", path="a.txt")],
+        [call("tool.write.read", path="a.txt"), call('read"', path="a.txt")],
         DONE,
-        files=FILES,
     )
 
 
@@ -52,125 +52,101 @@ def _arguments() -> Iterator[Case]:
     yield own_case(
         "arguments-missing",
         "required arguments left out, then given",
-        calls(call("read"), call("write", path="n.txt")),
-        calls(call("edit", path="a.txt"), call("write", content="x")),
-        calls(call("write", path="n.txt", content="x")),
+        [call("read"), call("write", path="n.txt")],
+        [call("edit", path="a.txt"), call("write", content="x")],
+        [write("n.txt", "x")],
         DONE,
-        files=FILES,
     )
     yield own_case(
         "arguments-aliases",
         "other names of arguments: file_path, filename, file, text",
-        calls(call("read", file_path="a.txt"), call("read", filename="a.txt")),
-        calls(call("read", file="a.txt"), call("write", file_path="n.txt", content="x")),
-        calls(call("write", path="n.txt", text="x"), call("ls", dir="deep")),
-        calls(call("edit", file_path="a.txt", edits=[{"oldText": "one", "newText": "1"}])),
+        [call("read", file_path="a.txt"), call("read", filename="a.txt")],
+        [call("read", file="a.txt"), call("write", file_path="n.txt", content="x")],
+        [call("write", path="n.txt", text="x"), call("ls", dir="deep")],
+        [call("edit", file_path="a.txt", edits=[{"oldText": "one", "newText": "1"}])],
         DONE,
-        files=FILES,
     )
     yield own_case(
         "arguments-further",
-        "arguments that the schema does not know, beside right ones",
-        calls(
-            call("read", path="a.txt", encoding="utf-8"), call("write", path="n.txt", content="x", mode="w")
-        ),
-        calls(call("ls", path=".", recursive=True)),
-        calls(call("edit", path="a.txt", edits=[{"oldText": "one", "newText": "1", "all": True}], dry=True)),
+        "arguments that the schema does not define, in addition to right ones",
+        [read("a.txt", encoding="utf-8"), write("n.txt", "x", mode="w")],
+        [call("ls", path=".", recursive=True)],
+        [call("edit", path="a.txt", edits=[{"oldText": "one", "newText": "1", "all": True}], dry=True)],
         DONE,
-        files=FILES,
     )
     yield own_case(
         "arguments-numbers",
         "numbers as texts, texts as numbers, true for 1",
-        calls(call("read", path="a.txt", offset="2"), call("read", path="a.txt", limit="1")),
-        calls(call("read", path="a.txt", offset=2.0), call("read", path="a.txt", offset=1.5)),
-        calls(call("read", path="a.txt", offset="two"), call("read", path=5)),
-        calls(call("write", path="n.txt", content=42), call("write", path="t.txt", content=True)),
-        calls(call("read", path="a.txt", limit=True), call("read", path="a.txt", offset=0)),
-        calls(call("read", path="a.txt", offset=-1), call("read", path="a.txt", limit=-1)),
+        [read("a.txt", offset="2"), read("a.txt", limit="1")],
+        [read("a.txt", offset=2.0), read("a.txt", offset=1.5)],
+        [read("a.txt", offset="two"), read(5)],
+        [write("n.txt", 42), write("t.txt", True)],
+        [read("a.txt", limit=True), read("a.txt", offset=0)],
+        [read("a.txt", offset=-1), read("a.txt", limit=-1)],
         DONE,
-        files=FILES,
     )
     yield own_case(
         "arguments-types",
-        "an object or a list where a text is due, null, a text where a list is due",
-        calls(call("write", path="n.txt", content={"a": 1}), call("write", path="l.txt", content=["a", "b"])),
-        calls(call("read", path=["a.txt"]), call("read", path=None)),
-        calls(call("read", path="a.txt", offset=None, limit=None), call("ls", path=None)),
-        calls(call("edit", path="a.txt", edits='[{"oldText": "one", "newText": "1"}]')),
-        calls(call("edit", path="a.txt", edits={"oldText": "two", "newText": "2"})),
-        calls(call("edit", path="a.txt", oldText="three", newText="3")),
-        calls(call("edit", path="a.txt", edits="three"), call("edit", path="a.txt", edits=[])),
+        "an object or a list instead of a text, null, a text instead of a list",
+        [write("n.txt", {"a": 1}), write("l.txt", ["a", "b"])],
+        [read(["a.txt"]), read(None)],
+        [read("a.txt", offset=None, limit=None), call("ls", path=None)],
+        [call("edit", path="a.txt", edits='[{"oldText": "one", "newText": "1"}]')],
+        [call("edit", path="a.txt", edits={"oldText": "two", "newText": "2"})],
+        [call("edit", path="a.txt", oldText="three", newText="3")],
+        [call("edit", path="a.txt", edits="three"), edit("a.txt")],
         DONE,
-        files=FILES,
     )
     yield own_case(
         "arguments-optional",
         "optional arguments of read and ls: optional, cursor, after, limit",
-        calls(call("read", path="no.txt", optional=True), call("read", path="a.txt", optional=False)),
-        calls(call("read", path="a.txt", cursor=0), call("ls", limit=2)),
-        calls(call("ls", after="b.txt"), call("ls", limit=0), call("ls", limit="1")),
+        [read("no.txt", optional=True), read("a.txt", optional=False)],
+        [read("a.txt", cursor=0), call("ls", limit=2)],
+        [call("ls", after="b.txt"), call("ls", limit=0), call("ls", limit="1")],
         DONE,
-        files=FILES,
     )
+
+
+def _json() -> Iterator[Case]:
     for name, about, written in (
         ("broken", "arguments that are cut off", '{"path": "a.t'),
         ("empty", "arguments that are empty", ""),
         ("list", "arguments that are a list", '["a.txt"]'),
-        ("null", "arguments that are null", "null"),
-        ("comma", "arguments with a comma too many", '{"path": "a.txt",}'),
         ("twice", "the arguments twice in a row", '{"path": "a.txt"}{"path": "a.txt"}'),
         ("fence", "arguments in a fence", '```json\n{"path": "a.txt"}\n```'),
         ("blank", "arguments with blanks around", ' \n{"path": "a.txt"}\n '),
-        ("newline", "a raw line break in a text", '{"path": "n.txt", "content": "a\nb"}'),
     ):
-        tool = "write" if name == "newline" else "read"
-        yield own_case(f"json-{name}", about, calls((tool, written)), DONE, tools=(tool, "ls"), files=FILES)
-    yield own_case(
-        "json-again",
-        "a call, then arguments that are cut off again and again",
-        calls(READ),
-        calls(("read", '{"path": "a.t')),
-        files=FILES,
-    )
+        yield own_case(f"json-{name}", about, [("read", written)], DONE, tools=("read", "ls"))
+    yield own_case("json-again", "a call, then arguments that are cut off again and again", [READ], CUT_OFF)
     yield own_case(
         "json-corrected",
-        "a call, arguments that are cut off beside words, then a right call",
-        calls(READ),
+        "a call, arguments that are cut off next to words, then a right call",
+        [READ],
         Said(text="Let me look.", calls=(("write", '{"path": "n.t'),)),
-        calls(call("write", path="n.txt", content="x")),
+        [write("n.txt", "x")],
         DONE,
-        files=FILES,
     )
-    for name, about, before in (
-        ("write", "a file written", calls(call("write", path="n.txt", content="x"))),
-        ("refused", "a refused call", calls(call("read"))),
-        ("refused-write", "a refused write", calls(call("write", path="n.txt"))),
-        ("unknown", "an unknown tool", calls(call("open", path="a.txt"))),
-        ("words", "words beside a call", Said(text="Let me look.", calls=(READ,))),
-        ("error", "a call that failed", calls(call("read", path="no.txt"))),
-    ):
-        yield own_case(
-            f"json-after-{name}",
-            f"{about}, then arguments that are cut off, then a right call",
-            before,
-            calls(("read", '{"path": "a.t')),
-            calls(READ),
-            DONE,
-            files=FILES,
-        )
+    before: tuple[tuple[str, str, Step], ...] = (
+        ("write", "a file written", [write("n.txt", "x")]),
+        ("refused", "a refused call", [call("read")]),
+        ("refused-write", "a refused write", [call("write", path="n.txt")]),
+        ("unknown", "an unknown tool", [call("open", path="a.txt")]),
+        ("words", "words next to a call", Said(text="Let me look.", calls=(READ,))),
+        ("error", "a call that failed", [read("no.txt")]),
+    )
+    for name, about, first in before:
+        whole = f"{about}, then arguments that are cut off, then a right call"
+        yield own_case(f"json-after-{name}", whole, first, CUT_OFF, [READ], DONE)
     yield own_case(
         "json-one-of-two",
-        "two calls in a turn, the arguments of one are no JSON",
-        calls(call("write", path="n.txt", content="x"), ("read", '{"path": ')),
+        "two calls in a turn, the arguments of one are not JSON",
+        [write("n.txt", "x"), ("read", '{"path": ')],
         DONE,
-        files=FILES,
     )
     yield own_case(
         "one-of-three-wrong",
         "three calls in a turn, one of them refused",
-        calls(call("write", path="n.txt", content="x"), call("read"), READ),
-        calls(call("nothing"), call("write", path="m.txt", content="y")),
+        [write("n.txt", "x"), call("read"), READ],
+        [call("nothing"), write("m.txt", "y")],
         DONE,
-        files=FILES,
     )

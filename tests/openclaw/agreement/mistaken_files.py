@@ -3,134 +3,112 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from pytest_openclaw.values.worlds import Command
-from tests.openclaw.agreement.cases import DONE, FILES, Case, call, calls, own_case
-from tests.openclaw.model_server import Said
+from tests.openclaw.agreement.cases import DONE, Call, Case, call, edit, own_case, read, write
 
 
 def mistaken_files() -> Iterator[Case]:
     """Yield the cases."""
     yield from _files()
+    yield from _edits()
     yield from _patches()
     yield from _commands()
+
+
+def _ls(path: str) -> Call:
+    return call("ls", path=path)
 
 
 def _files() -> Iterator[Case]:
     yield own_case(
         "read-nothing-there",
-        "files that are not there, a folder, an empty file, a name that is nearly right",
-        calls(call("read", path="no.txt"), call("read", path="deep")),
-        calls(call("read", path="empty.txt"), call("read", path="")),
-        calls(call("read", path="deep/no/more.txt"), call("read", path="a.txt/x")),
-        calls(call("read", path="a.tx"), call("read", path="A.TXT")),
-        calls(call("ls", path="no"), call("ls", path="a.txt"), call("ls", path="")),
+        "missing files, a folder, an empty file, a name that is nearly right",
+        [read("no.txt"), read("deep")],
+        [read("empty.txt"), read("")],
+        [read("deep/no/more.txt"), read("a.txt/x")],
+        [read("a.tx"), read("A.TXT")],
+        [_ls("no"), _ls("a.txt"), _ls("")],
         DONE,
-        files=FILES,
     )
     yield own_case(
         "read-parts",
         "offset and limit within and beyond the end",
-        calls(call("read", path="a.txt", offset=2), call("read", path="a.txt", limit=1)),
-        calls(call("read", path="a.txt", offset=2, limit=1), call("read", path="a.txt", offset=3, limit=9)),
-        calls(call("read", path="a.txt", offset=4), call("read", path="a.txt", offset=99)),
-        calls(call("read", path="a.txt", limit=0), call("read", path="a.txt", limit=1.5)),
-        calls(call("read", path="deep/c.txt", offset=2), call("read", path="empty.txt", offset=2)),
+        [read("a.txt", offset=2), read("a.txt", limit=1)],
+        [read("a.txt", offset=2, limit=1), read("a.txt", offset=3, limit=9)],
+        [read("a.txt", offset=4), read("a.txt", offset=99)],
+        [read("a.txt", limit=0), read("a.txt", limit=1.5)],
+        [read("deep/c.txt", offset=2), read("empty.txt", offset=2)],
         DONE,
-        files=FILES,
     )
     yield own_case(
         "paths",
         "spellings of a path: ./, .., absolute, blanks, a slash at its end, ~",
-        calls(call("read", path="./a.txt"), call("read", path="deep/../a.txt")),
-        calls(call("read", path=" a.txt "), call("read", path="a.txt/")),
-        calls(call("read", path="@a.txt"), call("read", path="file:a.txt"), call("ls", path="deep/")),
-        calls(call("read", path="deep//c.txt"), call("read", path="`a.txt`"), call("read", path="/a.txt")),
+        [read("./a.txt"), read("deep/../a.txt")],
+        [read(" a.txt "), read("a.txt/")],
+        [read("@a.txt"), read("file:a.txt"), _ls("deep/")],
+        [read("deep//c.txt"), read("`a.txt`"), read("/a.txt")],
         DONE,
-        files=FILES,
     )
     yield own_case(
         "escapes",
         "paths outside: .., absolute ones, ~, into and out",
-        calls(call("read", path="../a.txt"), call("read", path="/etc/hostname")),
-        calls(call("write", path="../x.txt", content="x"), call("write", path="/tmp/x.txt", content="x")),
-        calls(call("read", path="~/.ssh/id_rsa"), call("ls", path="..")),
-        calls(call("edit", path="../a.txt", edits=[{"oldText": "a", "newText": "b"}]), call("ls", path="/")),
-        calls(call("read", path="deep/../../a.txt"), call("write", path="~/x.txt", content="x")),
+        [read("../a.txt"), read("/etc/hostname")],
+        [write("../x.txt", "x"), write("/tmp/x.txt", "x")],
+        [read("~/.ssh/id_rsa"), _ls("..")],
+        [edit("../a.txt", ("a", "b")), _ls("/")],
+        [read("deep/../../a.txt"), write("~/x.txt", "x")],
         DONE,
-        files=FILES,
     )
     yield own_case(
         "write",
         "new folders, over a folder, under a file, empty, over an existing file",
-        calls(call("write", path="new/er/n.txt", content="x\n"), call("write", path="deep", content="x")),
-        calls(call("write", path="a.txt/n.txt", content="x"), call("write", path="e.txt", content="")),
-        calls(call("write", path="b.txt", content="new"), call("read", path="b.txt")),
-        calls(call("write", path="", content="x"), call("write", path="ü ñ.txt", content="ä€😀")),
-        calls(call("write", path="r.txt", content="a\r\nb\r\n"), call("read", path="r.txt")),
-        calls(call("ls", path="."), call("ls", path="new")),
+        [write("new/er/n.txt", "x\n"), write("deep", "x")],
+        [write("a.txt/n.txt", "x"), write("e.txt", "")],
+        [write("b.txt", "new"), read("b.txt")],
+        [write("", "x"), write("ü ñ.txt", "ä€😀")],
+        [write("r.txt", "a\r\nb\r\n"), read("r.txt")],
+        [_ls("."), _ls("new")],
         DONE,
         tools=("write", "read", "edit", "ls"),
-        files=FILES,
     )
-    yield own_case(
+
+
+def _edits() -> Iterator[Case]:
+    case = partial(own_case, tools=("edit", "read"))
+    yield case(
         "edit-not-found",
         "an old text that is not there, or not quite",
-        calls(call("edit", path="a.txt", edits=[{"oldText": "four", "newText": "4"}])),
-        calls(call("edit", path="a.txt", edits=[{"oldText": "One", "newText": "1"}])),
-        calls(call("edit", path="a.txt", edits=[{"oldText": "one \ntwo", "newText": "1"}])),
-        calls(call("edit", path="a.txt", edits=[{"oldText": "one\\ntwo", "newText": "1"}])),
-        calls(
-            call(
-                "edit",
-                path="a.txt",
-                edits=[{"oldText": "one", "newText": "1"}, {"oldText": "four", "newText": "4"}],
-            )
-        ),
-        calls(call("edit", path="no.txt", edits=[{"oldText": "one", "newText": "1"}])),
-        calls(call("edit", path="deep", edits=[{"oldText": "one", "newText": "1"}])),
+        [edit("a.txt", ("four", "4"))],
+        [edit("a.txt", ("One", "1"))],
+        [edit("a.txt", ("one \ntwo", "1"))],
+        [edit("a.txt", ("one\\ntwo", "1"))],
+        [edit("a.txt", ("one", "1"), ("four", "4"))],
+        [edit("no.txt", ("one", "1"))],
+        [edit("deep", ("one", "1"))],
         DONE,
-        tools=("edit", "read"),
-        files=FILES,
     )
-    yield own_case(
+    yield case(
         "edit-ambiguous",
         "an old text that occurs twice, overlapping edits, an empty one, no change",
-        calls(call("edit", path="b.txt", edits=[{"oldText": "same", "newText": "1"}])),
-        calls(
-            call(
-                "edit",
-                path="b.txt",
-                edits=[
-                    {"oldText": "other\nsame", "newText": "1"},
-                    {"oldText": "same\nother", "newText": "2"},
-                ],
-            )
-        ),
-        calls(call("edit", path="b.txt", edits=[{"oldText": "", "newText": "1"}])),
-        calls(call("edit", path="b.txt", edits=[{"oldText": "other", "newText": "other"}])),
-        calls(call("edit", path="empty.txt", edits=[{"oldText": "", "newText": "1"}])),
-        calls(
-            call(
-                "edit",
-                path="b.txt",
-                edits=[{"oldText": "same\nother", "newText": "A\nB"}, {"oldText": "same\n", "newText": ""}],
-            )
-        ),
+        [edit("b.txt", ("same", "1"))],
+        [edit("b.txt", ("other\nsame", "1"), ("same\nother", "2"))],
+        [edit("b.txt", ("", "1"))],
+        [edit("b.txt", ("other", "other"))],
+        [edit("empty.txt", ("", "1"))],
+        [edit("b.txt", ("same\nother", "A\nB"), ("same\n", ""))],
         DONE,
-        tools=("edit", "read"),
-        files=FILES,
     )
-    yield own_case(
+    yield case(
         "edit-tolerance",
         "blanks, quotes and dashes that differ; line ends of Windows",
-        calls(call("edit", path="q.txt", edits=[{"oldText": 'it\'s "so" - yes', "newText": "no"}])),
-        calls(call("edit", path="w.txt", edits=[{"oldText": "one\ntwo", "newText": "1\n2"}])),
-        calls(call("edit", path="t.txt", edits=[{"oldText": "a b\nc", "newText": "abc"}])),
-        calls(call("edit", path="i.txt", edits=[{"oldText": "x = 1\ny = 2", "newText": "x = 3\ny = 4"}])),
-        calls(call("read", path="w.txt"), call("read", path="t.txt")),
+        [edit("q.txt", ('it\'s "so" - yes', "no"))],
+        [edit("w.txt", ("one\ntwo", "1\n2"))],
+        [edit("t.txt", ("a b\nc", "abc"))],
+        [edit("i.txt", ("x = 1\ny = 2", "x = 3\ny = 4"))],
+        [read("w.txt"), read("t.txt")],
         DONE,
-        tools=("edit", "read"),
         files={
             "q.txt": "it\u2019s \u201cso\u201d \u2013 yes\n",
             "w.txt": "one\r\ntwo\r\nthree\r\n",
@@ -141,11 +119,14 @@ def _files() -> Iterator[Case]:
 
 
 def _patches() -> Iterator[Case]:
-    def patch(*lines: str) -> Said:
-        text = "\n".join(["*** Begin Patch", *lines, "*** End Patch"])
-        return calls(call("apply_patch", input=text))
+    def raw(text: str) -> list[Call]:
+        return [call("apply_patch", input=text)]
 
-    yield own_case(
+    def patch(*lines: str) -> list[Call]:
+        return raw("\n".join(["*** Begin Patch", *lines, "*** End Patch"]))
+
+    case = partial(own_case, tools=("apply_patch", "read", "write"))
+    yield case(
         "patch-good",
         "a file added, changed, moved and deleted",
         patch("*** Add File: new/n.txt", "+hello", "+there"),
@@ -155,28 +136,24 @@ def _patches() -> Iterator[Case]:
         patch("*** Delete File: empty.txt"),
         patch("*** Update File: a.txt", "@@", "+four", "*** End of File"),
         DONE,
-        tools=("apply_patch", "read", "write"),
-        files=FILES,
     )
-    yield own_case(
+    yield case(
         "patch-bad",
-        "no patch, no end, lines that are not there, a file that is not there, no piece",
-        calls(call("apply_patch", input="-two\n+2")),
-        calls(call("apply_patch", input="*** Begin Patch\n*** Update File: a.txt\n@@\n-two\n+2")),
+        "no patch, no end, lines that are not there, a missing file, no piece",
+        raw("-two\n+2"),
+        raw("*** Begin Patch\n*** Update File: a.txt\n@@\n-two\n+2"),
         patch("*** Update File: a.txt", "@@", "-four", "+4"),
         patch("*** Update File: no.txt", "@@", "-one", "+1"),
         patch("*** Update File: a.txt"),
         patch("*** Delete File: no.txt"),
         patch("*** Change File: a.txt", "+x"),
-        calls(call("apply_patch", input=""), call("apply_patch", patch="x")),
+        [*raw(""), call("apply_patch", patch="x")],
         patch(),
         DONE,
-        tools=("apply_patch", "read", "write"),
-        files=FILES,
     )
-    yield own_case(
+    yield case(
         "patch-edges",
-        "a file added that is there, one outside, several files of which the second fails, a diff's head",
+        "an existing file added, one outside, several files of which the second fails, a diff's head",
         patch("*** Add File: a.txt", "+new"),
         patch("*** Add File: ../x.txt", "+x"),
         patch("*** Add File: n.txt", "+n", "*** Update File: b.txt", "@@", "-nothing", "+x"),
@@ -185,40 +162,34 @@ def _patches() -> Iterator[Case]:
         patch("*** Update File: b.txt", "@@", "same", "-other", "+2"),
         patch("*** Update File: deep", "@@", "-x", "+y"),
         patch("*** Delete File: deep"),
-        calls(
-            call("apply_patch", input="<<'EOF'\n*** Begin Patch\n*** Add File: h.txt\n+h\n*** End Patch\nEOF")
-        ),
+        raw("<<'EOF'\n*** Begin Patch\n*** Add File: h.txt\n+h\n*** End Patch\nEOF"),
         DONE,
-        tools=("apply_patch", "read", "write"),
-        files=FILES,
     )
 
 
 def _commands() -> Iterator[Case]:
+    def run(command: object, **more: object) -> Call:
+        return call("exec", command=command, **more)
+
     commands = (Command(pattern="make", output="no rule", exit_code=2), Command(pattern="true"))
-    yield own_case(
+    case = partial(own_case, tools=("exec", "read"), commands=commands)
+    yield case(
         "exec",
-        "commands that fail, that are not there, that say nothing, that work on files",
-        calls(call("exec", command="make"), call("exec", command="nothing-like-it")),
-        calls(call("exec", command="true"), call("exec", command="cat no.txt")),
-        calls(call("exec", command="echo hi > n.txt && cat n.txt")),
-        calls(call("exec", command="cat a.txt | wc -l; ls deep"), call("read", path="n.txt")),
-        calls(call("exec", command="rm -r deep && ls")),
-        calls(call("bash", command="cat a.txt")),
+        "commands that fail, do not exist, print nothing, or work on files",
+        [run("make"), run("nothing-like-it")],
+        [run("true"), run("cat no.txt")],
+        [run("echo hi > n.txt && cat n.txt")],
+        [run("cat a.txt | wc -l; ls deep"), read("n.txt")],
+        [run("rm -r deep && ls")],
+        [call("bash", command="cat a.txt")],
         DONE,
-        tools=("exec", "read"),
-        files=FILES,
-        commands=commands,
     )
-    yield own_case(
+    yield case(
         "exec-arguments",
-        "an empty command, other names of arguments, a folder that is not there",
-        calls(call("exec", command=""), call("exec", cmd="make")),
-        calls(call("exec", command="make", timeout=5), call("exec", command="ls", workdir="no")),
-        calls(call("exec", command=["ls"]), call("exec", command="ls", workdir="deep")),
-        calls(call("exec", command="ls", timeoutSeconds="5"), call("exec", command="ls", yieldMs=-1)),
+        "an empty command, other names of arguments, a missing folder",
+        [run(""), call("exec", cmd="make")],
+        [run("make", timeout=5), run("ls", workdir="no")],
+        [run(["ls"]), run("ls", workdir="deep")],
+        [run("ls", timeoutSeconds="5"), run("ls", yieldMs=-1)],
         DONE,
-        tools=("exec", "read"),
-        files=FILES,
-        commands=commands,
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from tests.openclaw.agreement.cases import Case
 from tests.openclaw.agreement.outcomes import Outcome
@@ -16,11 +16,7 @@ FILE = Path(__file__).with_name("observed.json")
 
 @dataclass(frozen=True, kw_only=True)
 class Releases:
-    """The versions of the programs.
-
-    Attributes:
-        date: of the latest case.
-    """
+    """The versions of the programs, and the date of the latest case."""
 
     openclaw: str
     node: str
@@ -28,35 +24,32 @@ class Releases:
     date: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """An outcome, with the digest of its case's content."""
+
+    digest: str
+    outcome: Outcome
+
+
 @dataclass(kw_only=True)
 class Observed:
-    """Outcomes by the id of their case, each with the digest of the case's content."""
+    """Outcomes by the id of their case."""
 
     releases: Releases | None = None
-    cases: dict[str, dict[str, Any]] = field(default_factory=dict)
+    cases: dict[str, Kept] = field(default_factory=dict)
 
     def outcome(self, case: Case) -> Outcome | None:
         """Return the outcome of a case; None if it has not been played with its current content."""
-        kept: Mapping[str, Any] | None = self.cases.get(case.id)
-        if kept is None or kept["digest"] != case.digest:
-            return None
-        return Outcome.of_json(kept["outcome"])
+        kept = self.cases.get(case.id)
+        return kept.outcome if kept and kept.digest == case.digest else None
 
-    def keep(self, case: Case, seen: Outcome) -> None:
-        """Store the outcome of a case."""
-        self.cases[case.id] = {"digest": case.digest, "outcome": seen.to_json()}
-
-    def save(self, file: Path = FILE) -> None:
+    def save(self) -> None:
         """Write everything."""
-        releases = vars(self.releases) if self.releases else None
-        text = json.dumps({"releases": releases, "cases": self.cases}, indent=1, ensure_ascii=False)
-        file.write_text(f"{text}\n", encoding="utf-8")
+        text = json.dumps(msgspec.to_builtins(self), indent=1, ensure_ascii=False)
+        FILE.write_text(f"{text}\n", encoding="utf-8")
 
 
-def load(file: Path = FILE) -> Observed:
+def load() -> Observed:
     """Return the stored outcomes."""
-    if not file.exists():
-        return Observed()
-    value = json.loads(file.read_text("utf-8"))
-    releases = Releases(**value["releases"]) if value["releases"] else None
-    return Observed(releases=releases, cases=value["cases"])
+    return msgspec.json.decode(FILE.read_bytes(), type=Observed)

@@ -8,9 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, Literal
-
-import msgspec
+from typing import Literal
 
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.values.faults import outcome_of
@@ -22,35 +20,21 @@ Kind = Literal["ok", "error", "bad_arguments", "unknown_tool", "unanswered"]
 # --- what may differ, and why ---------------------------------------------------------------------
 
 JUSTIFIED = (
+    (r'"observedAt": \d+', '"observedAt": 0', "the moment at which OpenClaw looked at a note"),
     (
-        re.compile(r'"observedAt": \d+'),
-        '"observedAt": 0',
-        "the moment at which OpenClaw looked at a note",
-    ),
-    (
-        re.compile(r"(?:SECURITY NOTICE|CAUTION):.*?(?=(?:\\n|\n){3}(?:<<<|\[\[))", re.DOTALL),
+        r"(?s:(?:SECURITY NOTICE|CAUTION):.*?(?=(?:\\n|\n){3}(?:<<<|\[\[)))",
         "NOTICE",
         "the notice before a page, in our words and of the same length",
     ),
     (
-        re.compile(
-            r'(?<=CONTENT id=\\")[0-9a-f]{16}|(?<=CONTENT id=")[0-9a-f]{16}|(?<=web-fetch-)[0-9a-f]{16}'
-        ),
+        r'(?<=CONTENT id=\\")[0-9a-f]{16}|(?<=CONTENT id=")[0-9a-f]{16}|(?<=web-fetch-)[0-9a-f]{16}',
         "0" * 16,
         "the ids of pages and of their files, which are random in OpenClaw",
     ),
+    (r'"fetchedAt": "[^"]*"', '"fetchedAt": ""', "the moment at which a page was fetched"),
+    (r'"tookMs": \d+', '"tookMs": 0', "the time that a page took"),
     (
-        re.compile(r'"fetchedAt": "[^"]*"'),
-        '"fetchedAt": ""',
-        "the moment at which a page was fetched",
-    ),
-    (
-        re.compile(r'"tookMs": \d+'),
-        '"tookMs": 0',
-        "the time that a page took",
-    ),
-    (
-        re.compile(r"http://127\.0\.0\.1:\d{5}"),
+        r"http://127\.0\.0\.1:\d{5}",
         "http://council.example",
         "the address of the pages, which are on loopback",
     ),
@@ -64,7 +48,7 @@ LONG_CHARS = 4000
 def alike(text: str) -> str:
     """Return a text without the parts that may differ, shortened if it is long."""
     for pattern, replacement, _ in JUSTIFIED:
-        text = pattern.sub(replacement, text)
+        text = re.sub(pattern, replacement, text)
     return shortened(text)
 
 
@@ -85,8 +69,8 @@ class Happened:
 
     Attributes:
         name: as the model wrote it.
-        kind: carried out (`ok`, `error`), refused (`bad_arguments`, `unknown_tool`), or without a
-            result (`unanswered`).
+        kind: executed (`ok`, `error`), refused (`bad_arguments`, `unknown_tool`), or without a result
+            (`unanswered`).
         result: the result that the model received.
     """
 
@@ -112,16 +96,6 @@ class Outcome:
     ended: str | None
     turns: tuple[tuple[Happened, ...], ...] = ()
     files: Mapping[str, str]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON; `of_json` is the inverse."""
-        value: dict[str, Any] = msgspec.to_builtins(self)
-        return value
-
-    @classmethod
-    def of_json(cls, value: Mapping[str, Any]) -> Outcome:
-        """Return the outcome that `to_json` wrote."""
-        return msgspec.convert(value, cls)
 
 
 def outcome(prompt: Prompt, result: Reply | Fault) -> Outcome:
@@ -177,8 +151,7 @@ def differences(ours: Outcome, real: Outcome) -> Iterator[str]:
             yield f"turn {number}: {one or 'no call'} in {first}, {other or 'no call'} in {second}"
     for path in sorted({*ours.files, *real.files}):
         if ours.files.get(path) != real.files.get(path):
-            texts = [json.dumps(files.get(path))[:80] for files in (ours.files, real.files)]
-            one, other = texts
+            one, other = (json.dumps(files.get(path))[:80] for files in (ours.files, real.files))
             yield f"{path}: {one} in {first}, {other} in {second}"
 
 

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from pytest_openclaw.asking.exchanges import hold_exchange
-from pytest_openclaw.asking.sending import ask_once
 from pytest_openclaw.openclaw.catalog import CALL
 from pytest_openclaw.providers.ollama import OllamaOpenAI
-from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
-from pytest_openclaw.values.faults import CallFailed
-from pytest_openclaw.values.protocols import Provider, ProviderSetup
-from pytest_openclaw.values.replies import CallResult, Fault, Reply, Turn
-from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS, Request
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.replies import Reply, Turn
+from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import WorldState
 from pytest_openclaw.worlds.playing import MESSAGE
 from tests.openclaw.agreement.cases import Case
 from tests.openclaw.agreement.long_results import SITE
 from tests.openclaw.agreement.outcomes import Outcome, outcome
+from tests.openclaw.asking import agent, ask
 from tests.openclaw.model_server import Said, ScriptedModel
 from tests.openclaw.real import RealOpenClaw, run_agent, run_over_gateway
 from tests.openclaw.site import Site
 from tests.openclaw.telegram import TOKEN, Telegram
+from tests.providers.servers.apis import play
 
 PATIENCE_S = 180.0
 MODEL = "scripted"
@@ -39,17 +37,9 @@ _KEPT_PAGE = re.compile(r"/tmp/openclaw-web-fetch-[0-9a-f]{16}\.log")
 
 def play_ours(case: Case) -> Outcome:
     """Play a case in our own loop, over HTTP."""
-
-    async def ask(url: str) -> Reply | Fault:
-        provider = OllamaOpenAI(ProviderSetup(name="ours", environ={}, base_url=url))
-        try:
-            ending = await hold_exchange(_request(case, MODEL), lambda one: _attempt(provider, one))
-        finally:
-            await provider.aclose()
-        return ending.result
-
     with ScriptedModel(*case.turns, pause_s=0, prompt_tokens=TOKENS) as model:
-        return outcome(case.prompt, asyncio.run(ask(model.url)))
+        provider = OllamaOpenAI(ProviderSetup(name="ours", environ={}, base_url=model.url))
+        return outcome(case.prompt, play(provider, **_request(case), model=MODEL))
 
 
 def play_real(case: Case, openclaw: RealOpenClaw) -> Outcome:
@@ -59,18 +49,9 @@ def play_real(case: Case, openclaw: RealOpenClaw) -> Outcome:
     if case.prompt.world and case.prompt.world.pages:
         return _play_with_pages(case, openclaw)
 
-    async def ask(url: str) -> Reply | Fault:
-        own = {"OPENCLAW_AGENT_COMMAND": openclaw.command, "OPENCLAW_AGENT_BASE_URL": url}
-        provider = OpenClawAgent(ProviderSetup(name="openclaw_agent", environ=openclaw.environ | own))
-        try:
-            return await provider.ask(_request(case, f"local/{MODEL}"))
-        except CallFailed as failed:
-            return failed.fault
-        finally:
-            await provider.aclose()
-
     with ScriptedModel(*case.turns, prompt_tokens=TOKENS) as model:
-        return outcome(case.prompt, asyncio.run(ask(model.url)))
+        provider = agent(openclaw.command, model.url, **openclaw.environ)
+        return outcome(case.prompt, ask(provider, **_request(case), model=f"local/{MODEL}"))
 
 
 def _play_over_gateway(case: Case, openclaw: RealOpenClaw) -> Outcome:
@@ -139,20 +120,7 @@ def _reply_of(case: Case, model: ScriptedModel, world: WorldState) -> Reply:
     )
 
 
-def _request(case: Case, model: str) -> Request:
-    prompt = case.prompt
-    return Request(
-        model=model,
-        prompt=prompt.prompt,
-        max_output_tokens=prompt.max_output_tokens,
-        timeout_s=PATIENCE_S,
-        messages=prompt.messages,
-        turns=prompt.turns,
-        tools=prompt.tools or (),
-        world=prompt.world,
-    )
-
-
-async def _attempt(provider: Provider, request: Request) -> CallResult:
-    result, timing = await ask_once(provider, request)
-    return CallResult(result=result, timing=timing)
+def _request(case: Case) -> dict[str, Any]:
+    fields = ("prompt", "max_output_tokens", "messages", "turns", "world")
+    asked = {name: getattr(case.prompt, name) for name in fields}
+    return {**asked, "timeout_s": PATIENCE_S, "tools": case.prompt.tools or ()}

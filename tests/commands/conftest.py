@@ -1,0 +1,51 @@
+"""Commands in this process, in a project of their own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.cli import main
+
+
+class CommandLine:
+    """Runs a command, checks its exit status, and returns its output."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *words: str, status: int = 0) -> Any:
+        assert main([*words]) == status
+        return self._capsys.readouterr()
+
+    def json(self, *words: str, status: int = 0) -> Any:
+        """Return the object that `--json` prints."""
+        return json.loads(self(*words, "--json", status=status).out)
+
+    def refused(self, *words: str) -> str:
+        """Return the only line of a command that ends with 4, without its beginning."""
+        shown = self(*words, status=4)
+        assert (shown.out, shown.err.count("\n")) == ("", 1)
+        return shown.err.partition(f" {words[0]}: ")[2].rstrip("\n")
+
+    def wrong_usage(self, *words: str) -> str:
+        """Return what a command prints that ends with 2."""
+        with pytest.raises(SystemExit, match="2"):
+            main([*words])
+        return self._capsys.readouterr().err
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    """Runs commands."""
+    return CommandLine(capsys)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project's folder, the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
