@@ -20,21 +20,21 @@ from pytest_openclaw.values.run_files import load_schema
 from tests.unit.runs.stored_runs import A, B, row, store
 
 MISS: dict[str, Any] = {"objective_pass": False, "violation": "no"}
+EXPORT = (sys.executable, "-m", "pytest_openclaw", "export")
 FORMULA = '=HYPERLINK("http://x","y")'
 
 
 @pytest.fixture
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def runs(project: Path) -> Path:
     """A folder with one run whose texts are hard to quote."""
-    monkeypatch.chdir(tmp_path)
     records = [
         row(A, "P1", raw_output='a "b", c\r\nd;\te', parsed_output={"words": 5}, tool_calls=("df",)),
         row(A, "P2", raw_output=FORMULA, ttft_ms=None, **MISS),
         row(B, "P1", raw_output="ünï 🎉", extra={"x_lab": {"a": [1]}}),
         row(A, "P2", raw_output="second", ended_at_ms=5, **MISS),
     ]
-    store(tmp_path / "runs/one", records, tail=b'{"torn')
-    return tmp_path / "runs"
+    store(project / "runs/one", records, tail=b'{"torn')
+    return project / "runs"
 
 
 def _read(text: str) -> list[dict[str, str]]:
@@ -52,7 +52,7 @@ def _exported(*words: str) -> list[dict[str, str]]:
 def test_every_field_is_a_column(runs: Path) -> None:
     """Columns are in the order of a row, the seed's fields first and a plugin's keys last."""
     rows = _exported()
-    (first, *_) = (json.loads(line) for line in (runs / "one/results.jsonl").read_text().splitlines()[:1])
+    first = json.loads((runs / "one/results.jsonl").read_text().splitlines()[0])
 
     assert list(rows[0]) == [*first, "x_lab"]
     assert set(rows[0]) == {*load_schema("row")["properties"], "x_lab"}
@@ -62,19 +62,12 @@ def test_values_are_flat(runs: Path) -> None:
     """Null is empty, lists and objects are JSON, and any text can be read back unchanged."""
     one, three, two = _exported()
 
-    assert [(r["prompt_id"], r["model"]) for r in (one, three, two)] == [
-        ("P1", "a"),
-        ("P1", "b"),
-        ("P2", "a"),
-    ]
+    keys = [(r["prompt_id"], r["model"]) for r in (one, three, two)]
+    assert keys == [("P1", "a"), ("P1", "b"), ("P2", "a")]
     assert one["raw_output"] == 'a "b", c\r\nd;\te'
     assert (json.loads(one["parsed_output"]), json.loads(one["tool_calls"])) == ({"words": 5}, ["df"])
-    assert (one["success"], two["objective_pass"], one["violation"], one["category"]) == (
-        "true",
-        "false",
-        "",
-        "",
-    )
+    assert (one["success"], two["objective_pass"]) == ("true", "false")
+    assert (one["violation"], one["category"]) == ("", "")
     assert (three["raw_output"], three["x_lab"], one["x_lab"]) == ("ünï 🎉", '{"a": [1]}', "")
 
 
@@ -108,9 +101,7 @@ def test_every_text_survives(texts: list[str]) -> None:
 
 def test_stdout_gets_the_bytes_that_a_file_gets(runs: Path) -> None:
     """Written to a pipe, no character of a reply is escaped, and its line ends are kept."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest_openclaw", "export", "one"], capture_output=True, timeout=600
-    )
+    done = subprocess.run([*EXPORT, "one"], capture_output=True, timeout=600)
     assert main(["export", "one", "--into", "rows.csv"]) == 0
 
     assert done.returncode == 0
@@ -128,9 +119,7 @@ def test_replies_are_escaped_on_a_terminal(runs: Path) -> None:
     store(runs / "bad", [row(A, "P1", raw_output="\x1b[2J")])
     main_end, other_end = pty.openpty()
     with os.fdopen(main_end, "rb", buffering=0) as terminal:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "pytest_openclaw", "export", "bad"], stdout=other_end, stderr=other_end
-        )
+        child = subprocess.Popen([*EXPORT, "bad"], stdout=other_end, stderr=other_end)
         os.close(other_end)
         shown = b""
         try:
@@ -142,28 +131,3 @@ def test_replies_are_escaped_on_a_terminal(runs: Path) -> None:
 
     assert b"\x1b" not in shown
     assert b"\\x1b[2J" in shown
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        pytest.param(["one", "--into", "there.csv"], "there.csv exists already; name a file that does not", id="file-exists"),
-        pytest.param(["one", "--into", "no/folder.csv"], "No such file or directory", id="no-folder"),
-        pytest.param(["none"], "there is no run none in runs", id="no-run"),
-        pytest.param(["."], " a run directory?", id="no-run-there"),
-    ],
-)  # fmt: skip
-def test_a_failed_export_ends_with_4(
-    runs: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """No file is overwritten, and no partial file is left."""
-    Path("there.csv").write_text("mine")
-
-    assert main(["export", *words]) == 4
-
-    assert message in capsys.readouterr().err
-    assert sorted(path.name for path in Path().iterdir() if path.name != ".hypothesis") == [
-        "runs",
-        "there.csv",
-    ]
-    assert Path("there.csv").read_text() == "mine"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.cli import main
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
+from tests.commands.conftest import CommandLine
 from tests.unit.runs.stored_runs import A, B, row, store
 
 DAY = 86_400_000
@@ -35,30 +35,22 @@ def _summarize(path: Path) -> Path:
 
 
 @pytest.fixture
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def runs(project: Path) -> Path:
     """Three runs whose names do not sort by date."""
-    monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "runs"
-    _summarize(
-        store(folder / "zero", [_at(20000, A, "P1"), _at(20000, A, "P2", **MISS), _at(20000, B, "P1")])
-    )
+    folder = project / "runs"
+    zero = [_at(20000, A, "P1"), _at(20000, A, "P2", **MISS), _at(20000, B, "P1")]
+    _summarize(store(folder / "zero", zero))
     _summarize(store(folder / "later", [_at(20020, A, "P1"), _at(20020, A, "P2")]))
     _summarize(store(folder / "middle", [_at(20010, A, "P1", **MISS), _at(20010, A, "P2", **MISS)]))
     return folder
 
 
-def _json(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
-    assert main(["history", *words, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
-
-
-def test_a_table_a_target_oldest_first(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_a_target_oldest_first(runs: Path, command: CommandLine) -> None:
     """Each run has its line with passed cells, median and tier; one that is not finished says so."""
     store(runs / "half", [_at(20030, A, "P1")], n_selected={A: 4})
 
-    assert main(["history"]) == 0
+    lines = command("history").out.splitlines()
 
-    lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:3] for line in lines[:6]] == [
         ["lab/a"],
         ["run", "ended", "passed"],
@@ -72,9 +64,9 @@ def test_a_table_a_target_oldest_first(runs: Path, capsys: pytest.CaptureFixture
     assert max(map(len, lines)) <= 80
 
 
-def test_the_keys_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_keys_for_programs(runs: Path, command: CommandLine) -> None:
     """The keys are those listed in the documentation; `--target` chooses."""
-    data = _json(capsys)
+    data = command.json("history")
 
     assert list(data) == ["runs_dir", "targets", "unreadable"]
     assert [(one["target"], len(one["runs"])) for one in data["targets"]] == [("lab/a", 3), ("lab/b@low", 1)]
@@ -92,16 +84,18 @@ def test_the_keys_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -
         "p50_ms": first["p50_ms"],
     }
     assert (first["passed"]["n"], first["passed"]["n_success"], first["passed"]["rate"]) == (2, 1, 0.5)
-    assert [one["target"] for one in _json(capsys, "--target", "LAB/b*")["targets"]] == ["lab/b@low"]
+    assert [one["target"] for one in command.json("history", "--target", "LAB/b*")["targets"]] == [
+        "lab/b@low"
+    ]
 
 
-def test_an_active_run_is_counted_so_far(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_active_run_is_counted_so_far(runs: Path, command: CommandLine) -> None:
     """The old summary of a resumed run is not used."""
     path = _summarize(store(runs / "now", [_at(20030, A, "P1")], n_selected={A: 1}))
     os.utime(path / "summary.json", ns=(1, 1))
     with RunDirectory.reopen(path) as directory:
         directory.append(json.loads((path / "results.jsonl").read_bytes()) | {"prompt_id": "P2"})
-        run = _json(capsys)["targets"][0]["runs"][-1]
+        run = command.json("history")["targets"][0]["runs"][-1]
 
     assert (run["run_id"], run["n_total"]) == ("now", 2)
 
@@ -116,39 +110,31 @@ DAMAGES = [
 
 @pytest.mark.parametrize(("name", "text", "message"), DAMAGES)
 def test_an_unreadable_run_is_reported(
-    runs: Path, name: str, text: str, message: str, capsys: pytest.CaptureFixture[str]
+    runs: Path, name: str, text: str, message: str, command: CommandLine
 ) -> None:
     """The other runs are shown, and the exit status reports success."""
     (runs / "middle" / name).write_text(text)
     if name == "results.jsonl":
         (runs / "middle/summary.json").unlink()
 
-    assert main(["history"]) == 0
+    shown = command("history")
 
-    shown = capsys.readouterr()
-    assert "history: " in shown.err
-    assert "runs/middle" in shown.err
-    assert message in shown.err
-    assert "zero" in shown.out
-    assert "middle" not in shown.out
-    (unreadable,) = _json(capsys)["unreadable"]
+    assert all(part in shown.err for part in ("history: ", "runs/middle", message))
+    assert ("zero" in shown.out, "middle" in shown.out) == (True, False)
+    (unreadable,) = command.json("history")["unreadable"]
     assert unreadable["path"] == "runs/middle"
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("name", "message"),
     [
-        pytest.param(["nowhere"], "there is no folder of runs nowhere", id="no-folder"),
-        pytest.param(["empty"], "there is no run in empty", id="empty"),
-        pytest.param(["runs/zero/config.json"], "there is no folder of runs", id="file"),
+        pytest.param("nowhere", "there is no folder of runs nowhere", id="no-folder"),
+        pytest.param("empty", "there is no run in empty", id="empty"),
+        pytest.param("runs/zero/config.json", "there is no folder of runs", id="file"),
     ],
 )
-def test_a_folder_without_runs_is_refused(
-    runs: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_without_runs_is_refused(runs: Path, name: str, message: str, command: CommandLine) -> None:
     """Exit status 4, and one line."""
     (runs.parent / "empty").mkdir()
 
-    assert main(["history", *words]) == 4
-
-    assert message in capsys.readouterr().err
+    assert message in command.refused("history", name)

@@ -1,4 +1,4 @@
-"""`report`: when it refuses; what it writes is looked at in tests/browser."""
+"""`report`: when it refuses; tests/browser checks what it writes."""
 
 from __future__ import annotations
 
@@ -6,73 +6,55 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.cli import main
+from tests.commands.conftest import CommandLine
 from tests.unit.runs.stored_runs import A, row, store
+
+PAGE = '<!doctype html>\n<html lang="en" data-made-by="pytest-openclaw"></html>'
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run in a project that is the current folder."""
-    monkeypatch.chdir(tmp_path)
-    return store(Path("runs/one"), [row(A, "P1")])
-
-
-def test_it_needs_no_extra_and_is_small(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The page is one file without a library; a run of 100 cells is below 300 kB."""
+def run(project: Path) -> Path:
+    """A run of 100 cells."""
     texts = [f"answer {n} " * 30 for n in range(100)]
-    big = store(Path("runs/big"), [row(A, f"P{n}", raw_output=text) for n, text in enumerate(texts)])
+    rows = [row(A, f"P{n}", raw_output=text) for n, text in enumerate(texts)]
+    return store(project / "runs/one", rows)
 
-    assert main(["report", "big"]) == 0
 
-    page = (big / "report.html").read_bytes()
+def test_it_needs_no_extra_and_is_small(run: Path, command: CommandLine) -> None:
+    """The page is one file without a library, below 300 kB."""
+    assert "100 cells on 1 target, 0." in command("report", "one").out
+
+    page = (run / "report.html").read_bytes()
     assert len(page) < 300_000
     assert page.count(b"<script>") == 1
-    assert "100 cells on 1 target, 0." in capsys.readouterr().out
 
 
-def test_it_overwrites_nothing_but_its_own(
-    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_it_overwrites_only_its_own_page(
+    run: Path, monkeypatch: pytest.MonkeyPatch, command: CommandLine
 ) -> None:
-    """A file of yours stays; an older page is replaced."""
-    monkeypatch.setattr("pytest_openclaw.features.pages.render_page", lambda shown: _PAGE)
+    """A user's file stays; an older page is replaced."""
+    monkeypatch.setattr("pytest_openclaw.features.pages.render_page", lambda shown: PAGE)
     Path("notes.html").write_text("<p>mine</p>")
 
-    assert main(["report", "one", "--into", "notes.html"]) == 4
-    assert (
-        "notes.html exists and is not a page of pytest-openclaw; name another file" in capsys.readouterr().err
-    )
+    message = command.refused("report", "one", "--into", "notes.html")
+
+    assert message == "notes.html exists and is not a page of pytest-openclaw; name another file"
     assert Path("notes.html").read_text() == "<p>mine</p>"
-    assert main(["report", "one"]) == 0
-    assert main(["report", "one"]) == 0
-    assert (run / "report.html").read_text() == _PAGE
+    for _ in range(2):
+        command("report", "one")
+    assert (run / "report.html").read_text() == PAGE
 
 
-_PAGE = '<!doctype html>\n<html lang="en" data-made-by="pytest-openclaw"></html>'
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        pytest.param(["nowhere"], "there is no run nowhere in runs; the last one is one", id="run"),
-        pytest.param(["one", "--baseline", "nowhere"], "there is no run nowhere in runs", id="baseline"),
-    ],
-)
-def test_a_run_that_is_not_there_is_named(
-    run: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_baseline_that_is_not_there_is_named(run: Path, command: CommandLine) -> None:
     """Before anything is drawn."""
-    assert main(["report", *words]) == 4
-    assert said in capsys.readouterr().err
+    assert command.refused("report", "one", "--baseline", "lost").startswith("there is no run lost in runs")
 
 
 def test_a_run_of_too_many_cells_gets_no_page(
-    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run: Path, monkeypatch: pytest.MonkeyPatch, command: CommandLine
 ) -> None:
     """A browser could not load it."""
     monkeypatch.setattr("pytest_openclaw.features.pages.MOST_CELLS", 10)
-    big = store(Path("runs/big"), [row(A, f"P{n}") for n in range(11)])
 
-    assert main(["report", "big"]) == 4
-
-    assert "has 11 cells, a page at most 10; use export" in capsys.readouterr().err
-    assert not (big / "report.html").exists()
+    assert "has 100 cells, a page at most 10; use export" in command.refused("report", "one")
+    assert not (run / "report.html").exists()

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.cli import main
 from pytest_openclaw.reports.cells import render_cell, turns_of
+from tests.commands.conftest import CommandLine
 from tests.unit.runs.stored_runs import SUITE, A, B, definition, files_of, load, row, store
 
+NAMED_P1 = ("x.json::P1[lab/a]", "y.toml::P1[lab/a]", "x.json::P1[lab/b@low]")
 OTHER = "benchmarks/prompts_y.toml"
 MISS: dict[str, Any] = {"objective_pass": False, "violation": "5 words, at most 4 allowed"}
 FAULT: dict[str, Any] = {
@@ -25,9 +26,8 @@ FAULT: dict[str, Any] = {
 
 
 @pytest.fixture
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def runs(project: Path) -> Path:
     """A folder with one run that has every kind of outcome."""
-    monkeypatch.chdir(tmp_path)
     records = [
         row(B, "P1", raw_output="low"),
         row(A, "P2", repeat=2, **FAULT),
@@ -36,35 +36,20 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         row(A, "P1", suite=OTHER, raw_output="other"),
         row(A, "P3", objective_pass=None),
     ]
-    prompts = [
-        definition("P1", system="Be kind."),
-        definition("P2"),
-        definition("P1", suite=OTHER),
-        definition("P3"),
-    ]
-    store(tmp_path / "runs/one", records, prompts=prompts, n_selected={A: 5, B: 1})
-    return tmp_path / "runs"
-
-
-def _shown(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    assert main(["show", *words]) == 0
-    shown = capsys.readouterr()
-    assert shown.err == ""
-    return shown.out
-
-
-def _json(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
-    return json.loads(_shown(capsys, *words, "--json"))
+    prompts = [definition("P1", system="Be kind."), definition("P2")]
+    prompts += [definition("P1", suite=OTHER), definition("P3")]
+    store(project / "runs/one", records, prompts=prompts, n_selected={A: 5, B: 1})
+    return project / "runs"
 
 
 # --- the run ------------------------------------------------------------------------------------
 
 
-def test_a_run_is_its_summary_and_its_cells(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_is_its_summary_and_its_cells(runs: Path, command: CommandLine) -> None:
     """Cells are sorted by target, prompt and repeat; the output fits 80 columns and nothing is changed."""
     before = files_of(runs / "one")
 
-    shown = _shown(capsys, "last")
+    shown = command("show", "last").out
 
     answers, table, *_ = shown.split("\n\n")
     cells = shown.split("\n\ncell ")[1]
@@ -94,20 +79,18 @@ def test_a_run_is_its_summary_and_its_cells(runs: Path, capsys: pytest.CaptureFi
         pytest.param(["--target", "missing"], 0, id="none"),
     ],
 )
-def test_filters_choose_cells(
-    runs: Path, words: list[str], cells: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_filters_choose_cells(runs: Path, words: list[str], cells: int, command: CommandLine) -> None:
     """The summary remains that of the whole run."""
-    data = _json(capsys, "one", *words)
+    data = command.json("show", "one", *words)
 
     assert len(data["cells"]) == cells
     assert data["summary"]["n_rows"] == 6
-    assert ("no cell fits" in _shown(capsys, "one", *words)) == (cells == 0)
+    assert ("no cell fits" in command("show", "one", *words).out) == (cells == 0)
 
 
-def test_the_keys_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_keys_for_programs(runs: Path, command: CommandLine) -> None:
     """The keys are those listed in the documentation."""
-    data = _json(capsys, "one", "--failed")
+    data = command.json("show", "one", "--failed")
 
     assert list(data) == ["run", "summary", "cells"]
     assert data["cells"][0] == {
@@ -138,33 +121,27 @@ def test_the_keys_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -
     ],
 )
 def test_a_cell_is_named_by_as_much_as_is_enough(
-    runs: Path, name: str, answer: str, capsys: pytest.CaptureFixture[str]
+    runs: Path, name: str, answer: str, command: CommandLine
 ) -> None:
     """Id, name, target, repeat or suite, as far as needed to distinguish it."""
-    assert _json(capsys, "one", name)["turns"][0]["text"] == answer
+    assert command.json("show", "one", name)["turns"][0]["text"] == answer
 
 
-@pytest.mark.parametrize(
-    ("words", "messages"),
-    [
-        pytest.param(["P1"], ["P1 may be one of 3 cells; name one of them:", "  benchmarks/prompts_x.json::P1[lab/a]", "  benchmarks/prompts_y.toml::P1[lab/a]", "  benchmarks/prompts_x.json::P1[lab/b@low]"], id="ambiguous"),
-        pytest.param(["P2[lab/b]"], ["runs/one has no row of a cell P2[lab/b]; did you mean P2[lab/a]"], id="near"),
-    ],
-)  # fmt: skip
-def test_a_name_that_is_not_enough_is_refused(
-    runs: Path, words: list[str], messages: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_name_that_is_not_enough_is_refused(runs: Path, command: CommandLine) -> None:
     """The message lists the candidates, each by a sufficient name."""
-    assert main(["show", "one", *words]) == 4
+    ambiguous = command("show", "one", "P1", status=4)
 
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert all(line in shown.err for line in messages)
+    first, *lines = ambiguous.err.splitlines()
+    assert ambiguous.out == ""
+    assert first.endswith("P1 may be one of 3 cells; name one of them:")
+    assert lines == [f"  benchmarks/prompts_{name}" for name in NAMED_P1]
+    message = "runs/one has no row of a cell P2[lab/b]; did you mean P2[lab/a]"
+    assert message in command.refused("show", "one", "P2[lab/b]")
 
 
-def test_a_cell_in_full(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cell_in_full(runs: Path, command: CommandLine) -> None:
     """Prompt, system, thinking and reply are shown in full, line by line."""
-    shown = _shown(capsys, "one", "restart")
+    shown = command("show", "one", "restart").out
 
     assert shown.startswith("benchmarks/prompts_x.json::P1[lab/a]\n")
     assert _lines(shown) == [
@@ -181,30 +158,17 @@ def _lines(shown: str) -> list[str]:
     return [line for line in lines if not line.startswith("measured")]
 
 
-def test_a_scripted_exchange_turn_by_turn(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_scripted_exchange_turn_by_turn(runs: Path, command: CommandLine) -> None:
     """Each turn shows its times, thinking, text, calls with arguments, results, and why a call was refused."""
-    calls = [
-        {"id": "1", "name": "read", "arguments": '{"path": "a"}', "result": "eggs\nmilk", "problem": None},
-        {
-            "id": "2",
-            "name": "raed",
-            "arguments": "{}",
-            "result": "Tool raed not found",
-            "problem": "unknown_tool",
-        },
-    ]
-    untold = {
-        "e2e_ms": None,
-        "ttft_ms": None,
-        "input_tokens": None,
-        "output_tokens": None,
-        "finish_reason": None,
-    }
-    turn = {**untold, "text": "I look.", "reasoning": "hm", "calls": calls, "e2e_ms": 300, "ttft_ms": 80}
-    last = {**untold, "text": "Done.", "reasoning": "", "calls": []}
+    read = {"id": "1", "name": "read", "arguments": '{"path": "a"}', "result": "eggs\nmilk", "problem": None}
+    raed = {"id": "2", "name": "raed", "arguments": "{}", "result": "Tool raed not found"}
+    unknown = dict.fromkeys(("e2e_ms", "ttft_ms", "input_tokens", "output_tokens", "finish_reason"))
+    turn = {**unknown, "text": "I look.", "reasoning": "hm", "e2e_ms": 300, "ttft_ms": 80}
+    turn["calls"] = [read, {**raed, "problem": "unknown_tool"}]
+    last = {**unknown, "text": "Done.", "reasoning": "", "calls": []}
     store(runs / "world", [row(A, "W1", turns=(turn, last), ended_by="loop", tool_outcome="valid")])
 
-    shown = _shown(capsys, "world", "W1")
+    shown = command("show", "world", "W1").out
 
     assert _lines(shown)[-9:] == [
         "ended in a loop: the same call with the same result, again and again", "prompt Do W1.",
@@ -213,7 +177,7 @@ def test_a_scripted_exchange_turn_by_turn(runs: Path, capsys: pytest.CaptureFixt
     ]  # fmt: skip
 
 
-def test_what_openclaw_makes_of_a_call(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_openclaw_makes_of_a_call(runs: Path, command: CommandLine) -> None:
     """If the offered tools are known, the calls of a single question are judged again for the reader."""
     from pytest_openclaw.suites.cells import definition as definition_of
     from pytest_openclaw.suites.load import parse_suite
@@ -227,14 +191,14 @@ def test_what_openclaw_makes_of_a_call(runs: Path, capsys: pytest.CaptureFixture
     store(runs / "now", [native], prompts=[known])
     store(runs / "then", [native], prompts=[{**known, "tools_sha256": "another"}])
 
-    (call,) = _json(capsys, "now", "N1")["turns"][0]["calls"]
-    (unknown,) = _json(capsys, "then", "N1")["turns"][0]["calls"]
+    (call,) = command.json("show", "now", "N1")["turns"][0]["calls"]
+    (unknown,) = command.json("show", "then", "N1")["turns"][0]["calls"]
 
     assert call["problem"] == "bad_arguments"
     assert 'Validation failed for tool "read"' in call["message"]
     assert "was taken for read" in call["notes"][0]
     assert (unknown["problem"], unknown["message"]) == (None, "")
-    assert "call      Functions.read (bad_arguments) {}" in _shown(capsys, "now", "N1")
+    assert "call      Functions.read (bad_arguments) {}" in command("show", "now", "N1").out
 
 
 def test_no_line_of_a_cell_can_control_a_terminal() -> None:
@@ -253,12 +217,12 @@ def test_no_line_of_a_cell_can_control_a_terminal() -> None:
         assert not set("\x1b\r\u202e") & set("".join(lines))
 
 
-def test_the_row_is_whole_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_row_is_whole_for_programs(runs: Path, command: CommandLine) -> None:
     """`row` is the one of results.jsonl, with the keys of plugins."""
     store(runs / "plugins", [row(A, "P1", extra={"x_lab": {"a": 1}})])
-    data = _json(capsys, "plugins", "P1")
+    data = command.json("show", "plugins", "P1")
 
     assert list(data) == ["run", "cell", "prompt", "turns", "row"]
     assert data["row"] == json.loads((runs / "plugins/results.jsonl").read_text())
     assert data["prompt"] == load(runs / "plugins", "config.json")["prompts"][0]
-    assert 'x lab: {"a": 1}' in " ".join(_shown(capsys, "plugins", "P1").split())
+    assert 'x lab: {"a": 1}' in " ".join(command("show", "plugins", "P1").out.split())

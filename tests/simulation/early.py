@@ -22,7 +22,7 @@ from pytest_openclaw.suites.cells import mixed, spread, stages_of
 from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.settings import Settings
-from tests.simulation.models import Generator
+from tests.simulation.models import Generator, own_rates
 from tests.unit.reports.summaries import TARGET, cell
 
 SEED = 20261126
@@ -54,7 +54,7 @@ class Ended:
     whole: float
 
 
-def suite(n: int) -> list[Cell]:
+def suite(n: int, repeats: int) -> list[Cell]:
     """A suite of which every third prompt forbids a call, in the order of a run, with 6 categories of each kind."""
     prompts = [
         Prompt(
@@ -69,13 +69,12 @@ def suite(n: int) -> list[Cell]:
         for number in range(n)
     ]
     places = mixed(prompts)
-    cells = [
-        Cell(prompt=prompt, target=TARGET, repeat=repeat)
-        for repeat in range(1, SETTINGS.repeat + 1)
-        for prompt in prompts
-    ]
     return spread(
-        cells,
+        [
+            Cell(prompt=prompt, target=TARGET, repeat=repeat)
+            for repeat in range(1, repeats + 1)
+            for prompt in prompts
+        ],
         target_of=lambda one: one.target,
         endpoints={TARGET: ""},
         repeat_of=lambda one: one.repeat,
@@ -83,22 +82,34 @@ def suite(n: int) -> list[Cell]:
     )
 
 
-def simulate(source: Generator, n_prompts: int, rate: float, needless: float, n_runs: int) -> Ended:
+def simulate(
+    source: Generator,
+    n_prompts: int,
+    rate: float,
+    needless: float,
+    n_runs: int,
+    *,
+    resemblance: float = 0.0,
+    settings: Settings = SETTINGS,
+) -> Ended:
     """Let so many runs end as they do; the categories differ in difficulty, around the true rate."""
-    cells = suite(n_prompts)
+    cells = suite(n_prompts, settings.repeat)
     stages = stages_of(cells)
-    chance = np.array([_chance(one, rate, needless) for one in cells])
+    prompts = {one.prompt.id: number for number, one in enumerate(cells) if one.repeat == 1}
+    chance = np.array([_chance(one, rate, needless) for one in cells[:n_prompts]])
+    prompt_of = [prompts[one.prompt.id] for one in cells]
     against = trusting = settled = asked = whole = 0
     for _ in range(n_runs):
-        luck = source.random(len(cells)) < chance
-        stopping = EarlyStopping(stages, SETTINGS.looks)
+        own = own_rates(source, chance, resemblance, (n_prompts,))
+        luck = source.random(len(cells)) < own[prompt_of]
+        stopping = EarlyStopping(stages, settings.looks)
         rows = []
         for one, hit in zip(cells, luck, strict=True):
             if stopping.ended:
                 break
             rows.append(_row(one.prompt.id, one.repeat, _forbids(one), bool(hit)))
             any(stopping.take(rows[-1]))
-        kind = recommend(rows, tool_use_of(rows, 1, SETTINGS.looks)).kind
+        kind = recommend(rows, tool_use_of(rows, 1, settings.looks)).kind
         asked += len(rows)
         whole += max(len(rows), n_prompts)
         settled += kind != "not_enough_evidence"
@@ -106,9 +117,13 @@ def simulate(source: Generator, n_prompts: int, rate: float, needless: float, n_
         trusting += (kind == "trusted" and (rate < TIER_FLOORS[1] or needless > MOST_NEEDLESS)) or (
             kind == "trusted_with" and rate < TIER_FLOORS[2]
         )
-    shares = (count / n_runs for count in (against, trusting, settled, asked, whole))
     return Ended(
-        n=n_runs, **dict(zip(("against", "trusting", "settled", "prompts", "whole"), shares, strict=True))
+        n=n_runs,
+        against=against / n_runs,
+        trusting=trusting / n_runs,
+        settled=settled / n_runs,
+        prompts=asked / n_runs,
+        whole=whole / n_runs,
     )
 
 

@@ -45,20 +45,24 @@ class Design:
         return len(REPEATS[self.repeats]) == 1 and (self.repeats == "1" or self.resemblance == 1)
 
 
-def draw_counts(source: Generator, design: Design, rate: float, n_runs: int) -> np.ndarray[Any, Any]:
-    """Return for each run and prompt how many of its repeats passed.
+def own_rates(
+    source: Generator, rate: Any, resemblance: float, shape: tuple[int, ...]
+) -> np.ndarray[Any, Any]:
+    """Return a rate for each prompt, of a Beta distribution with the mean `rate`.
 
-    The own rates of the prompts have a Beta distribution with that mean, so that the counts are
-    beta-binomial and the intraclass correlation is the resemblance.
+    The intraclass correlation of a prompt's repeats is then the resemblance.
     """
-    shape = (n_runs, design.n_prompts)
-    if design.resemblance == 0:
-        own = np.full(shape, rate)
-    elif design.resemblance == 1:
-        own = (source.random(shape) < rate).astype(float)
-    else:
-        spread = 1 / design.resemblance - 1
-        own = source.beta(rate * spread, (1 - rate) * spread, shape)
+    if resemblance == 0:
+        return np.broadcast_to(rate, shape)
+    if resemblance == 1:
+        return (source.random(shape) < rate).astype(float)
+    spread = 1 / resemblance - 1
+    return source.beta(rate * spread, (1 - rate) * spread, shape)
+
+
+def draw_counts(source: Generator, design: Design, rate: float, n_runs: int) -> np.ndarray[Any, Any]:
+    """Return for each run and prompt how many of its repeats passed."""
+    own = own_rates(source, rate, design.resemblance, (n_runs, design.n_prompts))
     return source.binomial(design.sizes, own)
 
 
