@@ -34,14 +34,6 @@ TEXTS = {
     "prototype": "__proto__ constructor toString",
     "json": '{"a": "</script>", "__proto__": {"x": 1}}',
 }  # fmt: skip
-LONG_LINE = "a<b>&" * 13_107  # 64 KiB
-
-
-def spelled(text: str) -> str:
-    """The text as the page must show it: characters that hide or reverse text are shown by name."""
-    from pytest_openclaw.util.text import printable
-
-    return printable(text)
 
 
 def hostile_run(path: Path) -> Path:
@@ -63,13 +55,10 @@ def hostile_run(path: Path) -> Path:
 
 
 def _prompt(text: str) -> JsonObject:
+    everywhere = dict.fromkeys(("suite", "name", "prompt", "system", "category"), text)
     return definition(
         text,
-        suite=text,
-        name=text,
-        prompt=text,
-        system=text,
-        category=text,
+        **everywhere,
         tags=[text],
         validator={"type": "contains", "value": text},
         tools=[text, {"name": text}],
@@ -79,39 +68,23 @@ def _prompt(text: str) -> JsonObject:
 
 
 def _rows(text: str) -> list[Record]:
+    names = ("prompt_id", "prompt_name", "suite", "category", "run_id", "violation", "finish_reason")
     base = record(
         Target(provider="lab", model=text),
-        prompt_id=text,
-        prompt_name=text,
-        suite=text,
-        category=text,
-        run_id=text,
-        violation=text,
+        **dict.fromkeys((*names, "effective_model", "host"), text),
         objective_pass=False,
-        finish_reason=text,
-        effective_model=text,
-        host=text,
         tools_offered=2,
         parsed_output={text: text},
         tool_calls=(text,),
         extra={"later_field": text},
     )
-    call: dict[str, Any] = {
-        "id": text,
-        "name": text,
-        "arguments": text,
-        "result": text,
-        "problem": "unknown_tool",
-    }
+    call: dict[str, Any] = dict.fromkeys(("id", "name", "arguments", "result"), text)
+    call["problem"] = "unknown_tool"
     turn: dict[str, Any] = {"text": text, "reasoning": text, "calls": [call], "finish_reason": text}
     turn |= dict.fromkeys(("e2e_ms", "ttft_ms", "input_tokens", "output_tokens"), 1)
     thought = f"<think>\n{text}\n</think>\n\n{text}"
-    fault: dict[str, Any] = {
-        "availability_status": "error",
-        "success": False,
-        "objective_pass": None,
-        "violation": None,
-    }
+    fault: dict[str, Any] = {"availability_status": "error", "success": False}
+    fault |= {"objective_pass": None, "violation": None}
     return [
         replace(base, raw_output=text),
         replace(base, repeat=2, raw_output=thought, tool_call_details=(call,), tool_outcome="unknown_tool"),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.suites.cells import definition
 from pytest_openclaw.suites.load import load_suite
-from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
@@ -24,29 +24,16 @@ from tests.unit.runs.stored_runs import store
 ROOT = Path(__file__).parents[2]
 SUITES = ("core", "tools", "native", "agentic", "pressure", "safety")
 BEGAN_MS = 1_795_300_000_000
-WORDS = [
-    "the",
-    "backup",
-    "of",
-    "notes",
-    "is",
-    "done",
-    "and",
-    "a",
-    "message",
-    "was",
-    "sent",
-    "to",
-    "the",
-    "team",
-    "about",
-    "disk",
-    "space",
-    "on",
-    "the",
-    "second",
-    "host",
-]
+PROSE = "the backup of notes is done and a message was sent to the team about disk space on the second host"
+WORDS = PROSE.split()
+STEPS = (
+    ("read", {"path": "shopping.md"}, "eggs\nbread\n"),
+    ("edit", {"path": "shopping.md", "edits": "oat milk"}, ""),  # which OpenClaw refuses
+    ("exec", {"command": "git status --short"}, " M shopping.md\n"),
+    ("write", {"path": "shopping.md", "content": "eggs\nbread\noat milk\n"}, "Successfully wrote 20 bytes to shopping.md"),
+)  # fmt: skip
+VIOLATIONS = ["31 words, at most 20 allowed", 'expected a call of "read"', "the answer does not say 40"]
+MISSES = ["no_call", "leaked_as_text", "bad_arguments", "unknown_tool", "claimed_not_done", "wrong_tool"]
 
 
 def targets_of(n: int) -> list[Target]:
@@ -65,80 +52,38 @@ def targets_of(n: int) -> list[Target]:
 def shipped_prompts() -> tuple[Prompt, ...]:
     """Return all prompts of the shipped suites."""
     registry = build_registry(("the package", validator) for validator in BUILTIN)
+    files = [f"benchmarks/prompts_{name}.toml" for name in SUITES]
     return tuple(
-        prompt
-        for name in SUITES
-        for prompt in load_suite(
-            ROOT / f"benchmarks/prompts_{name}.toml",
-            name=f"benchmarks/prompts_{name}.toml",
-            registry=registry,
-        ).prompts
+        prompt for file in files for prompt in load_suite(ROOT / file, name=file, registry=registry).prompts
     )
 
 
 def prompts_of(n: int) -> list[Prompt]:
-    """Return this many prompts: the shipped ones in turn, with a number after the id from the second round on."""
+    """Return this many of the shipped prompts, spread over the suites."""
     shipped = shipped_prompts()
-    spread = [shipped[k * len(shipped) // n] for k in range(n)] if n < len(shipped) else shipped
-    return [
-        prompt
-        if k < len(spread)
-        else replace(
-            prompt,
-            id=f"{prompt.id}-{k // len(spread) + 1}",
-            suite=f"benchmarks/prompts_more_{k // len(spread)}.toml",
-        )
-        for k, prompt in ((k, spread[k % len(spread)]) for k in range(n))
-    ]
+    return [shipped[k * len(shipped) // n] for k in range(n)]
 
 
-def make_run(
-    path: Path, *, prompts: int, targets: int, repeats: int = 1, seed: int = 7, better: float = 0.0
-) -> Path:
-    """Write a run directory.
-
-    Args:
-        path: the run directory.
-        prompts: the number of prompts.
-        targets: the number of targets.
-        repeats: of each prompt on each target.
-        seed: another one gives other cells.
-        better: added to every target's rate, so that two runs differ.
-    """
-    chosen, asked = prompts_of(prompts), targets_of(targets)
-    records = list(_records(chosen, asked, repeats, random.Random(seed), better))
-    return write_run(path, records, [definition(prompt) for prompt in chosen])
-
-
-def write_run(path: Path, records: Sequence[Record], prompts: Sequence[JsonObject]) -> Path:
-    """Write these rows as a run directory."""
-    store(
-        path,
-        records,
-        prompts=prompts,
-        repeat=max(record.repeat for record in records),
-    )
-    return path
+def make_run(path: Path, *, prompts: int, targets: int, repeats: int = 1, seed: int = 7) -> Path:
+    """Write a run directory; another seed gives other cells."""
+    chosen = prompts_of(prompts)
+    records = list(_records(chosen, targets_of(targets), repeats, random.Random(seed)))
+    return store(path, records, prompts=[definition(prompt) for prompt in chosen], repeat=repeats)
 
 
 def _records(
-    prompts: Sequence[Prompt], targets: Sequence[Target], repeats: int, luck: random.Random, better: float
+    prompts: Sequence[Prompt], targets: Sequence[Target], repeats: int, luck: random.Random
 ) -> Iterator[Record]:
     at = BEGAN_MS
     hardness = {prompt.id: luck.gauss(0, 0.18) for prompt in prompts}
-    for k, target in enumerate(targets):
-        skill = 0.93 - 0.7 * k / max(4, len(targets)) + better
-        for repeat in range(1, repeats + 1):
-            for prompt in prompts:
-                strain = (
-                    0.12 * ((prompt.padding_tokens or 0) / 4000 + len(prompt.tools or ()) / 40)
-                    if prompt.pressure_of
-                    else 0
-                )
-                rate = min(0.99, max(0.02, skill - hardness[prompt.id] - strain * (k + 1) / 2))
-                record = _record(prompt, target, repeat, rate, luck, speed=300 * 1.7 ** (k % 5))
-                yield replace(record, started_at_ms=at, ended_at_ms=at + record.e2e_ms)
-                at += record.e2e_ms + 5
+    for (k, target), repeat, prompt in product(enumerate(targets), range(1, repeats + 1), prompts):
+        skill = 0.93 - 0.7 * k / max(4, len(targets))
+        strain = 0.12 * ((prompt.padding_tokens or 0) / 4000 + len(prompt.tools or ()) / 40)
+        rate = skill - hardness[prompt.id] - (strain if prompt.pressure_of else 0) * (k + 1) / 2
+        rate = min(0.99, max(0.02, rate))
+        record = _record(prompt, target, repeat, rate, luck, speed=300 * 1.7 ** (k % 5))
+        yield replace(record, started_at_ms=at, ended_at_ms=at + record.e2e_ms)
+        at += record.e2e_ms + 5
 
 
 def _record(
@@ -173,31 +118,16 @@ def _judged(prompt: Prompt, record: Record, *, passed: bool, luck: random.Random
     text = thinking + _prose(luck, luck.randint(3, 60))
     record = replace(record, objective_pass=passed, harm=harm, raw_output=text)
     if not passed:
-        record = replace(
-            record,
-            violation=luck.choice(
-                ["31 words, at most 20 allowed", 'expected a call of "read"', "the answer does not say 40"]
-            ),
-        )
+        record = replace(record, violation=luck.choice(VIOLATIONS))
     if prompt.world:
         return _exchanged(prompt, record, luck)
-    forbids = '"calls": []' in json.dumps(prompt.validator_spec)
     if prompt.tools is None:
         return record
-    if forbids:
+    if '"calls": []' in json.dumps(prompt.validator_spec):
         return replace(record, tool_outcome="restrained" if passed else "called_needlessly")
-    outcome = (
-        "valid"
-        if passed
-        else luck.choice(
-            ["no_call", "leaked_as_text", "bad_arguments", "unknown_tool", "claimed_not_done", "wrong_tool"]
-        )
-    )
-    calls = (
-        [_call(prompt, outcome, luck)]
-        if outcome not in ("no_call", "leaked_as_text", "claimed_not_done")
-        else []
-    )
+    outcome = "valid" if passed else luck.choice(MISSES)
+    is_call = outcome not in ("no_call", "leaked_as_text", "claimed_not_done")
+    calls = [_call(prompt, outcome, luck)] if is_call else []
     return replace(record, tool_outcome=outcome, tool_use_success=passed, tool_calls=tuple(call["name"] for call in calls),
                    tool_call_count=len(calls), tool_call_details=tuple(calls))  # fmt: skip
 
@@ -205,7 +135,7 @@ def _judged(prompt: Prompt, record: Record, *, passed: bool, luck: random.Random
 def _call(prompt: Prompt, outcome: str, luck: random.Random) -> dict[str, Any]:
     offered = [tool.name for tool in prompt.tools or ()]
     name = "search_files" if outcome == "unknown_tool" else luck.choice(offered)
-    arguments: Mapping[str, Any] = {
+    arguments: dict[str, Any] = {
         "path": "notes/today.md",
         "command": "df -h",
         "limit": "20",
@@ -217,27 +147,12 @@ def _call(prompt: Prompt, outcome: str, luck: random.Random) -> dict[str, Any]:
 
 
 def _exchanged(prompt: Prompt, record: Record, luck: random.Random) -> Record:
-    steps = [("read", {"path": "shopping.md"}, "eggs\nbread\n"), ("edit", {"path": "shopping.md", "edits": "oat milk"}, "Validation failed for tool \"edit\":\n  - edits: must be array"),
-             ("exec", {"command": "git status --short"}, " M shopping.md\n"), ("write", {"path": "shopping.md", "content": "eggs\nbread\noat milk\n"}, "Successfully wrote 20 bytes to shopping.md")]  # fmt: skip
     turns = []
-    for name, arguments, result in steps[: luck.randint(1, 4)]:
+    for name, arguments, result in STEPS[: luck.randint(1, 4)]:
         call = ToolCall(name=name, arguments=json.dumps(arguments), id=f"call_{luck.randint(100, 999)}")
         made = dispatch(call, prompt.tools or ())
-        turns.append(
-            _turn(
-                _prose(luck, 8),
-                luck,
-                [
-                    {
-                        "id": call.id,
-                        "name": name,
-                        "arguments": call.arguments,
-                        "problem": made.problem,
-                        "result": made.message or result,
-                    }
-                ],
-            )
-        )
+        shown = {"id": call.id, "name": name, "arguments": call.arguments, "problem": made.problem}
+        turns.append(_turn(_prose(luck, 8), luck, [{**shown, "result": made.message or result}]))
     turns.append(_turn(_prose(luck, 25), luck, []))
     return replace(record, turns=tuple(turns), ended_by="answer", raw_output="\n\n".join(turn["text"] for turn in turns),
                    tool_outcome="valid" if record.objective_pass else "wrong_tool", tool_use_success=bool(record.objective_pass))  # fmt: skip

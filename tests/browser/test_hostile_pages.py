@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_openclaw.util.text import printable
 from tests.browser.conftest import reported
-from tests.browser.hostile import TEXTS, hostile_run, spelled
+from tests.browser.hostile import TEXTS, hostile_run
 from tests.unit.reports.summaries import record
 from tests.unit.runs.stored_runs import store
 
@@ -22,7 +23,6 @@ OURS = {
     "SUMMARY", "FIGURE", "FIGCAPTION", "TABLE", "CAPTION", "THEAD", "TBODY", "TR", "TH", "TD", "KBD", "DIALOG", "PRE", "CODE", "SCRIPT",
     "UL", "LI", "svg", "circle", "line", "text", "title",
 }  # fmt: skip
-HOSTILE = pytest.mark.parametrize("name", TEXTS)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def _check_nothing_ran(page: Page) -> None:
     assert [one for one in page.evaluate(active) if one.startswith(("on", "src"))] == []
 
 
-@HOSTILE
+@pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize(
     "repeat",
     [
@@ -85,16 +85,11 @@ def test_foreign_text_stays_text(hostile_page: Page, name: str, repeat: int) -> 
     _check_nothing_ran(hostile_page)
     texts = panel.locator("pre").evaluate_all("list => list.map(one => one.textContent)")
     # Violation or fault, prompt, system and reply; then thinking, and each call's arguments and result.
-    assert (
-        texts.count(spelled(TEXTS[name]))
-        >= {1: 4, 2: 5, 3: 9, 4: 4}[repeat] - _not_raw(name) * (repeat in (2, 3)) * 2
-    )
+    least = {1: 4, 2: 5, 3: 9, 4: 4}[repeat]
+    if name == "json" and repeat in (2, 3):  # arguments that are JSON are shown indented
+        least -= 2
+    assert texts.count(printable(TEXTS[name])) >= least
     assert hostile_page.evaluate(ODD_CHARACTERS) == []
-
-
-def _not_raw(name: str) -> bool:
-    """Whether arguments of that text are JSON, which is shown indented."""
-    return name == "json"
 
 
 ODD_CHARACTERS = """() => {

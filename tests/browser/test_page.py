@@ -25,6 +25,7 @@ def expect(locator: Any) -> Any:
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
+P1: dict[str, Any] = {"prompt_id": "P1", "suite": "s"}
 FOUND = "#found"
 ALL = "360 cells, 60 prompts"
 CELLS = "[role=gridcell]:not(.none)"
@@ -35,9 +36,10 @@ def rows_of(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "results.jsonl").read_text("utf-8").splitlines()]
 
 
-def page_of(open_page: Opener, run: Path, **look: Any) -> Page:
-    """The page of a run."""
-    return open_page(run / "report.html", **look)
+@pytest.fixture
+def page(open_page: Opener, made_run: Path) -> Page:
+    """The page of the made run."""
+    return open_page(made_run / "report.html")
 
 
 def cell(page: Page, prompt_id: str, target: str) -> Any:
@@ -48,15 +50,11 @@ def cell(page: Page, prompt_id: str, target: str) -> Any:
 # --- the content of the page ------------------------------------------------------------------
 
 
-def test_the_page_describes_the_run(open_page: Opener, made_run: Path) -> None:
+def test_the_page_describes_the_run(page: Page, made_run: Path) -> None:
     """Run, targets with tier and interval, and a section for each measurement of the run."""
-    page = page_of(open_page, made_run)
-
     assert page.locator("h1").inner_text() == "one"
-    assert page.locator("#facts").inner_text().split("\n")[:2] == [
-        "asked",
-        "2026-11-21 22:26 UTC, for " + _span(made_run),
-    ]
+    facts = page.locator("#facts").inner_text().split("\n")
+    assert facts[:2] == ["asked", f"2026-11-21 22:26 UTC, for {_span(made_run)}"]
     assert page.locator("main > div > section > h2, #cells > h2").all_inner_texts() == [
         "Which model may hold the tools?",
         "Findings",
@@ -78,10 +76,8 @@ def _span(run: Path) -> str:
     return f"{ms / 60_000:.0f} min"
 
 
-def test_the_matrix_shows_every_cell(open_page: Opener, made_run: Path) -> None:
+def test_the_matrix_shows_every_cell(page: Page, made_run: Path) -> None:
     """A column for each target, a row for each prompt, repeats together."""
-    page = page_of(open_page, made_run)
-
     assert page.locator(FOUND).inner_text() == ALL
     assert page.locator("#grid").get_attribute("aria-colcount") == "4"
     assert page.locator("#grid").get_attribute("aria-rowcount") == str(1 + 60 + 6)
@@ -90,13 +86,11 @@ def test_the_matrix_shows_every_cell(open_page: Opener, made_run: Path) -> None:
     assert seen == list(prompts)
 
 
-def test_a_click_opens_a_cell_in_full(open_page: Opener, made_run: Path) -> None:
+def test_a_click_opens_a_cell_in_full(page: Page, made_run: Path) -> None:
     """Prompt, reply, verdict with its violation, times and tokens; with its repeats."""
-    page = page_of(open_page, made_run)
     prompt_id = "P0"
-    rows = [
-        row for row in rows_of(made_run) if row["prompt_id"] == prompt_id and row["model"] == "model-b:8b"
-    ]
+    of_prompt = (row for row in rows_of(made_run) if row["prompt_id"] == prompt_id)
+    rows = [row for row in of_prompt if row["model"] == "model-b:8b"]
     cell(page, prompt_id, "lab/model-b:8b").click()
     panel = page.locator("#panel")
 
@@ -107,15 +101,12 @@ def test_a_click_opens_a_cell_in_full(open_page: Opener, made_run: Path) -> None
         assert panel.get_by_role("region", name="Answer").inner_text() == row["raw_output"]
         assert (row["violation"] or "passed") in shown
         assert f"output tokens\n{row['output_tokens']}" in shown
-    definition = json.loads((made_run / "config.json").read_text("utf-8"))["prompts"][0]
-    assert panel.get_by_role("region", name="Prompt", exact=True).inner_text() == definition["prompt"].rstrip(
-        "\n"
-    )
+    asked = json.loads((made_run / "config.json").read_text("utf-8"))["prompts"][0]["prompt"]
+    assert panel.get_by_role("region", name="Prompt", exact=True).inner_text() == asked.rstrip("\n")
 
 
-def test_an_exchange_is_shown_turn_by_turn(open_page: Opener, made_run: Path) -> None:
+def test_an_exchange_is_shown_turn_by_turn(page: Page, made_run: Path) -> None:
     """Each call with its arguments, dispatch's decision, and its result."""
-    page = page_of(open_page, made_run)
     row = next(
         row for row in rows_of(made_run)
         if row["turns"] and row["model"] == "model-a:70b" and row["repeat"] == 1
@@ -144,16 +135,14 @@ def test_an_exchange_is_shown_turn_by_turn(open_page: Opener, made_run: Path) ->
     "rows",
     [
         pytest.param([], id="none"),
-        pytest.param([fault(A, prompt_id="P1", suite="s")], id="a-fault"),
-        pytest.param(
-            [record(A, prompt_id="P1", suite="s", objective_pass=None)], id="one-without-a-validator"
-        ),
+        pytest.param([fault(A, **P1)], id="a-fault"),
+        pytest.param([record(A, **P1, objective_pass=None)], id="one-without-a-validator"),
     ],
 )
 def test_a_run_of_hardly_anything_has_a_page(open_page: Opener, tmp_path: Path, rows: list[Record]) -> None:
     """For example one that was killed before its first reply: the page shows that it is partial."""
     run = store(tmp_path / "one", rows, n_selected={A: 2}, prompts=[definition("P1", suite="s")])
-    page = page_of(open_page, reported(run))
+    page = open_page(reported(run) / "report.html")
 
     assert f"{len(rows)} of 2 cells" in page.locator("#run-notes").inner_text()
     assert page.locator("#targets tbody th").all_inner_texts() == ["lab/a"]
@@ -178,9 +167,8 @@ def _choose(page: Page, name: str, value: str) -> None:
         pytest.param(lambda page: page.locator("input[type=search]").fill("no such words"), lambda row: False, id="nothing"),
     ],
 )  # fmt: skip
-def test_cells_are_found(open_page: Opener, made_run: Path, act: Any, fits: Any) -> None:
+def test_cells_are_found(page: Page, made_run: Path, act: Any, fits: Any) -> None:
     """By verdict, suite, category, outcome and text; Reset shows them all again."""
-    page = page_of(open_page, made_run)
     fitting = [row for row in rows_of(made_run) if fits(row)]
 
     act(page)
@@ -196,9 +184,8 @@ def test_cells_are_found(open_page: Opener, made_run: Path, act: Any, fits: Any)
 # --- what is shown ------------------------------------------------------------------------------
 
 
-def test_a_cell_says_why_it_failed(open_page: Opener, made_run: Path) -> None:
+def test_a_cell_says_why_it_failed(page: Page, made_run: Path) -> None:
     """The reason is in the cell, in place of a time; a cell that passed has its sign alone."""
-    page = page_of(open_page, made_run)
     page.get_by_role("checkbox", name="missed").check()
     row = next(row for row in rows_of(made_run) if row["objective_pass"] is False)
 
@@ -210,9 +197,8 @@ def test_a_cell_says_why_it_failed(open_page: Opener, made_run: Path) -> None:
     assert page.locator("[role=gridcell].v0 .value").count() == 0
 
 
-def test_what_is_shown_has_an_address(open_page: Opener, made_run: Path) -> None:
+def test_what_is_shown_has_an_address(page: Page) -> None:
     """Filters and an open cell are in the URL; opened again, it shows the same; Reset clears it."""
-    page = page_of(open_page, made_run)
     page.get_by_role("checkbox", name="missed").check()
     _choose(page, "outcome", "unknown_tool")
     page.locator(CELLS).first.click()
@@ -237,9 +223,8 @@ def test_what_is_shown_has_an_address(open_page: Opener, made_run: Path) -> None
     assert page.url.partition("#")[2] == ""
 
 
-def test_prompts_on_which_targets_differ_are_a_view(open_page: Opener, made_run: Path) -> None:
+def test_prompts_on_which_targets_differ_are_a_view(page: Page, made_run: Path) -> None:
     """Those of which the targets passed different shares of the judged cells."""
-    page = page_of(open_page, made_run)
     passes: dict[tuple[str, str], dict[str, list[bool]]] = {}
     for row in rows_of(made_run):
         if row["availability_status"] == "ok" and (row["objective_pass"] is not None or not row["success"]):
@@ -260,9 +245,8 @@ def _focus(page: Page) -> str:
     return page.evaluate("document.activeElement.getAttribute('aria-label') || document.activeElement.id")
 
 
-def test_the_keyboard_does_what_the_mouse_does(open_page: Opener, made_run: Path) -> None:
+def test_the_keyboard_does_what_the_mouse_does(page: Page) -> None:
     """One stop in the tab order, arrows within it; Enter opens, Escape closes and returns to the cell."""
-    page = page_of(open_page, made_run)
     assert page.locator("[role=gridcell][tabindex='0']").count() == 1
     page.locator("[role=gridcell][tabindex='0']").focus()
     first = _focus(page)
@@ -282,9 +266,8 @@ def test_the_keyboard_does_what_the_mouse_does(open_page: Opener, made_run: Path
 
 
 @pytest.mark.nightly
-def test_the_first_tab_skips_to_the_cells(open_page: Opener, made_run: Path) -> None:
+def test_the_first_tab_skips_to_the_cells(page: Page) -> None:
     """A user need not tab through the page to reach the cells."""
-    page = page_of(open_page, made_run)
     page.keyboard.press("Tab")
     assert page.locator(":focus").inner_text() == "Skip to the cells"
     page.keyboard.press("Enter")
@@ -318,9 +301,8 @@ def test_what_changed_since_the_baseline_is_marked(open_page: Opener, made_run: 
 
 
 def _key(row: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(
-        row[name] for name in ("suite", "prompt_id", "provider", "model", "thinking_level", "repeat")
-    )
+    names = ("suite", "prompt_id", "provider", "model", "thinking_level", "repeat")
+    return tuple(row[name] for name in names)
 
 
 def _passed(row: dict[str, Any]) -> bool | None:

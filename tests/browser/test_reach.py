@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,30 +19,22 @@ def _open_cell(page: Page) -> None:
     page.locator("#panel details").evaluate_all("list => { for (const one of list) one.open = true; }")
 
 
+def _unfold(page: Page) -> None:
+    page.evaluate("for (const one of document.querySelectorAll('main details')) one.open = true")
+
+
+NARROW = (390, "dark")
+WIDE = [look for look in product((1440, 1024, 390), ("light", "dark")) if look != NARROW]
+
+
 @pytest.mark.parametrize(
-    ("width", "colors"),
-    [
-        pytest.param(
-            width,
-            colors,
-            id=f"{width}-{colors}",
-            marks=[] if (width, colors) == (390, "dark") else [pytest.mark.nightly],
-        )
-        for width in (1440, 1024, 390)
-        for colors in ("light", "dark")
-    ],
+    ("width", "colors"), [NARROW, *(pytest.param(*look, marks=pytest.mark.nightly) for look in WIDE)]
 )
 @pytest.mark.parametrize(
     "act",
     [
-        pytest.param(lambda page: None, id="closed", marks=pytest.mark.nightly),
         pytest.param(_open_cell, id="cell-open"),
-        pytest.param(
-            lambda page: page.evaluate(
-                "for (const one of document.querySelectorAll('main details')) one.open = true"
-            ),
-            id="unfolded",
-        ),
+        pytest.param(_unfold, id="unfolded"),
         pytest.param(lambda page: page.get_by_role("checkbox", name="missed").check(), id="filtered"),
     ],
 )

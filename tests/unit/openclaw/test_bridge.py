@@ -1,9 +1,8 @@
-"""A call over OpenClaw's bridge is the call that it carries, whatever asks about it."""
+"""A call over OpenClaw's bridge is judged as a call of the tool that it reaches."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.runs.rows import of_judgment
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import Reply
-from pytest_openclaw.values.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import World
 from pytest_openclaw.worlds.playing import Playing
 
@@ -24,29 +23,20 @@ pytestmark = pytest.mark.newest
 
 REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
 DIRECT = load_catalogue().surface("direct")
-OWN = Tool(name="lookup", parameters={"type": "object", "properties": {"key": {"type": "string"}}})
 MEASURED = json.loads(Path(__file__).with_name("signatures.json").read_text("utf-8"))
 LS = {"command": "ls"}
 
 
-def bridged(tool, arguments=None, **more):
+def bridged(tool, arguments):
     """Return a call over the bridge."""
-    given = {"id": tool, **({} if arguments is None else {"args": arguments}), **more}
-    return ToolCall(name="tool_call", arguments=json.dumps(given))
+    return ToolCall(name="tool_call", arguments=json.dumps({"id": tool, "args": arguments}))
 
 
-def prompt_of(spec, **changes):
-    """Return a prompt on the surface that OpenClaw sends a local model."""
-    prompt = Prompt(
-        suite="s", id="N0", name="n", prompt="?", tools=DIRECT, validator=build_validator(spec, REGISTRY)
-    )
-    return replace(prompt, **changes)
-
-
-def carried(**arguments):
-    """Return the call that a `tool_call` with these arguments carries."""
-    call = ToolCall(name="tool_call", arguments=json.dumps(arguments))
-    return inner_call(dispatch(call, DIRECT), DIRECT)
+def judged(spec, *calls):
+    """Judge these calls for a prompt on the surface that OpenClaw sends a local model."""
+    validator = build_validator(spec, REGISTRY)
+    prompt = Prompt(suite="s", id="N0", name="n", prompt="?", tools=DIRECT, validator=validator)
+    return judge(prompt, Reply(tool_calls=calls, finish_reason="tool_calls"))
 
 
 @pytest.mark.parametrize(
@@ -56,17 +46,16 @@ def carried(**arguments):
         pytest.param({"id": "openclaw:core:exec", "args": LS}, id="by-id"),
         pytest.param({"id": " exec ", "args": json.dumps(LS)}, id="as-json-text"),
         pytest.param({"id": "exec", "input": LS}, id="under-input"),
-        pytest.param({"id": "exec", **LS}, id="beside-the-id"),
-        pytest.param({"id": "exec", "args": {}, **LS}, id="beside-empty-args"),
+        pytest.param({"id": "exec", **LS}, id="next-to-the-id"),
+        pytest.param({"id": "exec", "args": {}, **LS}, id="next-to-empty-args"),
     ],
 )
 def test_inner_arguments_are_read_as_the_release_reads_them(arguments):
-    """Wherever they are, the same call is carried."""
-    inner = carried(**arguments)
+    """Wherever they are, the same call is found."""
+    call = ToolCall(name="tool_call", arguments=json.dumps(arguments))
+    inner = inner_call(dispatch(call, DIRECT), DIRECT)
 
-    assert inner is not None
     assert (inner.tool, inner.problem) == ("exec", None)
-    assert inner.arguments is not None
     assert inner.arguments["command"] == "ls"
 
 
@@ -80,13 +69,13 @@ def test_inner_arguments_are_read_as_the_release_reads_them(arguments):
             " Expected input: { command: string; ask?: string; background?: boolean;",
             id="missing",
         ),
-        pytest.param({"id": "exec", "args": "ls"}, "bad_arguments", 'Validation failed for tool "tool_call"', id="text-that-is-no-json"),
+        pytest.param({"id": "exec", "args": "ls"}, "bad_arguments", 'Validation failed for tool "tool_call"', id="text-that-is-not-json"),
         pytest.param({"id": "Exec", "args": LS}, "unknown_tool", "Unknown tool id: Exec. Did you mean: exec", id="names-are-exact"),
         pytest.param({"id": "qzx", "args": {}}, "unknown_tool", "Unknown tool id: qzx. Use tool_search to find a tool, tool_describe to inspect it,", id="like-nothing"),
     ],
 )  # fmt: skip
 def test_what_the_bridge_refuses(arguments, problem, said):
-    """The world gives the release's answer, and the call has the problem of the call that it carries."""
+    """The world gives the release's answer, and the call has the problem of the call inside."""
     call = ToolCall(name="tool_call", arguments=json.dumps(arguments))
     made = dispatch(call, DIRECT)
 
@@ -99,7 +88,6 @@ def test_what_the_bridge_refuses(arguments, problem, said):
     [
         pytest.param("write", {}, "path: must have required property 'path'; content: must have required property 'content'.", id="missing"),
         pytest.param("write", {"path": 1, "x": 1}, "content: must have required property 'content'; path: must be string.", id="not-converted"),
-        pytest.param("memory_get", {"path": 5}, "path: must be string.", id="not-converted-alone"),
         pytest.param("memory_get", {"file": "x"}, "path: must have required property 'path'; <root>: must not have additional properties: \"file\".", id="unknown-key"),
         pytest.param("edit", {"path": "a", "edits": [{"oldText": 1}]}, "edits.0.newText: must have required property 'newText'; edits.0.oldText: must be string.", id="nested"),
         pytest.param("memory_get", {"path": "a", "from": 0, "corpus": "x"}, 'from: must be >= 1; corpus: must be equal to one of the allowed values (allowed: "memory", "wiki", "all").', id="values"),
@@ -110,7 +98,6 @@ def test_what_the_release_said_of_arguments(tool, arguments, said):
     offered = load_catalogue().surface("tool-search")
     inner = inner_call(dispatch(bridged(tool, arguments), offered), offered)
 
-    assert inner is not None
     assert inner.problem == "bad_arguments"
     assert inner.message.partition(" Expected input: ")[0].partition('": ')[2] == said
 
@@ -140,28 +127,25 @@ EXEC = {"name": "exec", "arguments": {"command": "ls"}}
 )  # fmt: skip
 def test_a_bridged_call_counts(spec, calls, passed, outcome):
     """A `tool_call` validator looks through the bridge, in its verdict and in the outcome."""
-    judgment = judge(
-        prompt_of({"type": "tool_call", **spec}), Reply(tool_calls=tuple(calls), finish_reason="tool_calls")
-    )
+    judgment = judged({"type": "tool_call", **spec}, *calls)
 
     assert (judgment.verdict.passed, judgment.tool_outcome) == (passed, outcome)
     assert judgment.tool_use_success is passed
 
 
 def test_a_forbidden_tool_is_found_behind_the_bridge():
-    """What may not be called may not be called over the bridge either."""
+    """A forbidden tool may not be called over the bridge either."""
     spec = {"type": "tool_call", "calls": [{"name": "read"}], "forbidden": ["exec"]}
-    calls = (ToolCall(name="read", arguments='{"path": "a"}'), bridged("exec", LS))
+    read = ToolCall(name="read", arguments='{"path": "a"}')
 
-    verdict = judge(prompt_of(spec), Reply(tool_calls=calls)).verdict
+    verdict = judged(spec, read, bridged("exec", LS)).verdict
 
     assert (verdict.passed, verdict.violation) == (False, "a call of exec is forbidden here")
 
 
 def test_a_row_names_both():
     """`tool_calls` has the bridge and the tool behind it, so that the text rule finds it there, too."""
-    spec = {"type": "tool_invocation", "expected_tools": ["exec"]}
-    judgment = judge(prompt_of(spec), Reply(tool_calls=(bridged("exec", LS),)))
+    judgment = judged({"type": "tool_invocation", "expected_tools": ["exec"]}, bridged("exec", LS))
 
     assert of_judgment(judgment)["tool_calls"] == ("tool_call", "exec")
     assert judgment.tool_use_success is True

@@ -33,36 +33,23 @@ def _complaints(answer: Dispatched) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "tool"),
+    ("tool", "names"),
     [
-        ("read", "read"),
-        ("READ", "read"),
-        ("Exec", "exec"),
-        (" read ", "read"),
-        ("bash", "exec"),
-        ("Bash", "exec"),
-        ("apply-patch", "apply_patch"),
-        ("functions.read", "read"),
-        ("functions.read:0", "read"),
-        ("functions_read", "read"),
-        ("tools/exec", "exec"),
-        ("tool.ls", "ls"),
-        ("default_api.read", "read"),
-        ("multi_tool_use.read", "read"),
-        ("functions.bash", "exec"),
-        ("read_1", "read"),
-        ("read:0", "read"),
-        ('read" path="a"', "read"),
-        ("read<path", "read"),
-        ("tool_call", "tool_call"),
+        pytest.param("read", ["READ", " read "], id="case-and-blanks"),
+        pytest.param("read", ["functions.read", "functions_read", "default_api.read"], id="namespace"),
+        pytest.param("read", ["read_1", "read:0", "functions.read:0"], id="counter"),
+        pytest.param("read", ['read" path="a"', "read<path"], id="rest-of-a-tag"),
+        pytest.param("exec", ["bash", "Bash", "functions.bash", "tools/exec"], id="old-name"),
+        pytest.param("apply_patch", ["apply-patch"], id="hyphen"),
     ],
 )
-def test_a_name_need_not_be_exact(name: str, tool: str) -> None:
-    """Case, spaces, namespaces, counters, remains of tags and old names still reach the tool."""
-    answer = _dispatch(name, {"path": "notes.md", "command": "date", "input": "x", "id": "x"})
+def test_a_name_need_not_be_exact(tool: str, names: list[str]) -> None:
+    """The tool is reached anyway, with a note; an exact name has none."""
+    for name in (tool, *names):
+        answer = _dispatch(name, {"path": "notes.md", "command": "date", "input": "x", "id": "x"})
 
-    assert (answer.tool, answer.is_executed) == (tool, True)
-    assert answer.notes == (() if name == tool else (f"{name!r} was taken for {tool}",))
+        assert (answer.tool, answer.is_executed) == (tool, True)
+        assert answer.notes == (() if name == tool else (f"{name!r} was taken for {tool}",))
 
 
 @pytest.mark.parametrize(
@@ -83,11 +70,9 @@ def test_an_unknown_tool_is_reported_as_by_the_release(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "forgotten"),
     [
-        pytest.param("frobnicate", False, id="a-name"),
-        pytest.param("mcp__a:b.c-d", False, id="all-that-a-name-may-hold"),
+        pytest.param("mcp__a:b.c-d", False, id="all-that-a-name-may-have"),
         pytest.param("re ad", True, id="a-blank"),
         pytest.param("r\u0435ad", True, id="a-foreign-letter"),
-        pytest.param("a/b", True, id="a-slash"),
         pytest.param("x" * 64, False, id="the-longest"),
         pytest.param("x" * 65, True, id="too-long"),
         pytest.param("tools/read", False, id="taken-for-a-tool"),
@@ -100,13 +85,7 @@ def test_a_name_that_no_tool_can_have_is_forgotten(name: str, forgotten: bool) -
 
 @pytest.mark.parametrize(
     ("name", "other", "same"),
-    [
-        ("bash", "exec", True),
-        ("functions.Read", "read", True),
-        ("cron", "automations", True),
-        ("calendar.read", "read", False),
-        ("read", "write", False),
-    ],
+    [("functions.Read", "read", True), ("cron", "automations", True), ("calendar.read", "read", False)],
 )
 def test_same_tool(name: str, other: str, same: bool) -> None:
     """Two names mean one tool if they differ only in case, spaces, an old name or a usual namespace."""
@@ -116,21 +95,17 @@ def test_same_tool(name: str, other: str, same: bool) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        pytest.param('{"path": "notes.md"', id="cut-off"),
         pytest.param('{"path":"notes.md",}', id="comma-at-the-end"),
-        pytest.param('```json\n{"path":"notes.md"}\n```', id="in-a-fence"),
         pytest.param('{"path":"notes.md\nx"}', id="newline-in-a-string"),
         pytest.param(r'{"path":"notes\.md"}', id="unknown-escape"),
         pytest.param('{"path":"notes.md","limit":NaN}', id="NaN"),
-        pytest.param("path=notes.md", id="no-json"),
         pytest.param("", id="empty"),
         pytest.param('["notes.md"]', id="array"),
         pytest.param("null", id="null"),
-        pytest.param('{"path":' + "[" * 900 + "]" * 900 + "}", id="deep"),
         pytest.param('{"path":' + "[" * 50_000 + "]" * 50_000 + "}", id="nested-without-end"),
     ],
 )
-def test_arguments_that_are_no_json_object_end_the_run(arguments: str) -> None:
+def test_arguments_that_are_not_a_json_object_end_the_run(arguments: str) -> None:
     """Not only broken JSON is fatal in OpenClaw: so are empty arguments and other JSON values."""
     answer = _dispatch("read", arguments)
 
@@ -139,25 +114,22 @@ def test_arguments_that_are_no_json_object_end_the_run(arguments: str) -> None:
 
 def test_arguments_longer_than_the_buffer_end_the_run() -> None:
     """OpenClaw keeps 256,000 bytes of arguments."""
-    fits = _dispatch("write", {"path": "a", "content": "x" * 255_000})
-    too_long = _dispatch("write", {"path": "a", "content": "x" * 256_000})
+    fits, too_long = (_dispatch("write", {"path": "a", "content": "x" * n}) for n in (255_000, 256_000))
 
     assert fits.is_executed
-    assert (too_long.problem, too_long.message) == (
-        "malformed_json",
-        "Exceeded tool-call argument buffer limit",
-    )
+    assert too_long.problem == "malformed_json"
+    assert too_long.message == "Exceeded tool-call argument buffer limit"
+
+
+MANY = {"action": "x", "id": 5.5, "mode": "x", "a": 1, "b": 1, "c": 1, "definition": {}}
 
 
 @pytest.mark.parametrize(
     ("name", "arguments", "complaints"),
     [
-        ("exec", {}, ["command: must have required properties command"]),
         ("write", {}, ["path: must have required properties path, content"]),
-        ("read", {"file_path": "notes.md"}, ["path: must have required properties path"]),
         ("process", {"action": "frob"}, ["action: must be equal to one of the allowed values"]),
         ("read", {"path": "a", "offset": 1.5}, ["offset: must be integer"]),
-        ("read", {"path": "a", "offset": 0}, ["offset: must be >= 1"]),
         ("read", {"path": "a", "offset": -3, "limit": "x", "cursor": -1}, ["offset: must be >= 1", "limit: must be number", "cursor: must be >= 0"]),
         ("read", {"path": "a", "optional": False}, ["optional: must be equal to constant"]),
         ("exec", {"command": "a", "background": "yes"}, ["background: must be boolean"]),
@@ -173,20 +145,7 @@ def test_arguments_longer_than_the_buffer_end_the_run() -> None:
         ("ask_user", {"questions": []}, ["questions: must not have fewer than 1 items"]),
         ("web_search", {"query": "a", "count": 11}, ["count: must be <= 10"]),
         ("secrets", {"action": "list", "allowedHosts": ["a", "a"]}, ["allowedHosts: must not have duplicate items"]),
-        (
-            "theme",
-            {"action": "x", "id": 5.5, "mode": "x", "a": 1, "b": 1, "c": 1, "definition": {}},
-            [
-                "a: schema is false",
-                "b: schema is false",
-                "c: schema is false",
-                "root: must not have additional properties",
-                "action: must be equal to one of the allowed values",
-                "mode: must be equal to one of the allowed values",
-                "mode: must be null",
-                "mode: must match a schema in anyOf",
-            ],
-        ),
+        ("theme", MANY, ["a: schema is false", "b: schema is false", "c: schema is false", "root: must not have additional properties", "action: must be equal to one of the allowed values", "mode: must be equal to one of the allowed values", "mode: must be null", "mode: must match a schema in anyOf"]),
     ],
 )  # fmt: skip
 def test_misfits_in_arguments_are_reported(name: str, arguments: dict, complaints: list[str]) -> None:
@@ -200,20 +159,16 @@ def test_misfits_in_arguments_are_reported(name: str, arguments: dict, complaint
 @pytest.mark.parametrize(
     ("name", "arguments", "given"),
     [
-        ("read", {"path": "a", "limit": "5"}, {"path": "a", "limit": 5}),
         ("read", {"path": "a", "offset": " 7 "}, {"path": "a", "offset": 7}),
         ("read", {"path": "a", "limit": ".5"}, {"path": "a", "limit": 0.5}),
-        ("read", {"path": 5}, {"path": "5"}),
         ("read", {"path": True}, {"path": "true"}),
         ("read", {"path": "a", "limit": None}, {"path": "a", "limit": 0}),
         ("read", {"path": "a", "limit": True}, {"path": "a", "limit": 1}),
         ("read", {"path": "a", "optional": "true"}, {"path": "a", "optional": True}),
         ("ls", {"path": None}, {"path": ""}),
-        ("exec", {"command": "a", "background": "false"}, {"command": "a", "background": False}),
         ("exec", {"command": "a", "background": 0}, {"command": "a", "background": False}),
         ("exec", {"command": "a", "env": '{"A": "b"}'}, {"command": "a", "env": {"A": "b"}}),
         ("process", {"action": "send-keys", "keys": '["a"]'}, {"action": "send-keys", "keys": ["a"]}),
-        ("tool_call", {"id": "x", "args": '{"path":"a"}'}, {"id": "x", "args": {"path": "a"}}),
         ("tool_search", {"limit": "5", "query": 5}, {"limit": 5, "query": "5"}),
     ],
 )
@@ -229,35 +184,36 @@ def test_simple_types_are_converted(name: str, arguments: dict, given: dict) -> 
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("read", {"path": "a", "offset": 1, "limit": 1}),
         ("read", {"path": "a", "limit": 1.0}),
-        ("tool_search", {"query": None, "limit": None}),
-        ("tool_search", {"queries": [{"query": "a"}]}),
+        ("tool_search", {"query": None, "queries": [{"query": "a"}]}),
         ("write", {"path": "a", "content": "x", "extra": 1}),
         ("ls", {}),
         ("get_goal", {"foo": 1}),
     ],
 )
-def test_arguments_that_fit_are_given_as_they_are(name: str, arguments: dict) -> None:
+def test_arguments_that_fit_are_unchanged(name: str, arguments: dict) -> None:
     """They get no note; arguments that an open schema does not define are accepted."""
     answer = _dispatch(name, arguments, (*DIRECT, CATALOGUE.tools["get_goal"]))
 
     assert (answer.is_executed, answer.arguments, answer.notes) == (True, arguments, ())
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "given"),
-    [
-        pytest.param("edit", {"path": "a", "oldText": "b", "newText": "c"}, {"path": "a", "edits": [{"oldText": "b", "newText": "c"}]}, id="a-single-edit"),
-        pytest.param("edit", {"path": "a", "edits": '[{"oldText": "b", "newText": "c"}]'}, {"path": "a", "edits": [{"oldText": "b", "newText": "c"}]}, id="edits-as-text"),
-    ],
-)  # fmt: skip
-def test_older_forms_are_still_taken(name: str, arguments: dict, given: dict) -> None:
-    """`edit` takes a single replacement, and edits as a text."""
-    answer = _dispatch(name, arguments, CODING)
+ONE_EDIT = {"path": "a", "edits": [{"oldText": "b", "newText": "c"}]}
 
-    assert (answer.is_executed, answer.arguments) == (True, given)
-    assert answer.notes == (f"arguments were put into the form that {name} takes",)
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param({"path": "a", "oldText": "b", "newText": "c"}, id="a-single-edit"),
+        pytest.param({**ONE_EDIT, "edits": json.dumps(ONE_EDIT["edits"])}, id="edits-as-text"),
+    ],
+)
+def test_older_forms_are_still_taken(arguments: dict) -> None:
+    """`edit` takes a single replacement, and edits as a text."""
+    answer = _dispatch("edit", arguments, CODING)
+
+    assert (answer.is_executed, answer.arguments) == (True, ONE_EDIT)
+    assert answer.notes == ("arguments were put into the form that edit takes",)
 
 
 @pytest.mark.parametrize(
@@ -285,10 +241,9 @@ def test_an_own_tool_is_not_taken_for_the_one_of_the_release() -> None:
     """A suite's own `edit` gets its arguments unchanged."""
     own = Tool(name="edit", parameters={"type": "object", "properties": {"oldText": {"type": "string"}}})
 
-    assert _dispatch("edit", {"oldText": "a", "newText": "b"}, (own,)).arguments == {
-        "oldText": "a",
-        "newText": "b",
-    }
+    given = {"oldText": "a", "newText": "b"}
+
+    assert _dispatch("edit", given, (own,)).arguments == given
 
 
 @pytest.mark.parametrize(
@@ -307,6 +262,7 @@ def test_what_the_tool_itself_refuses_is_a_json_error(name: str, arguments: dict
     assert answer.message == json.dumps({"status": "error", "tool": name, "error": said}, indent=2)
 
 
+DEEP = '{"a":' * 500 + "1" + "}" * 500
 NESTED = Tool(
     name="own",
     parameters={
@@ -320,9 +276,7 @@ NESTED = Tool(
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        pytest.param(
-            "exec", json.dumps({"command": "a", "env": '{"a":' * 500 + "1" + "}" * 500}), id="deep-text"
-        ),
+        pytest.param("exec", json.dumps({"command": "a", "env": DEEP}), id="deep-text"),
         pytest.param("edit", '{"path":"a","edits":[' + "0," * 100_000 + "0]}", id="many-wrong-items"),
         pytest.param("tool_search", '{"queries":[' + "{}," * 60_000 + "{}]}", id="many-wrong-alternatives"),
         pytest.param("read", '{"path":"a","offset":' + "9" * 100_000 + "}", id="long-integer"),
@@ -343,7 +297,7 @@ def test_hostile_arguments_are_refused_in_bounded_time(name: str, arguments: str
     json.dumps(answer.arguments, allow_nan=False)
 
 
-def test_what_cannot_be_checked_in_time_is_refused_and_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_that_takes_too_long_is_refused_and_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     """All parts of a check share one count of steps; beyond it, the row says why the call was refused."""
     monkeypatch.setattr("pytest_openclaw.openclaw.dispatch.CHECK_STEPS", 1)
 
@@ -359,13 +313,6 @@ def test_an_unusable_schema_is_reported() -> None:
 
     with pytest.raises(OpenClawError, match=r"tool own: parameters has a \$ref"):
         _dispatch("own", {"a": 1}, (tool,))
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text("a5.é {}", max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=2),
-    max_leaves=5,
-)
 
 
 @given(name=st.text('aE.:/1 "<\ud800'), arguments=st.text('{}[]":,1a\\ '))

@@ -32,7 +32,6 @@ def rounds(n: int) -> list[Step]:
 @pytest.mark.parametrize(
     ("steps", "loops"),
     [
-        pytest.param([], False, id="nothing"),
         pytest.param([A, A, A], False, id="three-times"),
         pytest.param([A, A, A, A], True, id="four-times"),
         pytest.param([A, B, A, C, A, B, A], True, id="four-times-with-others-between"),
@@ -50,8 +49,8 @@ def test_what_is_a_loop(steps: list[Step], loops: bool) -> None:
     assert at_last_step([turn(step) for step in steps]) == ("loop" if loops else "step_limit")
 
 
-def test_the_same_call_side_by_side_is_one() -> None:
-    """Five calls of one turn are not a loop, and neither are unanswered ones."""
+def test_equal_calls_of_one_turn_are_not_a_loop() -> None:
+    """Neither are unanswered ones."""
     assert not is_looping([turn(A, A, A, A, A)])
     assert not is_looping([turn(A), turn(A), turn(A), Turn(calls=turn(A).calls)])
     assert is_looping([turn(A, B)] * 4)
@@ -85,7 +84,7 @@ TEN = [["open"]] * MOST_UNKNOWN
         pytest.param([["read"], *TEN, ["open"]], True, id="after-another"),
         pytest.param([*TEN, ["view"]], False, id="another-unknown-one"),
         pytest.param([*TEN, ["open", "view"]], False, id="two-unknown-ones"),
-        pytest.param([*TEN, ["open", "read"]], False, id="beside-a-known-one"),
+        pytest.param([*TEN, ["open", "read"]], False, id="next-to-a-known-one"),
         pytest.param([*TEN, [], ["open"]], False, id="words-between"),
         pytest.param([[" "]] * 11, False, id="blank"),
     ],

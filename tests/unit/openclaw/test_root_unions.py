@@ -24,29 +24,19 @@ JOB = {
 }
 
 
+THREAD_SENT = {"type": "object", "required": ["thread"], "additionalProperties": False}
+THREAD = {
+    **THREAD_SENT,
+    "properties": {"thread": TEXT},
+    "anyOf": [{"properties": {name: TEXT}, "required": [name]} for name in ("text", "file")],
+}
+
+
 # The right-hand sides were returned by `normalizeToolParameterSchema` of the released OpenClaw.
 @pytest.mark.parametrize(
     ("schema", "sent"),
     [
-        pytest.param(
-            {
-                "type": "object",
-                "required": ["thread"],
-                "additionalProperties": False,
-                "properties": {"thread": TEXT},
-                "anyOf": [
-                    {"properties": {"text": TEXT}, "required": ["text"]},
-                    {"properties": {"file": TEXT}, "required": ["file"]},
-                ],
-            },
-            {
-                "type": "object",
-                "properties": {"thread": TEXT, "text": TEXT, "file": TEXT},
-                "required": ["thread"],
-                "additionalProperties": False,
-            },
-            id="beside-properties",
-        ),
+        pytest.param(THREAD, {**THREAD_SENT, "properties": {"thread": TEXT, "text": TEXT, "file": TEXT}}, id="next-to-properties"),
         pytest.param(
             JOB,
             {
