@@ -30,10 +30,10 @@ REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILT
 
 @dataclass
 class Tally:
-    """What came of a number of replies.
+    """The verdicts on a number of replies.
 
     Attributes:
-        kinds: for each kind of reply, how often both, BFCL alone, we alone and neither accept it.
+        kinds: for each kind of reply, how often both, only BFCL, only we and neither accept it.
         classes: for each class of disagreement its cases, each with the kind of the reply.
         written: the outcomes of calls that are written as text where a call is due.
         cases: how many cases.
@@ -66,9 +66,8 @@ def compare(folder: Path, *, every: int = 1) -> Tally:
     converter = load_converter()
     tally = Tally()
     for category in converter.CATEGORIES:
-        answers = (
-            {} if category in converter.NO_ANSWERS else dict(converter.read(category, "possible_answer"))
-        )
+        has_answers = category not in converter.NO_ANSWERS
+        answers = dict(converter.read(category, "possible_answer")) if has_answers else {}
         entries = dict(converter.read(category))
         for prompt in load_prompts(converter, category, folder, every=every):
             answer = answers.get(prompt.id, {}).get("ground_truth")
@@ -79,8 +78,7 @@ def compare(folder: Path, *, every: int = 1) -> Tally:
                 judgment = judge(prompt, reply_of(reply))
                 ours = judgment.verdict.passed is True
                 accepts = partial(check, category, entry, answer)
-                agree = theirs == ours
-                why = "" if agree else class_of(prompt, reply, judgment, accepts, theirs=theirs)
+                why = "" if theirs == ours else class_of(prompt, reply, judgment, accepts, theirs=theirs)
                 if reply.dialect != "wire" and prompt.validator_spec["calls"]:
                     tally.written[str(judgment.tool_outcome)] += 1
                 tally.add(prompt.id, reply.kind, theirs=theirs, ours=ours, why=why)
@@ -169,15 +167,7 @@ def class_of(
     *,
     theirs: bool,
 ) -> str:
-    """Return the class of a disagreement.
-
-    Args:
-        prompt: the case.
-        reply: to it.
-        judgment: ours.
-        accepts: whether BFCL accepts another reply to the case.
-        theirs: BFCL's verdict.
-    """
+    """Return the class of a disagreement; `accepts` is BFCL's verdict on another reply to the case."""
     found = _why_not_ours(reply, judgment) if theirs else _why_not_theirs(prompt, reply, judgment, accepts)
     return next(found, UNEXPLAINED)
 
@@ -216,10 +206,8 @@ def _why_not_theirs(
         yield "calls that fit several answers"
     if any(_CODE.search(text) for call in made for text in _texts(call.arguments)):
         yield "a value written as code"
-    for key, name in (
-        ("ignore_punctuation", "another sign in a text"),
-        ("ignore_case", "another case of a text"),
-    ):
+    keys = {"ignore_punctuation": "another sign in a text", "ignore_case": "another case of a text"}
+    for key, name in keys.items():
         if not judge(_without(prompt, key), reply_of(reply)).verdict.passed:
             yield name
     if not made:
@@ -228,10 +216,8 @@ def _why_not_theirs(
 
 def _parsed(reply: BfclReply) -> BfclReply:
     """Return a reply whose texts that are JSON are what they say."""
-    calls = []
-    for name, arguments in reply.calls:
-        made = {key: _value(value) for key, value in json.loads(arguments).items()}
-        calls.append((name, json.dumps(made)))
+    made = [(name, json.loads(arguments).items()) for name, arguments in reply.calls]
+    calls = ((name, json.dumps({key: _value(value) for key, value in items})) for name, items in made)
     return replace(reply, calls=tuple(calls))
 
 
@@ -244,10 +230,9 @@ def _value(value: Any) -> Any:
 
 def _without(prompt: Prompt, key: str) -> Prompt:
     """Return a prompt whose validator does not have a key of its calls."""
-    calls = [
-        {name: one for name, one in call.items() if name != key} for call in prompt.validator_spec["calls"]
-    ]
-    return replace(prompt, validator=build_validator({**prompt.validator_spec, "calls": calls}, REGISTRY))
+    spec = prompt.validator_spec
+    calls = [{name: one for name, one in call.items() if name != key} for call in spec["calls"]]
+    return replace(prompt, validator=build_validator({**spec, "calls": calls}, REGISTRY))
 
 
 def _texts(value: Any) -> Iterator[str]:

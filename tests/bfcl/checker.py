@@ -84,17 +84,9 @@ def check(category: str, entry: dict[str, Any], answer: Sequence[Any] | None, re
         found = runner._evaluate_single_relevance_entry(handler, entry["id"], written, entry, MODEL, category)
     else:
         language = LANGUAGES.get(category, "PYTHON")
-        found = runner._evaluate_single_ast_entry(
-            handler,
-            entry["id"],
-            written,
-            answer,
-            entry,
-            MODEL,
-            category,
-            languages[language],
-            formats[language],
-        )
+        kinds = languages[language], formats[language]
+        case = entry["id"], written, answer, entry
+        found = runner._evaluate_single_ast_entry(handler, *case, MODEL, category, *kinds)
     return bool(found["valid"])
 
 

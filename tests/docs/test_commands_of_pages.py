@@ -1,4 +1,4 @@
-"""Commands on the pages that work on runs do their work, page by page, on runs with the names that the pages use."""
+"""Commands on the pages that work on runs do their work, on runs with the names that the pages use."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.suites.cells import definition
 from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.values.requests import Target
-from tests.docs.pages import commands_of
 from tests.docs.test_pages import FOLLOWED, NAMED, PAGES, ROOT
-from tests.unit.reports.summaries import record
+from tests.unit.reports.summaries import cell
 from tests.unit.runs.stored_runs import store
 
 pytestmark = pytest.mark.newest
@@ -23,46 +22,33 @@ pytestmark = pytest.mark.newest
 TARGET = Target(provider="ollama_native", model="qwen3:8b")
 SUITE = "benchmarks/prompts_small.toml"
 IDS = ["S0", "V1", *(f"P{n}" for n in range(1, 13))]
-WHOLE = (
-    "main", "again", "RUN", "RUN_OF_HOST1", "RUN_OF_HOST2",
-    "20260213_235930", "20261114_021700", "20261114_090000", "20261115_021700",
-)  # fmt: skip
+WHOLE = ("main", "again", "RUN", "RUN_OF_HOST1", "RUN_OF_HOST2")
+DATED = ("20260213_235930", "20261114_021700", "20261114_090000", "20261115_021700")
 """Runs of all prompts; `last` is one of them."""
-PARTS = (
-    ("runs/shard-1", "runs/shard-2"),
-    ("runs/JOB-1", "runs/JOB-2"),
-    ("shards/shard-core", "shards/shard-tools"),
-)
+PARTS = ("runs/shard-1 runs/shard-2", "runs/JOB-1 runs/JOB-2", "shards/shard-core shards/shard-tools")
 """Runs of half of the prompts each."""
-NEED_MORE = {
-    "capture-tools": "an installed OpenClaw: tests/openclaw",
-}
-"""A word of a command → what it takes, and where it is run."""
+ELSEWHERE = {"capture-tools"}
+"""Words of commands that need an installed OpenClaw: tests/openclaw runs them."""
 USUAL = (0, 1, 10)
 """Exit statuses of a command that has done its work: a gate may fail, or have no verdict."""
 
 
 def _commands(page: Path) -> list[list[str]]:
-    named = {case.id: case.values[0] for case in NAMED}
     prefix = f"{page.relative_to(ROOT)}:"
-    found = [words for name, words in named.items() if name is not None and name.startswith(prefix)]
-    return [
-        words[1:]
-        for words in found
-        if words[0] == "pytest-openclaw" and not any(word in NEED_MORE for word in words)
-    ]
+    found = [case.values[0] for case in NAMED if str(case.id).startswith(prefix)]
+    return [words[1:] for words in found if words[0] == "pytest-openclaw" and ELSEWHERE.isdisjoint(words)]
 
 
 ASKED = [
     pytest.param(commands, id=str(page.relative_to(ROOT)))
     for page in PAGES
-    if page not in FOLLOWED and commands_of(page.read_text("utf-8")) and (commands := _commands(page))
+    if page not in FOLLOWED and (commands := _commands(page))
 ]
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A suite, runs of it in the folder of runs, and the files of CI's jobs beside it."""
+    """A suite, runs of it in the folder of runs, and the files of CI's jobs next to it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "benchmarks").mkdir()
@@ -72,37 +58,20 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for one in IDS
     )
     (tmp_path / SUITE).write_text(text)
-    for first, second in PARTS:
-        for name, ids in ((first, IDS[:7]), (second, IDS[7:])):
+    for names in PARTS:
+        for name, ids in zip(names.split(), (IDS[:7], IDS[7:]), strict=True):
             _store(Path(name), ids)
-    for name in WHOLE:
-        _store(Path("runs", name), IDS)
-    _store(Path("baseline/main"), IDS)
+    for name in ("baseline/main", *(f"runs/{name}" for name in (*WHOLE, *DATED))):
+        _store(Path(name), IDS)
     return tmp_path
 
 
 def _store(path: Path, ids: list[str]) -> None:
     registry = build_registry(("the package", validator) for validator in BUILTIN)
-    prompts = [
-        prompt
-        for prompt in load_suite(Path(SUITE), name=SUITE, registry=registry).prompts
-        if prompt.id in ids
-    ]
-    rows = [
-        record(
-            TARGET,
-            run_id=path.name,
-            prompt_id=one,
-            prompt_name=one,
-            suite=SUITE,
-            tools_offered=1,
-            tool_demand="call",
-            tool_outcome="valid",
-            tool_use_success=True,
-        )
-        for one in ids
-    ]
-    store(path, rows, prompts=[definition(prompt) for prompt in prompts])
+    suite = load_suite(Path(SUITE), name=SUITE, registry=registry)
+    given = {"run_id": path.name, "suite": SUITE, "tools_offered": 1, "tool_demand": "call"}
+    rows = [cell(one, "valid", TARGET, prompt_name=one, **given) for one in ids]
+    store(path, rows, prompts=[definition(prompt) for prompt in suite.prompts if prompt.id in ids])
 
 
 def _matching(folder: Path, word: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The how-to on pictures, followed with a server that sees: its commands run, and the shipped suite leads to a place."""
+"""The how-to on pictures, followed with a server that sees: its commands run, and its suites pass."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import json
 import shutil
 import tomllib
 from base64 import b64encode
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.docs.pages import File, read_page
+from tests.docs.pages import read_page
 from tests.docs.reference import DOCS
 from tests.docs.terminal import Terminal, follow
+from tests.providers.servers.apis import CHAT
 from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script
 
 pytestmark = pytest.mark.newest
@@ -38,49 +39,33 @@ def sees(request: Request) -> Script:
 
 
 def _answer(said: dict[str, Any]) -> dict[str, Any]:
-    calls = [
-        {
-            "id": "c1",
-            "type": "function",
-            "function": {"name": call["name"], "arguments": json.dumps(call["arguments"])},
-        }
-        for call in said.get("calls", ())
-    ]
-    message: dict[str, Any] = {"role": "assistant", "content": said["text"] or None, "tool_calls": calls}
-    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
-    return {"object": "chat.completion", "model": "m", "choices": [choice]}
+    calls = tuple((call["name"], json.dumps(call["arguments"])) for call in said.get("calls", ()))
+    return {**CHAT.whole(said["text"] or None, "tool_calls" if calls else "stop", calls=calls), "model": "m"}
 
 
 def _address(path: str) -> str:
     return f"data:image/png;base64,{b64encode((BENCHMARKS / path).read_bytes()).decode()}"
 
 
+@pytest.fixture
+def terminal(tmp_path: Path) -> Terminal:
+    """A project with the files that the page takes from the repository."""
+    folder = tmp_path / "benchmarks"
+    shutil.copytree(BENCHMARKS / "images", folder / "images")
+    shutil.copy(BENCHMARKS / "prompts_images.toml", folder)
+    shutil.copy(BENCHMARKS / "images" / "bars.png", folder / "chart.png")
+    return Terminal(tmp_path)
+
+
 def test_the_page_is_followed(terminal: Terminal) -> None:
     """Every command of the page runs, and all cells of both suites pass."""
+    page = PAGE.read_text("utf-8")
+    assert SERVER in page
     with MisbehavingServer() as server:
         server.on("/v1/chat/completions", sees)
-        blocks = [
-            replace(block, text=block.text.replace(SERVER, server.url)) if isinstance(block, File) else block
-            for block in read_page(PAGE.read_text("utf-8"))
-        ]
-        assert any(isinstance(block, File) and server.url in block.text for block in blocks)
+        follow(read_page(page.replace(SERVER, server.url)), terminal)
 
-        follow(blocks, terminal)
-
-    rows = [
-        json.loads(line)
-        for results in terminal.folder.glob("runs/*/results.jsonl")
-        for line in results.read_text("utf-8").splitlines()
-    ]
+    results = terminal.folder.glob("runs/*/results.jsonl")
+    rows = [json.loads(line) for file in results for line in file.read_text("utf-8").splitlines()]
     assert len(rows) == 1 + len(SUITE["prompts"])
     assert [row["prompt_id"] for row in rows if not row["objective_pass"]] == []
-
-
-@pytest.fixture
-def terminal(tmp_path_factory: pytest.TempPathFactory) -> Terminal:
-    """A project with the files that the page takes from the repository."""
-    terminal = Terminal(tmp_path_factory.mktemp("pictures"))
-    shutil.copytree(BENCHMARKS / "images", terminal.folder / "benchmarks" / "images")
-    shutil.copy(BENCHMARKS / "prompts_images.toml", terminal.folder / "benchmarks")
-    shutil.copy(BENCHMARKS / "images" / "bars.png", terminal.folder / "benchmarks" / "chart.png")
-    return terminal

@@ -35,24 +35,14 @@ PLUGINS = {DOCS / "how-to/validator.md", DOCS / "how-to/provider.md"}
 TESTED_APART = {DOCS / "comparison.md", DOCS / "how-to/route.md"}
 PAGES = sorted([ROOT / "README.md", ROOT / "SECURITY.md", *DOCS.rglob("*.md")])
 OTHER_PROGRAMS = {"export", "npm", "ollama", "openclaw", "sbatch", "scp", "ssh"}
-LAB = """
-[pytest]
-openclaw_models = parrot/any
-"""
+LAB = "[pytest]\nopenclaw_models = parrot/any\n"
 # Names of other things: a placeholder, a plugin's tool, an object in `summary.json`.
 NO_KEYS = {"openclaw_x", "openclaw_ack", "openclaw_decision", "openclaw_text", "openclaw_turn"}
 CONFTEST = (ROOT / "tests/examples/parrot_provider.py").read_text("utf-8")
-SUITE = """
-[[prompts]]
-id = "P1"
-prompt = "Say hello."
-validator = { type = "contains", value = "hello" }
-
-[[prompts]]
-id = "P2"
-prompt = "Say hello again."
-validator = { type = "contains", value = "hello" }
-"""
+PROMPT = (
+    '[[prompts]]\nid = "P{}"\nprompt = "Say hello."\nvalidator = {{ type = "contains", value = "hello" }}\n'
+)
+SUITE = PROMPT.format(1) + PROMPT.format(2)
 
 
 def _name(page: Path) -> str:
@@ -115,13 +105,19 @@ def collected(lab: Terminal) -> dict[tuple[str, ...], tuple[int, str]]:
     return dict(zip(words, found, strict=True))
 
 
+def made(folder: Path, ini: str) -> Terminal:
+    """Write a project with this ini file, a predictable model and a suite."""
+    terminal = Terminal(folder)
+    terminal.write(File(path="pyproject.toml" if ini.startswith("[tool.") else "pytest.ini", text=ini))
+    terminal.write(File(path="conftest.py", text=CONFTEST))
+    terminal.write(File(path="benchmarks/prompts_a.toml", text=SUITE))
+    return terminal
+
+
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Terminal:
     """A project with a run."""
-    terminal = Terminal(tmp_path_factory.mktemp("lab"))
-    terminal.write(File(path="pytest.ini", text=LAB))
-    terminal.write(File(path="conftest.py", text=CONFTEST))
-    terminal.write(File(path="benchmarks/prompts_a.toml", text=SUITE))
+    terminal = made(tmp_path_factory.mktemp("lab"), LAB)
     done = terminal.run("pytest benchmarks")
     assert done.returncode == 0, done.stdout
     return terminal
@@ -143,9 +139,8 @@ def test_a_command_that_is_not_run_is_well_formed(
         cli.build_parser()[0].parse_args(rest)
     elif program == "pip":
         assert rest[0] == "install"
-        extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
-            "optional-dependencies"
-        ]
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+        extras = project["optional-dependencies"]
         assert set(re.findall(r"\[(\w+)\]", " ".join(rest))) <= set(extras)
     elif program == "tox":
         tox = (ROOT / "tox.ini").read_text("utf-8")
@@ -166,12 +161,7 @@ INIS = {
 @pytest.fixture(scope="module")
 def accepted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
     """The result of collecting with the ini files of the pages."""
-    terminals = [Terminal(tmp_path_factory.mktemp("ini")) for _ in INIS]
-    for terminal, ini in zip(terminals, INIS.values(), strict=True):
-        name = "pyproject.toml" if ini.startswith("[tool.") else "pytest.ini"
-        terminal.write(File(path=name, text=ini))
-        terminal.write(File(path="conftest.py", text=CONFTEST))
-        terminal.write(File(path="benchmarks/prompts_a.toml", text=SUITE))
+    terminals = [made(tmp_path_factory.mktemp("ini"), ini) for ini in INIS.values()]
     words = ["benchmarks", "--openclaw-models=parrot/any", "--strict-config"]
     found = collect([(terminal.folder, words) for terminal in terminals], terminals[0])
     return dict(zip(INIS, found, strict=True))

@@ -12,14 +12,11 @@ import yaml
 from tests.docs.pages import File, read_page
 from tests.docs.reference import DOCS
 from tests.docs.terminal import Terminal
-from tests.docs.test_pages import CONFTEST
+from tests.docs.test_pages import CONFTEST, LAB, PROMPT, made
 
 pytestmark = pytest.mark.newest
 
 N_PROMPTS = 12
-PROMPT = (
-    '[[prompts]]\nid = "P{}"\nprompt = "Say hello."\nvalidator = {{ type = "contains", value = "hello" }}\n'
-)
 
 
 def _files(page: str) -> dict[str, str]:
@@ -33,11 +30,7 @@ NIGHTLY, SHARDS = _files("nightly.md"), _files("shards.md")
 @pytest.fixture
 def lab(tmp_path: Path) -> Terminal:
     """A project with a predictable model and enough prompts to see a great loss."""
-    terminal = Terminal(tmp_path)
-    terminal.write(
-        File(path="pytest.ini", text="[pytest]\nopenclaw_models = parrot/any\nopenclaw_verdict = gate\n")
-    )
-    terminal.write(File(path="conftest.py", text=CONFTEST))
+    terminal = made(tmp_path, f"{LAB}openclaw_verdict = gate\n")
     suite = "".join(PROMPT.format(number) for number in range(N_PROMPTS))
     terminal.write(File(path="benchmarks/prompts_a.toml", text=suite))
     terminal.write(File(path="nightly.sh", text=NIGHTLY["nightly.sh"]))
@@ -49,10 +42,6 @@ def _run(lab: Terminal, script: str, **environ: object) -> str:
     done = lab.run(f"env {given} bash -c {shlex.quote(script)}")
     assert done.returncode == 0, done.stdout
     return done.stdout
-
-
-def _n_rows_of_whole(lab: Terminal) -> int:
-    return int(json.loads((lab.folder / "runs/whole/summary.json").read_text("utf-8"))["n_rows"])
 
 
 @pytest.mark.nightly
@@ -90,4 +79,5 @@ def test_the_steps_of_the_matrix(lab: Terminal) -> None:
         _run(lab, ask["run"], SHARD=number)
     _run(lab, merge["run"])
 
-    assert _n_rows_of_whole(lab) == N_PROMPTS
+    summary = json.loads((lab.folder / "runs/whole/summary.json").read_text("utf-8"))
+    assert summary["n_rows"] == N_PROMPTS

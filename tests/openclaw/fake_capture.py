@@ -22,10 +22,6 @@ TOOLS = {
     "read": {"path": {"type": "string"}},
     "tool_call": {"id": {"type": "string"}, "args": {"type": "object"}},
 }
-OF_PROFILE = {
-    "coding": ["exec", "read"],
-    "full": ["exec", "read"],
-}
 SYSTEM = """You run inside OpenClaw.
 ### Deferred Tool Schemas
 - exec (core): Run it.
@@ -40,11 +36,9 @@ Current date: 2026-11-22
 def main(mode: str, file: str, *words: str) -> int:
     """Do what the arguments demand."""
     given = words[words.index("--config") + 1] if "--config" in words else os.environ["OPENCLAW_CONFIG_PATH"]
-    config_file = Path(given)
-    config = json.loads(config_file.read_text("utf-8")) if config_file.exists() else {}
+    config = json.loads(Path(given).read_text("utf-8")) if Path(given).exists() else {}
     with Path(file).open("a", encoding="utf-8") as seen:
-        start = {"words": words, "config": config, "environ": dict(os.environ), "cwd": str(Path.cwd())}
-        seen.write(json.dumps(start) + "\n")
+        seen.write(json.dumps({"words": words, "config": config, "environ": dict(os.environ)}) + "\n")
     if mode == "old-node":
         print("openclaw requires Node >=24.16.0 (current: v20.1.0).", file=sys.stderr)
         return 1
@@ -66,7 +60,7 @@ def ask(mode: str, config: dict) -> None:
     """Send the only request."""
     (server,) = config["models"]["providers"].values()
     policy = config.get("tools", {})
-    names = OF_PROFILE[policy["profile"]] if policy.get("profile") else ["read", "tool_call"]
+    names = ["exec", "read"] if policy.get("profile") else ["read", "tool_call"]
     functions = [
         {
             "name": name,

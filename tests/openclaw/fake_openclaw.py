@@ -1,10 +1,9 @@
 """A fake OpenClaw: asks the model of its config once, and prints the answer in OpenClaw's form.
 
-FAKE_MODE is given as the first argument: `answer`, `silent` (no JSON), `terminated` (as after
-SIGTERM), `fails` (an error of its own), `garbles` (its request is not JSON), `hangs`
-(with a child that would outlive it), `runs` (the prompt is a command, which it gives to its shell).
-It writes its input to FILE, the second argument. It keeps the conversation of the session in its state
-folder, and executes calls of `read` and `write`; a prompt `fail` is answered by an error.
+The first argument is its mode: `answer`, `silent` (no JSON), `terminated` (as after SIGTERM), `fails` (an error of its
+own), `hangs` (with a child that would outlive it), `runs` (the prompt is a command, which it gives to its shell). It
+writes its input to the file of the second argument. It keeps the conversation of the session in its state folder; a
+prompt `fail` is answered by an error.
 
 The plugin's tools are offered where the config allows them; with `alsoAllow` they are listed in a tool's
 description. The mode `deaf` does not load the plugin.
@@ -19,7 +18,6 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
-from typing import Any
 
 mode, file, *arguments = sys.argv[1:]
 if "--version" in arguments:
@@ -54,9 +52,8 @@ if mode == "fails":
     print(json.dumps({"ok": False, "error": error}))
     sys.exit(1)
 if prompt == "fail":
-    print(
-        json.dumps({"payloads": [], "meta": {"error": {"kind": "exception", "message": "HTTP 503: later"}}})
-    )
+    error = {"kind": "exception", "message": "HTTP 503: later"}
+    print(json.dumps({"payloads": [], "meta": {"error": error}}))
     sys.exit(1)
 (server,) = config["models"]["providers"].values()
 kept = Path(os.environ["OPENCLAW_STATE_DIR"], f"{arguments[arguments.index('--session-id') + 1]}.json")
@@ -74,39 +71,16 @@ body["tools"] = [
     for name in names
     if name not in lost
 ]
-
-
-def carry_out(name: str, arguments: dict[str, Any]) -> str:
-    """Read or write a file; return the result."""
-    if name == "write":
-        Path(arguments["path"]).write_text(arguments["content"], "utf-8")
-        return "Written."
-    return Path(arguments["path"]).read_text("utf-8")
-
-
-def execute(call: dict[str, Any]) -> dict[str, Any]:
-    """Return the result of a call as a message."""
-    arguments, name = json.loads(call["function"]["arguments"]), call["function"]["name"]
-    return {"role": "tool", "tool_call_id": call["id"], "content": carry_out(name, arguments)}
-
-
-while True:
-    kept.write_text(json.dumps(messages), encoding="utf-8")
-    request = urllib.request.Request(
-        server["baseUrl"] + "/chat/completions",
-        b"[" * 200_000 if mode == "garbles" else json.dumps(body).encode(),
-        {"Content-Type": "application/json", "Authorization": f"Bearer {server['apiKey']}"},
-    )
-    answer = urllib.request.urlopen(request, timeout=600).read().decode()
-    events = [json.loads(line[6:]) for line in answer.splitlines() if line.startswith("data: {")]
-    deltas = [choice["delta"] for event in events for choice in event["choices"]]
-    text = "".join(delta.get("content") or "" for delta in deltas)
-    made = [call for delta in deltas for call in delta.get("tool_calls", ())]
-    messages.append({"role": "assistant", "content": text} | ({"tool_calls": made} if made else {}))
-    messages.extend(map(execute, made))
-    if not made:
-        break
 kept.write_text(json.dumps(messages), encoding="utf-8")
+request = urllib.request.Request(
+    server["baseUrl"] + "/chat/completions",
+    json.dumps(body).encode(),
+    {"Content-Type": "application/json", "Authorization": f"Bearer {server['apiKey']}"},
+)
+answer = urllib.request.urlopen(request, timeout=600).read().decode()
+events = [json.loads(line[6:]) for line in answer.splitlines() if line.startswith("data: {")]
+text = "".join(choice["delta"].get("content") or "" for event in events for choice in event["choices"])
+kept.write_text(json.dumps([*messages, {"role": "assistant", "content": text}]), encoding="utf-8")
 meta = {"agentMeta": {"model": body["model"]}, "finalAssistantVisibleText": text, "stopReason": "stop"}
 printed = {"payloads": [{"text": text, "mediaUrl": None}], "meta": meta}
 print("[plugins] loaded {3}")

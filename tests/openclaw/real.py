@@ -9,7 +9,7 @@ import shlex
 import shutil
 import socket
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,6 +109,15 @@ async def gateway(openclaw: OpenClaw, port: int) -> AsyncIterator[None]:
         await asyncio.gather(running, return_exceptions=True)
 
 
+def models_of(url: str, name: str, context_tokens: int) -> dict[str, Any]:
+    """Return OpenClaw's config of the only model, which is reached by chat completions."""
+    limits = {"reasoning": False, "input": ["text"], "contextWindow": context_tokens, "maxTokens": 500}
+    cost = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}
+    server = {"baseUrl": url, "apiKey": "k", "api": "openai-completions"}
+    models = [{"id": name, "name": name, "cost": cost, **limits}]
+    return {"mode": "replace", "providers": {"local": {**server, "models": models}}}
+
+
 def run_agent(
     openclaw: RealOpenClaw,
     folder: Path,
@@ -124,19 +133,15 @@ def run_agent(
     Args:
         openclaw: the program.
         folder: the workspace; its state is in a folder of it.
-        url: base URL of the only model, by chat completions.
+        url: base URL of the model.
         name: of the model.
         prompt: the user's message.
         context_tokens: of the model.
         **config: further parts of OpenClaw's config.
     """
-    limits = {"reasoning": False, "input": ["text"], "contextWindow": context_tokens, "maxTokens": 500}
-    cost = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}
-    models = [{"id": name, "name": name, "cost": cost, **limits}]
-    server = {"baseUrl": url, "apiKey": "k", "api": "openai-completions", "models": models}
     usual = {
         "agents": {"defaults": {"workspace": str(folder), "model": {"primary": f"local/{name}"}}},
-        "models": {"mode": "replace", "providers": {"local": server}},
+        "models": models_of(url, name, context_tokens),
         "memory": {"search": {"provider": "none"}},
         "update": {"checkOnStart": False},
     }
@@ -157,35 +162,22 @@ def run_agent(
     assert done.returncode == 0, done.stdout.decode()[-3000:]
 
 
-def run_over_gateway(
-    openclaw: RealOpenClaw, url: str, prompt: str, *, until: Callable[[], bool] = lambda: True, **config: Any
-) -> None:
+def run_over_gateway(openclaw: RealOpenClaw, url: str, prompt: str, **config: Any) -> None:
     """Run one turn of an agent in a gateway.
 
     Args:
         openclaw: with the gateway.
-        url: base URL of the only model, by chat completions.
+        url: base URL of the model.
         prompt: the user's message.
-        until: polled after the turn; the gateway ends when it is true.
         **config: further parts of OpenClaw's config.
     """
     port = free_port()
-    limits = {"reasoning": False, "input": ["text"], "contextWindow": 131_072, "maxTokens": 1000}
-    server = {"baseUrl": url, "apiKey": "none", "api": "openai-completions"}
+    agents = {"model": "local/scripted", "skipBootstrap": True, "heartbeat": {"every": "0m"}}
+    auth = {"mode": "token", "token": GATEWAY_TOKEN}
     usual = {
-        "agents": {
-            "defaults": {"model": "local/scripted", "skipBootstrap": True, "heartbeat": {"every": "0m"}}
-        },
-        "models": {
-            "mode": "replace",
-            "providers": {"local": {**server, "models": [{"id": "scripted", "name": "scripted", **limits}]}},
-        },
-        "gateway": {
-            "mode": "local",
-            "bind": "loopback",
-            "port": port,
-            "auth": {"mode": "token", "token": GATEWAY_TOKEN},
-        },
+        "agents": {"defaults": agents},
+        "models": models_of(url, "scripted", 131_072),
+        "gateway": {"mode": "local", "bind": "loopback", "port": port, "auth": auth},
     }
 
     async def run(agent: OpenClaw) -> None:
@@ -193,8 +185,6 @@ def run_over_gateway(
         async with gateway(agent, port):
             done = await agent.printed(*turn)
             assert done.exit_status == 0, done.stdout + done.stderr
-            while not until():
-                await asyncio.sleep(1)
 
     own = {"OPENCLAW_GATEWAY_PORT": str(port), "OPENCLAW_GATEWAY_TOKEN": GATEWAY_TOKEN}
     with openclaw_apart(openclaw, patience_s=GATEWAY_S, **own) as agent:

@@ -16,7 +16,7 @@ from importlib.metadata import version
 from tests.openclaw.agreement import page
 from tests.openclaw.agreement.cases import Case, all_cases
 from tests.openclaw.agreement.observed import Kept, Observed, Releases, load
-from tests.openclaw.agreement.outcomes import Outcome, differences, other_words
+from tests.openclaw.agreement.outcomes import Outcome, differences
 from tests.openclaw.agreement.play import play_ours, play_real
 from tests.openclaw.real import FOLDER_ENV, find_real_openclaw
 from tests.real_parts import OPENCLAW_VERSION as VERSION
@@ -30,7 +30,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--new", action="store_true", help="only cases that have not been played in their present form"
     )
     parser.add_argument("--ours", action="store_true", help="only our loop, compared with the kept results")
-    parser.add_argument("--words", action="store_true", help="print results with different words, too")
     options = parser.parse_args(arguments)
     patterns = options.only or ["*"]
     cases = [case for case in all_cases() if any(fnmatchcase(case.id, one) for one in patterns)]
@@ -39,9 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cases = [case for case in cases if observed.outcome(case) is None]
     if not options.ours:
         _play_real(cases, observed, whole=not (options.only or options.new))
-    differing = [
-        case.id for case in cases if not _print_differences(case, observed.outcome(case), words=options.words)
-    ]
+    differing = [case.id for case in cases if not _print_differences(case, observed.outcome(case))]
     missing = [case.id for case in all_cases() if observed.outcome(case) is None]
     if missing:
         print(f"The table is not written: OpenClaw has not played {', '.join(missing)}")
@@ -81,18 +78,14 @@ def _releases(node: str) -> Releases:
     )
 
 
-def _print_differences(case: Case, real: Outcome | None, *, words: bool) -> bool:
+def _print_differences(case: Case, real: Outcome | None) -> bool:
     """Print the differences; return whether there are none."""
     if real is None:
         print(f"{case.id}: not played by OpenClaw in its present form")
         return False
-    ours = play_ours(case)
-    found = list(differences(ours, real))
+    found = list(differences(play_ours(case), real))
     for line in found:
         print(f"{case.id}: {line}")
-    if words:
-        for name, one, other in other_words(ours, real):
-            print(f"{case.id}: result of {name} is\n    {one!r}\n  in OpenClaw\n    {other!r}")
     return not found
 
 

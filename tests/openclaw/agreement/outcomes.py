@@ -81,15 +81,7 @@ class Happened:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The outcome of a case.
-
-    Attributes:
-        verdict: `passed`, `failed`, `not judged`, or the failure type of a cell without an answer.
-        tool_outcome: the class of its tool use.
-        ended: how the exchange ended.
-        turns: the calls of each turn.
-        files: the files at the end.
-    """
+    """The outcome of a case: verdict or failure type, class of its tool use, end, calls of each turn, files."""
 
     verdict: str
     tool_outcome: str | None
@@ -155,9 +147,8 @@ def differences(ours: Outcome, real: Outcome) -> Iterator[str]:
             yield f"{path}: {one} in {first}, {other} in {second}"
 
 
-def other_words(ours: Outcome, real: Outcome) -> Iterator[tuple[str, str, str]]:
-    """Yield name, our result and OpenClaw's for each call whose results differ."""
-    for turn, other_turn in zip(ours.turns, real.turns, strict=False):
-        for call, other in zip(turn, other_turn, strict=False):
-            if call.result != other.result:
-                yield call.name, call.result, other.result
+def n_other_words(ours: Outcome, real: Outcome) -> int:
+    """Return the number of calls whose results differ."""
+    turns = zip(ours.turns, real.turns, strict=False)
+    calls = (pair for turn, other in turns for pair in zip(turn, other, strict=False))
+    return sum(one.result != other.result for one, other in calls)

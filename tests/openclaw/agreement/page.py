@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.openclaw.agreement.cases import Case, all_cases, unplayed
 from tests.openclaw.agreement.observed import Observed
-from tests.openclaw.agreement.outcomes import JUSTIFIED, Outcome, differences, other_words
+from tests.openclaw.agreement.outcomes import JUSTIFIED, Outcome, differences, n_other_words
 
 OWN = "agreement"
 PAGE = Path(__file__).parents[3] / "docs/agreement.md"
@@ -39,12 +39,7 @@ each. The ordinary tests compare our loop with the stored results.
 
 
 def render(observed: Observed, ours: Mapping[str, Outcome]) -> str:
-    """Return the page.
-
-    Args:
-        observed: the outcomes in the real OpenClaw, by case.
-        ours: the outcomes in our loop, by case.
-    """
+    """Return the page of the outcomes in the real OpenClaw and in our loop."""
     pairs = [(case, ours[case.id], real) for case in all_cases() if (real := observed.outcome(case))]
     return "\n".join(
         [
@@ -76,7 +71,7 @@ def _figures(observed: Observed, pairs: Sequence[_Pair]) -> Iterator[str]:
     assert observed.releases is not None, "something was played"
     agree = sum(not list(differences(one, other)) for _, one, other in pairs)
     calls = sum(len(turn) for _, one, _ in pairs for turn in one.turns)
-    others = sum(len(list(other_words(one, other))) for _, one, other in pairs)
+    others = sum(n_other_words(one, other) for _, one, other in pairs)
     releases = observed.releases
     yield (
         f"- OpenClaw {releases.openclaw} on Node {releases.node}, "
