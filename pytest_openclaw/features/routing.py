@@ -23,10 +23,9 @@ import json
 import re
 import shlex
 import textwrap
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_openclaw import __version__
@@ -42,7 +41,7 @@ from pytest_openclaw.util.text import printable
 from pytest_openclaw.values.requests import OPENCLAW_ITSELF, most_realistic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_openclaw.runs.reading import StoredRun
     from pytest_openclaw.stats.groups import Group
@@ -358,44 +357,26 @@ def check_command(file: str) -> str:
 def render_patch(routing: Routing, run_id: str, shortcomings: Sequence[str] = (), file: str = FILE) -> Patch:
     """Return the patch; `shortcomings` are sentences about missing parts of the run."""
     value: JsonObject = {}
-    comments: dict[str, Sequence[str]] = {}
+    run = f"run {run_id}, pytest-openclaw {__version__}"
+    evidence: list[str] = []
     if one := routing.subagent:
         level = one.group.target.thinking_level
         model = {"model": one.ref.name, **({"thinking": level} if level else {})}
         value["agents"] = {"defaults": {"subagents": model}}
         only = f"Only {one.label} may hold the tools"
-        comments["subagents"] = _comment(f"{render_best(routing.best, ABLE) if routing.best else only}.")
+        evidence += ["//", *_comment(f"{render_best(routing.best, ABLE) if routing.best else only}.")]
     if settled := [route for route in routing.routes if route.may_hold != "unsettled"]:
         value["tools"] = {"byProvider": {route.ref: _policy(route) for route in settled}}
-        comments |= {route.ref: [*_evidence_of_route(route)] for route in settled}
-    run = f"run {run_id}, pytest-openclaw {__version__}"
+    for route in routing.routes:
+        evidence += ["//", *_evidence_of_route(route)]
+    for candidate in routing.nameless:
+        why = f"No entry for {candidate.label}: OpenClaw has no name for it."
+        evidence += ["//", *_comment(why), *_evidence(candidate)]
     heading = _comment(f"{FIRST_WORDS.removeprefix('// ')} {RELEASE}: {run}.")
     heading += _instructions(file, is_empty=not value)
     for shortcoming in shortcomings:
         heading += _comment(f"WARNING: {shortcoming}. The evidence covers only the cells that were asked.")
-    for route in routing.routes:
-        if route.may_hold == "unsettled":
-            why = "there is not enough evidence, so what you have now stays"
-            heading += ["//", *_comment(f"No entry for {route.ref}: {why}."), *_evidence_of_route(route)]
-    for candidate in routing.nameless:
-        why = f"No entry for {candidate.label}: OpenClaw has no name for it."
-        heading += ["//", *_comment(why), *_evidence(candidate)]
-    return Patch(value, "\n".join([*heading, *_object_lines(value, comments)]) + "\n")
-
-
-def _object_lines(
-    value: Mapping[str, Any], comments: Mapping[str, Sequence[str]], key: str = "", depth: int = 0
-) -> Iterator[str]:
-    indent = "  " * depth
-    yield f"{indent}{key}{{"
-    for name, inner in value.items():
-        # An entry's comments are above it: `subagents`, or the ref of a model.
-        yield from (f"  {indent}{line}" for line in comments.get(name, ()) if depth == 2)
-        if isinstance(inner, Mapping):
-            yield from _object_lines(inner, comments, f"{json.dumps(name)}: ", depth + 1)
-        else:
-            yield f"  {indent}{json.dumps(name)}: {json.dumps(inner)},"
-    yield f"{indent}}}{',' if depth else ''}"
+    return Patch(value, "\n".join([*heading, *evidence, json.dumps(value, indent=2)]) + "\n")
 
 
 def _comment(text: str) -> list[str]:
@@ -444,6 +425,9 @@ def _policy(route: Route) -> JsonObject:
 
 
 def _evidence_of_route(route: Route) -> Iterator[str]:
+    is_settled = route.may_hold != "unsettled"
+    why = "there is not enough evidence, so what you have now stays."
+    yield from _comment(f"The entry of {route.ref}:" if is_settled else f"No entry for {route.ref}: {why}")
     for candidate in route.candidates:
         yield from _evidence(candidate)
     if len(route.candidates) > 1:
