@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_openclaw.judging.calls import WantedCall
+    from pytest_openclaw.judging.calls import Demands, WantedCall
     from pytest_openclaw.reports.pages import Report
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.summary import AddedTable, Summary, SummaryPart
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values import faults
     from pytest_openclaw.values.faults import CallFailed
     from pytest_openclaw.values.prompts import Prompt, Suite
-    from pytest_openclaw.values.protocols import Demands, Provider, ProviderSetup, Validator
+    from pytest_openclaw.values.protocols import Provider, ProviderSetup, Validator
     from pytest_openclaw.values.replies import Fault, Reply, Timing, Turn, Usage, Verdict
     from pytest_openclaw.values.requests import Request
     from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolCall
@@ -56,14 +56,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "judging.calls": ("WantedCall",),
+    "judging.calls": ("Demands", "WantedCall"),
     "reports.pages": ("Report",),
     "stats.groups": ("Group",),
     "stats.summary": ("AddedTable", "Summary", "SummaryPart"),
     "util.errors": ("OpenClawError", "SuiteError"),
     "values.faults": ("CallFailed",),
     "values.prompts": ("Prompt", "Suite"),
-    "values.protocols": ("Demands", "Provider", "ProviderSetup", "Validator"),
+    "values.protocols": ("Provider", "ProviderSetup", "Validator"),
     "values.replies": ("Fault", "Reply", "Timing", "Turn", "Usage", "Verdict"),
     "values.requests": ("Request",),
     "values.tool_calls": ("Dispatched", "Tool", "ToolCall"),

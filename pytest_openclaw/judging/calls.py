@@ -1,10 +1,10 @@
-"""Validators of native calls: required calls with their arguments, and forbidden calls."""
+"""What validators demand of tools; validators of native calls, with their arguments, and forbidden calls."""
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
@@ -21,12 +21,12 @@ from pytest_openclaw.util.bounded import BoundedSchema
 from pytest_openclaw.util.json_text import same
 from pytest_openclaw.util.text import listed, shortened, shown
 from pytest_openclaw.util.typed import converted
-from pytest_openclaw.values.protocols import Demands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_openclaw.util.files import JsonObject
+    from pytest_openclaw.values.protocols import Validator
     from pytest_openclaw.values.replies import Reply, Verdict
     from pytest_openclaw.values.tool_calls import Dispatched
 
@@ -181,6 +181,88 @@ class WantedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     @cached_property
     def _schema(self) -> BoundedSchema | None:
         return BoundedSchema(self.matching) if self.matching else None
+
+
+# --- demands --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demands:
+    """What a validator demands of tools; by default nothing.
+
+    Attributes:
+        calls: required native calls.
+        is_native: whether it judges native calls.
+        judges_text: whether it judges the text of an answer, and not only native calls.
+        forbids: rules that say whether one of several calls is forbidden.
+        works: whether tools have to do something.
+        restrains: whether it forbids all calls.
+        expected_tools: tools, one of which must be invoked, each listed once; empty accepts any tool, None
+            requires no call.
+        passes_with_any_tool: whether it passes exactly if any tool is invoked.
+        reports: validators of the last text, which has to report a failure; they also decide the
+            `tool_outcome`.
+        hides: rules that say whether the last text hides a failure.
+        needs: types of validators, each with a key of the prompt that it needs.
+    """
+
+    calls: tuple[WantedCall, ...] = ()
+    is_native: bool = False
+    judges_text: bool = True
+    forbids: tuple[Callable[[Sequence[Dispatched]], bool], ...] = ()
+    works: bool = False
+    restrains: bool = False
+    expected_tools: tuple[str, ...] | None = None
+    passes_with_any_tool: bool = False
+    reports: tuple[Validator, ...] = ()
+    hides: tuple[Callable[[Reply], bool], ...] = ()
+    needs: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of_calls(cls, *calls: WantedCall) -> Demands:
+        """Return the demands of a validator that requires these native calls; without any it forbids all."""
+        return cls(
+            calls=calls,
+            is_native=True,
+            judges_text=False,
+            works=bool(calls),
+            restrains=not calls,
+            expected_tools=each_once(name for call in calls for name in call.names) if calls else None,
+        )
+
+
+_NO_DEMANDS = Demands()
+
+
+def demands_of(validator: Validator | None) -> Demands:
+    """Return the demands of a validator on tools."""
+    demands: Demands = getattr(validator, "demands", _NO_DEMANDS)
+    return demands
+
+
+def needs_of(validator: Validator | None) -> tuple[tuple[str, str], ...]:
+    """Return the types of validators that need a key of the prompt, each with that key."""
+    demands = demands_of(validator)
+    needs_tools = validator is not None and demands.is_native
+    return demands.needs or (((validator.type, "tools"),) if validator and needs_tools else ())
+
+
+def work_flaws(validator: Validator, reply: Reply) -> list[Flaw]:
+    """Return the flaws by the rules about native calls, without those about the reply's text.
+
+    The answer at the end of an exchange is text, too. Without `flaws` a validator has one at most.
+    """
+    if not demands_of(validator).is_native:
+        return []
+    if (own := getattr(validator, "flaws", None)) is not None:
+        return [*own(reply)]
+    verdict = validator.check(reply)
+    if verdict.passed is not False:
+        return []
+    return [Flaw(verdict.violation or "failed", is_harm=verdict.harm is True, tools=verdict.harm_tools)]
+
+
+# --- validators of calls --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,22 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_openclaw.judging.calls import Demands, demands_of, needs_of, work_flaws
 from pytest_openclaw.judging.keys import (
     answer,
     check_pattern,
-    demands_of,
     each_once,
     hint,
     judged,
     kept,
-    needs_of,
-    work_flaws,
 )
 from pytest_openclaw.openclaw.detector import invoked_tools
 from pytest_openclaw.util.bounded import searches
 from pytest_openclaw.util.json_text import to_text
 from pytest_openclaw.util.text import listed, shortened, shown
-from pytest_openclaw.values.protocols import Demands, Validator
+from pytest_openclaw.values.protocols import Validator
 from pytest_openclaw.values.replies import Reply, Verdict
 
 if TYPE_CHECKING:
@@ -111,6 +109,7 @@ class AllOf(_Several):
             super().demands,
             restrains=any(part.restrains for part in parts),
             reports=tuple(report for part in parts for report in part.reports),
+            hides=tuple(rule for part in parts for rule in part.hides),
         )
 
     def flaws(self, reply: Reply) -> list[Flaw]:
@@ -224,7 +223,7 @@ class ReportsFailure:
     @property
     def demands(self) -> Demands:
         """No tools, but a report in the text next to their calls."""
-        return Demands(reports=(self,))
+        return Demands(reports=(self,), hides=(self.is_hidden,))
 
     def is_hidden(self, reply: Reply) -> bool:
         """Whether the answer hides the failure behind a result, or adds an invented result."""

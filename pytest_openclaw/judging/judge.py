@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.judging.keys import demands_of, work_flaws
+from pytest_openclaw.judging.calls import demands_of, work_flaws
 from pytest_openclaw.openclaw.bridge import NOTE, promoted_calls, reached_tools, reaching, with_inner_calls
 from pytest_openclaw.openclaw.catalog import said_tools
 from pytest_openclaw.openclaw.detector import invoked_tools
@@ -29,9 +29,9 @@ from pytest_openclaw.values.replies import MALFORMED_CALL, UNEXPECTED_CALL, Call
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytest_openclaw.judging.calls import WantedCall
     from pytest_openclaw.judging.written_forms import WrittenCall
     from pytest_openclaw.values.prompts import Cell, Prompt
-    from pytest_openclaw.values.protocols import RequiredCall
     from pytest_openclaw.values.replies import Turn
     from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolDemand, ToolOutcome
 
@@ -424,7 +424,7 @@ def _claims(prompt: Prompt, answer: Reply) -> bool:
     # A text next to a call during the work ("I've read it, now I'll edit") is not the last answer.
     if answer.ended_by in ("step_limit", "loop"):
         return False
-    if any(rule.is_hidden(answer) for rule in demands_of(prompt.validator).reports):
+    if any(hides(answer) for hides in demands_of(prompt.validator).hides):
         return True
     from pytest_openclaw.openclaw.claims import claims_done, mentions_error
 
@@ -437,7 +437,7 @@ def _claims(prompt: Prompt, answer: Reply) -> bool:
     return claims_done(answer.text, "fine" if n_calls else "none")
 
 
-def _misses(call: Dispatched, wanted: Sequence[RequiredCall]) -> bool:
+def _misses(call: Dispatched, wanted: Sequence[WantedCall]) -> bool:
     """Whether a call is of a required tool, but has other values than every rule for it."""
     complaints = [rule.complaint(call) for rule in wanted if call.tool and rule.is_for(call.tool)]
     return bool(complaints) and None not in complaints

@@ -1,4 +1,4 @@
-"""What validators share: the answer, verdicts, flaws, and demands of tools."""
+"""What validators share: the answer, verdicts and flaws."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from pytest_openclaw.util.bounded import compile_pattern
 from pytest_openclaw.util.json_text import find_json
 from pytest_openclaw.util.text import valid_text
-from pytest_openclaw.values.protocols import NO_DEMANDS
 from pytest_openclaw.values.replies import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.protocols import Demands, Validator
     from pytest_openclaw.values.replies import Reply
 
 
@@ -95,31 +93,3 @@ def check_pattern(owner: str, key: str, pattern: str) -> None:
         compile_pattern(pattern)
     except ValueError as error:
         raise ValueError(f"validator {owner}: {key} {error}") from error
-
-
-def demands_of(validator: Validator | None) -> Demands:
-    """Return the demands of a validator on tools."""
-    demands: Demands = getattr(validator, "demands", NO_DEMANDS)
-    return demands
-
-
-def needs_of(validator: Validator | None) -> tuple[tuple[str, str], ...]:
-    """Return the types of validators that need a key of the prompt, each with that key."""
-    demands = demands_of(validator)
-    needs_tools = validator is not None and demands.is_native
-    return demands.needs or (((validator.type, "tools"),) if validator and needs_tools else ())
-
-
-def work_flaws(validator: Validator, reply: Reply) -> list[Flaw]:
-    """Return the flaws by the rules about native calls, without those about the reply's text.
-
-    The answer at the end of an exchange is text, too. Without `flaws` a validator has one at most.
-    """
-    if not demands_of(validator).is_native:
-        return []
-    if (own := getattr(validator, "flaws", None)) is not None:
-        return [*own(reply)]
-    verdict = validator.check(reply)
-    if verdict.passed is not False:
-        return []
-    return [Flaw(verdict.violation or "failed", is_harm=verdict.harm is True, tools=verdict.harm_tools)]

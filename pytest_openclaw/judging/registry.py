@@ -9,12 +9,14 @@ from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from pytest_openclaw.judging.calls import ToolCalling
 from pytest_openclaw.judging.combine import AllOf, AnyOf, Not, ReportsFailure, ToolInvocation
-from pytest_openclaw.judging.json_answers import JsonEquals, JsonKeys, JsonSchema
 from pytest_openclaw.judging.openclaw_answers import OpenclawAck, OpenclawDecision, OpenclawText
 from pytest_openclaw.judging.text import (
     Contains,
     Exact,
     ExactBullets,
+    JsonEquals,
+    JsonKeys,
+    JsonSchema,
     MaxSentences,
     MaxWords,
     Noop,

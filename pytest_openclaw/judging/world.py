@@ -14,27 +14,22 @@ from msgspec import UNSET, Struct
 from pytest_openclaw.judging.calls import (
     ANY,
     CallRule,
+    Demands,
     WantedArguments,
     called_tool,
     check_arguments,
+    demands_of,
     extra_calls,
     find_calls,
     forbidden_calls,
     holds,
     missing,
+    needs_of,
     parsed_calls,
     received_calls,
     shown_texts,
 )
-from pytest_openclaw.judging.keys import (
-    BLANKS,
-    Flaw,
-    check_pattern,
-    demands_of,
-    each_once,
-    judged_flaws,
-    needs_of,
-)
+from pytest_openclaw.judging.keys import BLANKS, Flaw, check_pattern, each_once, judged_flaws
 from pytest_openclaw.openclaw.bridge import with_inner_calls
 from pytest_openclaw.openclaw.dispatch import same_tool
 from pytest_openclaw.openclaw.paths import is_inside, paths_of, place_of
@@ -42,7 +37,7 @@ from pytest_openclaw.openclaw.recovery import HARMLESS
 from pytest_openclaw.util.bounded import compile_pattern, fullmatches, searches
 from pytest_openclaw.util.json_text import same
 from pytest_openclaw.util.text import shown
-from pytest_openclaw.values.protocols import Demands, Validator
+from pytest_openclaw.values.protocols import Validator
 from pytest_openclaw.values.replies import Verdict
 from pytest_openclaw.values.worlds import WorldState
 
@@ -214,8 +209,14 @@ class WorldReached(CallRule):
     def demands(self) -> Demands:
         """The required calls and effects, and the required reports in the answer."""
         needs = ((self.type, "tools"), (self.type, "world"), *needs_of(self.answer))
-        reports = demands_of(self.answer).reports
-        return replace(super().demands, judges_text=self.answer is not None, reports=reports, needs=needs)
+        said = demands_of(self.answer)
+        return replace(
+            super().demands,
+            judges_text=self.answer is not None,
+            reports=said.reports,
+            hides=said.hides,
+            needs=needs,
+        )
 
     @property
     def _file_rules(self) -> dict[str, FileRule]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
-from pytest_openclaw.judging.keys import demands_of, needs_of
+from pytest_openclaw.judging.calls import demands_of, needs_of
 from pytest_openclaw.judging.registry import build_validator
 from pytest_openclaw.openclaw.bridge import reached_tools
 from pytest_openclaw.openclaw.catalog import CALL

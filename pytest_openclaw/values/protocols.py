@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
@@ -10,82 +10,6 @@ from typing import ClassVar, Protocol, runtime_checkable
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.replies import Reply, Verdict
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS, Request
-from pytest_openclaw.values.tool_calls import Dispatched
-
-
-class RequiredCall(Protocol):
-    """A native call that a validator requires."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Tools, any of which is accepted."""
-        ...
-
-    def is_for(self, tool: str) -> bool:
-        """Whether a call of this tool can match."""
-        ...
-
-    def complaint(self, made: Dispatched) -> str | None:
-        """Return the error of a call of one of these tools; None if it matches."""
-        ...
-
-
-class FailureReport(Protocol):
-    """A rule by which the last text has to report a failure."""
-
-    def check(self, reply: Reply) -> Verdict:
-        """Judge the last text."""
-        ...
-
-    def is_hidden(self, reply: Reply) -> bool:
-        """Whether the last text hides the failure."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Demands:
-    """What a validator demands of tools; by default nothing.
-
-    Attributes:
-        calls: required native calls.
-        is_native: whether it judges native calls.
-        judges_text: whether it judges the text of an answer, and not only native calls.
-        forbids: rules that say whether one of several calls is forbidden.
-        works: whether tools have to do something.
-        restrains: whether it forbids all calls.
-        expected_tools: tools, one of which must be invoked, each listed once; empty accepts any tool, None
-            requires no call.
-        passes_with_any_tool: whether it passes exactly if any tool is invoked.
-        reports: rules for the last text that also decide the `tool_outcome`.
-        needs: types of validators, each with a key of the prompt that it needs.
-    """
-
-    calls: tuple[RequiredCall, ...] = ()
-    is_native: bool = False
-    judges_text: bool = True
-    forbids: tuple[Callable[[Sequence[Dispatched]], bool], ...] = ()
-    works: bool = False
-    restrains: bool = False
-    expected_tools: tuple[str, ...] | None = None
-    passes_with_any_tool: bool = False
-    reports: tuple[FailureReport, ...] = ()
-    needs: tuple[tuple[str, str], ...] = ()
-
-    @classmethod
-    def of_calls(cls, *calls: RequiredCall) -> Demands:
-        """Return the demands of a validator that requires these native calls; without any it forbids all."""
-        names = tuple(dict.fromkeys(name for call in calls for name in call.names))
-        return cls(
-            calls=calls,
-            is_native=True,
-            judges_text=False,
-            works=bool(calls),
-            restrains=not calls,
-            expected_tools=names if calls else None,
-        )
-
-
-NO_DEMANDS = Demands()
 
 
 @runtime_checkable

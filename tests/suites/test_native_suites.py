@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.asking.exchanges import hold_exchange
+from pytest_openclaw.judging.calls import demands_of
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.judging.keys import demands_of
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.stats.intervals import wilson_95

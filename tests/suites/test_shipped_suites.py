@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_openclaw.judging.calls import demands_of
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.judging.keys import demands_of
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.values.replies import Reply

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_openclaw.judging.calls import demands_of
 from pytest_openclaw.judging.combine import AllOf, AnyOf, Not, ReportsFailure, ToolInvocation
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.judging.keys import demands_of
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
 from pytest_openclaw.judging.text import Contains, MaxWords, Noop
 from pytest_openclaw.openclaw.catalog import load_catalogue

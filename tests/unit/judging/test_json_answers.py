@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.judging.json_answers import JsonEquals, JsonKeys, JsonSchema
+from pytest_openclaw.judging.text import JsonEquals, JsonKeys, JsonSchema
 from pytest_openclaw.util import bounded
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.json_text import find_json, same

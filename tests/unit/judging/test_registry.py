@@ -6,9 +6,8 @@ from typing import ClassVar
 import pytest
 
 from pytest_openclaw.judging.combine import AllOf, AnyOf, Not, ToolInvocation
-from pytest_openclaw.judging.json_answers import JsonKeys
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
-from pytest_openclaw.judging.text import Exact, MaxWords, Noop, OneOf
+from pytest_openclaw.judging.text import Exact, JsonKeys, MaxWords, Noop, OneOf
 from pytest_openclaw.util.errors import SuiteError
 from pytest_openclaw.values.protocols import Validator
 from pytest_openclaw.values.replies import Reply, Verdict

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_openclaw.judging.calls import work_flaws
 from pytest_openclaw.judging.judge import judge, prepare, tool_demand_of
-from pytest_openclaw.judging.keys import work_flaws
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
 from pytest_openclaw.openclaw.bridge import NOTE
 from pytest_openclaw.openclaw.catalog import load_catalogue
