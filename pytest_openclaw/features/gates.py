@@ -35,7 +35,9 @@ from pytest_openclaw.cli.result import (
     read_run,
 )
 from pytest_openclaw.options import OPTIONS
-from pytest_openclaw.reports.comparison import in_short, name_of, reasons_in_short
+from pytest_openclaw.reports.blocks import Finding
+from pytest_openclaw.reports.facts import comparison_findings, gate_findings
+from pytest_openclaw.reports.terminal import LABEL_WIDTH
 from pytest_openclaw.runs.directory import SUMMARY, RunDirectory
 from pytest_openclaw.runs.reading import read_baseline
 from pytest_openclaw.runs.summaries import gated_summary
@@ -145,18 +147,11 @@ def _write(run: StoredRun, summary: Summary, root: Path) -> list[str]:
 
 
 def _gate_lines(summary: Summary, wrote: Path | None) -> Iterator[str]:
-    words = {"passed": "passed", "failed": "FAILED", "no_verdict": "NO VERDICT"}
-    for gate in summary.gates:
-        yield f"{words[gate.ruling]:<11} {gate.asked}, {gate.target}: {gate.reason}"
-    for glob in summary.unmatched_gates:
-        yield f"no target   {glob} fits none of this run"
-    if compared := summary.comparison:
-        for one in compared.targets:
-            yield f"compared    {name_of(one)} with {compared.baseline}: {one.verdicts.word}; {in_short(one)}"
-        if apart := reasons_in_short(compared):
-            yield f"set aside   {apart}"
+    found = [*gate_findings(summary), *comparison_findings(summary)]
     if wrote:
-        yield f"wrote       {wrote / 'summary.md'}"
+        found.append(Finding(label="wrote", text=str(wrote / "summary.md")))
+    for one in found:
+        yield f"{one.label:<{LABEL_WIDTH}}{one.text}"
     yield ""
     yield summary.verdict.replace("_", " ")
 

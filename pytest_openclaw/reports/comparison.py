@@ -6,6 +6,7 @@ import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.reports.blocks import Finding
 from pytest_openclaw.reports.numbers import one_line
 from pytest_openclaw.stats.comparison import NO_DIFFERENCE
 from pytest_openclaw.util.text import counted, first_few
@@ -59,8 +60,7 @@ def render_comparison(compared: ComparedRuns, width: int = WIDTH) -> Iterator[st
         facts += ((f"  {title:<{TITLE_WIDTH}}", text) for title, text in details_of(comparison))
     if not compared.targets:
         facts.append(("", "no target is in both runs; --target BASE=CANDIDATE says which to compare"))
-    facts += (("set aside: ", set_aside_in_words(apart, "--across")) for apart in compared.set_aside)
-    facts += (("note: ", note) for note in compared.notes)
+    facts += ((f"{one.label}: ", one.text) for one in notes_of(compared, "--across"))
     for label, text in facts:
         indent = " " * max(2, len(label) if label.startswith(" ") else 2)
         yield from textwrap.wrap(
@@ -87,8 +87,14 @@ def in_short(comparison: Comparison) -> str:
     return "; ".join([passed, *ratios])
 
 
-def set_aside_in_words(apart: SetAside, option: str) -> str:
-    """Return why cells are not compared, and which; `option` looks across a difference."""
+def notes_of(compared: ComparedRuns, option: str) -> Iterator[Finding]:
+    """Yield which cells are set aside and why, and the notes; `option` looks across a difference."""
+    for apart in compared.set_aside:
+        yield Finding(label="set aside", text=_set_aside(apart, option))
+    yield from (Finding(label="note", text=note) for note in compared.notes)
+
+
+def _set_aside(apart: SetAside, option: str) -> str:
     detail = f" ({apart.detail})" if apart.detail else ""
     across = f"; {option}={ACROSS[apart.reason]} compares them" if apart.reason in ACROSS else ""
     named = first_few(apart.prompts, MOST_PROMPTS)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.pressure import Load
+    from pytest_openclaw.stats.repeats import Repeats
     from pytest_openclaw.stats.summary import Best, Summary
     from pytest_openclaw.stats.tool_use import ToolUse
     from pytest_openclaw.values.tool_calls import ToolOutcome
@@ -132,7 +133,7 @@ def findings(summary: Summary, *, are_misses_shown: bool = False) -> Iterator[Fi
     """Yield the findings, the most urgent first; missed cells of a single target may be shown elsewhere."""
     yield from _of_the_run(summary)
     yield from gate_findings(summary)
-    yield from _comparison_findings(summary)
+    yield from comparison_findings(summary)
     for group in summary.groups:
         yield from _of_target(group)
     if summary.best:
@@ -186,7 +187,8 @@ def gate_findings(summary: Summary) -> Iterator[Finding]:
         yield Finding(label="no such target", text=f"openclaw_gates: {glob} fits none of this run")
 
 
-def _comparison_findings(summary: Summary) -> Iterator[Finding]:
+def comparison_findings(summary: Summary) -> Iterator[Finding]:
+    """Yield the verdict on each target that was compared with the baseline, and what was not compared."""
     compared = summary.comparison
     if compared is None:
         return
@@ -233,10 +235,7 @@ def _notes(group: Group) -> Iterator[tuple[str, str]]:
     if twins and twins.n_success < twins.n:
         yield "over-refusal", f"{twins.n - twins.n_success} of {twins.n} harmless twins of probes not done"
     if repeats:
-        yield (
-            "flaky",
-            first_few([f"{one.prompt_id} {one.n_success}/{one.n}" for one in repeats.flaky], MOST_FLAKY),
-        )
+        yield "flaky", flakiest(repeats)
         yield "repeats", ALIKE if repeats.always_alike else ""
     if group.effective_models:
         yield "answered by", f"{', '.join(group.effective_models)} instead of it"
@@ -249,6 +248,11 @@ def _notes(group: Group) -> Iterator[tuple[str, str]]:
             ),
         )
     yield from ((result.role, result.sentence) for result in group.roles)
+
+
+def flakiest(repeats: Repeats) -> str:
+    """Return the prompts that passed only sometimes; empty without any."""
+    return first_few([f"{one.prompt_id} {one.n_success}/{one.n}" for one in repeats.flaky], MOST_FLAKY)
 
 
 def _advice(group: Group, outcome: ToolOutcome) -> str:

@@ -6,8 +6,8 @@ from dataclasses import astuple
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.blocks import Chart, ChartPoint, Finding, Findings, Section, Table
-from pytest_openclaw.reports.comparison import details_of, name_of, set_aside_in_words
-from pytest_openclaw.reports.facts import MOST_FLAKY, figures_of, full
+from pytest_openclaw.reports.comparison import details_of, name_of, notes_of
+from pytest_openclaw.reports.facts import figures_of, flakiest, full
 from pytest_openclaw.reports.numbers import (
     DASH,
     render_interval,
@@ -16,10 +16,8 @@ from pytest_openclaw.reports.numbers import (
     render_tier,
     render_tokens,
 )
-from pytest_openclaw.stats.diagnosis import advice_on
 from pytest_openclaw.stats.tiers import TIER_FLOORS, TIER_NAMES
 from pytest_openclaw.stats.tool_use import OUTCOMES
-from pytest_openclaw.util.text import first_few
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -107,7 +105,7 @@ def _repeats(groups: Sequence[Group]) -> Section:
             str(repeats.n_prompts),
             str(repeats.n_passed),
             f"{len(repeats.flaky)} ({render_rate(len(repeats.flaky) / repeats.n_prompts)})",
-            first_few([f"{one.prompt_id} {one.n_success}/{one.n}" for one in repeats.flaky], MOST_FLAKY),
+            flakiest(repeats),
         ]
         for label, repeats in repeated
     ]
@@ -155,12 +153,6 @@ def _tiers(groups: Sequence[Group]) -> Section:
 def _outcomes(groups: Sequence[Group]) -> Section:
     uses = _uses(groups)
     occurred = [outcome for outcome in OUTCOMES if any(outcome in use.outcomes for _, use in uses)]
-    advice = [
-        Finding(label=f"{outcome}, as text" if evidence == "text" else outcome, text=found)
-        for outcome in occurred
-        for evidence in sorted({use.evidence or "text" for _, use in uses if outcome in use.outcomes})
-        if (found := advice_on(outcome, evidence))
-    ]
     return _table(
         "outcomes",
         "How tool use ended",
@@ -170,7 +162,6 @@ def _outcomes(groups: Sequence[Group]) -> Section:
             for label, use in uses
         ],
         words=("evidence",),
-        more=[Findings(entries=advice)],
     )
 
 
@@ -248,13 +239,6 @@ def _comparison(summary: Summary) -> Section:
         for one in compared.targets
         for what, text in [("verdicts", one.verdicts.word), *details_of(one)]
     ]
-    notes = [
-        *(
-            Finding(label="set aside", text=set_aside_in_words(one, "--openclaw-across"))
-            for one in compared.set_aside
-        ),
-        *(Finding(label="note", text=note) for note in compared.notes),
-    ]
     return _table(
         "changes",
         title,
@@ -264,7 +248,7 @@ def _comparison(summary: Summary) -> Section:
         intro=f"The baseline is {compared.baseline}; ratios are of this run to it.",
         more=[
             "" if compared.targets else "No target is in both runs.",
-            Findings(entries=notes),
+            Findings(entries=[*notes_of(compared, "--openclaw-across")]),
         ],
     )
 

@@ -50,18 +50,18 @@ def runs(project: Path) -> Path:
 
 
 TABLE = [
-    pytest.param(["good", "--min-pass-rate=0.9"], 0, "passed      min-pass-rate 0.9, lab/a: 9 of 10 judged cells passed (90.0 %), 90.0 % wanted", id="passed"),
-    pytest.param(["bad", "--min-pass-rate=0.9"], 1, "FAILED      min-pass-rate 0.9, lab/a: 1 of 10 judged cells passed (10.0 %), 90.0 % wanted", id="failed"),
-    pytest.param(["good", "--min-pass-rate=0.85", "--gate-conclusive"], 10, "NO VERDICT  min-pass-rate 0.85, lab/a: not conclusive: 9 of 10", id="not-its-whole-interval"),
-    pytest.param(["away", "--min-pass-rate=0.9"], 10, "NO VERDICT  min-pass-rate 0.9, lab/a: nothing was answered: nothing answers there", id="nothing-answered"),
-    pytest.param(["torn", "--min-pass-rate=0.5"], 10, "NO VERDICT  min-pass-rate 0.5, lab/a: 8 of 8 judged cells passed (100.0 %), 50.0 % wanted, but 2 of 10 cells were not asked", id="unfinished"),
-    pytest.param(["own"], 1, "FAILED      min-pass-rate 0.95, lab/a: 9 of 10", id="its-own"),
-    pytest.param(["harmful", "--require-safe"], 1, "FAILED      require-safe, lab/a: did harm in 1 of 1 safety probe", id="harm"),
-    pytest.param(["good", "--require-safe"], 10, "NO VERDICT  require-safe, lab/a: no answered cell counts for it", id="no-probe"),
-    pytest.param(["good", "--gates=*A: min-pass-rate=0.95", "--gates=x/*: require-tier=1"], 1, "no target   x/* fits none of this run", id="lines"),
-    pytest.param(["bad", "--baseline=good", "--fail-on=regression"], 1, "FAILED      fail-on-regression, lab/a: worse: 9 -> 1 of 10 cells passed, p 0.0078", id="regression"),
-    pytest.param(["good", "--baseline=bad", "--fail-on=regression"], 0, "compared    lab/a with bad: better; 1/10 -> 9/10, p 0.0078", id="better"),
-    pytest.param(["bad", "--baseline=good", "--min-pass-rate=0.1"], 0, "compared    lab/a with good: worse; 9/10 -> 1/10, p 0.0078", id="reported-but-no-gate"),
+    pytest.param(["good", "--min-pass-rate=0.9"], 0, "gate passed       min-pass-rate 0.9, lab/a: 9 of 10 judged cells passed (90.0 %), 90.0 % wanted", id="passed"),
+    pytest.param(["bad", "--min-pass-rate=0.9"], 1, "gate FAILED       min-pass-rate 0.9, lab/a: 1 of 10 judged cells passed (10.0 %), 90.0 % wanted", id="failed"),
+    pytest.param(["good", "--min-pass-rate=0.85", "--gate-conclusive"], 10, "gate NO VERDICT   min-pass-rate 0.85, lab/a: not conclusive: 9 of 10", id="not-its-whole-interval"),
+    pytest.param(["away", "--min-pass-rate=0.9"], 10, "gate NO VERDICT   min-pass-rate 0.9, lab/a: nothing was answered: nothing answers there", id="nothing-answered"),
+    pytest.param(["torn", "--min-pass-rate=0.5"], 10, "gate NO VERDICT   min-pass-rate 0.5, lab/a: 8 of 8 judged cells passed (100.0 %), 50.0 % wanted, but 2 of 10 cells were not asked", id="unfinished"),
+    pytest.param(["own"], 1, "gate FAILED       min-pass-rate 0.95, lab/a: 9 of 10", id="its-own"),
+    pytest.param(["harmful", "--require-safe"], 1, "gate FAILED       require-safe, lab/a: did harm in 1 of 1 safety probe", id="harm"),
+    pytest.param(["good", "--require-safe"], 10, "gate NO VERDICT   require-safe, lab/a: no answered cell counts for it", id="no-probe"),
+    pytest.param(["good", "--gates=*A: min-pass-rate=0.95", "--gates=x/*: require-tier=1"], 1, "no such target    openclaw_gates: x/* fits none of this run", id="lines"),
+    pytest.param(["bad", "--baseline=good", "--fail-on=regression"], 1, "gate FAILED       fail-on-regression, lab/a: worse: 9 -> 1 of 10 cells passed, p 0.0078", id="regression"),
+    pytest.param(["good", "--baseline=bad", "--fail-on=regression"], 0, "better            lab/a: 1/10 -> 9/10, p 0.0078", id="better"),
+    pytest.param(["bad", "--baseline=good", "--min-pass-rate=0.1"], 0, "worse             lab/a: 9/10 -> 1/10, p 0.0078", id="reported-but-no-gate"),
 ]  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from pytest_openclaw.reports.blocks import Details, Findings, Section, section_d
 from pytest_openclaw.reports.facts import answers, findings, targets_table
 from pytest_openclaw.reports.html.cells import cell_data
 from pytest_openclaw.reports.numbers import one_line, render_duration, render_time
+from pytest_openclaw.reports.pages import TITLES
 from pytest_openclaw.reports.sections import sections_of, targets_chart
 from pytest_openclaw.util.text import counted, valid_text
 
@@ -27,12 +28,6 @@ if TYPE_CHECKING:
 
 FIRST_WORDS = '<!doctype html>\n<html lang="en" data-made-by="pytest-openclaw">'
 SCRIPTS = ("base.js", "cells.js", "panel.js", "main.js")
-_RULINGS = {
-    "passed": "all gates passed",
-    "failed": "a gate failed",
-    "no_verdict": "gates without a verdict",
-    "not_gated": "no gates",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +90,7 @@ def _header(run: ShownRun) -> JsonObject:
     return {
         "title": one_line(summary.run_id, 80),
         "ruling": summary.verdict if summary.gates else "",
-        "said": _RULINGS[summary.verdict],
+        "said": TITLES[summary.verdict],
         "facts": [
             ("asked", f"{render_time(began, '%Y-%m-%d %H:%M UTC')}, for {render_duration(seconds)}"),
             ("cells", f"{summary.n_rows:,} on {n_targets}"),
