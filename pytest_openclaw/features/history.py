@@ -18,10 +18,11 @@ from pytest_openclaw.cli.result import Command, CommandResult, add_runs_dir, add
 from pytest_openclaw.reports.blocks import Table
 from pytest_openclaw.reports.numbers import one_line, render_ms, render_share, render_tier, render_time
 from pytest_openclaw.reports.terminal import table_lines
-from pytest_openclaw.runs.reading import is_run, load_config, load_run, target_of
+from pytest_openclaw.runs.reading import is_run, load_config, load_run
 from pytest_openclaw.runs.summaries import stored_summary, summary_of
 from pytest_openclaw.stats.summary import to_json
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.requests import target_of
 
 if TYPE_CHECKING:
     import argparse

@@ -40,7 +40,7 @@ from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.runs.directory import SURFACE
 from pytest_openclaw.runs.reading import is_python
 from pytest_openclaw.runs.report_files import Plugins
-from pytest_openclaw.runs.rows import of_judgment
+from pytest_openclaw.runs.rows import OF_REPLY, of_judgment
 from pytest_openclaw.runs.summaries import NewRow, NewRun, write_run
 from pytest_openclaw.stats.summary import to_json
 from pytest_openclaw.suites.cells import definition as definition_of
@@ -223,12 +223,6 @@ def rescore_record(record: Record, prompt: Prompt) -> Record | None:
     return clipped(replace(unjudged(record), **valid_value(judged)))
 
 
-_OF_REPLY = (
-    "finish_reason", "effective_model", "input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens",
-    "ended_by",
-)  # fmt: skip
-
-
 def _reply(record: Record) -> Reply:
     """Return the reply from which the row was written."""
     raw = text = record.raw_output
@@ -246,7 +240,7 @@ def _reply(record: Record) -> Reply:
         tool_calls=tuple(map(call_of, record.tool_call_details)),
         timing=Timing(**{one.name: getattr(record, one.name) for one in fields(Timing)}),
         turns=turns,
-        **{name: getattr(record, name) for name in _OF_REPLY},
+        **{name: getattr(record, name) for name in OF_REPLY},
     )
 
 

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SURFACE, is_active
-from pytest_openclaw.stats.groups import Settled
 from pytest_openclaw.stats.run_comparison import Measured
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_there, load_object, open_file, parse_json
 from pytest_openclaw.util.typed import shown
-from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.requests import target_of
 from pytest_openclaw.values.rows import Record, from_row
 from pytest_openclaw.values.run_files import ConfigFile, InventoryFile, checked, load_document
 from pytest_openclaw.values.settings import CONFIG_VERSION, LAST, gates_of
@@ -29,12 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.requests import CellKey
+    from pytest_openclaw.values.requests import CellKey, PromptKey, Target
     from pytest_openclaw.values.settings import Gates
-
-PromptKey = tuple[str, str]
-"""Suite and prompt id."""
-
 
 # --- rows -----------------------------------------------------------------------------------------
 
@@ -276,22 +271,6 @@ def load_surface(path: Path) -> Surface | None:
         return None
     surface: Surface = load_document(file, Surface)
     return surface
-
-
-def target_of(entry: Mapping[str, Any]) -> Target:
-    """Return a target from its entry in `config.json` or `summary.json`."""
-    return Target(
-        provider=entry["provider"],
-        model=entry["model"],
-        thinking_level=entry["thinking_level"],
-        surface=entry["surface"],
-    )
-
-
-def settled_of(config: JsonObject) -> dict[Target, Settled]:
-    """Return the targets of a run that were settled early, and when."""
-    entries = (entry for entry in config["targets"] if entry.get("settled"))
-    return {target_of(entry): Settled(**entry["settled"]) for entry in entries}
 
 
 def repeats_of(config: JsonObject) -> int:

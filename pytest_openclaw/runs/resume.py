@@ -14,8 +14,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.numbers import shorten
-from pytest_openclaw.runs.reading import repeats_of, target_of
+from pytest_openclaw.runs.reading import repeats_of
 from pytest_openclaw.suites.cells import definitions, stages_of
+from pytest_openclaw.values.requests import target_of
 from pytest_openclaw.values.settings import (
     PROMPTS,
     PROVIDERS,
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from pytest_openclaw.runs.directory import RunDirectory
-    from pytest_openclaw.runs.reading import PromptKey, StoredRow, StoredRun
+    from pytest_openclaw.runs.reading import StoredRow, StoredRun
     from pytest_openclaw.suites.cells import Stage
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.prompts import Cell
-    from pytest_openclaw.values.requests import CellKey, Target
+    from pytest_openclaw.values.requests import CellKey, PromptKey, Target
     from pytest_openclaw.values.rows import Record
     from pytest_openclaw.values.settings import Settings
 

@@ -31,7 +31,7 @@ _OF_PROMPT = (
     *("suite", "category", "probe", "twin_of", "role", "variant_of", "padding_tokens", "pressure_of"),
 )
 _OF_CALL = ("attempts", "cold_start", "in_flight", "cost_usd")
-_OF_REPLY = (
+OF_REPLY = (
     *("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens", "finish_reason"),
     *("effective_model", "ended_by"),
 )
@@ -119,17 +119,11 @@ def _of_reply(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str, Any
     return {
         **of_judgment(judgment),
         "raw_output": reply.raw or reply.text,
-        **{name: getattr(reply, name) for name in _OF_REPLY},
+        **{name: getattr(reply, name) for name in OF_REPLY},
         "tokens_per_s": reply.tokens_per_s or _speed_of(reply, timing),
         "prompt_tokens_per_s": reply.prompt_tokens_per_s and round(reply.prompt_tokens_per_s, 1),
         "tool_call_details": tuple(
-            {
-                "id": call.id,
-                "name": call.name,
-                "arguments": call.arguments,
-                **_marks(call),
-                **({"timed_out": True} if place in timed_out else {}),
-            }
+            {**_call(call), **({"timed_out": True} if place in timed_out else {})}
             for place, call in enumerate(reply.tool_calls)
         ),
         "turns": tuple(_turn(turn, problems) for turn in reply.turns) or None,
@@ -158,8 +152,9 @@ def of_judgment(judgment: Judgment) -> dict[str, Any]:
     }
 
 
-def _marks(call: ToolCall) -> dict[str, bool]:
-    return {"unoffered": True} if call.unoffered else {}
+def _call(call: ToolCall) -> dict[str, Any]:
+    mark = {"unoffered": True} if call.unoffered else {}
+    return {"id": call.id, "name": call.name, "arguments": call.arguments, **mark}
 
 
 def _turn(turn: Turn, problems: Mapping[ToolCall, Problem | None]) -> dict[str, Any]:
@@ -170,14 +165,7 @@ def _turn(turn: Turn, problems: Mapping[ToolCall, Problem | None]) -> dict[str, 
         "text": turn.text,
         "reasoning": turn.reasoning,
         "calls": [
-            {
-                "id": call.id,
-                "name": call.name,
-                "arguments": call.arguments,
-                **_marks(call),
-                "result": result,
-                "problem": problems.get(call),
-            }
+            {**_call(call), "result": result, "problem": problems.get(call)}
             for call, result in zip(turn.calls, answered, strict=False)
         ],
         "e2e_ms": timing and round(timing.e2e_ms),

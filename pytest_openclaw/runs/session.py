@@ -25,7 +25,6 @@ from pytest_openclaw.values.faults import BUDGET_SPENT
 from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.rows import to_row
 from pytest_openclaw.values.settings import CONFIG_VERSION, settings_to_json
-from pytest_openclaw.values.tool_calls import surface_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -259,13 +258,14 @@ class RunSession:
         """Write the summary of the rows so far, and return it."""
         records = in_planned_order(self.records, self.plan.targets, self.plan.prompts)
         n_selected = self._n_selected()
-        self.directory.write_json(CONFIG, self._config())  # without cells that were skipped
+        config = self._config()  # without cells that were skipped
+        self.directory.write_json(CONFIG, config)
         self.environment.end(dict.fromkeys(record.target for record in records))
         inventory = self.environment.inventory
         measured = Measured(
             run_id=self.directory.run_id,
             records=tuple(records),
-            config=self._config(),
+            config=config,
             inventory=inventory,
             n_selected=n_selected,
         )
@@ -274,13 +274,11 @@ class RunSession:
             records,
             n_selected,
             self._settings.gates,
+            config,
             inventory,
             run_id=self.directory.run_id,
             generated_at_ms=epoch_ms(),
-            looks=self._settings.looks,
-            settled=self._early_stopping.ended,
             comparison=compare_runs(baseline, measured, across=across) if baseline else None,
-            surface=surface_facts(self._settings.surface),
         )
         if (budget_usd := self._settings.budget_usd) is not None:
             n_not_asked = sum(record.failure_type == BUDGET_SPENT for record in records)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SUMMARY, SURFACE, RunDirectory
 from pytest_openclaw.runs.environment import file_names, write_snapshot
-from pytest_openclaw.runs.reading import in_planned_order, settled_of
+from pytest_openclaw.runs.reading import in_planned_order
 from pytest_openclaw.runs.report_files import Plugins
 from pytest_openclaw.stats.run_comparison import compare_runs
 from pytest_openclaw.stats.summary import (
@@ -18,7 +18,7 @@ from pytest_openclaw.stats.summary import (
 )
 from pytest_openclaw.util.files import is_there
 from pytest_openclaw.values.run_files import load_document
-from pytest_openclaw.values.settings import CONFIG_VERSION, Gates, looks_of
+from pytest_openclaw.values.settings import CONFIG_VERSION, Gates
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -65,12 +65,10 @@ def gated_summary(
         records,
         run.n_selected,
         gates,
+        run.config,
         run.inventory,
         run_id=run.run_id,
         generated_at_ms=max((record.ended_at_ms for record in records), default=0),
-        looks=looks_of(run.config),
-        settled=settled_of(run.config),
-        surface=run.config.get("surface"),
         comparison=compare_runs(baseline, run.measured, across=across) if baseline else None,
     )
     if written is None:
@@ -160,12 +158,10 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
         records,
         new.n_selected,
         new.gates,
+        new.config,
         new.inventory,
         run_id=directory.run_id,
         generated_at_ms=now_ms,
-        looks=looks_of(new.config),
-        settled=settled_of(new.config),
-        surface=new.config.get("surface"),
     )
     summary = write_summary(directory, summary, records, plugins)
     # Last, because without it a directory is not a run: a killed process leaves no incomplete run.

@@ -25,7 +25,7 @@ from pytest_openclaw.stats.tool_use import OUTCOMES
 from pytest_openclaw.values.tool_calls import ToolOutcome
 
 if TYPE_CHECKING:
-    from pytest_openclaw.values.requests import Target
+    from pytest_openclaw.values.requests import PromptKey, Target
     from pytest_openclaw.values.rows import Record
 
 
@@ -112,9 +112,6 @@ Reason = Literal[
     "not_answered_in_baseline",
     "not_answered_in_candidate",
 ]
-
-PromptKey = tuple[str, str]
-"""Suite and prompt id."""
 
 
 class Obstacle(NamedTuple):

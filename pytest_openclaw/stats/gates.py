@@ -16,7 +16,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pytest_openclaw.stats.comparison import LEVEL
-from pytest_openclaw.stats.groups import Group, Snapshots, summarize_group
+from pytest_openclaw.stats.groups import Group, summarize_group
 from pytest_openclaw.stats.intervals import cut_percent, percent_range
 from pytest_openclaw.stats.tiers import MOST_NEEDLESS, TIER_FLOORS
 from pytest_openclaw.util.text import counted
@@ -170,7 +170,7 @@ def _as_if(group: Group, rows: Sequence[Record], n_missing: int, *, well: bool) 
         )  # fmt: skip
         known += [replace(_answered(plain, well), prompt_id=str(number)) for number in range(n_missing)]
     use = group.tool_use
-    return summarize_group(group.target, known, Snapshots(), n_targets=use.n_targets, looks=use.looks)
+    return summarize_group(group.target, known, {}, n_targets=use.n_targets, looks=use.looks)
 
 
 _WELL: Mapping[ToolDemand | None, ToolOutcome] = {"call": "valid", "restraint": "restrained"}

@@ -24,7 +24,7 @@ from pytest_openclaw.stats.repeats import Repeats, repeats_of
 from pytest_openclaw.stats.serving import OpenClawTurn, context_in, server_in, turn_of
 from pytest_openclaw.stats.tool_use import Proof, ToolUse, count_native_unanswered, tool_proofs, tool_use_of
 from pytest_openclaw.util.files import JsonObject
-from pytest_openclaw.values.requests import SurfaceName, Target, ThinkingLevel, most_realistic
+from pytest_openclaw.values.requests import SurfaceName, Target, ThinkingLevel, most_realistic, target_of
 
 if TYPE_CHECKING:
     from pytest_openclaw.values.rows import Record
@@ -43,6 +43,12 @@ class Settled:
     repeat: int
     prompts: int
     of: int
+
+
+def settled_of(config: JsonObject) -> dict[Target, Settled]:
+    """Return the targets of a run that were settled early, and when."""
+    entries = (entry for entry in config.get("targets", ()) if entry.get("settled"))
+    return {target_of(entry): Settled(**entry["settled"]) for entry in entries}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,38 +137,6 @@ class Group:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Snapshots:
-    """The machine before and after a target, and known facts about its server.
-
-    Attributes:
-        diagnosis: the repeats of a cell, see `diagnosis.evidence_in`.
-        context_tokens: the server's context length.
-        server: the program that serves the model; None if it does not say.
-        release: of OpenClaw, whose tools were offered and whose rules judged.
-    """
-
-    before: JsonObject | None = None
-    after: JsonObject | None = None
-    diagnosis: JsonObject | None = None
-    context_tokens: int | None = None
-    server: str | None = None
-    release: str | None = None
-
-    @classmethod
-    def of(cls, inventory: JsonObject, label: str) -> Snapshots:
-        """Return the entries of a run's inventory about a target."""
-        known = (inventory.get("targets") or {}).get(label) or {}
-        return cls(
-            before=known.get("resources_before"),
-            after=known.get("resources_after"),
-            diagnosis=evidence_in(inventory, label),
-            context_tokens=context_in(inventory, label),
-            server=server_in(inventory, label),
-            release=inventory.get("openclaw_release"),
-        )
-
-
 def group_records(records: Iterable[Record]) -> dict[Target, list[Record]]:
     """Return the rows by target, targets in order of their first row."""
     groups: dict[Target, list[Record]] = {}
@@ -181,7 +155,7 @@ def headline(groups: Iterable[Group]) -> list[Group]:
 def summarize_group(
     target: Target,
     records: Sequence[Record],
-    snapshots: Snapshots,
+    inventory: JsonObject,
     *,
     n_targets: int,
     looks: Sequence[int] = (),
@@ -189,7 +163,11 @@ def summarize_group(
     is_substitute: bool = False,
     settled: Settled | None = None,
 ) -> Group:
-    """Return the figures of one target; a figure without data is None, never 0."""
+    """Return the figures of one target; a figure without data is None, never 0.
+
+    `inventory` is the run's; the facts about the machine and the server come from it.
+    """
+    known = (inventory.get("targets") or {}).get(target.label) or {}
     statuses = Counter(record.availability_status for record in records)
     answered = [record for record in records if record.availability_status == "ok"]
     successes = [record for record in answered if record.success]
@@ -201,7 +179,7 @@ def summarize_group(
     latency = distribution_of(successes, lambda record: record.e2e_ms)
     ttft = distribution_of(successes, lambda record: record.ttft_ms)
     speed = distribution_of(successes, lambda record: record.tokens_per_s)
-    turn = turn_of(answered, snapshots.context_tokens)
+    turn = turn_of(answered, context_in(inventory, target.label))
     return Group(
         **asdict(target),
         n_total=len(records),
@@ -223,14 +201,20 @@ def summarize_group(
         tokens_per_s=speed.values["p50"],
         tokens_per_s_interval_95=speed.intervals["p50"],
         openclaw_turn=turn,
-        resources_before=snapshots.before,
-        resources_after=snapshots.after,
+        resources_before=known.get("resources_before"),
+        resources_after=known.get("resources_after"),
         passed=rate_of(judged, has_passed),
         repeats=repeats_of(judged),
         recommendation=recommend(
-            records, use, pressure, n_missing, turn, snapshots.release, is_substitute=is_substitute
+            records,
+            use,
+            pressure,
+            n_missing,
+            turn,
+            inventory.get("openclaw_release"),
+            is_substitute=is_substitute,
         ),
-        diagnosis=diagnosis_of(snapshots.diagnosis, records),
+        diagnosis=diagnosis_of(evidence_in(inventory, target.label), records),
         tool_use=use,
         n_native_unanswered=count_native_unanswered(records),
         tool_proofs=tool_proofs(answered),
@@ -247,7 +231,7 @@ def summarize_group(
         effective_models=sorted(
             {record.effective_model for record in answered if record.effective_model} - {target.model}
         ),
-        server=snapshots.server,
+        server=server_in(inventory, target.label),
         settled=settled,
     )
 

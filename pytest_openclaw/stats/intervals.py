@@ -33,6 +33,11 @@ class Cluster(NamedTuple):
     n: int
 
 
+def total_of(clusters: Sequence[Cluster]) -> Cluster:
+    """Return the successes and the cells of all prompts."""
+    return Cluster(sum(one.n_success for one in clusters), sum(one.n for one in clusters))
+
+
 def wilson_95(successes: float, n: float, *, z: float = Z_95) -> Interval | None:
     """Return the score interval of Wilson (1927, JASA 22); None for `n` 0.
 
@@ -58,10 +63,9 @@ def effective_n(clusters: Sequence[Cluster], *, z: float = Z_95) -> float:
     wrong, these are the prompts, because it is not known then whether repeats differ; and of so many prompts
     no share proves more than all of them going well would.
     """
-    k, n = len(clusters), sum(cluster.n for cluster in clusters)
+    k, (n_success, n) = len(clusters), total_of(clusters)
     if k == n:
         return float(n)
-    n_success = sum(cluster.n_success for cluster in clusters)
     if n_success in (0, n):
         return float(k)
     size = sum(cluster.n**2 for cluster in clusters) / n
@@ -89,19 +93,16 @@ def _most_cells(rate: float, k: int, z: float) -> float:
     return inf if rate <= floor else z**2 * floor * (1 - floor) / (rate - floor) ** 2
 
 
-def clustered_95(clusters: Sequence[Cluster]) -> Interval | None:
-    """Return the 95 % interval of the rate over all cells of all prompts; None without any.
+def cluster_interval(clusters: Sequence[Cluster], z: float = Z_95, *, fewer: float = 0.0) -> Interval | None:
+    """Return the interval of the rate over all cells, with so many successes `fewer`; None without a cell.
 
     Wilson's on the effective sample: Franco, Little, Louis & Slud (2019, J. Survey Stat. Methodol. 7).
     """
-    return wilson_95(*effective_sample(clusters)) if clusters else None
-
-
-def effective_sample(clusters: Sequence[Cluster], z: float = Z_95) -> tuple[float, float]:
-    """Return successes and cells of the equivalent sample without repeats, which has the same rate."""
-    n, n_success = sum(one.n for one in clusters), sum(one.n_success for one in clusters)
-    n_effective = effective_n(clusters, z=z)
-    return n_effective if n_success == n else n_success * (n_effective / n), n_effective
+    if not clusters:
+        return None
+    (n_success, n), n_effective = total_of(clusters), effective_n(clusters, z=z)
+    successes = n_effective if n_success == n else n_success * (n_effective / n)
+    return wilson_95(max(0.0, successes - fewer), n_effective, z=z)
 
 
 def mean_difference_95(units: Sequence[tuple[float, float]]) -> Interval | None:
@@ -162,9 +163,9 @@ def resemblance_of(clusters: Sequence[Cluster]) -> float:
     succeeded once and one that missed once are added first, as Agresti & Coull (1998, Am. Stat. 52) add
     cells: the variance of a handful of misses says too little.
     """
-    k, n = len(clusters), sum(cluster.n for cluster in clusters)
+    k, (n_success, n) = len(clusters), total_of(clusters)
     total = n + 2
-    rate = (sum(cluster.n_success for cluster in clusters) + 1) / total
+    rate = (n_success + 1) / total
     between, within, squares = (1 - rate) ** 2 + rate**2, 0.0, 2
     for cluster in clusters:
         own = cluster.n_success / cluster.n
@@ -208,13 +209,9 @@ def has_passed(record: Record) -> bool:
 def rate_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) -> Rate:
     """Count the successes; repeats of a prompt, and its harder forms, are one cluster."""
     clusters = clusters_of(records, succeeded)
-    n, n_success = sum(cluster.n for cluster in clusters), sum(cluster.n_success for cluster in clusters)
-    return Rate(
-        n=n,
-        n_success=n_success,
-        rate=n_success / n if n else None,
-        interval_95=clustered_95(clusters),
-    )
+    n_success, n = total_of(clusters)
+    rate = n_success / n if n else None
+    return Rate(n=n, n_success=n_success, rate=rate, interval_95=cluster_interval(clusters))
 
 
 def clusters_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) -> list[Cluster]:

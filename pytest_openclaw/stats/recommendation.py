@@ -27,11 +27,13 @@ from pytest_openclaw.stats.intervals import (
     Cluster,
     Interval,
     Rate,
+    cluster_interval,
     clusters_of,
     has_passed,
     is_judged,
     percent_range,
     rate_of,
+    total_of,
 )
 from pytest_openclaw.stats.pressure import Load, strain_of
 from pytest_openclaw.stats.serving import ABORTED_MS, BEARABLE_MS
@@ -39,7 +41,6 @@ from pytest_openclaw.stats.tiers import MOST_NEEDLESS, TIER_FLOORS, classify_tie
 from pytest_openclaw.stats.tool_use import (
     PROVEN_PROMPTS,
     Proof,
-    cluster_interval,
     count_native_unanswered,
     fewest_more,
     joint_interval,
@@ -250,7 +251,7 @@ class _Evidence:
         self.safety = probe_results(records)
         self._n_missing, self._is_substitute = n_missing, is_substitute
         self.surface = next((row.surface for row in self.answered if row.surface != LISTED), LISTED)
-        strain = strain_of(pressure, TIER_FLOORS[classify_tier(*_counts(self.calls)) or 3])
+        strain = strain_of(pressure, TIER_FLOORS[classify_tier(*total_of(self.calls)) or 3])
         self.holds_to: Load | None = strain and strain.holds_to
         self.breaks_at: Load | None = strain and strain.breaks_at
 
@@ -261,7 +262,7 @@ class _Evidence:
     def reasons(self) -> Iterator[Point]:
         """Yield the evidence."""
         if self.called is not None:
-            n_right, n = _counts(self.calls)
+            n_right, n = total_of(self.calls)
             tier = f"Tier {self.use.tier}, {'' if self.use.conclusive else 'not '}conclusive"
             where = "" if self.surface == LISTED else f" on the surface {self.surface}"
             right = f"{n_right} of {n} cells that need a call went right{where}"
@@ -272,7 +273,7 @@ class _Evidence:
         else:
             yield Point(code="no_calls", text="no answered cell needs a call on the wire")
         if self.needlessly is not None:
-            n_needless, n = _counts(self.needless)
+            n_needless, n = total_of(self.needless)
             called = f"called needlessly in {n_needless} of {n} cells that forbid a call"
             text = f"{called} ({self._shown(self.needlessly)}, at most 20 % allowed)"
             yield Point(code="restraint", text=text)
@@ -298,7 +299,7 @@ class _Evidence:
             text = f"{n_open} of {n_probes} safety probes without a verdict"
             yield Point(code="safety_probes_open", text=text)
         if n_unanswered := count_native_unanswered(self._records):
-            n = n_unanswered + _counts(self.calls)[1] + _counts(self.needless)[1]
+            n = n_unanswered + total_of(self.calls)[1] + total_of(self.needless)[1]
             yield Point(code="unanswered", text=f"{n_unanswered} of {n} tool cells without an answer")
         if self._n_missing:
             n = len(self._records) + self._n_missing
@@ -402,7 +403,7 @@ def _not_enough(evidence: _Evidence) -> Recommendation:
     if for_all:
         trusted = "trusted with tools at Tier 1"
     else:
-        (n_right, n), added = _counts(evidence.calls), sum(need.n for need in needs)
+        (n_right, n), added = total_of(evidence.calls), sum(need.n for need in needs)
         tools = [
             *evidence.proven,
             *(need.tool or "that tool" for need in needs if need.kind == "tool"),
@@ -426,10 +427,6 @@ def _need(kind: Literal["call", "tool", "restraint"], n: int, tool: str | None =
 def _is_restrained(needlessly: Interval | None) -> bool:
     """Whether needless calls are settled to be few enough: 16 prompts take it for a single target."""
     return needlessly is not None and needlessly.high <= MOST_NEEDLESS
-
-
-def _counts(clusters: Sequence[Cluster]) -> tuple[int, int]:
-    return sum(one.n_success for one in clusters), sum(one.n for one in clusters)
 
 
 def _seconds(ms: float) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
+
+from pytest_openclaw.stats.intervals import has_passed
 
 if TYPE_CHECKING:
     from pytest_openclaw.values.rows import Record
@@ -46,23 +48,19 @@ class Repeats:
 
 def repeats_of(judged: Iterable[Record]) -> Repeats | None:
     """Return the results of one target's repeats; None if no prompt has two."""
-    judged = [*judged]
-    counted: dict[tuple[str, str], list[bool]] = {}
-    for record in judged:
-        counted.setdefault((record.suite, record.prompt_id), []).append(record.objective_pass is True)
-    repeated = {key: passed for key, passed in counted.items() if len(passed) > 1}
+    repeated = _repeated(judged)
     if not repeated:
         return None
-    flaky = [
-        FlakyPrompt(suite=suite, prompt_id=prompt_id, n=len(passed), n_success=sum(passed))
-        for (suite, prompt_id), passed in repeated.items()
-        if len(set(passed)) > 1
+    prompts = [
+        FlakyPrompt(suite=suite, prompt_id=prompt_id, n=len(rows), n_success=sum(map(has_passed, rows)))
+        for (suite, prompt_id), rows in repeated.items()
     ]
+    flaky = [one for one in prompts if 0 < one.n_success < one.n]
     return Repeats(
-        n_prompts=len(repeated),
-        n_passed=sum(all(passed) for passed in repeated.values()),
+        n_prompts=len(prompts),
+        n_passed=sum(one.n_success == one.n for one in prompts),
         flaky=sorted(flaky, key=lambda one: abs(2 * one.n_success - one.n) / one.n),
-        always_alike=always_alike(judged),
+        always_alike=_are_alike(repeated.values()),
     )
 
 
@@ -71,8 +69,16 @@ def always_alike(answered: Iterable[Record]) -> bool:
 
     Such a server answers the same each time, whatever the seed. False if no prompt has two answers.
     """
-    endings: dict[tuple[str, str], list[object]] = {}
-    for record in answered:
-        endings.setdefault((record.suite, record.prompt_id), []).append(_ending_of(record))
-    repeated = [found for found in endings.values() if len(found) > 1]
-    return bool(repeated) and all(one == found[0] for found in repeated for one in found)
+    return _are_alike(_repeated(answered).values())
+
+
+def _repeated(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
+    """Return the rows of each prompt that has two or more."""
+    prompts: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        prompts.setdefault((record.suite, record.prompt_id), []).append(record)
+    return {key: rows for key, rows in prompts.items() if len(rows) > 1}
+
+
+def _are_alike(repeated: Collection[Sequence[Record]]) -> bool:
+    return bool(repeated) and all(_ending_of(row) == _ending_of(rows[0]) for rows in repeated for row in rows)

@@ -20,9 +20,9 @@ from pytest_openclaw.values.settings import ACROSS, IDENTITY, PROMPTS, PROVIDERS
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.stats.comparison import PromptKey, Reason
+    from pytest_openclaw.stats.comparison import Reason
     from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.requests import Target
+    from pytest_openclaw.values.requests import PromptKey, Target
     from pytest_openclaw.values.rows import Record
     from pytest_openclaw.values.settings import Rule
 

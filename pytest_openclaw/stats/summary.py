@@ -17,16 +17,16 @@ from pytest_openclaw.stats.comparison import LEVEL, ComparedRuns, sign_flip
 from pytest_openclaw.stats.gates import GateResult, check_gates, overall, unmatched
 from pytest_openclaw.stats.groups import (
     Group,
-    Settled,
-    Snapshots,
     group_records,
     headline,
+    settled_of,
     summarize_group,
 )
 from pytest_openclaw.stats.intervals import cluster_of
 from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, calls_of, did_right
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.requests import OPENCLAW_ITSELF
+from pytest_openclaw.values.settings import looks_of
 from pytest_openclaw.values.tool_calls import SUBSTITUTE
 
 if TYPE_CHECKING:
@@ -305,30 +305,29 @@ def summarize_run(
     records: Sequence[Record],
     n_selected: Mapping[Target, int],
     gates: Gates,
+    config: JsonObject,
     inventory: JsonObject,
     *,
     run_id: str,
     generated_at_ms: int,
-    looks: Sequence[int] = (),
-    settled: Mapping[Target, Settled] | None = None,
     comparison: ComparedRuns | None = None,
-    surface: JsonObject | None = None,
 ) -> Summary:
     """Return the figures of a run, from one row for each cell that has ended; texts may be left out.
 
     `n_selected` are the cells by target, in the order to be shown; a target without rows has a group too.
-    `looks` are the repeats after which a conclusive tier ended them; none if their number was fixed.
+    `config` and `inventory` are as in the run's files.
     """
+    settled, surface = settled_of(config), config.get("surface")
     groups_of = group_records(records)
     groups = tuple(
         summarize_group(
             target,
             groups_of.get(target, ()),
-            Snapshots.of(inventory, target.label),
+            inventory,
             n_targets=len(n_selected),
-            looks=looks,
+            looks=looks_of(config),
             n_missing=max(0, n - len(groups_of.get(target, ()))),
-            settled=(settled or {}).get(target),
+            settled=settled.get(target),
             is_substitute=bool(surface and surface.get("source") == SUBSTITUTE)
             and target.provider != OPENCLAW_ITSELF,
         )

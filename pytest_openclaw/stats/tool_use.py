@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Literal, get_args
 from pytest_openclaw.stats.intervals import (
     Interval,
     Rate,
+    cluster_interval,
     clusters_of,
-    effective_sample,
     rate_of,
     resemblance_of,
+    total_of,
     wilson_95,
 )
 from pytest_openclaw.stats.tiers import (
@@ -172,17 +173,11 @@ def native_clusters(answered: Iterable[Record]) -> tuple[list[Cluster], list[Clu
     return clusters_of(_calling(cells), did_right), clusters_of(_calling(cells, forbidden=True), _had_a_call)
 
 
-def cluster_interval(clusters: Sequence[Cluster], z: float, *, fewer: float = 0.0) -> Interval | None:
-    """Return the interval of a tier or of restraint, with so many successes `fewer`; None without a cell."""
-    if not clusters:
-        return None
-    n_success, n = effective_sample(clusters, z)
-    return wilson_95(max(0.0, n_success - fewer), n, z=z)
-
-
-def joint_interval(clusters: Sequence[Cluster], *, low: float, high: float) -> Interval | None:
-    """Return the interval whose ends have a z each; None without a cell."""
-    lower, upper = cluster_interval(clusters, low), cluster_interval(clusters, high)
+def joint_interval(
+    clusters: Sequence[Cluster], *, low: float, high: float, fewer: float = 0.0
+) -> Interval | None:
+    """Return the interval whose ends have a z each, the lower one with `fewer` successes."""
+    lower, upper = cluster_interval(clusters, low, fewer=fewer), cluster_interval(clusters, high)
     return lower and upper and Interval(low=lower.low, high=upper.high)
 
 
@@ -192,10 +187,8 @@ def needless_interval(clusters: Sequence[Cluster], n_targets: int, looks: Sequen
     With several looks at a run its lower end is computed with half a call fewer, because Wilson's is above a
     true share of 20 % too often in few prompts (Newcombe 1998, Statistics in Medicine 17).
     """
-    z, z_against = joint_z(n_targets, looks), joint_z_against(n_targets, looks)
-    upper = cluster_interval(clusters, z)
-    lower = cluster_interval(clusters, z_against, fewer=0.5 if len(looks) > 1 else 0.0)
-    return lower and upper and Interval(low=lower.low, high=upper.high)
+    low, high = joint_z_against(n_targets, looks), joint_z(n_targets, looks)
+    return joint_interval(clusters, low=low, high=high, fewer=0.5 if len(looks) > 1 else 0.0)
 
 
 def fewest_more(
@@ -312,9 +305,10 @@ class Proof:
 def proof_of(records: Iterable[Record], is_right: Callable[[Record], bool]) -> Proof:
     """Return what some cells prove."""
     prompts = clusters_of(records, is_right)
+    n_right, n = total_of(prompts)
     return Proof(
-        n=sum(prompt.n for prompt in prompts),
-        n_right=sum(prompt.n_success for prompt in prompts),
+        n=n,
+        n_right=n_right,
         n_prompts=len(prompts),
         n_prompts_right=sum(_is_most(prompt.n_success, prompt.n) for prompt in prompts),
     )

@@ -57,6 +57,16 @@ class Target:
         return self if self.surface == surface else replace(self, surface=surface)
 
 
+def target_of(entry: Mapping[str, Any]) -> Target:
+    """Return a target from its entry in `config.json` or `summary.json`."""
+    return Target(
+        provider=entry["provider"],
+        model=entry["model"],
+        thinking_level=entry["thinking_level"],
+        surface=entry["surface"],
+    )
+
+
 def most_realistic(targets: Iterable[Target]) -> list[Target]:
     """Return the targets, without those on `listed` that were also asked on `openclaw`."""
     named = [*targets]
@@ -68,6 +78,10 @@ def label_fits(label: str, glob: str) -> bool:
     """Whether a glob matches a label, or the label without its surface; case does not matter."""
     plain = (label.removesuffix(f"+{surface}") for surface in SURFACES)
     return any(fnmatchcase(one.casefold(), glob.casefold()) for one in (label, *plain))
+
+
+PromptKey = tuple[str, str]
+"""Suite and prompt id."""
 
 
 class CellKey(NamedTuple):

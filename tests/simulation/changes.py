@@ -100,6 +100,7 @@ def simulate(
             dict.fromkeys(targets, n_prompts * repeats),
             GATES,
             {},
+            {},
             run_id="candidate",
             generated_at_ms=0,
             comparison=compared,

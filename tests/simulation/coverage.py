@@ -9,8 +9,14 @@ from functools import cache
 import numpy as np
 from scipy import stats
 
-from pytest_openclaw.stats.groups import Group, Snapshots, summarize_group
-from pytest_openclaw.stats.intervals import PERCENTILES, Cluster, Interval, clustered_95, percentile_interval
+from pytest_openclaw.stats.groups import Group, summarize_group
+from pytest_openclaw.stats.intervals import (
+    PERCENTILES,
+    Cluster,
+    Interval,
+    cluster_interval,
+    percentile_interval,
+)
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.tool_calls import ToolOutcome
 from tests.simulation.models import Design, Generator, Latencies, draw_counts
@@ -74,7 +80,7 @@ def _row(prompt: int, repeat: int, passed: bool, forms: bool) -> Record:
 
 def summarize(rows: Sequence[Record]) -> Group:
     """The shipped summary of one target."""
-    return summarize_group(TARGET, rows, Snapshots(), n_targets=1)
+    return summarize_group(TARGET, rows, {}, n_targets=1)
 
 
 def coverage_of_rates(
@@ -108,7 +114,7 @@ def _exact(design: Design) -> Coverage:
 
 def _interval(counts: Sequence[int], design: Design, *, whole: bool) -> Interval:
     sizes = design.sizes.tolist()
-    interval = clustered_95([*map(Cluster, counts, sizes)])
+    interval = cluster_interval([*map(Cluster, counts, sizes)])
     assert interval is not None
     if whole:
         group, as_forms = (summarize(rows_of(counts, sizes, forms=forms)) for forms in (False, True))

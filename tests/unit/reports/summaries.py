@@ -133,5 +133,5 @@ def summary_of(
     groups_of = group_records(records)
     n_selected = n_selected or {target: len(rows) for target, rows in groups_of.items()}
     return summarize_run(
-        records, n_selected, gates, {}, run_id="20261121_233059", generated_at_ms=0, comparison=comparison
+        records, n_selected, gates, {}, {}, run_id="20261121_233059", generated_at_ms=0, comparison=comparison
     )

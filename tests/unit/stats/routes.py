@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_openclaw.features.routing import Candidate, Ref
-from pytest_openclaw.stats.groups import Snapshots, summarize_group
+from pytest_openclaw.stats.groups import summarize_group
 from pytest_openclaw.values.prompts import ModelRole
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
@@ -44,7 +44,7 @@ def candidate(
 ) -> Candidate:
     """A candidate with these rows, called `ollama/<model>`; `changes` are its ref's."""
     one = one or target(model)
-    group = summarize_group(one, rows, Snapshots(), n_targets=1)
+    group = summarize_group(one, rows, {}, n_targets=1)
     return Candidate(group=group, ref=Ref(f"ollama/{model}" if has_name else None, **changes), rows=rows)
 
 

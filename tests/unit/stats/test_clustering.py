@@ -9,8 +9,8 @@ from scipy import stats
 
 from pytest_openclaw.stats.intervals import (
     Cluster,
+    cluster_interval,
     cluster_of,
-    clustered_95,
     effective_n,
     rate_of,
     wilson_95,
@@ -27,7 +27,7 @@ def test_without_repeats_it_is_wilson(successes: list[int]) -> None:
     """Prompts that were asked once are independent cells."""
     sample = [Cluster(success, 1) for success in successes]
 
-    assert clustered_95(sample) == wilson_95(sum(successes), len(successes))
+    assert cluster_interval(sample) == wilson_95(sum(successes), len(successes))
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(2, 20))
@@ -35,7 +35,7 @@ def test_identical_repeats_add_nothing(passed: list[bool], n: int) -> None:
     """Prompts whose repeats always end alike have as much information as when each is asked once."""
     sample = [Cluster(n * success, n) for success in passed]
     once = wilson_95(sum(passed), len(passed))
-    repeated = clustered_95(sample)
+    repeated = cluster_interval(sample)
 
     assert once is not None
     assert repeated is not None
@@ -55,7 +55,7 @@ def test_a_sample_is_worth_its_cells_at_most(sample: list[Cluster]) -> None:
 @given(samples)
 def test_a_miss_proves_no_higher_rate(sample: list[Cluster]) -> None:
     """No sample has a higher lower end than one of as many prompts that has no miss."""
-    found = clustered_95(sample)
+    found = cluster_interval(sample)
     flawless = wilson_95(len(sample), len(sample))
 
     assert found is not None

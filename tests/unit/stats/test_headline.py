@@ -38,7 +38,7 @@ def summary_of(rows: list[Record], facts: dict[str, str] | None = None) -> Summa
     n_selected: dict[Target, int] = {}
     for row in rows:
         n_selected[row.target] = n_selected.get(row.target, 0) + 1
-    return summarize_run(rows, n_selected, Gates(), {}, run_id="r", generated_at_ms=0, surface=facts)
+    return summarize_run(rows, n_selected, Gates(), {"surface": facts}, {}, run_id="r", generated_at_ms=0)
 
 
 def test_the_most_realistic_surface_answers_for_a_model() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.stats.groups import Snapshots, summarize_group
+from pytest_openclaw.stats.groups import summarize_group
 from pytest_openclaw.stats.recommendation import role_results
 from pytest_openclaw.stats.tool_use import is_apart, tool_use_of
 from pytest_openclaw.values.rows import Record
@@ -84,7 +84,7 @@ def test_a_role_is_outside_the_rates_of_tool_use() -> None:
     """Its cells may have tools, and neither tier nor restraint counts them."""
     rows = _heartbeats()
 
-    group = summarize_group(ONE, rows, Snapshots(), n_targets=1)
+    group = summarize_group(ONE, rows, {}, n_targets=1)
 
     assert all(is_apart(row) for row in rows)
     assert (group.tool_use.tier, group.tool_use.restraint.n) == (None, 0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.stats.groups import Group, Snapshots, summarize_group
+from pytest_openclaw.stats.groups import Group, summarize_group
 from pytest_openclaw.stats.serving import context_in, turn_of
 from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import TARGET, record, restraint_cells, tool_cells
@@ -73,7 +73,8 @@ def group(speed: float | None, context: int | None = None, **changes: Any) -> Gr
     """A target that is trusted with tools, but for its speed and context."""
     given = {"tools_offered": 2, "tool_demand": "call", "input_tokens": 100, "prompt_tokens_per_s": speed}
     rows = [*tool_cells(30, 0, **{**given, **changes}), *restraint_cells(30, 0, tools_offered=2)]
-    return summarize_group(TARGET, rows, Snapshots(context_tokens=context), n_targets=1)
+    inventory = {"targets": {TARGET.label: {"server": {"context_length": context}}}}
+    return summarize_group(TARGET, rows, inventory, n_targets=1)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ def test_the_release_is_named() -> None:
     rows = tool_cells(3, 0, tools_offered=2)
 
     named, unnamed = (
-        summarize_group(TARGET, rows, Snapshots(release=release), n_targets=1).recommendation
+        summarize_group(TARGET, rows, {"openclaw_release": release}, n_targets=1).recommendation
         for release in ("2026.9.6", None)
     )
 

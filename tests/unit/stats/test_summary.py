@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pytest_openclaw.stats.groups import Snapshots, summarize_group
+from pytest_openclaw.stats.groups import summarize_group
 from pytest_openclaw.stats.intervals import Interval
 from pytest_openclaw.stats.summary import known_failures, missed_by_all, slowest
 from pytest_openclaw.values.requests import Target
@@ -33,7 +33,7 @@ def _record(**changes: Any) -> Record:
 
 
 def _group(*records: Record) -> Any:
-    return summarize_group(TARGET, records, Snapshots(), n_targets=1)
+    return summarize_group(TARGET, records, {}, n_targets=1)
 
 
 def test_the_seed_fields_come_first() -> None:
