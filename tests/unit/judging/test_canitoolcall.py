@@ -94,22 +94,3 @@ def test_calls_without_their_special_tokens_are_found() -> None:
     assert len(calling) == 171
     assert len(found) >= LEAST_STRIPPED
     assert len(flagged) <= 1, flagged
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The tools{\"path\": \"a\"} are listed below.",
-        "Use config:read{mode} in the template.",
-        "In Go you would write `Reader{}` here.",
-        "See issue:12 {open} and functions.md.",
-        "call it {path: a}",
-        "The set {\"path\": \"a\"} holds one entry; ls{} is none.",
-    ],
-)  # fmt: skip
-def test_prose_with_braces_is_no_call(text: str) -> None:
-    """Braces behind a word are common in code and templates."""
-    path = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
-    tools = [Tool(name=name, parameters=path) for name in ("ls", "read", "write")]
-
-    assert find_written_calls(text, tools) == ()

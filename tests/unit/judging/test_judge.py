@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.judging.judge import conclude, judge, prepare, tool_demand_of
-from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
-from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.judging.calls import demands_of
+from pytest_openclaw.judging.combine import AllOf, AnyOf, Not, ToolInvocation
+from pytest_openclaw.judging.judge import conclude, judge, prepare
+from pytest_openclaw.judging.registry import build_validator
+from pytest_openclaw.judging.text import Noop
 from pytest_openclaw.openclaw.thinking import strip_thinking
-from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import Reply, Turn, Verdict
 from pytest_openclaw.values.tool_calls import ToolCall
+from tests.builtin import REGISTRY
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
-REGISTRY = build_registry(("pytest-openclaw", validator) for validator in BUILTIN)
 FREE = {"type": "tool_invocation", "expected_tools": ["free"]}
 ANY_TOOL = {"type": "tool_invocation", "expected_tools": []}
 NO_TOOL = {"type": "not", "validator": ANY_TOOL}
@@ -211,25 +210,6 @@ def test_every_reply_is_judged(text):
     assert judgment.reply.text == strip_thinking(text)
 
 
-DEMANDS = {"call": "no_call", "restraint": "restrained", "none": None}
-"""How silence ends a cell, by what its prompt wants of tools."""
-
-
-@pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("prompts_*.toml")), ids=lambda path: path.stem)
-def test_what_a_prompt_wants_of_tools_is_what_its_cells_are_judged_by(path):
-    """Therefore it is known how a cell without an answer would have counted."""
-    prompts = load_suite(path, name=path.name, registry=REGISTRY).prompts
-
-    demands = {prompt.id: tool_demand_of(prompt) for prompt in prompts}
-
-    outcomes = {prompt.id: conclude(prompt, Reply(), Verdict(passed=None)).tool_outcome for prompt in prompts}
-    assert {key: DEMANDS[demand] for key, demand in demands.items()} == outcomes
-
-
-BUILTIN_REGISTRY = build_registry(("pytest-openclaw", validator) for validator in BUILTIN)
-OWN_READ = {"name": "read", "description": "Ours.", "parameters": {"type": "object", "properties": {}}}
-
-
 def _calling(*names: Any) -> dict[str, Any]:
     return {"type": "tool_call", "calls": [{"name": name} for name in names]}
 
@@ -237,67 +217,45 @@ def _calling(*names: Any) -> dict[str, Any]:
 def _tested(
     spec: dict[str, Any], *calls: tuple[str, str], tools: Any = "direct", **reply: Any
 ) -> tuple[str, ...]:
-    prompt = Prompt(
-        suite="s.toml",
-        id="N1",
-        name="x",
-        prompt="Read notes.md.",
-        validator=build_validator(spec, BUILTIN_REGISTRY),
-        tools=None if tools is None else read_tools(tools),
-        tools_spec=tools,
-    )
+    prompt = replace(make_prompt(spec), tools=read_tools(tools), tools_spec=tools)
     made = tuple(ToolCall(name=name, arguments=arguments) for name, arguments in calls)
     return judge(prompt, Reply(tool_calls=made, **{"text": "" if made else "Done?", **reply})).tools_tested
 
 
 READ, LS = ("read", '{"path": "a"}'), ("exec", '{"command": "ls"}')
+CARRIED = ("tool_call", '{"id": "openclaw:core:automations", "args": {"action": "list"}}')
+OWN_READ = {"name": "read", "description": "Ours.", "parameters": {"type": "object", "properties": {}}}
 
 
 @pytest.mark.parametrize(
-    ("spec", "calls", "tools"),
+    ("offered", "spec", "calls", "tools"),
     [
-        pytest.param(_calling("read"), [READ], ("read",), id="right"),
-        pytest.param(_calling("read"), [], ("read",), id="no-call"),
-        pytest.param(_calling("read"), [LS], ("read",), id="another-tool"),
-        pytest.param(_calling(["read", "exec"]), [LS], ("exec",), id="one-of-two-that-would-do"),
-        pytest.param(_calling(["read", "exec"]), [], ("exec", "read"), id="none-of-two-that-would-do"),
-        pytest.param(_calling("read", "exec"), [READ, LS], ("exec", "read"), id="both"),
-        pytest.param(_calling("read"), [READ, LS], ("read",), id="beside-another"),
-        pytest.param(_calling("bash"), [LS], ("exec",), id="by-another-name"),
-        pytest.param(_calling("functions.Read"), [("Read", '{"path": "a"}')], ("read",), id="as-openclaw-reads-names"),
-        pytest.param(_calling(["read", "exec"]), [("exec", "{}"), READ], ("read",), id="one-was-refused"),
-        pytest.param(_calling("get_weather"), [], (), id="no-tool-of-openclaw"),
-        pytest.param(
-            {"type": "all_of", "validators": [_calling("read"), {"type": "noop"}]}, [READ], ("read",), id="all-of"
-        ),
-        pytest.param(
-            {"type": "any_of", "validators": [_calling("read"), _calling("exec")]}, [], ("exec", "read"), id="any-of"
-        ),
-        pytest.param(_calling(), [], (), id="restraint"),
-        pytest.param({"type": "tool_invocation", "expected_tools": ["read"]}, [], (), id="by-the-text-detector"),
-        pytest.param({"type": "noop"}, [READ], (), id="nothing-demanded"),
+        pytest.param("direct", _calling("read"), [READ], ("read",), id="right"),
+        pytest.param("direct", _calling("read"), [], ("read",), id="no-call"),
+        pytest.param("direct", _calling("read"), [LS], ("read",), id="another-tool"),
+        pytest.param("direct", _calling(["read", "exec"]), [LS], ("exec",), id="one-of-two-that-would-do"),
+        pytest.param("direct", _calling(["read", "exec"]), [], ("exec", "read"), id="none-of-two-that-would-do"),
+        pytest.param("direct", _calling("read", "exec"), [READ, LS], ("exec", "read"), id="both"),
+        pytest.param("direct", _calling("read"), [READ, LS], ("read",), id="next-to-another"),
+        pytest.param("direct", _calling("bash"), [LS], ("exec",), id="by-another-name"),
+        pytest.param("direct", _calling("functions.Read"), [("Read", READ[1])], ("read",), id="as-openclaw-reads-names"),
+        pytest.param("direct", _calling(["read", "exec"]), [("exec", "{}"), READ], ("read",), id="one-was-refused"),
+        pytest.param("direct", _calling("get_weather"), [], (), id="not-a-tool-of-openclaw"),
+        pytest.param("direct", all_of(_calling("read"), NOOP), [READ], ("read",), id="all-of"),
+        pytest.param("direct", {"type": "any_of", "validators": [_calling("read"), _calling("exec")]}, [], ("exec", "read"), id="any-of"),
+        pytest.param("direct", _calling(), [], (), id="restraint"),
+        pytest.param("direct", {"type": "tool_invocation", "expected_tools": ["read"]}, [], (), id="by-the-text-detector"),
+        pytest.param("direct", NOOP, [READ], (), id="nothing-demanded"),
+        pytest.param([OWN_READ, "exec"], _calling("read", "exec"), [], ("exec",), id="a-namesake-of-the-suite"),
+        pytest.param("tool-search", _calling("automations"), [CARRIED], ("automations",), id="over-the-bridge"),
+        pytest.param("tool-search", _calling("automations"), [], ("automations",), id="not-over-the-bridge"),
     ],
 )  # fmt: skip
 def test_a_cell_tests_tools(
-    spec: dict[str, Any], calls: list[tuple[str, str]], tools: tuple[str, ...]
+    offered: Any, spec: Any, calls: list[tuple[str, str]], tools: tuple[str, ...]
 ) -> None:
     """A right cell is evidence for the demanded tools that it called, another one against all demanded ones."""
-    assert _tested(spec, *calls) == tools
-
-
-def test_a_suites_own_tool_is_none_of_openclaws() -> None:
-    """It may have a name of OpenClaw's."""
-    assert _tested(_calling("read", "exec"), tools=[OWN_READ, "exec"]) == ("exec",)
-
-
-def test_a_call_over_the_bridge_tests_the_tool_that_it_reaches() -> None:
-    """`tool_call` carries it."""
-    carried = ("tool_call", '{"id": "openclaw:core:automations", "args": {"action": "list"}}')
-    deferred = {tool.name for tool in load_catalogue().deferred_tools()}
-
-    assert "automations" in deferred
-    assert _tested(_calling("automations"), carried, tools="tool-search") == ("automations",)
-    assert _tested(_calling("automations"), tools="tool-search") == ("automations",)
+    assert _tested(spec, *calls, tools=offered) == tools
 
 
 def test_an_exchange_counts_its_executed_calls() -> None:
@@ -313,3 +271,27 @@ def test_an_exchange_counts_its_executed_calls() -> None:
     )
 
     assert tested == ("exec",)
+
+
+CALLS_FREE = ToolInvocation(expected_tools=("free",))
+CALLS_DU = ToolInvocation(expected_tools=("du", "free"))
+CALLS_ANY = ToolInvocation(expected_tools=())
+
+
+@pytest.mark.parametrize(
+    ("validator", "tools"),
+    [
+        pytest.param(Noop(), None, id="asks-for-none"),
+        pytest.param(CALLS_FREE, ("free",), id="itself"),
+        pytest.param(CALLS_ANY, (), id="any-tool"),
+        pytest.param(AllOf(validators=(Noop(), CALLS_FREE)), ("free",), id="all_of"),
+        pytest.param(AnyOf(validators=(CALLS_FREE, AllOf(validators=(CALLS_DU,)))), ("free", "du"), id="nested-each-once"),
+        pytest.param(AnyOf(validators=(CALLS_FREE, CALLS_ANY)), (), id="any_of-any-tool"),
+        pytest.param(AllOf(validators=(CALLS_FREE, CALLS_ANY)), ("free",), id="all_of-any-tool"),
+        pytest.param(AllOf(validators=(Noop(),)), None, id="all_of-without"),
+        pytest.param(Not(validator=CALLS_FREE), None, id="not"),
+    ],
+)  # fmt: skip
+def test_expected_tools(validator, tools):
+    """The expected tools come from tool_invocation, also within all_of and any_of, not within not."""
+    assert demands_of(validator).expected_tools == tools

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.asking.clipping import bounded_reply
 from pytest_openclaw.judging.judge import CellResult, judge
-from pytest_openclaw.judging.registry import build_validator
+from pytest_openclaw.judging.written_calls import find_written_calls
 from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.openclaw.claims import claims_done, reports_failure
+from pytest_openclaw.openclaw.detector import detect_tools
 from pytest_openclaw.util.bounded import fullmatches, left_s, within
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
@@ -23,25 +25,34 @@ from pytest_openclaw.values.replies import CallResult, Reply, Timing, Verdict
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import Command, World
+from tests.builtin import build
 from tests.searching import examples
 from tests.unit.judging.test_judge import OK, make_prompt
-from tests.unit.judging.test_laws import REGISTRY, SPECS
+from tests.unit.judging.test_laws import SPECS
 
 # The time for a second's work on an idle machine; a rule with quadratic time takes minutes.
 HANG_S = 40.0
+MOMENT_S = 1.0
 
 PIECES = [
-    "`", "``", "```", "```\n", "```bash\n", "~~~\n", "`a ", "[", "]", "[[", "[]", "{", "}", "{}", '{"', '{"a":', "[1,",
-    '["', '"', "'", '"a ', "'a ", "\\", '\\"', "<", "<tool>", "<tool>a", "</tool>", "<tool_call>", "<think>", "</think>",
-    "<think>\n</think>", "<a ", '<a b="', "$ ", "$ a ", "# a\n", "a@b ", "\na@b:", " ", ".", "..", ". ", "! ", "e.g. ",
-    "U.S. ", "No. ", "。", "\n", "\r\n", "\t", " \n", "- ", "\n-", "> ", "*", "_", "a", "a ", "a.", "é", "0 ", "1.", "| a",
-    "<<a\n", "\\\n", "&&\n", "A=b ", "[tool: ", "[tool: a", "[read]\n{", "[tool:read]{}", "Action: ", "commentary to",
-    "<|channel|>", "[TOOL_CALLS]", "\ntool:a\n", "“", "「", "I have saved ", "done ", "has been sent ", "HEARTBEAT_OK ", "<b>",
-    "\0", "\u2028", "read(", "read(path=", '{"name": "read", ', "{'name': 'read', ", '{"name":"read","arguments":{',
-    "for example, ", "x\n", "(", ")", "=", "/", ": ",
+    "`", "``", "```", "```\n", "```bash\n", "~~~\n", "`a ", "[", "]", "[[", "[]", "{", "}", "{}", '{"',
+    '{"a":', "[1,", '["', '"', "'", '"a ', "'a ", "\\", '\\"', "<", "<tool>", "<tool>a", "</tool>",
+    "<tool_call>", "<think>", "</think>", "<think>\n</think>", "<a ", '<a b="', "$ ", "$ a ", "# a\n", "a@b ",
+    "\na@b:", " ", ".", "..", ". ", "! ", "e.g. ", "U.S. ", "No. ", "。", "\n", "\r\n", "\t", " \n", "- ",
+    "\n-", "> ", "*", "_", "a", "a ", "a.", "é", "0 ", "1.", "| a", "<<a\n", "\\\n", "&&\n", "A=b ", "[tool: ",
+    "[tool: a", "[read]\n{", "[tool:read]{}", "Action: ", "commentary to", "<|channel|>", "[TOOL_CALLS]",
+    "\ntool:a\n", "“", "「", "I have saved ", "done ", "has been sent ", "HEARTBEAT_OK ", "<b>", "\x00",
+    "\u2028", "read(", "read(path=", '{"name": "read", ', "{'name': 'read', ", '{"name":"read","arguments":{',
+    "for example, ", "x\n", "(", ")", "=", "/", ": ", "<think>x", "<think></think>", "`</think>`", "`a",
+    "``` ` `` ", "'a | b ", "$   ", "a@b:", "<<a ", "~~~ `", "```bash\na <<b\n", "plain text. ", "{'",
+    'read("', "<read ", "<function=", "to=", "action:\n", '"name": "read"', "[read]{", "<read><path>",
+    '{"x":"\\"', "a.b.c.", "tool: ", '{"name": "read", "arguments": {"path": "notes.md"}} ',
+    'read(path="x")\n', "[read]\n{}[/read]\n", "<tool_call>read\n", "to=functions.read ", "I have ", "the ",
+    "ich habe ", "已", "- \n", "was was ", "was not ", "no ", "error ", "it is still ", "rest of ", "if ", "(4",
+    "only the ",
 ]  # fmt: skip
 TOOLS = load_catalogue().surface("direct")
-EVERY_ONE = build_validator({"type": "any_of", "validators": SPECS}, REGISTRY)
+EVERY_ONE = build("any_of", validators=SPECS)
 READS = {"type": "tool_call", "calls": [{"name": "read"}]}
 
 
@@ -73,21 +84,42 @@ def test_no_text_hangs_a_judge(start: str, pieces: list[str]) -> None:
     assert took < HANG_S
 
 
-@pytest.mark.parametrize(
-    ("start", "piece"),
-    [
-        ("", "。"),
-        ('"', "x\n"),
-        ("", '{"name": "read", '),
-        ("```bash\n", "x\n"),
-        ("", "[]"),
-        ("", "<think>\n</think>"),
-    ],
-    ids=["ends", "lines", "cut-calls", "commands", "spans", "thinking"],
-)
+SEARCHES = {
+    "tools": detect_tools,
+    "calls": lambda text: find_written_calls(text, TOOLS),
+    "claims": claims_done,
+    "failures": reports_failure,
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.newest
+def test_a_search_takes_linear_time(name: str) -> None:
+    """An eighth of the longest answer, of any piece, is searched in a moment; quadratic time is many seconds."""
+    slow = {}
+    for piece in PIECES:
+        began = time.process_time()
+        SEARCHES[name](filled("", piece, MAX_ANSWER_BYTES // 8))
+        slow[piece] = time.process_time() - began
+
+    assert {piece: took for piece, took in slow.items() if took > MOMENT_S} == {}
+
+
+SLOWEST = [
+    ("", "。"),
+    ('"', "x\n"),
+    ("", '{"name": "read", '),
+    ("```bash\n", "x\n"),
+    ("", "[]"),
+    ("", "<think>\n</think>"),
+]
+"""A start and a piece; of a few hundred texts these took longest: 0.3 to 0.7 s each."""
+
+
+@pytest.mark.parametrize(("start", "piece"), SLOWEST)
 @pytest.mark.newest
 def test_the_slowest_texts_known(start: str, piece: str) -> None:
-    """Of a few hundred texts these took longest: 0.3 to 0.7 s each."""
+    """They are judged as any others."""
     reply = Reply(text=filled(start, piece, MAX_ANSWER_BYTES))
 
     assert seconds(replace(make_prompt(READS), tools=TOOLS), reply) < HANG_S

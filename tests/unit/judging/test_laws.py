@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
+from pytest_openclaw.judging.registry import build_validator
+from pytest_openclaw.judging.text import count_sentences
 from pytest_openclaw.values.replies import Reply
+from tests.builtin import REGISTRY
 from tests.searching import examples
 
 SPECS = [
@@ -36,41 +38,13 @@ SPECS += [
     {"type": "any_of", "validators": SPECS[:]},
     {"type": "not", "validator": {"type": "tool_invocation", "expected_tools": []}},
 ]
-REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
 VALIDATORS = [build_validator(spec, REGISTRY) for spec in SPECS]
 
 ANY_CHARACTER = st.characters(codec=None, categories=None)
-FRAGMENTS = st.sampled_from(
-    [
-        '{"a":',
-        "1e400",
-        "9" * 400,
-        '"\\ud800"',
-        "}",
-        "[",
-        "]",
-        ",",
-        "{}",
-        "NaN",
-        "```json\n",
-        "```",
-        "- ",
-        "\n",
-        "HEARTBEAT_OK",
-        "NO_REPLY",
-        "`free -h`",
-        "$ du",
-        "e.g. ",
-        "。",
-        "؟ ",
-        "\x00",
-        "\x1b[31m",
-        "\ud800",
-        "\u2028",
-    ]
-)
+WORDS = '{"a": 1e400 "\\ud800" } [ ] , {} NaN ``` - HEARTBEAT_OK NO_REPLY `free -h` e.g. 。 ؟'
+OTHERS = ("9" * 400, "```json\n", "\n", " ", "$ du", "\x00", "\x1b[31m", "\ud800", "\u2028")
 TEXTS = st.text(alphabet=ANY_CHARACTER) | st.lists(
-    FRAGMENTS | st.text(alphabet=ANY_CHARACTER, max_size=3)
+    st.sampled_from([*WORDS.split(), *OTHERS]) | st.text(alphabet=ANY_CHARACTER, max_size=3)
 ).map("".join)
 
 
@@ -100,3 +74,11 @@ def test_blanks_around_do_not_count(validator, text, before, after):
         validator.check(Reply(text=before + plain + after)).passed
         is validator.check(Reply(text=plain)).passed
     )
+
+
+@given(texts=st.lists(st.text(alphabet="ab 。.!\n", min_size=1), max_size=5))
+def test_sentences_only_grow(texts):
+    """A text with more behind it, after white space, never has fewer sentences."""
+    counts = [count_sentences(" ".join(texts[:end])) for end in range(len(texts) + 1)]
+
+    assert counts == sorted(counts)

@@ -11,6 +11,7 @@ from pytest_openclaw.judging.text import Exact, JsonKeys, MaxWords, Noop, OneOf
 from pytest_openclaw.util.errors import SuiteError
 from pytest_openclaw.values.protocols import Validator
 from pytest_openclaw.values.replies import Reply, Verdict
+from tests.builtin import REGISTRY
 
 SEED = "noop exact one_of regex_fullmatch max_words max_sentences exact_bullets json_keys tool_invocation"
 
@@ -55,9 +56,9 @@ def test_builtin_names():
 
 
 @pytest.mark.parametrize("spec", [None, {}, "", [], {"type": "noop"}], ids=repr)
-def test_nothing_is_noop(spec, registry):
+def test_nothing_is_noop(spec):
     """A missing or empty validator is noop."""
-    assert build_validator(spec, registry) == Noop()
+    assert build_validator(spec, REGISTRY) == Noop()
 
 
 @pytest.mark.parametrize(
@@ -74,19 +75,15 @@ def test_nothing_is_noop(spec, registry):
         pytest.param({"type": "any_of", "validators": [{"type": "not", "validator": {"type": "max_words", "value": 1}}]}, AnyOf(validators=(Not(validator=MaxWords(value=1)),)), id="nested"),
     ],
 )  # fmt: skip
-def test_build(spec, validator, registry):
+def test_build(spec, validator):
     """A description becomes the validator with these values."""
-    assert build_validator(spec, registry) == validator
+    assert build_validator(spec, REGISTRY) == validator
 
 
-@pytest.fixture(scope="session")
-def with_plugins():
-    """The built-in validators and two plugins."""
-    plugins = [("conftest.py", Ticket), ("conftest.py", Unless)]
-    return build_registry([*(("pytest-openclaw", validator) for validator in BUILTIN), *plugins])
+WITH_PLUGINS = {**REGISTRY, **build_registry([("conftest.py", Ticket), ("conftest.py", Unless)])}
 
 
-def test_plugins(with_plugins):
+def test_plugins():
     """Plugins are built as the built-ins are, also within each other."""
     spec = {
         "type": "unless",
@@ -94,20 +91,20 @@ def test_plugins(with_plugins):
         "others": [{"type": "exact", "value": "a"}],
     }
 
-    assert build_validator(spec, with_plugins) == Unless(Ticket("OC-12"), (Exact(value="a"),))
+    assert build_validator(spec, WITH_PLUGINS) == Unless(Ticket("OC-12"), (Exact(value="a"),))
 
 
-def test_keys_of_a_plugin(with_plugins):
+def test_keys_of_a_plugin():
     """They are read by their types, as for the built-ins."""
     with pytest.raises(ValueError, match="validator ticket: number is 3, not a text"):
-        build_validator({"type": "ticket", "number": 3}, with_plugins)
+        build_validator({"type": "ticket", "number": 3}, WITH_PLUGINS)
 
 
-def test_a_plugin_with_annotations_for_type_checkers(registry):
+def test_a_plugin_with_annotations_for_type_checkers():
     """Annotations that cannot be resolved leave all values as they are, and nested validators are built."""
     spec = {"type": "late", "condition": {"type": "noop"}, "others": [{"type": "noop"}]}
 
-    found = build_validator(spec, {**registry, "late": Late})
+    found = build_validator(spec, {**REGISTRY, "late": Late})
 
     assert (found.condition, found.others) == (Noop(), (Noop(),))
 
@@ -126,7 +123,7 @@ def test_a_type_claimed_twice():
 @pytest.mark.parametrize(
     "plugin",
     [
-        pytest.param(type("Plain", (), {"type": "plain", "check": lambda self, reply: None}), id="no-dataclass"),
+        pytest.param(type("Plain", (), {"type": "plain", "check": lambda self, reply: None}), id="not-a-dataclass"),
         pytest.param(dataclass(type("Plain", (), {"check": lambda self, reply: None})), id="no-type"),
         pytest.param(dataclass(type("Plain", (), {"type": "plain"})), id="no-check"),
     ],

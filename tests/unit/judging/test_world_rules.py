@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
+from pytest_openclaw.judging.registry import build_validator
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.util import bounded
@@ -16,9 +16,9 @@ from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import Command, World
 from pytest_openclaw.worlds.playing import final_state
+from tests.builtin import REGISTRY
 from tests.unit.worlds.conftest import MESSAGE
 
-REGISTRY = build_registry(("tests", validator) for validator in BUILTIN)
 TOOLS = (MESSAGE, *load_catalogue().surface("direct"))
 WORLD = World(
     files={"notes.md": "milk\neggs\n", "old.txt": "old", "data.json": '{"a": [1, 2], "b": null}'},
