@@ -93,6 +93,7 @@ class Running(asyncio.SubprocessProtocol):
     """A running program. The caller that starts it must `stop` it.
 
     Attributes:
+        pid: its process id.
         exit_status: None while it runs, or if this process ended it; negative for a signal.
         stdout: its output, after `run`.
         timed_out: whether `run` has ended it because it took too long.
@@ -107,6 +108,11 @@ class Running(asyncio.SubprocessProtocol):
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._unfinished: list[bytes] = []
         self._stderr = b""
+
+    @property
+    def has_exited(self) -> bool:
+        """Whether it has exited, however it ended."""
+        return self._exited.is_set()
 
     @property
     def stderr(self) -> str:
@@ -136,7 +142,7 @@ class Running(asyncio.SubprocessProtocol):
     async def stop(self) -> None:
         """End its whole group: SIGTERM first, SIGKILL after `GRACE_S`; then close the pipes."""
         try:
-            if not self._exited.is_set():
+            if not self.has_exited:
                 self._end(kill=False)
                 await self.wait_exit(GRACE_S)
         finally:
@@ -149,7 +155,7 @@ class Running(asyncio.SubprocessProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport of the started program."""
         self._transport = cast("asyncio.SubprocessTransport", transport)
-        self._pid = self._transport.get_pid()
+        self.pid = self._transport.get_pid()
         self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
@@ -187,13 +193,13 @@ class Running(asyncio.SubprocessProtocol):
         self._is_ended_here = True
         if sys.platform == "win32":  # no process groups; its descendants are found through the process
             with contextlib.suppress(psutil.NoSuchProcess):
-                program = psutil.Process(self._pid)
+                program = psutil.Process(self.pid)
                 for process in [*program.children(recursive=True), program]:
                     process.kill()
         else:
             # No process is left, or (macOS) only zombies: there is nothing to end.
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._pid, signal.SIGKILL if kill else signal.SIGTERM)
+                os.killpg(self.pid, signal.SIGKILL if kill else signal.SIGTERM)
 
 
 async def start(name: str, program: Program) -> Running:

@@ -16,8 +16,6 @@ from pytest_openclaw.values.protocols import Provider, ProviderSetup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from pathlib import Path
-
     import pluggy
 
     from pytest_openclaw.judging.registry import Registry
@@ -143,7 +141,7 @@ def plugins_of(config: pytest.Config, clean: Callable[[Any], Any] = lambda value
     )
 
 
-def make_providers(classes: Classes, settings: Settings, scratch_dir: Path) -> dict[str, Provider]:
+def make_providers(classes: Classes, settings: Settings) -> dict[str, Provider]:
     """Return the providers of this run's targets.
 
     Raises:
@@ -159,7 +157,6 @@ def make_providers(classes: Classes, settings: Settings, scratch_dir: Path) -> d
             key_env=endpoint.key_env if endpoint else None,
             environ=os.environ,
             options=settings.provider_options,
-            scratch_dir=scratch_dir,
         )
         providers[name] = _made(f"provider {name}", classes[endpoint.kind if endpoint else name], setup)
     return providers

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import tempfile
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,6 +31,7 @@ from pytest_openclaw.values.tool_calls import SUBSTITUTE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+    from pathlib import Path
 
     from pytest_openclaw.runs.resume import ResumedRun
     from pytest_openclaw.session.owner import Owner
@@ -75,7 +74,7 @@ def _start_worker(config: pytest.Config, classes: Classes, stack: ExitStack) -> 
         return
     worker = Worker(config)
     settings = replace(worker.settings, suite_dirs=suite_dirs(config))
-    providers = make_providers(classes, settings, Path())
+    providers = make_providers(classes, settings)
     redactor = Redactor.of_run(providers.values(), os.environ)
     stack.enter_context(redactor.over_logs())
     parts = CellParts(settings=settings, link=worker, redactor=redactor, sends=True, kept=worker.kept)
@@ -101,16 +100,15 @@ def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> O
         settings, path = resumed.settings, resumed.earlier.path
     if not settings.targets:
         return None
-    scratch_dir = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="openclaw-run-")))
     settings = replace(settings, surface=load_surface(settings, path, may_capture=sends))
     baseline = None
     if sends:
         baseline = load_baseline(settings, path)
         if any(map(is_wildcard, settings.targets)):
             # Their connections belong to the event loop of this question, so the run has other providers.
-            asked = make_providers(classes, settings, scratch_dir)
+            asked = make_providers(classes, settings)
             settings = replace(settings, targets=served_targets(settings, asked))
-    providers = make_providers(classes, settings, scratch_dir)
+    providers = make_providers(classes, settings)
     if sends or settings.dry_run:
         validator_registry(config)
         reports_of(config)

@@ -121,14 +121,9 @@ FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 
 
-def open_private(path: Path) -> BufferedWriter:
-    """Open a file for writing; a new one is readable and writable by its owner only."""
-    return open(path, "wb", opener=lambda name, flags: os.open(name, flags, FILE_MODE))
-
-
 def write_private(path: Path, data: bytes) -> None:
     """Write a whole file that no other user may read."""
-    with open_private(path) as file:
+    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, FILE_MODE)) as file:
         file.write(data)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
 from pytest_openclaw.util.files import JsonObject
@@ -48,7 +47,6 @@ class ProviderSetup:
     key_env: str | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     options: Mapping[str, str] = field(default_factory=dict)
-    scratch_dir: Path = Path()
 
 
 class Provider(Protocol):

@@ -24,14 +24,13 @@ def embedded_model() -> str:
 
 
 @pytest.fixture(scope="session")
-def engine(embedded_model: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+def engine(embedded_model: str) -> Iterator[Engine]:
     """A running engine with the template that supports tools; it answers three APIs and requires its key."""
     spec = engine_spec(embedded_model, context_tokens=CONTEXT_TOKENS)
-    log = tmp_path_factory.mktemp("engine") / "engine.log"
     with asyncio.Runner() as runner:
-        engine = runner.run(start_engine(spec, log, environ=os.environ))
+        engine = runner.run(start_engine(spec, environ=os.environ))
         yield engine
-        runner.run(engine.stop())
+        runner.run(engine.process.stop())
 
 
 @pytest.fixture(scope="session")

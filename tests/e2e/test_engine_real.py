@@ -36,13 +36,12 @@ ANSWERED = Turn(
     results=("rain, 9 °C",),
 )
 OWNER = """
-import asyncio, sys, time
-from pathlib import Path
+import asyncio
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
 
 async def use():
-    provider = LlamaCpp(ProviderSetup(name="llama_cpp", scratch_dir=Path(sys.argv[1])))
+    provider = LlamaCpp(ProviderSetup(name="llama_cpp"))
     async with provider._serving("smollm2:135m") as engine:
         print(engine.process.pid, flush=True)
         await asyncio.sleep(600)
@@ -79,10 +78,10 @@ class Lab:
 
 
 @contextlib.contextmanager
-def open_lab(folder):
+def open_lab():
     """A separate lab, closed together with its engine."""
     with asyncio.Runner() as runner:
-        provider = LlamaCpp(ProviderSetup(name="llama_cpp", scratch_dir=folder))
+        provider = LlamaCpp(ProviderSetup(name="llama_cpp"))
         try:
             yield Lab(runner, provider)
         finally:
@@ -90,9 +89,9 @@ def open_lab(folder):
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory):
+def lab():
     """A lab for tests that leave the engine unchanged."""
-    with open_lab(tmp_path_factory.mktemp("scratch")) as lab:
+    with open_lab() as lab:
         yield lab
 
 
@@ -193,7 +192,7 @@ def test_a_file_is_served_under_the_name_that_the_user_gave(tmp_path, monkeypatc
     """`llama_cpp/<path>` serves any GGUF file with its own template, after the previous engine has ended."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tiny.gguf").symlink_to(find_weights(MODEL))
-    with open_lab(tmp_path) as lab:
+    with open_lab() as lab:
         embedded = lab.engine_pid()
         reply = lab.ask(CAPITAL, model="tiny.gguf", max_output_tokens=4)
         embedded_is_gone = wait_until(lambda: is_gone(embedded))
@@ -218,7 +217,7 @@ def test_broken_weights_are_one_clear_sentence(content, reason, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     content = content or find_weights(MODEL).read_bytes()[:40_000_000]
     (tmp_path / "bad.gguf").write_bytes(content)
-    with open_lab(tmp_path) as lab:
+    with open_lab() as lab:
         fault = lab.fault(CAPITAL, model="bad.gguf")
 
     assert (fault.failure_type, fault.scope) == ("not_installed", "target")
@@ -227,9 +226,9 @@ def test_broken_weights_are_one_clear_sentence(content, reason, tmp_path, monkey
     assert str(tmp_path) not in fault.message
 
 
-def test_the_engine_ends_with_its_owner(tmp_path):
+def test_the_engine_ends_with_its_owner():
     """If the process is killed that has started the engine, the engine exits by itself."""
-    command = [sys.executable, "-c", OWNER, str(tmp_path)]
+    command = [sys.executable, "-c", OWNER]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as owner:
         pid = int(owner.stdout.readline())
         owner.kill()

@@ -12,9 +12,9 @@ from pytest_openclaw.values.protocols import ProviderSetup
 
 
 @pytest.mark.parametrize("builtin", BUILTIN, ids=lambda builtin: builtin.name)
-def test_a_builtin_is_what_its_name_says(builtin, tmp_path):
+def test_a_builtin_is_what_its_name_says(builtin):
     """The table's name, the class's name and the created object are one provider."""
-    setup = ProviderSetup(name=builtin.name, scratch_dir=tmp_path)
+    setup = ProviderSetup(name=builtin.name)
 
     assert builtin.load().name == builtin.name
     assert type(builtin(setup)) is builtin.load()

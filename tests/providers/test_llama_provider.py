@@ -30,9 +30,9 @@ TOKENS = (
 
 
 @pytest.fixture
-def provider(tmp_path):
+def provider():
     """The provider in an empty environment."""
-    return LlamaCpp(ProviderSetup(name="llama_cpp", scratch_dir=tmp_path))
+    return LlamaCpp(ProviderSetup(name="llama_cpp"))
 
 
 def use(provider, work):
@@ -85,7 +85,8 @@ def start(monkeypatch):
 def engine_at(url, *, dies):
     """An engine that dies when its connection breaks, or not."""
     has_died = AsyncMock(return_value=dies)
-    return SimpleNamespace(url=url, token="dummy", is_running=True, has_died=has_died, stop=AsyncMock())
+    process = SimpleNamespace(has_exited=False, stop=AsyncMock())
+    return SimpleNamespace(url=url, token="dummy", process=process, has_died=has_died)
 
 
 def test_it_is_a_local_endpoint_of_its_own_that_warms_up(provider):
@@ -115,10 +116,10 @@ def test_body_turns_the_prompt_cache_on_for_openclaws_own_request_alone(provider
         pytest.param("model.gguf", {"num_ctx": "16384"}, 16384, False, id="a-file-knows-its-own"),
     ],
 )
-def test_the_ini_sets_the_context(tmp_path, start, model, options, context, is_stretched):
+def test_the_ini_sets_the_context(start, model, options, context, is_stretched):
     """A context that is longer than in the embedded model's training is stretched."""
     start.side_effect = EngineError("this is enough.")
-    setup = ProviderSetup(name="llama_cpp", options=options, scratch_dir=tmp_path)
+    setup = ProviderSetup(name="llama_cpp", options=options)
 
     fault_of(LlamaCpp(setup), replace(REQUEST, model=model))
 
@@ -142,10 +143,10 @@ def test_body_turns_the_prompt_cache_off(provider):
     }
 
 
-def test_an_address_is_refused(tmp_path):
+def test_an_address_is_refused():
     """An ini line with an address is for a running server; the message says how to configure one."""
     with pytest.raises(TargetError) as caught:
-        LlamaCpp(ProviderSetup(name="mine", base_url="http://127.0.0.1:8080/v1", scratch_dir=tmp_path))
+        LlamaCpp(ProviderSetup(name="mine", base_url="http://127.0.0.1:8080/v1"))
 
     assert str(caught.value) == (
         "mine: llama_cpp starts its own server. For a running llama-server write: "

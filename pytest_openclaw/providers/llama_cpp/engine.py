@@ -9,19 +9,19 @@ import os
 import re
 import signal
 import sys
-import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.providers.llama_cpp.server import READY
 from pytest_openclaw.providers.llama_cpp.weights import engine_is_installed, install_engine
+from pytest_openclaw.providers.processes import Program, Running, start
+from pytest_openclaw.providers.wire import load_object
 from pytest_openclaw.util.errors import EngineError
-from pytest_openclaw.util.files import open_private
 from pytest_openclaw.util.signals import how_it_ended
+from pytest_openclaw.values.faults import CallFailed
 
 if TYPE_CHECKING:
-    from asyncio.subprocess import Process
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 SERVER = (sys.executable, "-P", "-m", "pytest_openclaw.providers.llama_cpp.server")
@@ -67,22 +67,12 @@ class Engine:
 
     url: str
     token: str = field(repr=False)
-    process: Process
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it has not exited."""
-        return self.process.returncode is None
+    process: Running
 
     async def has_died(self) -> bool:
         """Whether it has exited; an exiting process may close its connections first."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.process.wait(), LAST_BREATH_S)
-        return not self.is_running
-
-    async def stop(self) -> None:
-        """Kill it; it has nothing to save."""
-        await _stop(self.process)
+        await self.process.wait_exit(LAST_BREATH_S)
+        return self.process.has_exited
 
 
 class Engines:
@@ -91,12 +81,10 @@ class Engines:
     def __init__(
         self,
         spec_of: Callable[[str], EngineSpec],
-        folder: Path,
         environ: Mapping[str, str],
         command: Sequence[str] = SERVER,
     ) -> None:
         self._spec_of = spec_of
-        self._folder = folder
         self._environ = environ
         self._command = command
         self._model = ""
@@ -126,17 +114,17 @@ class Engines:
     async def aclose(self) -> None:
         """End the engine."""
         if self._engine:
-            await self._engine.stop()
+            await self._engine.process.stop()
         self._engine = None
 
     def _running(self, model: str) -> Engine | None:
-        return self._engine if self._engine and self._engine.is_running and model == self._model else None
+        engine = self._engine if model == self._model else None
+        return engine if engine and not engine.process.has_exited else None
 
     async def _start(self, model: str) -> Engine:
         spec = self._spec_of(model)
         await self.aclose()
-        log = self._folder / f"engine-{time.monotonic_ns()}.log"
-        self._engine = await start_engine(spec, log, environ=self._environ, command=self._command)
+        self._engine = await start_engine(spec, environ=self._environ, command=self._command)
         self._model = model
         return self._engine
 
@@ -146,7 +134,6 @@ class Engines:
 
 async def start_engine(
     spec: EngineSpec,
-    log: Path,
     *,
     environ: Mapping[str, str],
     command: Sequence[str] = SERVER,
@@ -159,41 +146,28 @@ async def start_engine(
     """
     if not engine_is_installed():
         raise EngineError(f"the embedded engine is not installed. Run: {install_engine()}")
-    with open_private(log) as log_file:
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                json.dumps(asdict(spec), default=str),
-                stdin=asyncio.subprocess.PIPE,  # it exits at the end of its input
-                stdout=asyncio.subprocess.PIPE,
-                stderr=log_file,
-                env=child_environ(environ),
-                start_new_session=True,  # Ctrl-C in a terminal is for the session, which ends the engine
-            )
-        except OSError as error:
-            why = f"{error.filename}: {error.strerror}"
-            raise EngineError(f"the embedded engine cannot be started: {why}") from error
-    assert process.stdout is not None, "its output is a pipe"
+    argv = (*command, json.dumps(asdict(spec), default=str))
+    # It exits at the end of its input.
+    program = Program(argv=argv, env=child_environ(environ), cwd=Path.cwd(), keeps_stdin=True)
+    try:
+        process = await start("the embedded engine", program)
+    except CallFailed as failed:
+        raise EngineError(failed.fault.message) from failed
     try:
         async with asyncio.timeout(ready_within_s):
-            while line := await process.stdout.readline():
-                if line.startswith(READY.encode()) and line.endswith(b"\n"):
-                    return Engine(**json.loads(line.removeprefix(READY.encode())), process=process)
-            exit_status = await process.wait()
+            while (line := await process.next_line()) is not None:
+                if ready := load_object(line.decode("utf-8", "replace").removeprefix(READY)):
+                    return Engine(**ready, process=process)
+        await process.wait_exit(LAST_BREATH_S)
+        why = why_it_ended(process.exit_status, _words_of(process, spec), spec.alias)
     except TimeoutError:
-        await _stop(process)
         why = f"the embedded engine did not load {spec.alias} within {ready_within_s:g} s"
-        raise EngineError(f"{why}: {_reason(_log_of(log, spec))}") from None
+        why = f"{why}: {_reason(_words_of(process, spec))}"
     except BaseException:
-        await _stop(process)
+        await process.stop()
         raise
-    raise EngineError(why_it_ended(exit_status, _log_of(log, spec), spec.alias))
-
-
-async def _stop(process: Process) -> None:
-    if process.returncode is None:
-        process.kill()
-    await process.wait()
+    await process.stop()
+    raise EngineError(why)
 
 
 def child_environ(environ: Mapping[str, str]) -> dict[str, str]:
@@ -203,8 +177,8 @@ def child_environ(environ: Mapping[str, str]) -> dict[str, str]:
     return {**passed_on, **_SPIN, "PYTHONPATH": import_path}
 
 
-def _log_of(log: Path, spec: EngineSpec) -> str:
-    return log.read_text("utf-8", "replace").replace(str(spec.weights), spec.alias)
+def _words_of(process: Running, spec: EngineSpec) -> str:
+    return process.stderr.replace(str(spec.weights), spec.alias)
 
 
 # --- why it cannot run here ---------------------------------------------------------------------
@@ -218,7 +192,7 @@ _LONGEST_LAST_WORDS = 300
 _REASON = re.compile(r"^[\d.]+ E (.+)$", re.MULTILINE)
 
 
-def why_it_ended(returncode: int, log: str, model: str) -> str:
+def why_it_ended(returncode: int | None, log: str, model: str) -> str:
     """Return in one sentence why the engine's process exited before it was ready."""
     if returncode == -signal.SIGILL:
         return _NO_AVX2

@@ -63,7 +63,7 @@ class LlamaCpp(OllamaOpenAI):
     def _engines(self) -> Engines:
         """Made in the event loop that uses it."""
         spec_of = partial(engine_spec, context_tokens=self._context_tokens)
-        return Engines(spec_of, self.setup.scratch_dir, self.setup.environ)
+        return Engines(spec_of, self.setup.environ)
 
     def find_address(self) -> Address:
         """Return a placeholder: the engine's address is known once it is started."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import stat
 import sys
@@ -13,13 +12,11 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.providers.claude import command_line as claude
-from pytest_openclaw.providers.llama_cpp.engine import EngineSpec, start_engine
 from pytest_openclaw.providers.openclaw import call as openclaw
 from pytest_openclaw.providers.processes import new_folders
 from pytest_openclaw.runs.directory import LOCK, RESULTS, RunDirectory
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool
-from tests.unit.providers.llama_cpp.fake_engine import FAKE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no permission bits")
 
@@ -44,23 +41,6 @@ def others_may_use(folder: Path) -> dict[str, str]:
     found = [folder, *folder.rglob("*")]
     modes = {str(path.relative_to(folder)): path.stat().st_mode for path in found}
     return {name: stat.filemode(mode) for name, mode in modes.items() if mode & 0o077}
-
-
-def test_the_engines_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may quote a prompt."""
-    monkeypatch.setattr("pytest_openclaw.providers.llama_cpp.engine.engine_is_installed", lambda: True)
-    folder = tmp_path / "scratch"
-    folder.mkdir(0o700)
-
-    async def use() -> None:
-        spec = EngineSpec(weights=Path("/models/a.gguf"), alias="a.gguf")
-        engine = await start_engine(spec, folder / "engine.log", environ={}, command=FAKE)
-        await engine.stop()
-
-    asyncio.run(use())
-
-    assert others_may_use(folder) == {}
-    assert (folder / "engine.log").stat().st_size
 
 
 @pytest.mark.usefixtures("temporary")

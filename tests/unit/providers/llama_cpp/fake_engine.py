@@ -23,9 +23,16 @@ if weights.endswith("broken"):
 print("READY " + json.dumps({"url": "http://127.0.0.1:9", "token": "dummy"}), flush=True)
 sys.stdin.read()
 """)
-NEVER_READY = engine_of(
-    "import os, sys, time; print(os.getpid(), file=sys.stderr, flush=True); time.sleep(600)"
-)
+
+
+def never_ready(file):
+    """A command that writes its process id into this file and to its standard error."""
+    return engine_of(f"""
+import os, sys, time
+print(os.getpid(), file=sys.stderr, flush=True)
+print(os.getpid(), file=open({str(file)!r}, "w"), flush=True)
+time.sleep(600)
+""")
 
 
 def failing(words, status=1):

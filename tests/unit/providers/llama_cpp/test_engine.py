@@ -16,7 +16,7 @@ import pytest
 from pytest_openclaw.providers.llama_cpp.engine import Engines, EngineSpec, child_environ, start_engine
 from pytest_openclaw.util.errors import EngineError
 from tests.e2e.processes import BOUND_S, is_gone, wait_until
-from tests.unit.providers.llama_cpp.fake_engine import FAKE, NEVER_READY, engine_of, failing
+from tests.unit.providers.llama_cpp.fake_engine import FAKE, engine_of, failing, never_ready
 
 pytestmark = pytest.mark.usefixtures("any_machine")
 
@@ -29,7 +29,7 @@ checks.engine_is_installed = lambda: True
 
 async def own():
     spec = EngineSpec(weights=Path("a.gguf"), alias="a.gguf")
-    engine = await start_engine(spec, Path(sys.argv[1]), environ={}, command=json.loads(sys.argv[2]))
+    engine = await start_engine(spec, environ={}, command=json.loads(sys.argv[1]))
     print(engine.process.pid, flush=True)
     await asyncio.sleep(600)
 
@@ -42,16 +42,15 @@ def spec_of(model):
     return EngineSpec(weights=Path("/private") / model, alias=model)
 
 
-async def start(command, folder, within_s=60):
+async def start(command, within_s=60):
     """Start an engine of `a.gguf`."""
-    log = folder / "engine.log"
-    return await start_engine(spec_of("a.gguf"), log, environ={}, command=command, ready_within_s=within_s)
+    return await start_engine(spec_of("a.gguf"), environ={}, command=command, ready_within_s=within_s)
 
 
 @asynccontextmanager
-async def open_engines(folder):
+async def open_engines():
     """Fake engines that are ended."""
-    engines = Engines(spec_of, folder, {}, FAKE)
+    engines = Engines(spec_of, {}, FAKE)
     try:
         yield engines
     finally:
@@ -65,19 +64,19 @@ async def served_by(engines, model):
         return engine.process.pid
 
 
-def test_a_ready_engine_is_described(tmp_path):
+def test_a_ready_engine_is_described():
     """It continues to run, in its own session, in which a terminal's Ctrl-C does not reach it."""
 
     async def use():
-        engine = await start(FAKE, tmp_path)
-        assert (engine.url, engine.token, engine.is_running) == ("http://127.0.0.1:9", "dummy", True)
+        engine = await start(FAKE)
+        assert (engine.url, engine.token, engine.process.has_exited) == ("http://127.0.0.1:9", "dummy", False)
         assert os.getsid(engine.process.pid) == engine.process.pid
-        await engine.stop()
+        await engine.process.stop()
         return engine
 
     engine = asyncio.run(use())
 
-    assert not engine.is_running
+    assert engine.process.has_exited
     assert is_gone(engine.process.pid)
 
 
@@ -101,10 +100,10 @@ def test_a_ready_engine_is_described(tmp_path):
         ),
     ],
 )
-def test_an_engine_that_ends_is_explained(command, sentence, tmp_path):
+def test_an_engine_that_ends_is_explained(command, sentence):
     """The reason of an early end is reported to the user in one sentence."""
     with pytest.raises(EngineError) as caught:
-        asyncio.run(start(command, tmp_path))
+        asyncio.run(start(command))
 
     assert str(caught.value) == sentence
 
@@ -112,17 +111,16 @@ def test_an_engine_that_ends_is_explained(command, sentence, tmp_path):
 def test_a_command_that_is_not_there_is_explained(tmp_path):
     """An interpreter that cannot be run is an engine error too."""
     with pytest.raises(EngineError) as caught:
-        asyncio.run(start((str(tmp_path / "no-python"),), tmp_path))
+        asyncio.run(start((str(tmp_path / "no-python"),)))
 
-    assert str(caught.value) == (
-        f"the embedded engine cannot be started: {tmp_path}/no-python: No such file or directory"
-    )
+    why = f"the command '{tmp_path}/no-python' cannot be started: No such file or directory"
+    assert str(caught.value) == f"the embedded engine: {why}"
 
 
 def test_an_engine_that_is_never_ready_is_ended(tmp_path):
     """The wait is limited, the message says for how long, and no process is left."""
     with pytest.raises(EngineError) as caught:
-        asyncio.run(start(NEVER_READY, tmp_path, within_s=6))
+        asyncio.run(start(never_ready(tmp_path / "pid"), within_s=6))
 
     pid = pid_in(tmp_path)
     assert str(caught.value) == f"the embedded engine did not load a.gguf within 6 s: {pid}"
@@ -133,7 +131,7 @@ def test_a_cancelled_start_ends_the_process(tmp_path):
     """Ctrl-C while the weights are loaded leaves no process behind."""
 
     async def give_up():
-        starting = asyncio.create_task(start(NEVER_READY, tmp_path))
+        starting = asyncio.create_task(start(never_ready(tmp_path / "pid")))
         while not pid_in(tmp_path):
             await asyncio.sleep(0.02)
         starting.cancel()
@@ -145,16 +143,16 @@ def test_a_cancelled_start_ends_the_process(tmp_path):
 
 
 def pid_in(folder):
-    """The process id that `NEVER_READY` writes to its log; None before it has."""
-    log = folder / "engine.log"
-    said = log.read_text() if log.exists() else ""
+    """The process id that `never_ready` writes; None before it has."""
+    file = folder / "pid"
+    said = file.read_text() if file.exists() else ""
     return int(said) if said.endswith("\n") else None
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_the_engine_ends_with_its_owner(how, tmp_path):
+def test_the_engine_ends_with_its_owner(how):
     """However the process ends that has started the engine, the engine exits by itself."""
-    command = [sys.executable, "-c", OWNER, str(tmp_path / "engine.log"), json.dumps(FAKE)]
+    command = [sys.executable, "-c", OWNER, json.dumps(FAKE)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=Path.cwd()
     ) as owner:
@@ -186,12 +184,12 @@ def test_environment_of_the_user_does_not_shape_the_engine():
         pytest.param("aba", 3, id="ended-before-the-next-starts"),
     ],
 )
-def test_one_engine_at_a_time(models, n, tmp_path):
+def test_one_engine_at_a_time(models, n):
     """A model's engine stays until another model is requested, or all is closed."""
 
     async def use():
         pids = []
-        async with open_engines(tmp_path) as engines:
+        async with open_engines() as engines:
             for model in models:
                 pids.append(await served_by(engines, model))
                 assert [not is_gone(pid) for pid in pids] == [pid == pids[-1] for pid in pids]
@@ -203,17 +201,17 @@ def test_one_engine_at_a_time(models, n, tmp_path):
     assert is_gone(pids[-1])
 
 
-def test_another_model_waits_until_the_engine_is_idle(tmp_path):
+def test_another_model_waits_until_the_engine_is_idle():
     """Uses of one model may overlap; a cancelled one does not keep the next model waiting."""
 
     async def hold(engines, go_on):
         async with engines.serving("a") as engine:
             await go_on.wait()
-            return engine.is_running
+            return not engine.process.has_exited
 
     async def use():
         go_on = asyncio.Event()
-        async with open_engines(tmp_path) as engines:
+        async with open_engines() as engines:
             first, second = (asyncio.create_task(hold(engines, go_on)) for _ in range(2))
             other = asyncio.create_task(served_by(engines, "b"))
             _, waiting = await asyncio.wait([other], timeout=1)
@@ -226,11 +224,11 @@ def test_another_model_waits_until_the_engine_is_idle(tmp_path):
     assert (n_waiting, was_kept) == (1, True)
 
 
-def test_an_engine_that_does_not_start_leaves_others_usable(tmp_path):
+def test_an_engine_that_does_not_start_leaves_others_usable():
     """After an engine that does not start, the same and others are tried as usual."""
 
     async def use():
-        async with open_engines(tmp_path) as engines:
+        async with open_engines() as engines:
             for _ in range(2):
                 with pytest.raises(EngineError, match="exit status 3"):
                     await served_by(engines, "broken")
@@ -239,11 +237,11 @@ def test_an_engine_that_does_not_start_leaves_others_usable(tmp_path):
     asyncio.run(use())
 
 
-def test_a_crashed_engine_is_started_again(tmp_path):
+def test_a_crashed_engine_is_started_again():
     """The next request gets another engine."""
 
     async def use():
-        async with open_engines(tmp_path) as engines:
+        async with open_engines() as engines:
             async with engines.serving("a") as engine:
                 assert not await engine.has_died()
                 os.kill(engine.process.pid, signal.SIGKILL)
