@@ -194,11 +194,6 @@ class Asker:
         """The cost of all calls so far."""
         return self._sender.spent_usd
 
-    @property
-    def n_in_flight(self) -> int:
-        """The number of cells that were sent and have no result yet."""
-        return sum(len(queue.in_flight) for queue in self._queues.values())
-
     def close(self) -> list[tuple[Cell, CallResult]]:
         """Cancel all requests in flight; return the replies of cells whose tests have not ended."""
         self._tell(self._closing.set)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 import pytest
 
 from pytest_openclaw.session.execution import Collected, hint_on_suites
-from pytest_openclaw.session.progress import LiveLine, terminal_of
 from pytest_openclaw.session.registries import describe, plugins_of
 from pytest_openclaw.session.reporting import (
     CellFailures,
@@ -98,7 +97,6 @@ class Owner:
         self._sends = sends
         self._failures = CellFailures(config, settings.targets)
         config.pluginmanager.register(self._failures, "openclaw-failures")
-        self._line: LiveLine | None = None
         self._cells: dict[CellKey, Cell] = {}
         self._summary: Summary | None = None
         self._hint = ""
@@ -153,7 +151,6 @@ class Owner:
             self.run = self._open_run(plan)
         except (OpenClawError, OSError) as error:
             raise pytest.UsageError(f"the run cannot be recorded: {error}") from None
-        self._show_progress(plan)
         self._open.enter_context(self._redactor.over_logs())
         self._open.enter_context(interrupted_by_signals())
         kept = self.resumed.kept if self.resumed else {}
@@ -175,14 +172,6 @@ class Owner:
         earlier = resumed.earlier if resumed else None
         return RunSession(directory, settings, plan, earlier, self._baseline, plugins)
 
-    def _show_progress(self, plan: Plan) -> None:
-        if (terminal := terminal_of(self._config)) is None:
-            return
-        total = sum(plan.n_selected.values())
-        self._line = line = LiveLine(terminal, lambda: self.asker.n_in_flight, total)
-        self._config.pluginmanager.register(line, "openclaw-progress")
-        self._open.callback(line.pytest_sessionfinish)
-
     # --- rows ---
 
     @pytest.hookimpl(tryfirst=True)
@@ -193,10 +182,6 @@ class Owner:
         if payload and self.run:
             self._failures.note(report, payload)
             self._take(self.run, report, payload)
-            if self._line:
-                self._line.done = len(self.run.records)
-                self._line.total -= isinstance(payload, LeftOut)
-                self._line.failed += report.failed
             self._publish_decisions(self.run)
 
     def _take(self, run: RunSession, report: pytest.TestReport, payload: Payload) -> None:
