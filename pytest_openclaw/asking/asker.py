@@ -18,7 +18,7 @@ from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pytest_openclaw.asking.sending import Sender, close_all, endpoint_limits, request_for
 from pytest_openclaw.util.errors import AskerFailed, CellNotSent
@@ -43,31 +43,6 @@ _SWITCH_S = 0.001
 def ahead_of(limit: int) -> int:
     """Return how many cells of an endpoint may be sent or answered before their tests ask for them."""
     return 2 * limit + 2
-
-
-class StagePermits:
-    """The decisions after the stages of each target, see `suites.stages_of`."""
-
-    def __init__(self) -> None:
-        self._through: dict[str, int] = {}
-        self._ends: dict[str, tuple[int, str]] = {}
-
-    def receive(self, target: str, stage: int, ends: str | None) -> None:
-        """Take a decision: the label of a target, the stage, and why no further stage is sent, if so."""
-        self._through[target] = max(stage, self._through.get(target, 0))
-        if ends is not None:
-            self._ends[target] = (stage, ends)
-
-    def permit(self, target: str, stage: int) -> Literal["ask", "wait", "leave_out"]:
-        """Return whether a cell of a stage may be sent: not before the stages so far are decided on."""
-        if self.why_left_out(target, stage) is not None:
-            return "leave_out"
-        return "wait" if self._through.get(target, 0) < stage - 1 else "ask"
-
-    def why_left_out(self, target: str, stage: int) -> str | None:
-        """Return why a cell is not sent; None if it is."""
-        last, why = self._ends.get(target, (stage, None))
-        return why if stage > last else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +108,10 @@ class Asker:
         limits = endpoint_limits(providers, settings)
         self._queues = {endpoint: _Queue(limit=limit) for endpoint, limit in limits.items()}
         self._jobs: dict[str, _Job] = {}
-        self._permits = StagePermits()
+        # By target's label: the last stage that is decided on, see `suites.stages_of`, and if it ends the
+        # target's cells, the stage and the reason.
+        self._decided: dict[str, int] = {}
+        self._ends: dict[str, tuple[int, str]] = {}
         self._n_runners = 1
         self._is_stopping = self._is_closed = False
         self._closing = asyncio.Event()
@@ -177,7 +155,7 @@ class Asker:
         self._tell(self._done, token)
 
     def decide(self, target: str, stage: int, ends: str | None) -> None:
-        """Take the decision after a stage of a target; see `StagePermits.receive`."""
+        """Take the decision after a stage of a target; `ends` is why no further stage is sent, if so."""
         self._tell(self._decide, target, stage, ends)
 
     def set_runners(self, n: int) -> None:
@@ -288,8 +266,19 @@ class Asker:
         self._feed(queue)
 
     def _decide(self, target: str, stage: int, ends: str | None) -> None:
-        self._permits.receive(target, stage, ends)
+        self._decided[target] = max(stage, self._decided.get(target, 0))
+        if ends is not None:
+            self._ends[target] = (stage, ends)
         self._feed_all()
+
+    def _why_left_out(self, job: _Job) -> str | None:
+        last, why = self._ends.get(job.cell.target.label, (job.stage, None))
+        return why if job.stage > last else None
+
+    def _waits(self, job: _Job) -> bool:
+        """Whether a cell may be sent only after the decision on an earlier stage."""
+        is_early = self._decided.get(job.cell.target.label, 0) < job.stage - 1
+        return is_early and self._why_left_out(job) is None
 
     def _stop(self) -> None:
         self._is_stopping = True
@@ -319,24 +308,22 @@ class Asker:
 
     def _next_wanted(self, queue: _Queue) -> _Job | None:
         for job in [*queue.wanted]:
-            permit = self._permits.permit(job.cell.target.label, job.stage)
-            if permit == "wait":
+            if self._waits(job):
                 continue
             del queue.wanted[job]
-            if permit == "ask":
+            if (why := self._why_left_out(job)) is None:
                 return job
-            self._answer(job, CellNotSent(self._permits.why_left_out(job.cell.target.label, job.stage) or ""))
+            self._answer(job, CellNotSent(why))
         return None
 
     def _next_planned(self, queue: _Queue) -> _Job | None:
         while queue.planned and len(queue.ahead) < ahead_of(queue.limit):
             job = queue.planned[0]
             is_over = job.is_sent or job.is_done
-            permit = "leave_out" if is_over else self._permits.permit(job.cell.target.label, job.stage)
-            if permit == "wait":
+            if not is_over and self._waits(job):
                 return None
             queue.planned.popleft()
-            if permit == "ask":
+            if not is_over and self._why_left_out(job) is None:
                 queue.wanted.pop(job, None)
                 return job
         return None
@@ -347,10 +334,9 @@ class Asker:
         The decision waits for a cell that none of them runs, for example under `--dist loadfile`.
         """
         wanted = (job for queue in self._queues.values() for job in queue.wanted)
-        held = [job for job in wanted if self._permits.permit(job.cell.target.label, job.stage) == "wait"]
+        held = [job for job in wanted if self._waits(job)]
         if held and len(held) >= self._n_runners:
-            self._permits.receive(held[0].cell.target.label, held[0].stage - 1, None)
-            self._feed_all()
+            self._decide(held[0].cell.target.label, held[0].stage - 1, None)
 
     def _sent(self, queue: _Queue, job: _Job, task: asyncio.Task[CallResult]) -> None:
         """Keep the result of a call, and send the next cell."""
