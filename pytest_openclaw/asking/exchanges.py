@@ -15,6 +15,16 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.openclaw.bridge import is_lookup, promoted_calls
+from pytest_openclaw.openclaw.dispatch import is_forgotten
+from pytest_openclaw.openclaw.recovery import (
+    at_last_step,
+    is_asked_again,
+    is_broken,
+    is_given_up,
+    nudge,
+)
+from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.prices import summed, total_usd
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values import faults
@@ -84,7 +94,7 @@ class _Exchange:
 
     @cached_property
     def _playing(self) -> Playing:
-        # Imported here: a run without worlds does not need these modules.
+        # Imported here: a run without worlds does not need this module.
         from pytest_openclaw.worlds.playing import Playing
 
         return Playing(self._world, self._request.tools, context_tokens=self._context_tokens)
@@ -101,9 +111,6 @@ class _Exchange:
         Raises:
             OpenClawError: the world cannot be played.
         """
-        # Imported here: a run without worlds does not need these modules.
-        from pytest_openclaw.openclaw.recovery import at_last_step, is_asked_again, nudge
-
         # In a thread: a slow pattern must not delay the time stamps of other cells.
         calls, results, ended_by = await asyncio.to_thread(self._play, reply)
         turn = reply.as_turn(user=self._message, calls=calls, results=results)
@@ -143,10 +150,6 @@ class _Exchange:
 
     def _play(self, reply: Reply) -> _Played:
         """Return the calls of a turn, with those that OpenClaw makes from its text, and their results."""
-        # Imported here: a run without worlds does not need these modules.
-        from pytest_openclaw.openclaw.bridge import is_lookup, promoted_calls
-        from pytest_openclaw.openclaw.recovery import is_broken, is_given_up
-        from pytest_openclaw.openclaw.thinking import strip_thinking
         from pytest_openclaw.worlds.playing import yield_note
 
         tools, playing = self._request.tools, self._playing
@@ -233,9 +236,6 @@ def _speed(replies: Sequence[Reply]) -> float | None:
 
 def _received(turn: Turn, dispatched: Callable[[ToolCall], Dispatched]) -> tuple[Turn, ...]:
     """Return a turn for the next request, without forgotten calls; no turn if it is empty."""
-    from pytest_openclaw.openclaw.dispatch import is_forgotten
-    from pytest_openclaw.openclaw.thinking import strip_thinking
-
     has_words = bool(strip_thinking(turn.text).strip())
     if not turn.calls:
         return (turn,) if has_words else ()

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol
 
 import pytest
 
+from pytest_openclaw.judging.judge import CellResult
+from pytest_openclaw.runs.rows import record_of
+from pytest_openclaw.suites.conversation import written_messages
 from pytest_openclaw.util.errors import AskerFailed, CellNotSent
 from pytest_openclaw.util.text import printable
+from pytest_openclaw.values.faults import BUDGET_SPENT
 from pytest_openclaw.values.rows import KeptVerdict, LeftOut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.judging.judge import CellResult
     from pytest_openclaw.runs.resume import Replay
     from pytest_openclaw.util.redact import Redactor
     from pytest_openclaw.values.prompts import Cell
@@ -97,8 +100,6 @@ class CellRun:
         Raises:
             Exception: our own code or a plugin's provider broke; the item's row says so.
         """
-        from pytest_openclaw.judging.judge import CellResult
-
         parts, cell = self.parts, self.cell
         if not parts.sends:
             pytest.skip("no model is asked here")
@@ -117,8 +118,6 @@ class CellRun:
         return self.result
 
     def _end_without_reply(self, fault: Fault) -> NoReturn:
-        from pytest_openclaw.values.faults import BUDGET_SPENT
-
         is_spent = fault.failure_type == BUDGET_SPENT  # the user's own limit, not a missing server
         is_skipped = fault.status == "skipped_unavailable"
         if is_skipped and (is_spent or not self.parts.settings.fail_unavailable):
@@ -155,7 +154,6 @@ class CellRun:
     def assert_passed(self, result: CellResult) -> None:
         """Fail the item if the model gave no usable answer, or the verdict is against it."""
         from pytest_openclaw.reports.cells import render_failure
-        from pytest_openclaw.suites.conversation import written_messages
 
         if result.outcome.pytest != "failed":
             return
@@ -176,8 +174,6 @@ class CellRun:
 
     def result_after(self, call: pytest.CallInfo[None]) -> CellResult | None:
         """Return the cell's result after a phase; None if it was skipped before it was sent."""
-        from pytest_openclaw.judging.judge import CellResult
-
         if self.result is not None:
             return self.result
         error = call.excinfo.value if call.excinfo else None
@@ -190,8 +186,6 @@ class CellRun:
         return self._row(result)
 
     def _row(self, result: CellResult) -> Record:
-        from pytest_openclaw.runs.rows import record_of
-
         run_id, redactor = self.parts.settings.run_id, self.parts.redactor
         return record_of(run_id, self.cell, result.call, result.judgment or result.done, redactor)
 

@@ -13,10 +13,26 @@ import pytest
 
 from pytest_openclaw import options
 from pytest_openclaw.asking.asker import PlannedCell
+from pytest_openclaw.openclaw.catalog import read_catalogue
 from pytest_openclaw.session.cells import CellRun, Missed, cell_of, held_by, run_of
 from pytest_openclaw.session.python_benchmarks import prompt_of, with_cell
+from pytest_openclaw.session.registries import validator_registry
 from pytest_openclaw.session.reporting import clean_report, clean_warning, defer
-from pytest_openclaw.suites.cells import base_id
+from pytest_openclaw.suites.cells import (
+    base_id,
+    build_cells,
+    digest_of_cells,
+    keyword_token,
+    mixed,
+    rewrite_keyword,
+    select_prompts,
+    shard_of,
+    spread,
+    unmatched,
+)
+from pytest_openclaw.suites.load import load_suite
+from pytest_openclaw.suites.prompt import known_failure_of
+from pytest_openclaw.suites.wording import closest
 from pytest_openclaw.util.errors import SuiteError
 from pytest_openclaw.util.text import printable
 from pytest_openclaw.values.rows import PAYLOAD
@@ -88,8 +104,6 @@ class SuiteFiles:
     @cached_property
     def registry(self) -> Registry:
         """The validators, collected with the first suite, so that nested conftest files count."""
-        from pytest_openclaw.session.registries import validator_registry
-
         return validator_registry(self._config)
 
     def reader_of(self, path: Path) -> Callable[[str], Suite] | None:
@@ -116,9 +130,6 @@ class SuiteFiles:
         return frozenset(options.named_paths(self._config))
 
     def _load(self, path: Path, name: str) -> Suite:
-        from pytest_openclaw.openclaw.catalog import read_catalogue
-        from pytest_openclaw.suites.load import load_suite
-
         file = self._settings.catalogue_file
         catalogue = read_catalogue(file) if file else None
         suite = load_suite(path, name=name, registry=self.registry, catalogue=catalogue)
@@ -133,8 +144,6 @@ class SuiteFiles:
 
     def cells_of(self, prompts: Sequence[Prompt]) -> list[Cell]:
         """Return a cell for each selected prompt on each target and each repeat of it, target by target."""
-        from pytest_openclaw.suites.cells import build_cells, select_prompts
-
         settings = self._settings
         self.prompt_ids |= {prompt.id for prompt in prompts}
         cells = build_cells(
@@ -168,9 +177,6 @@ class SuiteFiles:
 
     def unknown_ids(self) -> str:
         """Return the error of a selected prompt id that no suite has; empty if there is none."""
-        from pytest_openclaw.suites.cells import unmatched
-        from pytest_openclaw.suites.wording import closest
-
         ids = sorted(self.prompt_ids)
         lost = unmatched(self._settings.prompts, ids)
         if not lost:
@@ -229,8 +235,6 @@ class CellItem(SuiteItem):
     """One prompt on one target. Set-up sends and judges; the call only asserts the verdict."""
 
     def __init__(self, *, held: CellRun | KeptCell, **kwargs: Any) -> None:
-        from pytest_openclaw.suites.prompt import known_failure_of
-
         super().__init__(**kwargs)
         self.held = held
         self.add_marker(pytest.mark.openclaw)
@@ -382,8 +386,6 @@ class ExecutionHooks:
 
 def _order_cells(providers: Mapping[str, Provider], collected: list[pytest.Item], *, is_mixed: bool) -> None:
     """Sort the cells into the best order for sending; other items keep their places."""
-    from pytest_openclaw.suites.cells import mixed, spread
-
     cells = [(item, cell) for item in collected if (cell := cell_of(item)) is not None]
     places = mixed(cell.prompt for _, cell in cells) if is_mixed else {}
     ordered = iter(
@@ -400,8 +402,6 @@ def _order_cells(providers: Mapping[str, Provider], collected: list[pytest.Item]
 
 def _keep_shard(config: pytest.Config, selected: list[pytest.Item], shard: Shard) -> None:
     """Deselect the cells of the other shards; other tests are run in each."""
-    from pytest_openclaw.suites.cells import digest_of_cells, shard_of
-
     keys = {item: cell.key for item in selected if (cell := cell_of(item)) is not None}
     if 0 < len(keys) < shard.of:
         raise pytest.UsageError(
@@ -421,8 +421,6 @@ def _exact_ids(config: pytest.Config, collected: list[pytest.Item]) -> Iterator[
     if not keyword:
         yield
         return
-    from pytest_openclaw.suites.cells import keyword_token, rewrite_keyword
-
     ids = set()
     for item in collected:
         if (cell := cell_of(item)) is not None:

@@ -16,6 +16,10 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import pytest
 
+from pytest_openclaw.asking.asker import Asker
+from pytest_openclaw.judging.judge import CellResult
+from pytest_openclaw.providers.prices import Prices
+from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.session.execution import Collected, hint_on_suites
 from pytest_openclaw.session.registries import describe, plugins_of
 from pytest_openclaw.session.reporting import (
@@ -32,7 +36,6 @@ from pytest_openclaw.values.rows import PAYLOAD, KeptVerdict, LeftOut, Record
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_openclaw.asking.asker import Asker
     from pytest_openclaw.runs.resume import Plan, ResumedRun
     from pytest_openclaw.runs.session import RunSession
     from pytest_openclaw.stats.run_comparison import Measured
@@ -83,8 +86,6 @@ class Owner:
         baseline: Measured | None,
         sends: bool,
     ) -> None:
-        from pytest_openclaw.asking.asker import Asker
-
         self.settings = settings
         self.providers = providers
         self.resumed = resumed
@@ -283,9 +284,6 @@ class Owner:
         )
 
     def _judged(self, cell: Cell, call: CallResult) -> Record:
-        from pytest_openclaw.judging.judge import CellResult
-        from pytest_openclaw.runs.rows import record_of
-
         settings = self.settings
         result = CellResult(cell=cell, call=call).judged_or_broken(settings.timeout_s)
         record = record_of(settings.run_id, cell, result.call, result.judgment or result.done, self._redactor)
@@ -337,7 +335,6 @@ class Owner:
     def _show_summary(
         self, terminal: pytest.TerminalReporter, run: RunSession, summary: Summary, width: int
     ) -> None:
-        from pytest_openclaw.providers.prices import Prices
         from pytest_openclaw.reports.terminal import colored_lines, notes_on_cost, title_of
 
         page = run.directory.path / "summary.md"

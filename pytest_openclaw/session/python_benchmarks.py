@@ -11,13 +11,14 @@ from pytest_openclaw.session.cells import HELD, CellRun, KeptCell, run_of
 from pytest_openclaw.session.reporting import STRICT, passed_strictly
 from pytest_openclaw.suites.load import pictures_in
 from pytest_openclaw.suites.prompt import check_id, read_prompt
+from pytest_openclaw.values.prompts import Cell
 from pytest_openclaw.values.replies import Verdict
 
 if TYPE_CHECKING:
     from pytest_openclaw.judging.judge import CellResult
     from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.session.cells import CellParts
-    from pytest_openclaw.values.prompts import Cell, Prompt
+    from pytest_openclaw.values.prompts import Prompt
     from pytest_openclaw.values.replies import Reply
     from pytest_openclaw.values.rows import Record
 
@@ -77,8 +78,6 @@ def prompt_of(marker: pytest.Mark, definition: pytest.Function, suite: str, regi
 
 def with_cell(item: pytest.Item, parts: CellParts) -> pytest.Item:
     """Give a benchmark's item its cell; one that is kept becomes an item that repeats the verdict."""
-    from pytest_openclaw.values.prompts import Cell
-
     callspec = getattr(item, "callspec", None)
     if not isinstance(item, pytest.Function) or callspec is None or not item.get_closest_marker("openclaw"):
         return item

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
+from pytest_openclaw.judging.registry import Registry, build_registry
 from pytest_openclaw.providers import Builtin
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.protocols import Provider, ProviderSetup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
     import pluggy
 
-    from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.reports.pages import Report
     from pytest_openclaw.runs.report_files import PluginHook, Plugins
     from pytest_openclaw.util.files import JsonObject
@@ -74,8 +75,6 @@ def validator_registry(config: pytest.Config) -> Registry:
     Raises:
         pytest.UsageError: a type is registered twice.
     """
-    from pytest_openclaw.judging.registry import build_registry
-
     try:
         return build_registry(_claims(config.hook.pytest_openclaw_validators))
     except OpenClawError as error:

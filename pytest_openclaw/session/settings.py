@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pytest
 
+from pytest_openclaw.openclaw.catalog import read_catalogue
 from pytest_openclaw.options import (
     BY_NAME,
     OPTIONS,
@@ -256,8 +257,6 @@ def _catalogue(config: pytest.Config) -> str:
     name = str(value or "").strip()
     if name in ("", INSTALLED, SUBSTITUTE):
         return name
-    from pytest_openclaw.openclaw.catalog import read_catalogue
-
     path = _path(config, name, where)
     _parsed(where, name, lambda _: read_catalogue(path))
     here, path = config.invocation_params.dir, path.resolve()

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_openclaw.asking.sending import close_all
+from pytest_openclaw.openclaw.catalog import read_catalogue
 from pytest_openclaw.options import SUITE_NAME, named_benchmarks, options_given, suite_dirs
+from pytest_openclaw.providers.prices import Prices, has_list
 from pytest_openclaw.session.cells import CellParts
 from pytest_openclaw.session.execution import ExecutionHooks
 from pytest_openclaw.session.registries import (
@@ -19,6 +22,7 @@ from pytest_openclaw.session.registries import (
     reports_of,
     validator_registry,
 )
+from pytest_openclaw.session.reporting import RepeatThreshold
 from pytest_openclaw.session.settings import load_settings
 from pytest_openclaw.suites.targets import expand, is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
@@ -85,7 +89,6 @@ def _start_worker(config: pytest.Config, classes: Classes, stack: ExitStack) -> 
 def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> Owner | None:
     """Start a plain session or xdist's controller; files and connections are closed with the session."""
     from pytest_openclaw.session.owner import Owner
-    from pytest_openclaw.session.reporting import RepeatThreshold
 
     for file in named_benchmarks(config):
         if file.suffix in (".toml", ".json") and file.is_file() and not SUITE_NAME.match(file.name):
@@ -193,8 +196,6 @@ def check_requests(settings: Settings, providers: Mapping[str, Provider]) -> Non
 
 def check_budget(settings: Settings, providers: Mapping[str, Provider]) -> None:
     """Reject a budget that cannot be enforced: a target's price must be known before its first call."""
-    from pytest_openclaw.providers.prices import Prices, has_list
-
     if settings.budget_usd is None:
         return
     prices = Prices(providers, settings)
@@ -217,7 +218,6 @@ def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool)
     """Return the surface `openclaw`, captured if it has to be; None if no target is asked on it."""
     if all(target.surface == LISTED for target in settings.targets):
         return None
-    from pytest_openclaw.openclaw.catalog import read_catalogue
     from pytest_openclaw.openclaw.surfaces import captured_surface, substitute_surface
     from pytest_openclaw.providers.openclaw.capture import installed_catalogue
     from pytest_openclaw.runs.reading import load_surface as load_recorded
@@ -267,8 +267,6 @@ def served_targets(settings: Settings, providers: Mapping[str, Provider]) -> tup
 
 
 async def _served(settings: Settings, providers: Mapping[str, Provider]) -> list[Target]:
-    from pytest_openclaw.asking.sending import close_all
-
     targets: list[Target] = []
     try:
         for target in settings.targets:

@@ -22,7 +22,6 @@ from pytest_openclaw.util.errors import OpenClawError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from io import BufferedWriter
     from pathlib import Path
     from typing import BinaryIO
 
