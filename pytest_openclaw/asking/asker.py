@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.asking.sending import Sender, close_all, endpoint_limits, request_for
+from pytest_openclaw.asking.sending import CLOSING_S, Sender, close_all, endpoint_limits, request_for
 from pytest_openclaw.util.errors import AskerFailed, CellNotSent
 from pytest_openclaw.values.replies import CallResult
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.requests import Request, Target
     from pytest_openclaw.values.settings import Settings
 
-CLOSING_S = 5.0
 _SIGNAL_S = 1.0
 """The interval at which a waiting test looks for Ctrl-C, which does not interrupt a wait on Windows."""
 _SWITCH_S = 0.001

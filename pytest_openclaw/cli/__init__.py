@@ -163,14 +163,9 @@ def _wrapped(line: str) -> list[str]:
 
 def _pour(texts: Iterable[str]) -> None:
     """Write texts to stdout byte for byte, or escaped to a terminal."""
-    if sys.stdout.isatty():
-        for text in texts:
-            print(printable(text.replace("\r\n", "\n")), end="")  # noqa: T201
-        return
-    out = getattr(sys.stdout, "buffer", None)  # a captured stdout may have none
     for text in texts:
-        if out is None:
-            print(text, end="")  # noqa: T201
+        if sys.stdout.isatty():
+            print(printable(text.replace("\r\n", "\n")), end="")  # noqa: T201
         else:
-            out.write(text.encode())
+            sys.stdout.buffer.write(text.encode())
     sys.stdout.flush()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,8 +53,7 @@ Example:
 """
 
 
-def _add_rootdir(parser: argparse.ArgumentParser) -> None:
-    add_rootdir(parser, "a project, to list its own too (as pytest finds it)")
+_add_rootdir = partial(add_rootdir, what="a project, to list its own too (as pytest finds it)")
 
 
 def _add_catalogue(parser: argparse.ArgumentParser) -> None:

@@ -14,7 +14,15 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.openclaw.catalog import CALL, DIRECT, UNKNOWN, Bridge, load_catalogue, signature
+from pytest_openclaw.openclaw.catalog import (
+    CALL,
+    DIRECT,
+    UNKNOWN,
+    Bridge,
+    load_catalogue,
+    plugin_of,
+    signature,
+)
 from pytest_openclaw.openclaw.dispatch import SELECTORS, dispatch, same_tool
 from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
 
@@ -94,7 +102,7 @@ def is_lookup(made: Dispatched) -> bool:
 
 def id_of(tool: str) -> str:
     """Return a tool's id for the bridge."""
-    return f"openclaw:{'memory-core' if tool.startswith('memory_') else 'core'}:{tool}"
+    return f"openclaw:{plugin_of(tool)}:{tool}"
 
 
 def name_of(tool_id: str) -> str:

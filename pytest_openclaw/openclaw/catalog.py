@@ -151,6 +151,11 @@ def fingerprint(data: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(hashed, sort_keys=True).encode()).hexdigest()
 
 
+def plugin_of(tool: str) -> str:
+    """Return the part of OpenClaw that has a tool of this name."""
+    return "memory-core" if tool.startswith("memory_") else "core"
+
+
 def said_tools(tools: Any) -> Any:
     """Return the suite's own value of `tools`, from any catalogue."""
     return tools["tools"] if isinstance(tools, Mapping) and tools.keys() == _CAPTURED else tools
@@ -255,7 +260,12 @@ def flattened(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     way = next((key for key in ("anyOf", "oneOf") if isinstance(schema.get(key), list)), None)
     if way is None:
         return schema
-    branches = [_resolved(one, schema) for one in schema[way] if isinstance(one, Mapping)]
+    parts = schema.get("$defs", {})
+    branches = [
+        parts.get(str(one.get("$ref", "")).removeprefix("#/$defs/"), one)
+        for one in schema[way]
+        if isinstance(one, Mapping)
+    ]
     properties = dict(schema.get("properties", {}))
     for branch in branches:
         for name, rule in branch.get("properties", {}).items():
@@ -270,12 +280,6 @@ def flattened(schema: Mapping[str, Any]) -> Mapping[str, Any]:
         **({"required": required} if required else {}),
         "additionalProperties": schema.get("additionalProperties", True),
     }
-
-
-def _resolved(branch: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    name = str(branch.get("$ref", "")).removeprefix("#/$defs/")
-    found: Mapping[str, Any] = schema.get("$defs", {}).get(name, branch)
-    return found
 
 
 def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:

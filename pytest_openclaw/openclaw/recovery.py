@@ -78,7 +78,9 @@ def is_asked_again(turns: Sequence[Turn], dispatched: Dispatch) -> bool:
     if sum(is_broken(turn.calls, dispatched) for turn in before) >= MOST_BROKEN:
         return False
     since = _since_broken(before, dispatched)
-    return _are_harmless(since, dispatched) and not _ends_in_error(since)
+    is_harmless = all(dispatched(call).tool in HARMLESS for turn in since for call in turn.calls)
+    results = [result for turn in since for result in turn.results]
+    return is_harmless and not (results and _is_error(results[-1]))
 
 
 def nudge(turns: Sequence[Turn], dispatched: Dispatch) -> Nudge | None:
@@ -113,15 +115,6 @@ def _is_empty(turn: Turn) -> bool:
 def _since_broken(turns: Sequence[Turn], dispatched: Dispatch) -> list[Turn]:
     broken = [place for place, turn in enumerate(turns) if is_broken(turn.calls, dispatched)]
     return list(turns[broken[-1] + 1 :] if broken else turns)
-
-
-def _are_harmless(turns: Sequence[Turn], dispatched: Dispatch) -> bool:
-    return all(dispatched(call).tool in HARMLESS for turn in turns for call in turn.calls)
-
-
-def _ends_in_error(turns: Sequence[Turn]) -> bool:
-    received = [result for turn in turns for result in turn.results]
-    return bool(received) and _is_error(received[-1])
 
 
 def _is_visible(turn: Turn) -> bool:

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.openclaw.catalog import DIRECT, load_catalogue
+from pytest_openclaw.openclaw.catalog import DIRECT, load_catalogue, plugin_of
 from pytest_openclaw.values.tool_calls import SUBSTITUTE, Surface, Tool
 
 if TYPE_CHECKING:
@@ -110,13 +110,9 @@ def with_directory(system: str, added: dict[str, str]) -> str:
     found = _DIRECTORY.search(system)
     if found is None or not added:
         return system
-    lines = [f"- {name} ({_source(name)}): {_short(description)}\n" for name, description in added.items()]
+    lines = [f"- {name} ({plugin_of(name)}): {_short(description)}\n" for name, description in added.items()]
     entries = sorted([*found["entries"].splitlines(keepends=True), *lines])
     return system[: found.start("entries")] + "".join(entries) + system[found.end("entries") :]
-
-
-def _source(name: str) -> str:
-    return "memory-core" if name.startswith("memory_") else "core"
 
 
 def _short(description: str) -> str:

@@ -220,12 +220,12 @@ class AnthropicMessages(OverHttp):
     """Anthropic through its Messages API; as an endpoint of the ini, any server with that API.
 
     The key is in `ANTHROPIC_API_KEY`, which is sent as `x-api-key`, else in
-    `ANTHROPIC_AUTH_TOKEN`, which is sent as a bearer token, as Anthropic's own client does. An endpoint's key
-    is sent both ways, since gateways differ in which one they read.
+    `ANTHROPIC_AUTH_TOKEN`, which is sent as a bearer token, as Anthropic's own client does.
     """
 
     name: ClassVar[str] = "anthropic_messages"
     takes: ClassVar[frozenset[str]] = OverHttp.takes - {"seed"}
+    key_header: ClassVar[str] = "x-api-key"
     needs_key: ClassVar[bool] = True
     own_url: ClassVar[str | None] = "https://api.anthropic.com/v1"
     base_env: ClassVar[str | None] = "ANTHROPIC_BASE_URL"
@@ -251,7 +251,6 @@ class AnthropicMessages(OverHttp):
 
     def key_headers(self, key: str) -> Mapping[str, str]:
         """Return the headers that show the key."""
-        own, bearer = {"x-api-key": key}, dict(super().key_headers(key))
         if self.key_env == _BEARER_ENV:
-            return bearer
-        return own if self.is_own or self.address.base_url == self.own_url else own | bearer
+            return {"authorization": f"Bearer {key}"}
+        return super().key_headers(key)

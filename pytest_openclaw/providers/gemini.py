@@ -175,12 +175,10 @@ def _read_usage(usage: JsonObject, answer: Answer) -> None:
 
 
 class Gemini(OverHttp):
-    """Gemini models through Google's own API; as an endpoint of the ini, any server with that API.
-
-    An endpoint's key is sent as a bearer token too, since some gateways read only that.
-    """
+    """Gemini models through Google's own API; as an endpoint of the ini, any server with that API."""
 
     name: ClassVar[str] = "gemini"
+    key_header: ClassVar[str] = "x-goog-api-key"
     needs_key: ClassVar[bool] = True
     own_url: ClassVar[str | None] = "https://generativelanguage.googleapis.com/v1beta"
     base_env: ClassVar[str | None] = "GOOGLE_GEMINI_BASE_URL"
@@ -201,11 +199,6 @@ class Gemini(OverHttp):
         if address.base_url.endswith(_VERSIONS):
             return address
         return replace(address, base_url=f"{address.root_url}/v1beta")
-
-    def key_headers(self, key: str) -> Mapping[str, str]:
-        """Return the headers that show the key."""
-        is_google = self.is_own or self.address.base_url == self.own_url
-        return {"x-goog-api-key": key} | ({} if is_google else dict(super().key_headers(key)))
 
     def route(self, request: Request) -> str:
         """Return the path that answers `request`, with the name of its model."""

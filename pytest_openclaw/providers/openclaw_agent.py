@@ -33,6 +33,7 @@ from pytest_openclaw.providers.openclaw.call import (
     scratch_folder,
     why_not_askable,
 )
+from pytest_openclaw.providers.openclaw.relay import Relay, broken_after, joined, reply_of
 from pytest_openclaw.providers.processes import Program, ProgramProvider
 from pytest_openclaw.providers.wire import shortened
 from pytest_openclaw.util.errors import TargetError
@@ -45,7 +46,6 @@ from pytest_openclaw.values.worlds import World
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_openclaw.providers.openclaw.relay import Relay
     from pytest_openclaw.providers.openclaw.workspace import Scratch
     from pytest_openclaw.providers.over_http import OverHttp
     from pytest_openclaw.util.files import JsonObject
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 
 BASE_ENV = "OPENCLAW_AGENT_BASE_URL"
 KEY_ENV = "OPENCLAW_AGENT_API_KEY"
-_APIS = {OllamaNative.name: "ollama", OpenAIResponses.name: "openai-responses"}
 
 
 class OpenClawAgent(ProgramProvider):
@@ -100,7 +99,7 @@ class OpenClawAgent(ProgramProvider):
     async def fingerprint(self, model: str) -> JsonObject:
         """Return OpenClaw's version, as it prints it, and the server's address."""
         server = self._way_to(model)[-1]
-        facts = {"api": _api_of(server), "base_url": server.address.base_url}
+        facts = {"api": server.api, "base_url": server.address.base_url}
         return {**await super().fingerprint(model), **facts}
 
     async def ask(self, request: Request) -> Reply:
@@ -109,9 +108,6 @@ class OpenClawAgent(ProgramProvider):
         Raises:
             CallFailed: there is no reply.
         """
-        # Imported here, because it loads the HTTP library, which only the process that sends requests needs.
-        from pytest_openclaw.providers.openclaw.relay import Relay
-
         name = self.setup.name
         if request.turns and request.world is None:
             request = replace(request, world=World())
@@ -123,7 +119,7 @@ class OpenClawAgent(ProgramProvider):
             raise CallFailed(faults.sees_no_images(name, request.model))
         compiled, calls = self._kept_folders()
         with scratch_folder(request.world, compiled=compiled, within=calls) as scratch:
-            call = Call(request, scratch, provider, model, _api_of(server))
+            call = Call(request, scratch, provider, model, server.api)
             if why := call.why_no_shell:
                 raise CallFailed(faults.cannot_play(name, why))
             relay = Relay(server, model, name=name, request=request)
@@ -197,8 +193,6 @@ class OpenClawAgent(ProgramProvider):
 
     async def _converse(self, call: Call, program: Program, relay: Relay, server: OverHttp) -> Reply | Fault:
         """Start OpenClaw once for each message of the user, until a run ends without an answer."""
-        from pytest_openclaw.providers.openclaw.relay import broken_after, joined
-
         runs: list[Reply] = []
         for text in (call.write_pictures(), *call.request.turns):
             relay.begin_run()
@@ -215,8 +209,6 @@ class OpenClawAgent(ProgramProvider):
         return joined(runs)
 
     async def _run(self, call: Call, program: Program, relay: Relay, where: str) -> Reply | Fault:
-        from pytest_openclaw.providers.openclaw.relay import reply_of
-
         name, run, request = self.setup.name, relay.run, call.request
         plain = call.scratch.with_world_paths if request.world else str
         n_turns = request.world.steps if request.world else 1 + request.lookup_turns
@@ -238,7 +230,3 @@ class OpenClawAgent(ProgramProvider):
         if isinstance(result, Fault):
             return result
         return reply_of(run, result, request, plain=plain)
-
-
-def _api_of(server: OverHttp) -> str:
-    return _APIS.get(server.name, "openai-completions")

@@ -40,6 +40,8 @@ class OverHttp(Provider):
 
     Attributes:
         key_envs: variables of its key; the first that is set counts. Ini lines name their own.
+        key_header: the API's own header for the key, in place of a bearer token. Another server than the
+            vendor's gets the key both ways, since gateways differ in which one they read.
         needs_key: whether a server elsewhere than on this machine is never asked without a key.
         refusable: parts of a body that some models refuse → a pattern of their servers' errors; `refused` has
             those that are left out, by model.
@@ -48,6 +50,7 @@ class OverHttp(Provider):
     own_url: ClassVar[str | None] = None
     base_env: ClassVar[str | None] = None
     key_envs: ClassVar[tuple[str, ...]] = ()
+    key_header: ClassVar[str] = ""
     needs_key: ClassVar[bool] = False
     takes_tools: ClassVar[bool] = True
     takes_messages: ClassVar[bool] = True
@@ -103,7 +106,11 @@ class OverHttp(Provider):
 
     def key_headers(self, key: str) -> Mapping[str, str]:
         """Return the headers that show the key."""
-        return {"authorization": f"Bearer {key}"}
+        bearer = {"authorization": f"Bearer {key}"}
+        if not self.key_header:
+            return bearer
+        is_vendors = self.is_own or self.address.base_url == self.own_url
+        return {self.key_header: key} | ({} if is_vendors else bearer)
 
     def route(self, request: Request) -> str:
         """Return the path that answers `request`, under the base URL."""

@@ -18,7 +18,7 @@ from pytest_openclaw.util.typed import LARGEST
 from pytest_openclaw.values.faults import WireError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.replies import Image, Turn
@@ -332,33 +332,22 @@ def fewest_tokens(request: Request) -> int:
     thinking of earlier turns, and the words next to a call (Llama 3.1). Tools are not counted either, since
     a server may shorten them.
     """
-    return sum(len(text.split()) for text in texts_read(request))
-
-
-def texts_read(request: Request) -> Iterator[str]:
-    """Yield the texts of a request, in order, that every template shows to the model."""
-    yield request.system or ""
+    texts = [request.system or ""]
     for turn in request.conversation:
-        yield turn.user or ""
+        texts += [turn.user or "", *turn.results]
         if not turn.calls:
-            yield strip_thinking(turn.text)
-        yield from turn.results
+            texts.append(strip_thinking(turn.text))
+    return sum(len(text.split()) for text in texts)
 
 
 def most_tokens(request: Request) -> int:
     """Return an upper bound of the tokens of a request: a token of a text has at least one byte."""
-    in_texts = sum(len(text.encode("utf-8", "replace")) for text in _all_texts(request))
+    # Some templates write the schemas over many lines.
+    tools = [[tool.name, tool.description, dict(tool.parameters)] for tool in request.tools]
+    texts = [request.system or "", *(json.dumps(tool, indent=4) for tool in tools)]
+    for turn in request.conversation:
+        calls = (json.dumps([call.name, call.arguments]) for call in turn.calls)
+        texts += [turn.user or "", turn.text, *turn.results, *calls]
+    in_texts = sum(len(text.encode("utf-8", "replace")) for text in texts)
     n_images = sum(len(turn.images) for turn in request.conversation)
     return TEMPLATE_BYTES + in_texts + n_images * IMAGE_TOKENS
-
-
-def _all_texts(request: Request) -> Iterator[str]:
-    yield request.system or ""
-    for tool in request.tools:
-        # Some templates write the schemas over many lines.
-        yield json.dumps([tool.name, tool.description, dict(tool.parameters)], indent=4)
-    for turn in request.conversation:
-        yield turn.user or ""
-        yield turn.text
-        yield from turn.results
-        yield from (json.dumps([call.name, call.arguments]) for call in turn.calls)

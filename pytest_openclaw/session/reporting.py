@@ -134,12 +134,8 @@ class CellFailures:
         prompt_id = name.partition("[")[0]
         crash = getattr(report.longrepr, "reprcrash", None)
         said = (getattr(crash, "message", "") or str(report.longrepr) or "failed").splitlines()[0]
-        for before in (
-            "Missed: ",
-            "Failed: ",
-            f"{prompt_id} ",
-            f"{prompt_id}: ",
-        ):  # id and name may be the same
+        # Of the last two only one is there, unless the id and the name are the same.
+        for before in ("Missed: ", "Failed: ", f"{prompt_id} ", f"{prompt_id}: "):
             said = said.removeprefix(before)
         repeats = vars(report).get(_MISSED, "")
         shown = _without_target(name) if self._is_only_target else name

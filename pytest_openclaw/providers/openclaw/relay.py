@@ -20,7 +20,6 @@ from pytest_openclaw.openclaw.dispatch import dispatch, is_forgotten
 from pytest_openclaw.openclaw.recovery import at_last_step, is_broken, is_given_up
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.answer import Answer
-from pytest_openclaw.providers.http import HttpClient
 from pytest_openclaw.providers.openclaw.call import is_lookup, offered_tools, own_tools
 from pytest_openclaw.providers.openclaw.loopback import Outgoing, listening, messages_of, text_of
 from pytest_openclaw.providers.prices import summed
@@ -81,6 +80,9 @@ class Relay:
     """
 
     def __init__(self, server: OverHttp, model: str, *, name: str, request: Request) -> None:
+        # Imported here: it loads the HTTP library, which only the process that sends requests needs.
+        from pytest_openclaw.providers.http import HttpClient
+
         self.run = RecordedRun()
         self.token = secrets.token_urlsafe(24)
         self.url = ""
@@ -146,11 +148,7 @@ class Relay:
             run.steps[-1].results = _results_in(messages[self._n_known_messages :])
         self._n_known_messages = len(messages)
         # A single question without look-ups has no limit: OpenClaw may repeat it after an empty answer.
-        most = (
-            request.world.steps
-            if request.world
-            else (1 + request.lookup_turns if request.lookup_turns else 0)
-        )
+        most = request.world.steps if request.world else request.lookup_turns and 1 + request.lookup_turns
         if run.over.is_set() or 0 < most <= len(run.steps):
             run.over.set()
             return Outgoing(502)
