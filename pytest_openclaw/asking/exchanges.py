@@ -63,7 +63,7 @@ async def hold_exchange(
     while True:
         history = (*request.history, *exchange.received)
         ending = await ask(replace(request, history=history, tools=exchange.offered))
-        exchange.receive(ending)
+        exchange.endings.append(ending)
         if isinstance(ending.result, Fault):
             return exchange.broken(ending.result)
         try:
@@ -89,8 +89,7 @@ class _Exchange:
         self._message: str | None = None  # which the next turn answers
         self._note: str | None = None  # which the model receives before the next message
         self._n_before = 0  # turns that answered earlier messages
-        self._endings: list[CallResult] = []
-        self._replies: list[Reply] = []
+        self.endings: list[CallResult] = []
 
     @cached_property
     def _playing(self) -> Playing:
@@ -99,11 +98,9 @@ class _Exchange:
 
         return Playing(self._world, self._request.tools, context_tokens=self._context_tokens)
 
-    def receive(self, ending: CallResult) -> None:
-        """Add the result of one turn."""
-        self._endings.append(ending)
-        if isinstance(ending.result, Reply):
-            self._replies.append(ending.result)
+    @property
+    def _replies(self) -> list[Reply]:
+        return [ending.result for ending in self.endings if isinstance(ending.result, Reply)]
 
     async def go_on(self, reply: Reply) -> EndedBy | None:
         """Answer the calls of a turn; return how the exchange ended, or None if it continues.
@@ -114,7 +111,7 @@ class _Exchange:
         # In a thread: a slow pattern must not delay the time stamps of other cells.
         calls, results, ended_by = await asyncio.to_thread(self._play, reply)
         turn = reply.as_turn(user=self._message, calls=calls, results=results)
-        turn = replace(turn, timing=self._endings[-1].timing)
+        turn = replace(turn, timing=self.endings[-1].timing)
         self._message = None
         self.turns.append(turn)
         run, dispatched = self.turns[self._n_before :], self._playing.dispatched
@@ -196,8 +193,8 @@ class _Exchange:
 
     def broken(self, fault: Fault) -> CallResult:
         """Return the fault that ended it, with the earlier text."""
-        if len(self._endings) == 1 and isinstance(self._endings[0].result, Fault):
-            return self._endings[0]
+        if len(self.endings) == 1 and isinstance(self.endings[0].result, Fault):
+            return self.endings[0]
         said = [*(reply.raw or reply.text for reply in self._replies), fault.raw]
         raw = "\n\n".join(filter(None, said))
         turns, cut = tuple(self.turns), self._cut() | fault.cut
@@ -205,12 +202,12 @@ class _Exchange:
 
     def _ended(self, result: Reply | Fault) -> CallResult:
         return replace(
-            self._endings[0],
+            self.endings[0],
             result=result,
             timing=self._timing(),
-            attempts=sum(ending.attempts for ending in self._endings),
-            retry_wait_ms=sum(ending.retry_wait_ms for ending in self._endings),
-            cost_usd=total_usd((ending.result, ending.cost_usd) for ending in self._endings),
+            attempts=sum(ending.attempts for ending in self.endings),
+            retry_wait_ms=sum(ending.retry_wait_ms for ending in self.endings),
+            cost_usd=total_usd((ending.result, ending.cost_usd) for ending in self.endings),
         )
 
     def _cut(self) -> frozenset[str]:
@@ -218,8 +215,8 @@ class _Exchange:
 
     def _timing(self) -> Timing:
         """Return the time of all turns, without retries and the world, so that it is a latency."""
-        first = self._endings[0].timing
-        e2e_ms = sum(ending.timing.e2e_ms for ending in self._endings)
+        first = self.endings[0].timing
+        e2e_ms = sum(ending.timing.e2e_ms for ending in self.endings)
         return replace(first, e2e_ms=e2e_ms, ended_at_ms=first.started_at_ms + round(e2e_ms))
 
 

@@ -6,6 +6,7 @@ At most 3 requests a target, through the asker like every other: within limits a
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.asking.sending import request_for
@@ -49,7 +50,8 @@ class _Suspect(NamedTuple):
 
 def join_session(owner: Owner, config: pytest.Config) -> None:  # noqa: ARG001
     """Diagnose the targets of this session at its end."""
-    owner.suspects = Suspects(owner.providers)
+    suspects = Suspects(owner.providers)
+    owner.note_row, owner.examine = suspects.note, partial(suspects.examine, owner.asker, owner.settings)
 
 
 class Suspects:

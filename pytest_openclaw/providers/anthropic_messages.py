@@ -113,12 +113,9 @@ def _blocks(received: Turn, turn: Turn) -> Iterator[JsonObject]:
     yield from received.carried
     if turn.text.strip():  # the API refuses a blank text
         yield {"type": "text", "text": turn.text}
-    yield from map(_tool_use, turn.calls)
-
-
-def _tool_use(call: ToolCall) -> JsonObject:
-    # In the API the input can only be an object.
-    return {"type": "tool_use", "id": call.id, "name": call.name, "input": load_object(call.arguments) or {}}
+    for call in turn.calls:
+        given = load_object(call.arguments) or {}  # in the API the input can only be an object
+        yield {"type": "tool_use", "id": call.id, "name": call.name, "input": given}
 
 
 # --- answers ------------------------------------------------------------------------------------

@@ -77,7 +77,10 @@ def _items(request: Request) -> list[JsonObject]:
             content = users_content(turn, _picture, kind="input_text")
             items.append({"type": "message", "role": "user", "content": content})
         if turn.text:
-            items.append(_said(turn.text, number))
+            # As its original item; servers reject one without id or status.
+            said = {"type": "output_text", "text": turn.text, "annotations": []}
+            item = {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed"}
+            items.append({**item, "content": [said]})
         items += [
             {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
             for call in turn.calls
@@ -92,17 +95,6 @@ def _items(request: Request) -> list[JsonObject]:
 def _picture(image: Image) -> JsonObject:
     # Servers with this API may require `detail`, which the official client always sends.
     return {"type": "input_image", "detail": "auto", "image_url": image.data_uri}
-
-
-def _said(text: str, number: int) -> JsonObject:
-    """Return a text of the model as its original item; servers reject one without id or status."""
-    return {
-        "type": "message",
-        "id": f"msg_{number}",
-        "role": "assistant",
-        "status": "completed",
-        "content": [{"type": "output_text", "text": text, "annotations": []}],
-    }
 
 
 # --- answers ------------------------------------------------------------------------------------

@@ -71,7 +71,11 @@ def new_folders(*names: str, within: Path | None = None) -> Iterator[Path]:
     if within is None:
         folder = Path(tempfile.mkdtemp(prefix="openclaw-"))
     else:
-        folder = next(path for number in itertools.count() if _is_new(path := within / str(number)))
+        for number in itertools.count():
+            folder = within / str(number)
+            with contextlib.suppress(FileExistsError):
+                folder.mkdir(FOLDER_MODE)
+                break
     folder = folder.resolve()
     try:
         for name in names:
@@ -79,14 +83,6 @@ def new_folders(*names: str, within: Path | None = None) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_new(folder: Path) -> bool:
-    try:
-        folder.mkdir(FOLDER_MODE)
-    except FileExistsError:
-        return False
-    return True
 
 
 class Running(asyncio.SubprocessProtocol):

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.rows import Payload, Record
     from pytest_openclaw.values.settings import Settings
 
-HELD = pytest.StashKey["CellRun | KeptCell"]()
-"""In a Python benchmark, which is an item of pytest's own: its `CellRun` or `KeptCell`."""
-
 
 class Missed(pytest.fail.Exception, AssertionError):  # type: ignore[name-defined,misc]  # no type to mypy
     """Raised only if the verdict is against the cell, or there is no usable answer.
@@ -221,9 +218,9 @@ class KeptCell:
 
 def held_by(item: pytest.Item) -> CellRun | KeptCell | None:
     """Return the run of an item's cell, or its kept verdict; None for an item without a cell."""
-    # Our own items have it as an attribute: a stash takes 100 bytes more of each.
+    # An attribute, also of pytest's own items: a stash takes 100 bytes more of each.
     held = getattr(item, "held", None)
-    return held if isinstance(held, CellRun | KeptCell) else item.stash.get(HELD, None)
+    return held if isinstance(held, CellRun | KeptCell) else None
 
 
 def run_of(item: pytest.Item) -> CellRun | None:

@@ -203,7 +203,9 @@ class SuiteFile(pytest.File):
         except (SuiteError, pytest.UsageError) as error:
             raise self.CollectError(printable(str(error))) from None
         for prompt_id, reason in self._suites.left_out(suite).items():
-            yield LeftOutItem.from_parent(self, name=prompt_id, reason=reason)
+            item = SuiteItem.from_parent(self, name=prompt_id)
+            item.add_marker(pytest.mark.skip(reason=printable(reason)))
+            yield item
         for cell in self._suites.cells_of(suite.prompts):
             # pytest would make an id from the name without seeing its parameters, and `--lf` compares those.
             nodeid = f"{self.nodeid}::{cell.id}"
@@ -213,19 +215,11 @@ class SuiteFile(pytest.File):
 
 
 class SuiteItem(pytest.Item):
-    """An item of a suite."""
+    """An entry of a suite; this one is not asked, and is skipped with the reason."""
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Return where the item is, for pytest's headings; TOML and JSON have no lines."""
         return self.path, 0, self.name
-
-
-class LeftOutItem(SuiteItem):
-    """An entry of a suite that is not asked; skipped with the reason."""
-
-    def __init__(self, *, reason: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.add_marker(pytest.mark.skip(reason=printable(reason)))
 
     def runtest(self) -> None:
         """Do nothing: it is skipped."""

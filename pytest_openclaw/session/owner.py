@@ -12,7 +12,7 @@ import warnings
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -34,7 +34,7 @@ from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.values.rows import PAYLOAD, KeptVerdict, LeftOut, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_openclaw.runs.resume import Plan, ResumedRun
     from pytest_openclaw.runs.session import RunSession
@@ -54,25 +54,14 @@ MOST_NAMED = 4
 _ENDED = {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
 
 
-class Suspects(Protocol):
-    """Finds why cells ended without a call: the feature `diagnosing`."""
-
-    def note(self, cell: Cell, record: Record) -> None:
-        """Take a cell's row."""
-        ...
-
-    def examine(self, asker: Asker, settings: Settings) -> Mapping[Target, JsonObject]:
-        """Return, by target, what further requests show."""
-        ...
-
-
 class Owner:
     """Registered in a plain session and in xdist's controller.
 
     Attributes:
         asker: sends all requests.
         run: the run, once the selection is known.
-        suspects: see `Suspects`; None without `--openclaw-diagnose`.
+        note_row: takes each cell's row; None without `--openclaw-diagnose`.
+        examine: returns, by target, what further requests after the tests show; None as before.
     """
 
     def __init__(
@@ -91,7 +80,8 @@ class Owner:
         self.resumed = resumed
         self.asker = Asker(providers, settings)
         self.run: RunSession | None = None
-        self.suspects: Suspects | None = None
+        self.note_row: Callable[[Cell, Record], None] | None = None
+        self.examine: Callable[[], Mapping[Target, JsonObject]] | None = None
         self._config = config
         self._redactor = redactor
         self._baseline = baseline
@@ -199,8 +189,8 @@ class Owner:
                     self._cannot_record(run, error)
                 if report.failed:
                     self._count_failure(report, payload)
-                if self.suspects and (cell := self._cells.get(payload.key)):
-                    self.suspects.note(cell, payload)
+                if self.note_row and (cell := self._cells.get(payload.key)):
+                    self.note_row(cell, payload)
 
     def _add(self, run: RunSession, record: Record) -> None:
         run.add(record)
@@ -270,9 +260,9 @@ class Owner:
 
     def _stop_asking(self, run: RunSession, *, is_whole: bool) -> None:
         """End all requests; record the replies of cells whose tests have not ended."""
-        if is_whole and self.suspects:
+        if is_whole and self.examine:
             try:
-                for target, evidence in self.suspects.examine(self.asker, self.settings).items():
+                for target, evidence in self.examine().items():
                     run.environment.take_diagnosis(target, self._redactor.value(evidence))
             except OSError as error:
                 self._write_error = error

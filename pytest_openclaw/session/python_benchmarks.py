@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
-from pytest_openclaw.session.cells import HELD, CellRun, KeptCell, run_of
+from pytest_openclaw.session.cells import CellRun, KeptCell, run_of
 from pytest_openclaw.session.reporting import STRICT, passed_strictly
 from pytest_openclaw.suites.load import pictures_in
 from pytest_openclaw.suites.prompt import check_id, read_prompt
@@ -86,12 +86,14 @@ def with_cell(item: pytest.Item, parts: CellParts) -> pytest.Item:
         held = parts.held(_with_parameters(parameter, callspec.id), BenchmarkRun)
         if isinstance(held, KeptCell):
             item = KeptFunction.of(item)
-        item.stash[HELD] = held
+        vars(item)["held"] = held
     return item
 
 
 class KeptFunction(pytest.Function):
     """A benchmark whose cell a resumed run keeps: neither its fixtures nor its test run again."""
+
+    held: KeptCell
 
     @classmethod
     def of(cls, function: pytest.Function) -> KeptFunction:
@@ -112,7 +114,7 @@ class KeptFunction(pytest.Function):
 
     def runtest(self) -> None:
         """Fail as the cell did before."""
-        self.stash[HELD].test(self)
+        self.held.test(self)
 
 
 def fetch_reply(request: pytest.FixtureRequest) -> Reply:
