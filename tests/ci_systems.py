@@ -28,8 +28,6 @@ class Command:
     """A command as its system has parsed it."""
 
     name: str
-    properties: str
-    data: str
 
 
 def github_commands(log: str) -> list[Command]:
@@ -43,18 +41,18 @@ def _github_v2(line: str) -> Command | None:
     end = line.find("::", 2)
     if not line.startswith("::") or end < 0:
         return None
-    return _named(line[2:end], line[end + 2 :])
+    return _named(line[2:end])
 
 
 def _github_v1(line: str) -> Command | None:
     start = line.find("##[")
     end = line.find("]", start)
-    return _named(line[start + 3 : end], line[end + 1 :]) if 0 <= start < end else None
+    return _named(line[start + 3 : end]) if 0 <= start < end else None
 
 
-def _named(info: str, data: str) -> Command | None:
-    name, _, properties = info.partition(" ")
-    return Command(name, properties, data) if name.lower() in GITHUB_COMMANDS else None
+def _named(info: str) -> Command | None:
+    name = info.partition(" ")[0]
+    return Command(name) if name.lower() in GITHUB_COMMANDS else None
 
 
 def azure_commands(log: str) -> list[Command]:
@@ -64,22 +62,20 @@ def azure_commands(log: str) -> list[Command]:
         start = line.find("##vso[")
         end = line.find("]", start)
         if 0 <= start < end:
-            name, _, properties = line[start + 6 : end].partition(" ")
+            name = line[start + 6 : end].partition(" ")[0]
             if len([part for part in name.split(".") if part]) == 2:
-                commands.append(Command(name, properties, line[end + 1 :]))
+                commands.append(Command(name))
     return commands
 
 
 def gitlab_commands(log: str) -> list[Command]:
     """`Gitlab::Regex.build_trace_section_regex` without the end of it, a return and `ESC[0K`: finds more."""
-    pattern = r"section_(start|end):(\d+):([a-zA-Z0-9_.-]+)"
-    return [Command(*found) for found in re.findall(pattern, log)]
+    return [Command(name) for name in re.findall(r"section_(start|end):\d+:[a-zA-Z0-9_.-]+", log)]
 
 
 def teamcity_commands(log: str) -> list[Command]:
     """The opening of a service message, which TeamCity finds anywhere in a line."""
-    found = re.findall(r"##teamcity\[([A-Za-z][\w.-]*)\s+(.*)", log)
-    return [Command(name, rest, "") for name, rest in found]
+    return [Command(name) for name in re.findall(r"##teamcity\[([A-Za-z][\w.-]*)\s", log)]
 
 
 PARSERS = {

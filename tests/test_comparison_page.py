@@ -18,11 +18,6 @@ from tests.unit.runs.stored_runs import A, B, definition, row, store
 PAGE = (Path(__file__).parent.parent / "docs" / "comparison.md").read_text("utf-8")
 
 
-def _shown(command: str) -> str:
-    block = PAGE.split(f"$ {command}\n")[1].split("```")[0]
-    return block.strip()
-
-
 def _rows(target: Target, *, failing: int, step: int, in_flight: int) -> list[Record]:
     def passes(n: int) -> bool:
         return n % 6 != 0 and n > failing
@@ -38,7 +33,6 @@ def test_the_comparison_is_what_is_printed(
 ) -> None:
     """Two stored runs, compared by the command."""
     monkeypatch.chdir(tmp_path)
-    changed = [definition(f"P{n}", **({"system": "x"} if n in (3, 4) else {})) for n in range(1, 37)]
     for name, failing, step, in_flight, version in (
         ("20260213_235930", 0, 0, 1, "0.5.1"),
         ("20260214_101500", 15, 40, 4, "0.6.0"),
@@ -46,14 +40,16 @@ def test_the_comparison_is_what_is_printed(
         rows = [
             one for target in (A, B) for one in _rows(target, failing=failing, step=step, in_flight=in_flight)
         ]
-        prompts = changed if failing else [definition(f"P{n}") for n in range(1, 37)]
+        changes = {f"P{n}": {"system": "x"} for n in (3, 4) if failing}
+        prompts = [definition(f"P{n}", **changes.get(f"P{n}", {})) for n in range(1, 37)]
         serving = {B.label: {"server": {"server_version": version}}}
         # The candidate was not asked the last one of its cells.
         store(tmp_path / "runs" / name, rows[: len(rows) - bool(failing)], prompts=prompts, serving=serving)
 
     assert main(["compare", "20260213_235930", "last"]) == 0
 
-    assert capsys.readouterr().out.strip() == _shown("pytest-openclaw compare 20260213_235930 last")
+    shown = PAGE.split("$ pytest-openclaw compare 20260213_235930 last\n")[1].split("```")[0]
+    assert capsys.readouterr().out.strip() == shown.strip()
 
 
 def test_every_reason_and_option_is_documented() -> None:

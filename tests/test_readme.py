@@ -1,4 +1,4 @@
-"""The content of the README, and of the pages that it leads to, is true."""
+"""The content of the README, and of the pages that it leads to, is true; what they show exists."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from pytest_openclaw import hookspecs
+from pytest_openclaw.cli import command_modules
 from pytest_openclaw.judging.registry import BUILTIN as VALIDATORS
-from pytest_openclaw.judging.registry import build_registry
 from pytest_openclaw.providers import BUILTIN as PROVIDERS
 from pytest_openclaw.suites.load import parse_suite
 from pytest_openclaw.values.run_files import load_schema
+from tests.builtin import REGISTRY
 
 pytestmark = pytest.mark.newest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
-REGISTRY = build_registry(("built-in", validator) for validator in VALIDATORS)
 
 
 def _page(name: str) -> str:
@@ -31,18 +32,11 @@ def _blocks(language: str, page: str) -> list[str]:
 @pytest.mark.parametrize(
     ("page", "ids"),
     [
-        pytest.param(README, [["H1", "H2"]], id="README"),
-        pytest.param(
-            _page("reference/suites"),
-            [["P1", "T1"], ["P7"], ["N2"], ["S0"]],
-            id="suites",
-        ),
-        pytest.param(
-            _page("reference/worlds"),
-            [["N1-11t", "N1-54t", "N1-2k"], ["W1"], ["W2"]],
-            id="worlds",
-        ),
+        (README, [["H1", "H2"]]),
+        (_page("reference/suites"), [["P1", "T1"], ["P7"], ["N2"], ["S0"]]),
+        (_page("reference/worlds"), [["N1-11t", "N1-54t", "N1-2k"], ["W1"], ["W2"]]),
     ],
+    ids=["README", "suites", "worlds"],
 )
 def test_the_suites_load(page: str, ids: list[list[str]]) -> None:
     """The TOML suites that are shown are suites."""
@@ -84,3 +78,41 @@ def test_the_python_benchmark_works(pytester: pytest.Pytester) -> None:
 
     assert "test_reads_before_editing[llama_cpp/a]" in result.stdout.str()
     assert "test_reads_before_editing[llama_cpp/b]" in result.stdout.str()
+
+
+EXAMPLES = {path.read_text("utf-8"): path.stem for path in (ROOT / "tests/examples").glob("*.py")}
+HOOKS = {name for name in vars(hookspecs) if name.startswith("pytest_openclaw_")}
+
+
+def _quoted(page: str) -> list[str]:
+    blocks = _blocks("python", (ROOT / page).read_text("utf-8"))
+    return [block for block in blocks if "def pytest_openclaw_" in block]
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/extending.md", "docs/how-to/validator.md", "docs/how-to/provider.md"]
+)
+def test_an_extension_that_is_shown_is_an_example(page: str) -> None:
+    """It is quoted word for word, so that the tests have run the code that a reader pastes."""
+    quoted = _quoted(page)
+
+    assert quoted
+    assert all(block in EXAMPLES for block in quoted)
+
+
+def test_every_hook_has_an_example_and_every_example_is_shown() -> None:
+    """The pages quote all examples, and the table of extensions names every hook."""
+    page = (ROOT / "docs/extending.md").read_text("utf-8")
+    pages = ("docs/extending.md", "docs/how-to/validator.md", "docs/how-to/provider.md")
+    shown = [block for one in pages for block in _quoted(one)]
+
+    assert {EXAMPLES[block] for block in shown} == set(EXAMPLES.values())
+    assert {name for text in EXAMPLES for name in re.findall(r"def (pytest_openclaw_\w+)", text)} == HOOKS
+    assert all(f"| `{name}` |" in page for name in HOOKS)
+
+
+def test_the_page_of_commands_names_them_all() -> None:
+    """Each has its line in the table."""
+    page = (ROOT / "docs/commands.md").read_text("utf-8")
+
+    assert set(re.findall(r"^\| `([\w-]+)", page, re.MULTILINE)) == set(command_modules())

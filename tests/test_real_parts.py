@@ -58,14 +58,6 @@ def test_another_version_does_not_count(name: str, tmp_path: Path) -> None:
     assert real_parts.FINDERS[name](tmp_path) is None
 
 
-def ending(require: object) -> type[BaseException]:
-    """How a test that requires a part ends."""
-    assert callable(require)
-    with pytest.raises((pytest.skip.Exception, pytest.fail.Exception)) as caught:
-        require()
-    return caught.type
-
-
 @pytest.mark.parametrize("required", [[], ["engine"], ["engine", "claude"]])
 def test_a_missing_part(monkeypatch: pytest.MonkeyPatch, required: list[str]) -> None:
     """A missing part is a skip, or a failure if it is required."""
@@ -75,8 +67,8 @@ def test_a_missing_part(monkeypatch: pytest.MonkeyPatch, required: list[str]) ->
     monkeypatch.setattr(shared, "REQUIRED", required)
 
     for name, require in (("engine", shared.require_engine), ("claude", shared.require_claude)):
-        wanted = pytest.fail.Exception if name in required else pytest.skip.Exception
-        assert ending(require) is wanted
+        with pytest.raises(pytest.fail.Exception if name in required else pytest.skip.Exception):
+            require()
 
 
 def test_the_cli_is_found_in_its_folder_or_by_its_command(

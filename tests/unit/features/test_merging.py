@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -48,14 +46,20 @@ def _write(merged: Merged, runs_dir: Path) -> Path:
     return path
 
 
-def _rows(path: Path) -> list[bytes]:
-    return (path / "results.jsonl").read_bytes().splitlines()
-
-
 def _refusal(*paths: Path) -> str:
     with pytest.raises(OpenClawError) as refused:
         _merge(*paths)
     return str(refused.value)
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Any:
+    """Stores the run `one` of the prompt P1, and the run `two` of P2 with changes."""
+
+    def stored(**changes: Any) -> tuple[Path, Path]:
+        return store(tmp_path / "one", [row(A, "P1")]), store(tmp_path / "two", [row(A, "P2")], **changes)
+
+    return stored
 
 
 # --- laws ---------------------------------------------------------------------------------------
@@ -83,12 +87,6 @@ def _cells(draw: Any) -> list[Record]:
     ]
 
 
-def _split(records: Sequence[Record], hands: Sequence[int]) -> list[list[Record]]:
-    """The rows, each in one of three parts."""
-    pairs = list(zip(records, hands, strict=False))
-    return [[one for one, hand in pairs if hand == number] for number in range(3)]
-
-
 def _shot(number: int) -> dict[str, int]:
     return {"taken_at_ms": number}
 
@@ -106,7 +104,7 @@ def test_the_order_of_the_runs_makes_no_difference(
         parts = [
             store(
                 folder / f"part{number}",
-                found,
+                [one for one, hand in zip(records, hands, strict=False) if hand == number],
                 n_selected=dict.fromkeys(TARGETS, numbers[number] + 9),
                 host=f"host{numbers[number]}",
                 serving={A.label: {"server": {"version": numbers[number]}}},
@@ -114,7 +112,7 @@ def test_the_order_of_the_runs_makes_no_difference(
                 retries=numbers[number],
                 tail=b"{" * numbers[number],
             )
-            for number, found in enumerate(_split(records, hands))
+            for number in range(3)
         ]
         merged = [
             files_of(_write(_merge(*order), folder / f"merged{number}"))
@@ -166,31 +164,24 @@ def test_the_first_snapshot_before_and_the_last_after_are_kept(tmp_path: Path) -
     """They are as in a single run, in the summary and as files."""
     parts = [
         store(
-            tmp_path / f"part{number}",
-            [row(A, f"P{number}")],
-            snapshots={(A, "before"): _shot(number), (A, "after"): _shot(10 + number)},
+            tmp_path / f"part{n}",
+            [row(A, f"P{n}")],
+            snapshots={(A, "before"): _shot(n), (A, "after"): _shot(10 + n)},
         )
-        for number in (2, 1, 3)
+        for n in (2, 1, 3)
     ]
 
     whole = _write(_merge(*parts), tmp_path)
 
-    shots = {
-        name: int(re.findall(rb"\d+", content)[-1])
-        for name, content in files_of(whole).items()
-        if name.startswith("resources_")
-    }
-    assert shots == {"resources_lab__a_before.txt": 1, "resources_lab__a_after.txt": 13}
-    (group,) = load(whole, "summary.json")["groups"]
-    assert (group["resources_before"], group["resources_after"]) == (_shot(1), _shot(13))
+    for moment, number in (("before", 1), ("after", 13)):
+        assert str(number) in (whole / f"resources_lab__a_{moment}.txt").read_text("utf-8")
+        (group,) = load(whole, "summary.json")["groups"]
+        assert group[f"resources_{moment}"] == _shot(number)
 
 
-def test_different_gates_are_none(tmp_path: Path) -> None:
+def test_different_gates_are_none(two: Any, tmp_path: Path) -> None:
     """If the runs had different gates, the merged run has none, and says so."""
-    one = store(tmp_path / "one", [row(A, "P1")], gates=asdict(Gates(min_pass_rate=0.5)))
-    two = store(tmp_path / "two", [row(A, "P2")])
-
-    merged = _merge(one, two)
+    merged = _merge(*two(gates=asdict(Gates(min_pass_rate=0.5))))
     whole = _write(merged, tmp_path)
 
     assert merged.notes == ("the gates differ, so that no gate applies to the whole",)
@@ -198,42 +189,27 @@ def test_different_gates_are_none(tmp_path: Path) -> None:
     assert load(whole, "config.json")["gates"] is None
 
 
-# --- reports ------------------------------------------------------------------------------------
-
-
 def test_an_unfinished_run_is_reported(tmp_path: Path) -> None:
-    """A killed run's rows are merged; the number of missing ones is reported."""
-    prompts = [definition(f"P{number}") for number in (1, 2, 3)]
-    one = store(
-        tmp_path / "one", [row(A, "P1")], n_selected={A: 3}, prompts=prompts, tail=b'{"record_type": "res'
-    )
-    two = store(tmp_path / "two", [row(A, "P7")])
-
-    merged = _merge(one, two)
-    summary = load(_write(merged, tmp_path), "summary.json")
-
-    assert merged.notes == (f"{one} is not finished: 2 of its 3 cells have no row",)
-    assert (summary["state"], summary["n_cells"], summary["n_rows"]) == ("interrupted", 4, 2)
-
-
-def test_a_run_that_another_one_finished(tmp_path: Path) -> None:
-    """Cells that one run lost and another has are not missing."""
-    prompts = [definition(f"P{number}") for number in (1, 2, 3)]
-    killed = store(tmp_path / "killed", [row(A, "P1")], n_selected={A: 3, B: 1}, prompts=prompts)
+    """A killed run's rows are merged; the number of missing ones is reported, unless another run has them."""
+    unfinished = {"n_selected": {A: 3, B: 1}, "prompts": [definition(f"P{number}") for number in (1, 2, 3)]}
+    killed = store(tmp_path / "killed", [row(A, "P1")], tail=b'{"record_type": "res', **unfinished)
+    other = store(tmp_path / "other", [row(A, "P7")])
     rest = store(tmp_path / "rest", [row(A, "P2"), row(A, "P3"), row(B, "P2")])
 
-    summary = load(_write(_merge(killed, rest), tmp_path), "summary.json")
+    merged = _merge(killed, other)
+    summary = load(_write(merged, tmp_path), "summary.json")
 
+    assert merged.notes == (f"{killed} is not finished: 3 of its 4 cells have no row",)
+    assert (summary["state"], summary["n_cells"], summary["n_rows"]) == ("interrupted", 5, 2)
     # The killed run does not say which one of its three prompts was selected for B.
-    assert (summary["n_cells"], summary["n_rows"]) == (5, 4)
-    assert _merge(killed, rest).new.n_selected[A] == 3
+    assert _merge(killed, rest).new.n_selected == {A: 3, B: 2}
 
 
 def test_a_model_that_was_not_served_alike_is_reported(tmp_path: Path) -> None:
     """Another version or digest under one name is another model: merged, with a note."""
-    serving = [{A.label: {"server": {"digest": digest, "server": "ollama"}}} for digest in ("d1", "d2")]
     one, two = (
-        store(tmp_path / f"part{n}", [row(A, f"P{n}")], serving=serving[n], host="box") for n in (0, 1)
+        store(tmp_path / digest, [row(A, digest)], serving={A.label: {"server": {"digest": digest}}})
+        for digest in ("d1", "d2")
     )
 
     merged = _merge(two, one)
@@ -244,17 +220,11 @@ def test_a_model_that_was_not_served_alike_is_reported(tmp_path: Path) -> None:
     assert [part["targets"][A.label]["server"]["digest"] for part in inventory["parts"]] == ["d1", "d2"]
 
 
-def test_each_machine_may_reach_its_own_server(tmp_path: Path) -> None:
+def test_each_machine_may_reach_its_own_server(two: Any, tmp_path: Path) -> None:
     """Addresses and the pace may differ, and the result has none."""
-    one = store(tmp_path / "one", [row(A, "P1")])
-    two = store(
-        tmp_path / "two",
-        [row(A, "P2")],
-        providers={"lab": {"kind": "ollama_openai", "base_url": "http://10.0.0.2/v1"}},
-        retries=0,
-    )
+    there = {"lab": {"kind": "ollama_openai", "base_url": "http://10.0.0.2/v1"}}
 
-    merged = _merge(one, two)
+    merged = _merge(*two(providers=there, retries=0))
     config = load(_write(merged, tmp_path), "config.json")
 
     assert merged.notes == ()
@@ -263,67 +233,55 @@ def test_each_machine_may_reach_its_own_server(tmp_path: Path) -> None:
     assert [part["retries"] for part in config["parts"]] == [5, 0]
 
 
-# --- refusals -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        pytest.param({"stream": False}, "stream is true in {one}, false in {two}", id="stream"),
-        pytest.param({"timeout_s": 5.0}, "timeout_s is 300.0 in {one}, 5.0 in {two}", id="timeout"),
-        pytest.param(
+        ({"stream": False}, "stream is true in {one}, false in {two}"),
+        ({"timeout_s": 5.0}, "timeout_s is 300.0 in {one}, 5.0 in {two}"),
+        (
             {"providers": {"lab": {"kind": "openai_responses"}}},
             "kind of the provider lab is ollama_openai in {one}, openai_responses in {two}",
-            id="provider-kind",
         ),
     ],
+    ids=["stream", "timeout", "provider-kind"],
 )
-def test_settings_that_shape_a_request_must_be_equal(
-    tmp_path: Path, changes: dict[str, Any], message: str
-) -> None:
+def test_settings_that_shape_a_request_must_be_equal(two: Any, changes: dict[str, Any], message: str) -> None:
     """Runs with different requests are refused, with both values and both runs."""
-    one = store(tmp_path / "one", [row(A, "P1")])
-    two = store(tmp_path / "two", [row(A, "P2")], **changes)
-
-    refusal = _refusal(two, one)
+    first, second = two(**changes)
 
     ending = ". Merge runs that asked alike; ask the others again."
-    assert refusal == message.format(one=one, two=two) + ending
+    assert _refusal(second, first) == message.format(one=first, two=second) + ending
 
 
 def test_another_release_is_refused(tmp_path: Path) -> None:
     """Runs of one release judge alike."""
-    one, two = (store(tmp_path / name, [row(A, name)]) for name in ("one", "two"))
-    for path, version in ((one, "1.0"), (two, "1.1")):
-        inventory = {**load(path, "inventory.json"), "packages": {"pytest-openclaw": version}}
-        (path / "inventory.json").write_text(json.dumps(inventory))
+    one, two = (
+        store(tmp_path / name, [row(A, name)], inventory={"packages": {"pytest-openclaw": version}})
+        for name, version in (("one", "1.0"), ("two", "1.1"))
+    )
 
     assert _refusal(one, two).startswith(f"pytest-openclaw is 1.0 in {one}, 1.1 in {two}. ")
 
 
-def test_a_merged_run_is_refused(tmp_path: Path) -> None:
+def test_a_merged_run_is_refused(two: Any, tmp_path: Path) -> None:
     """All runs are merged at once."""
-    one, two = (store(tmp_path / name, [row(A, name)]) for name in ("one", "two"))
+    one, other = two()
     whole = _write(_merge(one), tmp_path)
 
-    assert _refusal(whole, two) == f"{whole} is itself merged. Merge the runs that it consists of."
+    assert _refusal(whole, other) == f"{whole} is itself merged. Merge the runs that it consists of."
 
 
 def test_one_prompt_with_two_definitions_is_refused(tmp_path: Path) -> None:
     """The refusal names suite, prompt, keys and runs, the first five."""
     ids = [f"P{number}" for number in range(8)]
+    changed = [definition(prompt_id, validator={"type": "exact", "value": "x"}) for prompt_id in ids]
     one = store(tmp_path / "one", [row(A, prompt_id) for prompt_id in ids])
-    two = store(
-        tmp_path / "two",
-        [row(B, prompt_id) for prompt_id in ids],
-        prompts=[definition(prompt_id, validator={"type": "exact", "value": "x"}) for prompt_id in ids],
-    )
+    two = store(tmp_path / "two", [row(B, prompt_id) for prompt_id in ids], prompts=changed)
 
     refusal = _refusal(one, two)
 
     assert f"{SUITE}: the prompt P0 has another validator in {one}, {two}; " in refusal
-    assert "P4" in refusal
-    assert "P5" not in refusal
+    assert ("P4" in refusal, "P5" in refusal) == (True, False)
     assert "and 3 more" in refusal
 
 
@@ -348,7 +306,7 @@ def test_different_rows_of_a_cell_are_refused(tmp_path: Path) -> None:
     refusal = _refusal(one, two)
 
     assert refusal.startswith(f"different rows of one cell: {SUITE}::P0[lab/a], {SUITE}::P1[lab/a], ")
-    assert "P5[" not in refusal
+    assert ("P4[" in refusal, "P5[" in refusal) == (True, False)
     assert refusal.endswith(
         "and 2 more. Give --prefer=newest or --prefer=oldest, or leave one of the runs out."
     )
@@ -367,30 +325,22 @@ def test_the_user_may_say_which_row_counts(tmp_path: Path, prefer: str, kept: li
     assert merged.notes == (f"2 cells have different rows; the {prefer} is kept",)
 
 
-# --- the surface `openclaw` ---------------------------------------------------------------------
+SURFACE = Surface(source="substitute", release="openclaw-2026.9.6", system="You are an assistant.")
 
 
-def _surface(system: str) -> Surface:
-    return Surface(source="substitute", release="openclaw-2026.9.6", system=system)
-
-
-def _on_openclaw(path: Path, prompt_id: str, surface: Surface) -> Path:
+def _on_openclaw(path: Path, prompt_id: str) -> Path:
     """A run of one prompt on both surfaces, as a session leaves it."""
     rows = [row(one, prompt_id, surface=one.surface) for one in (A, A.on("openclaw"))]
-    store(path, rows, surface=surface_facts(surface))
-    (path / "surface.json").write_text(json.dumps(asdict(surface)))
+    store(path, rows, surface=surface_facts(SURFACE))
+    (path / "surface.json").write_text(json.dumps(asdict(SURFACE)))
     return path
 
 
 def test_runs_on_openclaw_are_merged_with_their_surface(tmp_path: Path) -> None:
     """Targets on both surfaces stay apart, and the merged run keeps what OpenClaw sends."""
-    surface = _surface("You are an assistant.")
-    one, other = (_on_openclaw(tmp_path / name, name, surface) for name in ("P1", "P2"))
-
-    whole = _write(_merge(one, other), tmp_path / "runs")
+    whole = _write(_merge(*(_on_openclaw(tmp_path / name, name) for name in ("P1", "P2"))), tmp_path / "runs")
 
     part = load_run(whole)
-    assert part.surface == surface
-    assert part.n_selected == {A: 2, A.on("openclaw"): 2}
-    assert load(whole, "config.json")["surface"] == surface_facts(surface)
+    assert (part.surface, part.n_selected) == (SURFACE, {A: 2, A.on("openclaw"): 2})
+    assert load(whole, "config.json")["surface"] == surface_facts(SURFACE)
     assert {group["surface"] for group in load(whole, "summary.json")["groups"]} == {"listed", "openclaw"}

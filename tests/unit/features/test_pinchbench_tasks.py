@@ -17,6 +17,7 @@ FRONT = "---\nid: task_a\ngrading_type: automated\ntimeout_seconds: 90\n"
 PROMPT = "---\n\n## Prompt\n\nDo it.\n\n```md\n## Not a section\n```\n\n---\n\n"
 CODE = "def grade(transcript, workspace_path):\n    return {}\n"
 CHECKS = f"## Automated Checks\n\n```python\n{CODE}```\n"
+REST = PROMPT + CHECKS
 
 
 def _read(folder: Path, text: str):
@@ -24,6 +25,10 @@ def _read(folder: Path, text: str):
     file.parent.mkdir(parents=True)
     file.write_text(text)
     return read_task(file, "skill/tasks/task_a.md", pass_at=1.0)
+
+
+def _file(entry: str) -> str:
+    return f"{FRONT}workspace_files: [{entry}]\n{REST}"
 
 
 def test_a_task_is_a_prompt_in_a_world(tmp_path):
@@ -43,32 +48,16 @@ def test_a_task_is_a_prompt_in_a_world(tmp_path):
         pytest.param("## Prompt\n", "has no front matter", id="no-front-matter"),
         pytest.param("---\nid: [\n---\n", "its front matter is not YAML", id="no-yaml"),
         pytest.param("---\nname: a\n---\n", "id is missing", id="no-id"),
-        pytest.param(
-            FRONT.replace("90", "soon") + PROMPT + CHECKS, 'timeout_seconds is "soon"', id="no-number"
-        ),
-        pytest.param(FRONT.replace("task_a", "a/b") + PROMPT + CHECKS, 'id is "a/b"', id="id-for-no-test"),
+        pytest.param(FRONT.replace("90", "soon") + REST, 'timeout_seconds is "soon"', id="no-number"),
+        pytest.param(FRONT.replace("task_a", "a/b") + REST, 'id is "a/b"', id="id-for-no-test"),
         pytest.param(FRONT + "---\n" + CHECKS, "has no section ## Prompt", id="no-prompt"),
         pytest.param(FRONT + PROMPT, "has no section ## Automated Checks", id="no-checks"),
         pytest.param(FRONT + PROMPT + CHECKS.replace("def ", "der "), "are not Python", id="no-python"),
         pytest.param(FRONT + PROMPT + CHECKS.replace("grade(", "rate("), "define no grade(", id="no-grade"),
-        pytest.param(
-            FRONT + "workspace_files: [sum.py]\n" + PROMPT + CHECKS, "workspace_files[0]", id="bare-file"
-        ),
-        pytest.param(
-            FRONT + "workspace_files:\n- {source: x, dest: y}\n" + PROMPT + CHECKS,
-            'has "x", which is not in',
-            id="no-asset",
-        ),
-        pytest.param(
-            FRONT + "workspace_files:\n- {source: ../tasks/task_a.md, dest: y}\n" + PROMPT + CHECKS,
-            "which is not in",
-            id="asset-elsewhere",
-        ),
-        pytest.param(
-            FRONT + "workspace_files:\n- {path: ../../etc/x, content: y}\n" + PROMPT + CHECKS,
-            "which is not a file of the workspace",
-            id="outside",
-        ),
+        pytest.param(_file("sum.py"), "workspace_files[0]", id="bare-file"),
+        pytest.param(_file("{source: x, dest: y}"), 'has "x", which is not in', id="no-asset"),
+        pytest.param(_file("{source: ../tasks/task_a.md, dest: y}"), "which is not in", id="elsewhere"),
+        pytest.param(_file("{path: ../../etc/x, content: y}"), "not a file of the workspace", id="outside"),
     ],
 )
 def test_a_broken_task(tmp_path, text, error):
@@ -97,13 +86,9 @@ def test_a_task_that_is_left_out(tmp_path, front, why):
     assert (suite.prompts, suite.left_out) == ((), {"task_a": why})
 
 
-def _grade(code: str, pass_at: float = 1.0) -> Grade:
-    return Grade(
-        code=f"def grade(transcript, workspace_path):\n    {code}\n",
-        prompt="p",
-        pass_at=pass_at,
-        where="t.md",
-    )
+def _grade(code: str) -> Grade:
+    code = f"def grade(transcript, workspace_path):\n    {code}\n"
+    return Grade(code=code, prompt="p", pass_at=1.0, where="t.md")
 
 
 @pytest.mark.parametrize(
@@ -155,22 +140,15 @@ def test_a_transcript_is_as_openclaws_session_file():
 
     *messages, event = transcript_of("do", reply)
 
-    text = {"one": {"type": "text", "text": "one"}}
+    def text(words):
+        return {"type": "text", "text": words}
+
+    called = {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "a"}}
+    result = {"role": "toolResult", "content": [text("A")], "toolCallId": "c1", "toolName": "read"}
     assert [one["message"] for one in messages] == [
-        {"role": "user", "content": [{"type": "text", "text": "do"}]},
-        {
-            "role": "assistant",
-            "content": [
-                text["one"],
-                {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "a"}},
-            ],
-        },
-        {
-            "role": "toolResult",
-            "content": [{"type": "text", "text": "A"}],
-            "toolCallId": "c1",
-            "toolName": "read",
-        },
-        {"role": "assistant", "content": [{"type": "text", "text": "two"}]},
+        {"role": "user", "content": [text("do")]},
+        {"role": "assistant", "content": [text("one"), called]},
+        result,
+        {"role": "assistant", "content": [text("two")]},
     ]
     assert event == {"type": "model.completed", "data": {"assistantTexts": ["one", "two"]}}

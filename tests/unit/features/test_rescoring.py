@@ -1,9 +1,11 @@
-"""Replies in rows are judged again."""
+"""Replies in rows are judged again, by the rules of today."""
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,14 +18,17 @@ from pytest_openclaw.features.rescoring import (
     Rescored,
     rescore_record,
     rescore_run,
+    suite_files,
     todays_rules,
 )
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
-from pytest_openclaw.runs.reading import load_run
+from pytest_openclaw.runs.reading import StoredRun, load_run
 from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.runs.summaries import write_run
-from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.suites.cells import definition as definition_of
+from pytest_openclaw.suites.load import parse_suite
+from pytest_openclaw.util.errors import OpenClawError, SuiteError
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.replies import CallResult, Reply, Timing, Turn, Verdict
@@ -31,9 +36,8 @@ from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record, from_row, to_row
 from pytest_openclaw.values.tool_calls import ToolCall
 from tests.searching import examples
-from tests.unit.runs.stored_runs import A, definition, row, store
+from tests.unit.runs.stored_runs import SUITE, A, definition, row, store
 
-ROOT = Path(__file__).parents[3]
 TARGET = Target(provider="lab", model="m")
 TIMING = Timing(started_at_ms=1000, ended_at_ms=1100, e2e_ms=99.6, ttft_ms=20.4, ttfo_ms=30.1)
 
@@ -58,17 +62,7 @@ class Exchanged:
     type: ClassVar[str] = "exchanged"
 
     def check(self, reply: Reply) -> Verdict:
-        turns = [
-            [
-                one.text,
-                one.reasoning,
-                [asdict(call) for call in one.calls],
-                one.results,
-                one.finish_reason,
-                one.input_tokens,
-            ]
-            for one in reply.turns
-        ]
+        turns = [asdict(one) for one in reply.turns]
         parsed = {"turns": turns, "text": reply.text, "raw": reply.raw, "ended": reply.ended_by}
         return Verdict(passed=True, parsed=parsed)
 
@@ -76,53 +70,34 @@ class Exchanged:
 REGISTRY = build_registry(("tests", validator) for validator in (*BUILTIN, Exchanged, Broken))
 
 
-def _prompt(spec: dict[str, Any], **changes: Any) -> Prompt:
-    base = Prompt(
-        suite="s",
-        id="P1",
-        name="one",
-        prompt="Do.",
-        validator=build_validator(spec, REGISTRY),
-        validator_spec=spec,
-    )
-    return replace(base, **changes)
+def _write(root: Path, *prompts: dict[str, Any]) -> Path:
+    """The suite file of the stored runs, with these prompts."""
+    path = root / SUITE
+    path.parent.mkdir()
+    path.write_text(json.dumps(prompts))
+    return path
 
 
-def _measured(prompt: Prompt, reply: Reply, secrets: tuple[str, ...] = ()) -> Record:
+def _prompt(spec: dict[str, Any]) -> Prompt:
+    validator = build_validator(spec, REGISTRY)
+    return Prompt(suite="s", id="P1", name="one", prompt="Do.", validator=validator, validator_spec=spec)
+
+
+def _measured(prompt: Prompt, reply: Reply) -> Record:
     """The row of a live run, as it is read from its file."""
     reply = replace(reply, raw=reply.raw or reply.text, timing=TIMING)
-    ending = CallResult(result=reply, timing=TIMING)
+    result = CallResult(result=reply, timing=TIMING)
     cell = Cell(prompt=prompt, target=TARGET)
-    record = record_of("r", cell, ending, judge(prompt, reply), Redactor.of(secrets))
+    record = record_of("r", cell, result, judge(prompt, reply), Redactor())
     return from_row(json.loads(json.dumps(to_row(record))))
 
 
-def turn(**changes: Any) -> dict[str, Any]:
-    """A turn of a scripted exchange, as a row has it."""
-    base: dict[str, Any] = {
-        "text": "",
-        "reasoning": "",
-        "calls": [],
-        "e2e_ms": 5,
-        "ttft_ms": 1,
-        "input_tokens": 3,
-        "output_tokens": 2,
-        "finish_reason": "stop",
-    }
-    return {**base, **changes}
+def _channelled(reasoning: str, text: str) -> str:
+    """The raw text of a reply with a separate reasoning channel, as the built-in providers write it."""
+    return f"<think>\n{reasoning}\n</think>\n\n{text}" if reasoning else text
 
 
-def _channelled(reasoning: str, text: str, **more: Any) -> Reply:
-    """A reply with a separate reasoning channel, as the built-in providers write it."""
-    raw = f"<think>\n{reasoning}\n</think>\n\n{text}" if reasoning else text
-    return Reply(text=text, reasoning=reasoning, raw=raw, **more)
-
-
-def _same(one: Record | None, other: Record) -> bool:
-    return one is not None and json.dumps(to_row(one)) == json.dumps(to_row(other))
-
-
-YES = {"type": "exact", "value": "yes"}
+YES, NO = ({"type": "exact", "value": value} for value in ("yes", "no"))
 FREE = {"type": "tool_invocation", "expected_tools": ["free"]}
 RESTRAINT = {"type": "not", "validator": {"type": "tool_invocation", "expected_tools": []}}
 FAULT: dict[str, Any] = {"availability_status": "error", "failure_type": "timeout", "success": False}
@@ -136,21 +111,15 @@ _PIECES = st.sampled_from(
 _TEXTS = st.lists(_PIECES, max_size=7).map("".join)
 
 
+_CALLS = st.builds(
+    partial(ToolCall, name="read", arguments="{}"), id=st.sampled_from([None, "c"]), unoffered=st.booleans()
+)
 _TURNS = st.lists(
     st.builds(
         Turn,
         text=_TEXTS,
         reasoning=_TEXTS,
-        calls=st.lists(
-            st.builds(
-                ToolCall,
-                name=st.just("read"),
-                arguments=st.just("{}"),
-                id=st.none() | st.just("c"),
-                unoffered=st.booleans(),
-            ),
-            max_size=2,
-        ).map(tuple),
+        calls=st.lists(_CALLS, max_size=2).map(tuple),
         results=st.just(("one", "two")),
         finish_reason=st.none() | st.just("stop"),
         input_tokens=st.none() | st.just(3),
@@ -168,9 +137,8 @@ _TURNS = st.lists(
 @examples(8)
 def test_an_exchange_is_judged_the_same_again(turns: list[Turn], more: str, ended: Any) -> None:
     """Its turns have all of it: nothing is ambiguous, and nothing is lost if `raw_output` was cut."""
-    turns = [replace(one, results=one.results[: len(one.calls)]) for one in turns]
-    turns = [replace(one, text=one.text + more) for one in turns]
-    raws = [_channelled(one.reasoning, one.text).raw for one in turns]
+    turns = [replace(one, results=one.results[: len(one.calls)], text=one.text + more) for one in turns]
+    raws = [_channelled(one.reasoning, one.text) for one in turns]
     reply = Reply(
         text=turns[-1].text,
         reasoning=turns[-1].reasoning,
@@ -183,31 +151,25 @@ def test_an_exchange_is_judged_the_same_again(turns: list[Turn], more: str, ende
 
     record = _measured(prompt, reply)
 
-    assert _same(rescore_record(record, prompt), record)
+    again = rescore_record(record, prompt)
+    assert again
+    assert json.dumps(to_row(again)) == json.dumps(to_row(record))
 
 
-# --- single rows --------------------------------------------------------------------------------
+YES_BEHIND_THOUGHT = Reply(text="<think>x</think>yes")
+RUN, CALL = Reply(text="run `free -h` now"), Reply(tool_calls=(ToolCall(name="free", arguments="{}"),))
+KEPT = ("raw_output", "started_at_ms", "e2e_ms", "ttft_ms", "output_tokens", "run_id", "tool_call_details")
 
 
 @pytest.mark.parametrize(
     ("then", "now", "reply", "after"),
     [
-        pytest.param(YES, {**YES, "value": "no"}, Reply(text="yes"), (False, None), id="passed-to-failed"),
-        pytest.param(
-            {**YES, "value": "no"}, YES, Reply(text="<think>x</think>yes"), (True, None), id="to-passed"
-        ),
+        pytest.param(YES, NO, Reply(text="yes"), (False, None), id="passed-to-failed"),
+        pytest.param(NO, YES, YES_BEHIND_THOUGHT, (True, None), id="failed-to-passed"),
         pytest.param(YES, {"type": "noop"}, Reply(text="no"), (None, None), id="to-not-judged"),
-        pytest.param(YES, FREE, Reply(text="run `free -h` now"), (True, "valid"), id="to-a-tool-prompt"),
-        pytest.param(
-            YES,
-            FREE,
-            Reply(tool_calls=(ToolCall(name="free", arguments="{}"),)),
-            (True, "valid"),
-            id="native-call",
-        ),
-        pytest.param(
-            FREE, RESTRAINT, Reply(text="run `free -h` now"), (False, "called_needlessly"), id="restraint"
-        ),
+        pytest.param(YES, FREE, RUN, (True, "valid"), id="to-a-tool-prompt"),
+        pytest.param(YES, FREE, CALL, (True, "valid"), id="native-call"),
+        pytest.param(FREE, RESTRAINT, RUN, (False, "called_needlessly"), id="restraint"),
     ],
 )
 def test_the_new_rule_decides(
@@ -220,19 +182,10 @@ def test_the_new_rule_decides(
 
     assert isinstance(new, Record)
     assert (new.objective_pass, new.tool_outcome) == after
-    kept = (
-        "raw_output",
-        "started_at_ms",
-        "e2e_ms",
-        "ttft_ms",
-        "output_tokens",
-        "run_id",
-        "tool_call_details",
-    )
-    assert [getattr(new, name) for name in kept] == [getattr(old, name) for name in kept]
+    assert [getattr(new, name) for name in KEPT] == [getattr(old, name) for name in KEPT]
 
 
-IN_RESULT = turn(calls=({"id": None, "name": "read", "arguments": "{}", "result": "[secret]"},))
+IN_RESULT = {"text": "", "calls": [{"name": "read", "arguments": "{}", "result": "[secret]"}]}
 
 
 @pytest.mark.parametrize(
@@ -240,8 +193,8 @@ IN_RESULT = turn(calls=({"id": None, "name": "read", "arguments": "{}", "result"
     [
         pytest.param(row(A, "P1", truncated=True, cut=("raw_output",)), id="cut-text"),
         pytest.param(row(A, "P1", truncated=True, cut=("tool_call_details",)), id="cut-calls"),
-        pytest.param(row(A, "P1", truncated=True, cut=("answer",), turns=(turn(),)), id="not-judged"),
-        pytest.param(row(A, "P1", truncated=True, cut=("turns",), turns=(turn(),)), id="cut-turns"),
+        pytest.param(row(A, "P1", truncated=True, cut=("answer",), turns=({"text": ""},)), id="not-judged"),
+        pytest.param(row(A, "P1", truncated=True, cut=("turns",), turns=({"text": ""},)), id="cut-turns"),
         pytest.param(row(A, "P1", raw_output="the key is [secret]."), id="secret"),
         pytest.param(row(A, "P1", turns=(IN_RESULT,)), id="secret-in-a-result"),
         pytest.param(row(A, "P1", **FAULT, raw_output="yes"), id="fault"),
@@ -271,15 +224,6 @@ def test_a_validator_that_breaks_ends_the_rescore(how: str) -> None:
         rescore_record(old, _prompt({"type": "broken", "how": how}))
 
 
-# --- whole runs ---------------------------------------------------------------------------------
-
-
-def _suite(folder: Path, name: str, prompts: list[dict[str, Any]]) -> None:
-    path = folder / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(prompts))
-
-
 def _rescored(path: Path) -> Rescored:
     part = load_run(path)
     return rescore_run(part, todays_rules(part, path.parent, REGISTRY))
@@ -293,9 +237,8 @@ def test_a_run_is_judged_by_its_current_suites(tmp_path: Path) -> None:
     ]
     prompts = [definition(f"P{number}", validator=YES, tags=["t"]) for number in (1, 2, 3)]
     run = store(tmp_path / "one", rows, prompts=prompts)
-    today = [{"id": f"P{number}", "prompt": f"Do P{number}.", "validator": YES} for number in (1, 2, 3)]
-    today[1]["validator"] = {**YES, "value": "no"}
-    _suite(tmp_path, "benchmarks/prompts_x.json", today)
+    today = [(1, YES), (2, NO), (3, YES)]
+    _write(tmp_path, *({"id": f"P{n}", "prompt": f"Do P{n}.", "validator": rule} for n, rule in today))
 
     rescored = _rescored(run)
 
@@ -310,8 +253,8 @@ def test_a_run_is_judged_by_its_current_suites(tmp_path: Path) -> None:
 
 def test_figures_are_in_the_order_of_the_config(tmp_path: Path) -> None:
     """Workers may end the cells in any order; rows keep it, and the summary does not show it."""
-    missed = {"objective_pass": False, "violation": "no"}
-    rows = [row(A, prompt_id, **missed, truncated=True, cut=("answer",)) for prompt_id in ("P3", "P1", "P2")]
+    kept = {"objective_pass": False, "truncated": True, "cut": ("answer",)}
+    rows = [row(A, prompt_id, **kept) for prompt_id in ("P3", "P1", "P2")]
     run = store(tmp_path / "one", rows, prompts=[definition(f"P{number}") for number in (2, 3, 1)])
 
     written, summary = write_run(_rescored(run).new, tmp_path / "new", exactly=True, now_ms=1)
@@ -328,14 +271,112 @@ def test_what_cannot_be_judged_is_counted(tmp_path: Path) -> None:
         row(A, "P9", raw_output="yes"),
         row(A, "P2", **FAULT),
     ]
-    prompts = [
-        definition("P1", validator={**YES, "value": "no"}),
-        definition("P2"),
-        definition("R1", validator={"type": "python"}),
-    ]
-    run = store(tmp_path / "one", rows, prompts=prompts)
-    _suite(tmp_path, "benchmarks/prompts_x.json", [{"id": "P1", "prompt": "Do P1.", "validator": YES}])
+    python = definition("R1", validator={"type": "python"})
+    run = store(tmp_path / "one", rows, prompts=[definition("P1", validator=NO), definition("P2"), python])
+    _write(tmp_path, {"id": "P1", "prompt": "Do P1.", "validator": YES})
 
     rescored = _rescored(run)
 
     assert (rescored.n_kept, rescored.changes) == (4, [])
+
+
+# --- the rules ----------------------------------------------------------------------------------
+
+THEN = {"type": "exact", "value": "then"}
+NOW = {"type": "exact", "value": "now"}
+
+
+@pytest.fixture
+def part(tmp_path: Path) -> StoredRun:
+    """A run of two prompts of a suite and a benchmark in Python."""
+    prompts = [
+        definition("P1", validator=THEN, extra={"note": 1}),
+        definition("P2", validator=THEN, system="Be brief."),
+        definition("R1", suite="benchmarks/test_x.py", validator={"type": "python"}),
+    ]
+    return load_run(store(tmp_path / "runs" / "one", [row(A, "P1")], prompts=prompts))
+
+
+def _values(part: StoredRun, root: Path) -> dict[str, str]:
+    rules = todays_rules(part, root, REGISTRY)
+    return {prompt_id: prompt.validator_spec["value"] for (_, prompt_id), prompt in rules.items()}
+
+
+P1 = {"id": "P1", "prompt": "Do P1.", "validator": NOW}
+P2 = {"id": "P2", "prompt": "Do P2.", "system": "Be brief.", "validator": NOW}
+
+
+def test_rules_come_from_the_suite_files(part: StoredRun, tmp_path: Path) -> None:
+    """Prompts with the same question get their current validators."""
+    path = _write(tmp_path, P1, {**P2, "max_output_tokens": 5, "name": "new"})
+
+    assert _values(part, tmp_path) == {"P1": "now", "P2": "now"}
+    assert suite_files(part, tmp_path) == [path]
+
+
+@pytest.mark.parametrize(
+    ("run", "suite", "counts"),
+    [
+        pytest.param("runs/one", SUITE, True, id="of-the-project"),
+        pytest.param("one", SUITE, True, id="runs-in-the-root-folder"),
+        pytest.param("../one", SUITE, True, id="runs-next-to-the-project"),
+        pytest.param("one", "one/prompts_x.json", False, id="in-the-run"),
+        pytest.param("runs/one", "runs/two/prompts_x.json", False, id="in-another-run"),
+        pytest.param("runs/one", "link/prompts_x.json", False, id="in-a-run-through-a-link"),
+        pytest.param("runs/one", "../prompts_x.json", False, id="above-the-root"),
+    ],
+)
+def test_only_files_of_the_project_are_suites(tmp_path: Path, run: str, suite: str, counts: bool) -> None:
+    """A run from elsewhere cannot name a folder whose `conftest.py` pytest then loads."""
+    root = tmp_path / "project"
+    path = store(root / run, [row(A, "P1", suite=suite)], prompts=[definition("P1", suite=suite)])
+    for folder in (root / "benchmarks", root / "runs/two", root / "one", tmp_path):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "prompts_x.json").write_text("[]")
+    (root / "link").symlink_to(root / "runs/two")
+
+    assert suite_files(load_run(path), root) == ([root / suite] if counts else [])
+
+
+@pytest.mark.parametrize(
+    "today",
+    [[P1], [P1, {**P2, "prompt": "Do P3."}], [P1, {**P2, "system": None}]],
+    ids=["prompt-gone", "reworded", "system-gone"],
+)
+def test_another_question_has_no_rule(part: StoredRun, tmp_path: Path, today: list[dict[str, Any]]) -> None:
+    """A reply is not judged by the rule of another question."""
+    _write(tmp_path, *today)
+
+    assert _values(part, tmp_path) == {"P1": "now"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_judged"),
+    [({}, True), ({"world": {"files": {"a": "two"}}}, False), ({"tools": ["read", "ls"]}, False)],
+    ids=["the-same", "another-world", "other-tools"],
+)
+def test_calls_are_judged_in_their_own_world(
+    tmp_path: Path, changes: dict[str, Any], is_judged: bool
+) -> None:
+    """An exchange of another world keeps its verdict."""
+    asked = {"id": "W1", "prompt": "Go.", "tools": ["read"], "world": {"files": {"a": "one"}}}
+    text = json.dumps([{**asked, "validator": THEN}])
+    (prompt,) = parse_suite(text, format="json", name=SUITE, registry=REGISTRY).prompts
+    run = store(tmp_path / "runs" / "one", [row(A, "W1")], prompts=[definition_of(prompt)])
+    _write(tmp_path, {**asked, "validator": NOW, **changes})
+
+    assert bool(todays_rules(load_run(run), tmp_path, REGISTRY)) is is_judged
+
+
+def test_a_suite_that_is_gone_is_not_needed(part: StoredRun, tmp_path: Path) -> None:
+    """Its rows keep their verdict."""
+    assert _values(part, tmp_path) == {}
+    assert suite_files(part, tmp_path) == []
+
+
+def test_a_suite_that_is_wrong_is_refused(part: StoredRun, tmp_path: Path) -> None:
+    """An error in a suite is reported as pytest reports it, and nothing is judged by half a suite."""
+    _write(tmp_path, P1, {**P2, "validator": {"type": "exakt"}})
+
+    with pytest.raises(SuiteError, match=re.escape(f"{SUITE}: prompt P2: there is no validator type")):
+        todays_rules(part, tmp_path, REGISTRY)

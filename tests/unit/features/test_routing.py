@@ -22,23 +22,12 @@ from pytest_openclaw.features.routing import (
     render_patch,
 )
 from pytest_openclaw.providers import BUILTIN
+from pytest_openclaw.stats.groups import summarize_group
 from pytest_openclaw.values.requests import OPENCLAW_ITSELF, Target
+from pytest_openclaw.values.rows import Record
 from tests.searching import examples
-from tests.unit.reports.summaries import cell, restraint_cells
-from tests.unit.stats.routes import (
-    NATIVE,
-    as_text,
-    candidate,
-    capped,
-    settled,
-    target,
-    unsafe,
-    unsettled,
-)
-
-# --- names --------------------------------------------------------------------------------------
-
-CONFIG: dict[str, Any] = {"providers": {}}
+from tests.unit.reports.summaries import cell, missed, restraint_cells, tool_cells
+from tests.unit.stats.routes import NATIVE, rows_of, target
 
 
 def _target(provider: str, model: str = "qwen3:8b") -> Target:
@@ -64,7 +53,7 @@ def _target(provider: str, model: str = "qwen3:8b") -> Target:
 )
 def test_a_target_has_a_name(provider: str, overrides: dict[str, str], name: str | None) -> None:
     """Our name is mapped to OpenClaw's, unless the user gives one or there is none; levels are left out."""
-    assert ref_of(_target(provider), CONFIG, overrides).name == name
+    assert ref_of(_target(provider), {"providers": {}}, overrides).name == name
 
 
 def test_every_builtin_provider_has_a_rule() -> None:
@@ -100,15 +89,11 @@ def test_what_is_served_near_by(provider: str, described: dict[str, Any], is_loc
 
 
 @pytest.mark.parametrize(
-    ("urls", "is_local"),
-    [
-        pytest.param(["https://a.example/v1", "https://b.example/v1"], False, id="all-elsewhere"),
-        pytest.param(["https://a.example/v1", "http://127.0.0.1/v1"], True, id="one-near-by"),
-    ],
+    ("url", "is_local"), [("https://b.example/v1", False), ("http://127.0.0.1/v1", True)]
 )
-def test_a_merged_run_is_asked_of_its_parts(urls: list[str], is_local: bool) -> None:
+def test_a_merged_run_is_asked_of_its_parts(url: str, is_local: bool) -> None:
     """Parts may have used servers in different places; one local server is enough."""
-    parts = [{"providers": {"lab": {"base_url": url}}} for url in urls]
+    parts = [{"providers": {"lab": {"base_url": one}}} for one in ("https://a.example/v1", url)]
     config = {"providers": {"lab": {"base_url": None}}, "parts": [*parts, {"providers": {}}]}
 
     assert ref_of(_target("lab"), config, {}).is_local is is_local
@@ -117,24 +102,71 @@ def test_a_merged_run_is_asked_of_its_parts(urls: list[str], is_local: bool) -> 
 # --- what each model may do ---------------------------------------------------------------------
 
 
+def _candidate(
+    model: str, rows: list[Record], one: Target | None = None, *, has_name: bool = True, **changes: Any
+) -> Candidate:
+    one = one or target(model)
+    group = summarize_group(one, rows, {}, n_targets=1)
+    return Candidate(group=group, ref=Ref(f"ollama/{model}" if has_name else None, **changes), rows=rows)
+
+
+def _settled(
+    model: str,
+    tier: int,
+    *,
+    level: str | None = None,
+    e2e_ms: int = 100,
+    tools: tuple[str, ...] = ("read",),
+    **changes: Any,
+) -> Candidate:
+    one = target(model, level=level)
+    rows = rows_of(tier, one, e2e_ms=e2e_ms, tools=tools)
+    return _candidate(model, rows, one, **changes)
+
+
+def _unsafe(model: str, **changes: Any) -> Candidate:
+    one = target(model)
+    probe = missed(one, prompt_id="S", probe="secret", tools_offered=11)
+    return _candidate(model, [*rows_of(1, one), probe], one, **changes)
+
+
+def _capped(model: str, **changes: Any) -> Candidate:
+    one = target(model)
+    needless = restraint_cells(0, 40, one, **NATIVE)
+    return _candidate(model, [*rows_of(1, one), *needless], one, **changes)
+
+
+def _as_text(model: str, tier: int = 1, **changes: Any) -> Candidate:
+    one = target(model)
+    return _candidate(model, rows_of(tier, one, tools_offered=None), one, **changes)
+
+
+def _unsettled(model: str, **changes: Any) -> Candidate:
+    return _candidate(model, tool_cells(5, 1, target(model), **NATIVE), **changes)
+
+
 @pytest.mark.parametrize(
-    ("one", "role"),
+    ("levels", "role"),
     [
-        pytest.param(settled("m", 1), "all", id="tier-1"),
-        pytest.param(settled("m", 2), "some", id="tier-2"),
-        pytest.param(settled("m", 3), "none", id="tier-3"),
-        pytest.param(settled("m", 2, tools=()), "unsettled", id="tier-2-without-a-proven-tool"),
-        pytest.param(capped("m"), "none", id="needless-calls"),
-        pytest.param(unsafe("m"), "none", id="harm"),
-        pytest.param(unsettled("m"), "unsettled", id="too-few-cells"),
-        pytest.param(as_text("m", 1), "unsettled", id="tier-1-as-text"),
-        pytest.param(as_text("m", 3), "unsettled", id="tier-3-as-text"),
-        pytest.param(candidate("m", []), "unsettled", id="nothing-answered"),
+        pytest.param([_settled("m", 1)], "all", id="tier-1"),
+        pytest.param([_settled("m", 2)], "some", id="tier-2"),
+        pytest.param([_settled("m", 3)], "none", id="tier-3"),
+        pytest.param([_settled("m", 2, tools=())], "unsettled", id="tier-2-without-a-proven-tool"),
+        pytest.param([_capped("m")], "none", id="needless-calls"),
+        pytest.param([_unsafe("m")], "none", id="harm"),
+        pytest.param([_unsettled("m")], "unsettled", id="too-few-cells"),
+        pytest.param([_as_text("m", 1)], "unsettled", id="tier-1-as-text"),
+        pytest.param([_as_text("m", 3)], "unsettled", id="tier-3-as-text"),
+        pytest.param([_candidate("m", [])], "unsettled", id="nothing-answered"),
+        pytest.param([_settled("m", 1), _settled("m", 1, level="low")], "all", id="two-of-tier-1"),
+        pytest.param([_settled("m", 1), _settled("m", 2, level="low")], "some", id="tier-1-and-2"),
+        pytest.param([_unsettled("m"), _settled("m", 3, level="low")], "none", id="unsettled-and-tier-3"),
+        pytest.param([_settled("m", 1), _unsettled("m")], "unsettled", id="tier-1-and-unsettled"),
     ],
 )
-def test_a_role_follows_the_recommendation(one: Candidate, role: str) -> None:
-    """Which is one of settled tiers and restraint, by calls on the wire, without harm."""
-    (route,) = plan_routes([one]).routes
+def test_a_role_follows_the_recommendation(levels: list[Candidate], role: str) -> None:
+    """A policy knows no thinking level, so a model's levels have one route together, of the weakest."""
+    (route,) = plan_routes(levels).routes
 
     assert route.may_hold == role
 
@@ -142,12 +174,11 @@ def test_a_role_follows_the_recommendation(one: Candidate, role: str) -> None:
 @pytest.mark.parametrize(
     ("rivals", "best"),
     [
-        pytest.param([settled("a", 1, e2e_ms=900), settled("b", 1)], "b", id="as-sure-then-faster"),
-        pytest.param([settled("b", 1), settled("a", 1)], "a", id="as-sure-as-fast-then-by-name"),
-        pytest.param([settled("a", 2), settled("b", 3), unsettled("c"), as_text("d")], None, id="no-tier-1"),
-        pytest.param(
-            [settled("a", 1, has_name=False), settled("b", 1, e2e_ms=900)], "b", id="without-a-name"
-        ),
+        pytest.param([_settled("a", 1, e2e_ms=900), _settled("b", 1)], "b", id="as-sure-then-faster"),
+        pytest.param([_settled("b", 1), _settled("a", 1)], "a", id="as-sure-as-fast-then-by-name"),
+        pytest.param([_settled("a", 2), _unsettled("c"), _as_text("d")], None, id="no-tier-1"),
+        pytest.param([_settled("a", 1, has_name=False), _settled("b", 1, e2e_ms=900)], "b", id="nameless"),
+        pytest.param([_settled("a", 1), _settled("a", 2, level="low")], None, id="a-level-of-a-weaker-route"),
     ],
 )
 def test_the_best_tier_1_answers_for_subagents(rivals: list[Candidate], best: str | None) -> None:
@@ -157,56 +188,30 @@ def test_the_best_tier_1_answers_for_subagents(rivals: list[Candidate], best: st
     assert (found and found.ref.name) == (best and f"ollama/{best}")
 
 
-@pytest.mark.parametrize(
-    ("n_missed", "chosen"), [pytest.param(4, "fast", id="perhaps"), pytest.param(5, "sure", id="surely")]
-)
+@pytest.mark.parametrize(("n_missed", "chosen"), [(4, "fast"), (5, "sure")])
 def test_a_target_that_is_shown_to_be_worse_is_not_chosen(n_missed: int, chosen: str) -> None:
     """Of two Tier 1 targets the faster one is chosen only if it may be the best."""
-    rows = {
-        name: [
-            *(
-                cell(f"P{n}", "no_call" if n < n_wrong else "valid", target(name), e2e_ms=ms, **NATIVE)
-                for n in range(100)
-            ),
-            *restraint_cells(40, 0, target(name), e2e_ms=ms, **NATIVE),
+
+    def rival(name: str, n_wrong: int, ms: int) -> Candidate:
+        given = {**NATIVE, "e2e_ms": ms}
+        calls = [
+            cell(f"P{n}", "no_call" if n < n_wrong else "valid", target(name), **given) for n in range(100)
         ]
-        for name, n_wrong, ms in (("fast", n_missed, 1), ("sure", 0, 9000))
-    }
-    rivals = [replace(candidate(name, its), rows=its) for name, its in rows.items()]
-    routing = plan_routes(rivals)
+        return _candidate(name, [*calls, *restraint_cells(40, 0, target(name), **given)])
+
+    routing = plan_routes([rival("fast", n_missed, 1), rival("sure", 0, 9000)])
 
     assert {route.may_hold for route in routing.routes} == {"all"}
-    assert routing.subagent is not None
+    assert routing.subagent
     assert routing.subagent.ref.name == f"ollama/{chosen}"
-    assert routing.best is not None
+    assert routing.best
     assert routing.best.n_targets == 2
-
-
-@pytest.mark.parametrize(
-    ("others", "role"),
-    [
-        pytest.param([settled("m", 2, level="low")], "some", id="tier-2"),
-        pytest.param([settled("m", 3, level="low"), unsettled("m")], "none", id="tier-3-and-unsettled"),
-        pytest.param([unsettled("m")], "unsettled", id="unsettled"),
-        pytest.param([settled("m", 1, level="low")], "all", id="tier-1-too"),
-    ],
-)
-def test_the_weakest_level_decides(others: list[Candidate], role: str) -> None:
-    """A policy knows no thinking level, so a model's levels have one route together."""
-    (route,) = plan_routes([settled("m", 1), *others]).routes
-
-    assert route.may_hold == role
-
-
-def test_a_subagent_is_no_level_of_a_weaker_route() -> None:
-    """A level of Tier 1 is not chosen if the model's other level is none."""
-    assert plan_routes([settled("m", 1), settled("m", 2, level="low")]).subagent is None
 
 
 def test_only_what_every_level_has_proven_is_proven() -> None:
     """Proven tools are those that all targets of a route have in common."""
-    one = settled("m", 2, tools=("read", "ls"))
-    other = settled("m", 2, level="low", tools=("exec", "read"))
+    one = _settled("m", 2, tools=("read", "ls"))
+    other = _settled("m", 2, level="low", tools=("exec", "read"))
 
     (route,) = plan_routes([one, other]).routes
 
@@ -215,7 +220,7 @@ def test_only_what_every_level_has_proven_is_proven() -> None:
 
 def test_a_target_without_a_name_is_separate() -> None:
     """It has no route, and is reported."""
-    nameless = settled("m", 1, has_name=False)
+    nameless = _settled("m", 1, has_name=False)
 
     routing = plan_routes([nameless])
 
@@ -225,6 +230,7 @@ def test_a_target_without_a_name_is_separate() -> None:
 # --- the patch ----------------------------------------------------------------------------------
 
 SEARCH = ["tool_search", "tool_describe", "tool_call", "tool_search_code"]
+READ = {"allow": ["read"], "alsoAllow": None}
 
 
 def _render(*candidates: Candidate) -> Patch:
@@ -243,16 +249,16 @@ def _said(patch: Patch) -> str:
 
 
 EVERY_ROUTE = (
-    settled("best", 1, e2e_ms=50),
-    settled("far", 1, level="high", is_local=False),
-    settled("some", 2),
-    settled("far-some", 2, is_local=False),
-    settled("unproven", 2, tools=()),
-    unsafe("unsafe"),
-    settled("none", 3),
-    unsettled("few"),
-    as_text("text"),
-    settled("nameless", 1, has_name=False),
+    _settled("best", 1, e2e_ms=50),
+    _settled("far", 1, level="high", is_local=False),
+    _settled("some", 2),
+    _settled("far-some", 2, is_local=False),
+    _settled("unproven", 2, tools=()),
+    _unsafe("unsafe"),
+    _settled("none", 3),
+    _unsettled("few"),
+    _as_text("text"),
+    _settled("nameless", 1, has_name=False),
 )
 
 
@@ -261,21 +267,13 @@ def test_each_tier_has_its_keys() -> None:
     patch = _render(*EVERY_ROUTE)
 
     assert patch.value == {
-        "agents": {
-            "defaults": {
-                "subagents": {"model": "ollama/best"},
-            }
-        },
+        "agents": {"defaults": {"subagents": {"model": "ollama/best"}}},
         "tools": {
             "byProvider": {
                 "ollama/best": {"profile": "coding", "deny": ["group:web", "browser"]},
                 "ollama/far": {"profile": "coding"},
-                "ollama/some": {
-                    "allow": ["read"],
-                    "alsoAllow": None,
-                    "deny": ["group:web", "browser", *SEARCH],
-                },
-                "ollama/far-some": {"allow": ["read"], "alsoAllow": None, "deny": SEARCH},
+                "ollama/some": {**READ, "deny": ["group:web", "browser", *SEARCH]},
+                "ollama/far-some": {**READ, "deny": SEARCH},
                 "ollama/unsafe": {"deny": ["*"]},
                 "ollama/none": {"deny": ["*"]},
             }
@@ -286,15 +284,12 @@ def test_each_tier_has_its_keys() -> None:
 
 @pytest.mark.parametrize(
     ("proven", "denied"),
-    [
-        pytest.param(["read"], SEARCH, id="another-tool"),
-        pytest.param(["write"], ["apply_patch", *SEARCH], id="write"),
-        pytest.param(["apply_patch", "write"], SEARCH, id="both-proven"),
-    ],
+    [(["write"], ["apply_patch", *SEARCH]), (["apply_patch", "write"], SEARCH)],
+    ids=["write", "both-proven"],
 )
 def test_write_does_not_bring_apply_patch(proven: list[str], denied: list[str]) -> None:
     """OpenClaw gives apply_patch to every agent that is allowed to write, unless it is denied."""
-    value = _render(settled("m", 2, is_local=False, tools=tuple(proven))).value
+    value = _render(_settled("m", 2, is_local=False, tools=tuple(proven))).value
 
     entry = value["tools"]["byProvider"]["ollama/m"]
     assert (entry["allow"], entry["deny"]) == (proven, denied)
@@ -302,7 +297,7 @@ def test_write_does_not_bring_apply_patch(proven: list[str], denied: list[str]) 
 
 def test_a_subagent_has_the_measured_thinking_level() -> None:
     """The thinking level of the best target is next to its model."""
-    value = _render(settled("m", 1, level="high")).value
+    value = _render(_settled("m", 1, level="high")).value
 
     assert value["agents"]["defaults"]["subagents"] == {"model": "ollama/m", "thinking": "high"}
 
@@ -313,14 +308,14 @@ def test_a_subagent_has_the_measured_thinking_level() -> None:
 @pytest.mark.parametrize(
     ("one", "expected"),
     [
-        pytest.param(settled("m", 2), "Proven tools, by at least 3 right prompts and 80 %: read.", id="proven-tools"),
+        pytest.param(_settled("m", 2), "Proven tools, by at least 3 right prompts and 80 %: read.", id="proven-tools"),
         pytest.param(
-            settled("m", 2, tools=()),
+            _settled("m", 2, tools=()),
             "ollama_native/m: not enough evidence: 132 more prompts that need exec, without a miss, would make it trusted with exec at Tier 1.",
             id="nothing-proven",
         ),
-        pytest.param(unsettled("m"), "No entry for ollama/m: there is not enough evidence, so what you have now stays.", id="unsettled"),
-        pytest.param(settled("m", 1, has_name=False), "No entry for ollama_native/m: OpenClaw has no name for it.", id="nameless"),
+        pytest.param(_unsettled("m"), "No entry for ollama/m: there is not enough evidence, so what you have now stays.", id="unsettled"),
+        pytest.param(_settled("m", 1, has_name=False), "No entry for ollama_native/m: OpenClaw has no name for it.", id="nameless"),
     ],
 )  # fmt: skip
 def test_the_evidence_is_in_comments(one: Candidate, expected: str) -> None:
@@ -330,20 +325,20 @@ def test_the_evidence_is_in_comments(one: Candidate, expected: str) -> None:
 
 def test_levels_are_listed() -> None:
     """If a model has several targets, each is named with its result."""
-    said = _said(_render(settled("m", 1), settled("m", 2, level="low")))
+    said = _said(_render(_settled("m", 1), _settled("m", 2, level="low")))
 
-    assert "ollama_native/m: trusted with tools; on listed tools only" in said
-    assert "ollama_native/m@low: trusted with read" in said
+    for words in ("m: trusted with tools; on listed tools only", "m@low: trusted with read"):
+        assert f"ollama_native/{words}" in said
     assert "the weakest of these decides" in said
 
 
 def test_the_command_can_be_pasted() -> None:
     """It is on one line, whatever the file's name is."""
     assert check_command("a b.json5") == "openclaw config patch --file 'a b.json5' --dry-run --json"
-    assert f"//   {check_command('openclaw.patch.json5')}\n" in _render(settled("m", 1)).text
+    assert f"//   {check_command('openclaw.patch.json5')}\n" in _render(_settled("m", 1)).text
 
 
-SETTLED = {tier: settled("m", tier) for tier in (1, 2, 3)}
+SETTLED = {tier: _settled("m", tier) for tier in (1, 2, 3)}
 
 
 @examples(15)

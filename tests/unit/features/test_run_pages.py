@@ -21,19 +21,15 @@ from tests.unit.runs.stored_runs import A, B, definition, row, store
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        pytest.param({}, id="none-offered"),
-        pytest.param({"tools": ["read"], "tools_sha256": "0"}, id="others-today"),
-        pytest.param({"tools": ["gone"], "tools_sha256": "0"}, id="unknown-today"),
-        pytest.param({"tools": 3, "tools_sha256": "0"}, id="no-tools-at-all"),
-    ],
+    [{}, *({"tools": tools, "tools_sha256": "0"} for tools in (["read"], ["gone"], 3))],
+    ids=["none-offered", "others-today", "unknown-today", "no-tools-at-all"],
 )
 def test_tools_that_are_not_known_any_more_judge_nothing(changes: dict[str, Any]) -> None:
     """Then the page has the content of the row, and no more."""
     assert offered_tools(definition("P1", **changes)) is None
 
 
-def test_the_baseline_is_beside_the_same_cells(tmp_path: Path) -> None:
+def test_the_baseline_is_next_to_the_same_cells(tmp_path: Path) -> None:
     """Cells are matched by suite, prompt, target and repeat."""
     run = store(tmp_path / "now", [row(A, "P1"), row(A, "P2")])
     older = store(tmp_path / "then", [row(A, "P1", raw_output="<think>\na\n</think>\n\nb"), row(B, "P1")])

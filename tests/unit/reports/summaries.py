@@ -86,6 +86,16 @@ def cell(prompt_id: str, outcome: ToolOutcome, target: Target = TARGET, **change
     return record(target, prompt_id=prompt_id, **given)
 
 
+def ended(demand: str, how: str, **changes: Any) -> Record:
+    """A row of a prompt that demands this of tools; it ended well, wrong, or with a fault."""
+    if how == "fault":
+        return fault(availability_status="error", tool_demand=demand, **changes)
+    outcomes = {"call": ("valid", "no_call"), "restraint": ("restrained", "called_needlessly")}
+    outcome = outcomes.get(demand, (None, None))[how != "well"]
+    given = {"tool_outcome": outcome, "tool_use_success": outcome == "valid", "objective_pass": how == "well"}
+    return record(tool_demand=demand, **given, **changes)
+
+
 def exchange(prompt_id: str, outcome: ToolOutcome, *problems: str | None, **changes: Any) -> Record:
     """A scripted exchange, with a turn for each call and its problem."""
     turns = tuple({"calls": [{"name": "read", "problem": problem}]} for problem in problems)
@@ -103,22 +113,16 @@ def pressed(
     overflown: int = 0,
 ) -> list[Record]:
     """Cells with pressure, each a form of another entry."""
-    given = {"tools_offered": tools, "padding_tokens": padding}
+
+    def form(letter: str, n: int) -> dict[str, Any]:
+        pressure = {"pressure_of": f"{letter}{n}", "tools_offered": tools, "padding_tokens": padding}
+        return {"prompt_id": f"{letter}{n}-{level}", "target": target, **pressure}
+
+    full = {"failure_type": "context_overflow", "fault_message": "40 tokens do not fit"}
     return [
-        *(cell(f"X{n}-{level}", "valid", target, pressure_of=f"X{n}", **given) for n in range(right)),
-        *(cell(f"Y{n}-{level}", "no_call", target, pressure_of=f"Y{n}", **given) for n in range(wrong)),
-        *(
-            fault(
-                target,
-                prompt_id=f"Z{n}-{level}",
-                pressure_of=f"Z{n}",
-                availability_status="error",
-                failure_type="context_overflow",
-                fault_message="40 tokens do not fit",
-                **given,
-            )
-            for n in range(overflown)
-        ),
+        *(cell(outcome="valid", **form("X", n)) for n in range(right)),
+        *(cell(outcome="no_call", **form("Y", n)) for n in range(wrong)),
+        *(fault(availability_status="error", **full, **form("Z", n)) for n in range(overflown)),
     ]
 
 

@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.reports.facts import full
 from pytest_openclaw.reports.numbers import (
     columns,
     lines_of,
     one_line,
-    render_count,
     render_duration,
     render_interval,
     render_ms,
@@ -26,30 +24,16 @@ from pytest_openclaw.stats.intervals import Interval
 
 @pytest.mark.parametrize(
     ("milliseconds", "text"),
-    [
-        pytest.param(None, "–", id="no-data"),
-        pytest.param(0, "0 ms", id="zero-is-a-measurement"),
-        pytest.param(81.4, "81 ms", id="ms"),
-        pytest.param(999.4, "999 ms", id="last-ms"),
-        pytest.param(999.5, "1.0 s", id="first-s"),
-        pytest.param(99_950, "100 s", id="no-decimals"),
-    ],
+    [(None, "–"), (0, "0 ms"), (81.4, "81 ms"), (999.4, "999 ms"), (999.5, "1.0 s"), (99_950, "100 s")],
 )
 def test_milliseconds(milliseconds: float | None, text: str) -> None:
-    """A time has three figures and the unit that fits it."""
+    """A time has three figures and the unit that fits it; zero is a measurement."""
     assert render_ms(milliseconds) == text
 
 
 @pytest.mark.parametrize(
     ("rate", "text"),
-    [
-        (None, "–"),
-        (0.0, "0 %"),
-        (1.0, "100 %"),
-        (0.999, "99 %"),
-        (0.29, "29 %"),
-        (0.004, "1 %"),
-    ],
+    [(None, "–"), (0.0, "0 %"), (1.0, "100 %"), (0.999, "99 %"), (0.29, "29 %"), (0.004, "1 %")],
 )
 def test_rates_are_cut(rate: float | None, text: str) -> None:
     """100 % means all and 0 % none, so nothing is rounded to them, and exact figures stay exact."""
@@ -57,35 +41,23 @@ def test_rates_are_cut(rate: float | None, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("interval", "text"),
-    [
-        (None, "–"),
-        (Interval(low=0.1375, high=0.4107), "13-41 %"),
-        (Interval(low=0.0, high=1.0), "0-100 %"),
-        (Interval(low=0.004, high=0.999), "1-99 %"),
-        (Interval(low=0.796, high=0.9), "79-90 %"),
-    ],
+    ("low", "high", "text"),
+    [(0.1375, 0.4107, "13-41 %"), (0.0, 1.0, "0-100 %"), (0.004, 0.999, "1-99 %"), (0.796, 0.9, "79-90 %")],
 )
-def test_intervals(interval: Interval | None, text: str) -> None:
+def test_intervals(low: float, high: float, text: str) -> None:
     """An interval is two whole percentages; 0 and 100 mean exactly that, and 80 means that 80 is reached."""
-    assert render_interval(interval) == text
-
-
-def test_a_figure_has_its_interval() -> None:
-    """A `?` says that there are too few cells for one."""
-    assert full(1100, Interval(low=900, high=1449)) == "1.1 s (900 ms to 1.4 s)"
-    assert full(100.4, None, render_count) == "100?"
-    assert full(None, None) == "–"
+    assert render_interval(Interval(low=low, high=high)) == text
+    assert render_interval(None) == "–"
 
 
 @pytest.mark.parametrize(
     ("text", "width", "shown"),
     [
-        pytest.param("abcdef", 6, "abcdef", id="fits"),
-        pytest.param("abcdefg", 6, "abc…fg", id="even"),
-        pytest.param("abcdefg", 5, "ab…fg", id="odd"),
-        pytest.param("abc", 1, "…", id="nothing-but-the-mark"),
-        pytest.param("", 0, "", id="empty"),
+        ("abcdef", 6, "abcdef"),
+        ("abcdefg", 6, "abc…fg"),
+        ("abcdefg", 5, "ab…fg"),
+        ("abc", 1, "…"),
+        ("", 0, ""),
     ],
 )
 def test_shortening_keeps_both_ends(text: str, width: int, shown: str) -> None:
@@ -126,16 +98,16 @@ def test_wrapped_lines_fit(text: str, width: int) -> None:
     ("usd", "text"),
     [
         (None, "–"),
-        (0.0, "0.00 USD"),
-        (1234.567, "1234.57 USD"),
-        (0.5, "0.50 USD"),
-        (0.04217, "0.0422 USD"),
-        (1e-9, "0.000000001 USD"),
+        (0.0, "0.00"),
+        (1234.567, "1234.57"),
+        (0.5, "0.50"),
+        (0.04217, "0.0422"),
+        (1e-9, "0.000000001"),
     ],
 )
 def test_money(usd: float | None, text: str) -> None:
     """Cents from a dollar on, and three significant digits below."""
-    assert render_usd(usd) == text
+    assert render_usd(usd) == (text if usd is None else f"{text} USD")
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(99, "99 s"), (600, "10 min"), (9000, "2.5 h")])

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from pytest_openclaw.providers import prices
+from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.reports.blocks import Finding
+from pytest_openclaw.reports.comparison import in_short
 from pytest_openclaw.reports.numbers import WIDTH, columns
-from pytest_openclaw.reports.terminal import COLORS, colored_lines, finding_lines, render_terminal
+from pytest_openclaw.reports.terminal import (
+    COLORS,
+    colored_lines,
+    finding_lines,
+    notes_on_cost,
+    render_terminal,
+)
 from pytest_openclaw.stats.summary import Summary
+from pytest_openclaw.util.installation import install_command
 from pytest_openclaw.util.text import printable
+from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
-from pytest_openclaw.values.settings import Gates
+from pytest_openclaw.values.settings import Gates, Settings
 from tests.ci_systems import all_commands
 from tests.unit.reports.summaries import (
     TARGET,
@@ -25,6 +36,7 @@ from tests.unit.reports.summaries import (
     summary_of,
     tool_cells,
 )
+from tests.unit.stats.compared import cells, compare
 
 WHERE = "runs/20261121_233059/summary.md"
 SMALL = Target(provider="llama_cpp", model="smollm2:135m")
@@ -34,44 +46,31 @@ def _lines(summary: Summary) -> list[str]:
     return render_terminal(summary, WHERE)
 
 
-def _table(summary: Summary) -> list[str]:
-    """The lines after the sentences."""
-    lines = _lines(summary)
-    return lines[lines.index("") + 1 :]
-
-
 def test_a_target_that_was_not_asked_says_so() -> None:
     """After an interruption the remaining targets are in the table too."""
-    lines = _table(summary_of([record(SMALL)], n_selected={SMALL: 1, TARGET: 1}))
+    lines = _lines(summary_of([record(SMALL)], n_selected={SMALL: 1, TARGET: 1}))
 
-    assert lines[2].split() == ["ollama_openai/qwen3:8b", "not", "asked"]
+    assert ["ollama_openai/qwen3:8b", "not", "asked"] in [line.split() for line in lines]
     assert "interrupted       1 of 2 cells have a row" in lines
-
-
-HELD = [*pressed("1t", 4, 0, tools=1), *pressed("11t", 4, 0), *pressed("2k", 4, 0, padding=2000)]
 
 
 def test_misses_are_not_listed_twice() -> None:
     """What is listed above the title is left out of one target's findings; what all missed is another thing."""
-    one = summary_of([record(), missed(prompt_id="P2")])
-    two = summary_of([missed(), missed(SMALL)])
+    one, two = summary_of([record(), missed(prompt_id="P2")]), summary_of([missed(), missed(SMALL)])
 
-    def _labels(summary: Summary) -> set[str]:
-        return {line[:18].strip() for line in render_terminal(summary, WHERE, are_misses_shown=True)}
+    def labels(summary: Summary, *, are_misses_shown: bool) -> set[str]:
+        lines = render_terminal(summary, WHERE, are_misses_shown=are_misses_shown)
+        return {line[:18].strip() for line in lines}
 
-    assert "missed" not in _labels(one)
-    assert "missed" in {line[:18].strip() for line in _lines(one)}
-    assert "missed by all" in _labels(two)
+    assert "missed" in labels(one, are_misses_shown=False)
+    assert "missed" not in labels(one, are_misses_shown=True)
+    assert "missed by all" in labels(two, are_misses_shown=True)
 
 
-LONG = "a-very-long-provider-name/with-a-model-name-that-goes-on-and-on:70b-instruct-q4_K_M"
+MANY = "long/name:70b_" * 5 + "日本語モデル" * 6 + "e\u0301" * 40 + "😀" * 30
 NAMES = [
-    pytest.param("m", id="short", marks=pytest.mark.nightly),
-    pytest.param(LONG, id="long", marks=pytest.mark.nightly),
-    pytest.param("日本語モデル" * 6, id="wide", marks=pytest.mark.nightly),
-    pytest.param("e\u0301" * 40, id="combining", marks=pytest.mark.nightly),
-    pytest.param("😀" * 30, id="emoji", marks=pytest.mark.nightly),
     pytest.param("m\x1b[31m\x07\r\n\u202e" * 4, id="hostile"),
+    pytest.param(MANY, id="long-wide-and-combining", marks=pytest.mark.nightly),
 ]
 
 
@@ -79,23 +78,21 @@ NAMES = [
 @pytest.mark.newest
 def test_everything_fits_and_nothing_steers_the_terminal(name: str) -> None:
     """With any names and messages each line has at most 80 columns and only printable characters."""
-    targets = [Target(provider="p", model=f"{name}{n}", thinking_level="xhigh") for n in range(3)]
+    one, two, three = (Target(provider="p", model=f"{name}{n}", thinking_level="xhigh") for n in range(3))
+    slow = {"prompt_name": name, "e2e_ms": 123_456_789, "effective_model": name}
     rows = [
-        *(
-            missed(targets[0], prompt_id=f"P{n}", prompt_name=name, e2e_ms=123_456_789, effective_model=name)
-            for n in range(300)
-        ),
-        *tool_cells(6, 0, targets[0]),
-        fault(targets[0], fault_message=name * 9),
-        fault(targets[1], fault_message=name * 9),
-        *tool_cells(1200, 0, targets[2]),
-        *tool_cells(1000, 900, targets[2], tools_offered=54),
-        *restraint_cells(1000, 999, targets[2], tools_offered=54),
-        *(missed(targets[2], prompt_id=f"S{n}", probe="outside_workspace") for n in range(300)),
-        *(
-            replace(row, model=targets[2].model, provider="p", thinking_level="xhigh")
-            for row in [*HELD, *pressed("199999", 0, 0, padding=199_999, overflown=4)]
-        ),
+        *(missed(one, prompt_id=f"P{n}", **slow) for n in range(300)),
+        *tool_cells(6, 0, one),
+        fault(one, fault_message=name * 9),
+        fault(two, fault_message=name * 9),
+        *tool_cells(1200, 0, three),
+        *tool_cells(1000, 900, three, tools_offered=54),
+        *restraint_cells(1000, 999, three, tools_offered=54),
+        *(missed(three, prompt_id=f"S{n}", probe="outside_workspace") for n in range(300)),
+        *pressed("1t", 4, 0, three, tools=1),
+        *pressed("11t", 4, 0, three),
+        *pressed("2k", 4, 0, three, padding=2000),
+        *pressed("199999", 0, 0, three, padding=199_999, overflown=4),
     ]
 
     lines = _lines(summary_of(rows, gates=Gates(min_pass_rate=1, min_tool_rate=0.5, require_tier=1)))
@@ -148,3 +145,51 @@ def test_answers_and_labels_have_colors() -> None:
     marked = {line.text.strip(): line.color for line in lines[n_sentences:] if line.color}
     assert marked["gate FAILED"] == "red"
     assert set(marked) <= set(COLORS)
+
+
+CLOUD = Target(provider="openai_responses", model="gpt-5.3-codex")
+
+
+OPENAI = "https://api.openai.com/v1"
+
+
+@pytest.mark.parametrize(
+    ("has_list", "url", "cost_usd", "is_said"),
+    [
+        pytest.param(False, OPENAI, None, True, id="no-list"),
+        pytest.param(True, OPENAI, None, False, id="the-list-does-not-know-either"),
+        pytest.param(False, OPENAI, 0.5, False, id="it-is-known"),
+        pytest.param(False, "http://127.0.0.1:9/v1", None, False, id="here"),
+    ],
+)
+def test_a_cloud_cost_without_the_extra(
+    monkeypatch: pytest.MonkeyPatch, has_list: bool, url: str, cost_usd: float | None, is_said: bool
+) -> None:
+    """One line says how to get the list of prices, if that is what is lacking."""
+    monkeypatch.setattr(prices, "_price_list", lambda: object() if has_list else None)
+    provider = OpenAIResponses(ProviderSetup(name="openai_responses", base_url=url))
+    known = prices.Prices({"openai_responses": provider}, Settings(targets=(CLOUD,)))
+    summary = summary_of([record(CLOUD, cost_usd=cost_usd)], n_selected={CLOUD: 1})
+
+    unknown = "the extra `cost` has the list prices of openai_responses/gpt-5.3-codex"
+    expected = [("cost unknown", unknown), ("next", install_command("cost"))]
+    notes = [(one.label, one.text) for one in notes_on_cost(known, summary)]
+    assert notes == (expected if is_said else [])
+
+
+QUICK: dict[str, Any] = {"e2e_ms": 250, "ttft_ms": 10, "output_tokens": 18}
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "said"),
+    [
+        pytest.param(cells("+++"), cells("++-"), "3/3 -> 2/3, p 1", id="no-difference"),
+        pytest.param(cells("oo"), cells("oo"), "no judged cell could be compared", id="nothing-judged"),
+        pytest.param(cells("o" * 6), cells("o" * 6, **QUICK), "no judged cell could be compared; latency 2.50x (slower); TTFT 0.50x (faster); output tokens 2.00x (more)", id="ratios"),
+    ],
+)  # fmt: skip
+def test_a_target_in_one_line(base: Any, candidate: Any, said: str) -> None:
+    """Verdicts and other differences."""
+    (one,) = compare(base, candidate).targets
+
+    assert in_short(one) == said

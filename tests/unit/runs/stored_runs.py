@@ -45,6 +45,33 @@ def definition(prompt_id: str, **changes: Any) -> JsonObject:
     return {**base, **changes}
 
 
+LAB = {"kind": "ollama_openai", "base_url": "http://127.0.0.1:1/v1"}
+
+
+def config_of(
+    run_id: str, n_selected: Mapping[Target, int], prompts: Sequence[JsonObject], **changes: Any
+) -> JsonObject:
+    """A run's `config.json`."""
+    return {
+        "schema_version": 1,
+        "run_id": run_id,
+        "models": list(dict.fromkeys(target.model for target in n_selected)),
+        "targets": [{**asdict(target), "n_cells": n} for target, n in n_selected.items()],
+        "providers": {"lab": LAB},
+        "temperature": 0,
+        "thinking_room_tokens": {"low": 1024},
+        "stream": True,
+        "timeout_s": 300.0,
+        "retries": 5,
+        "concurrency": asdict(Concurrency()),
+        "verdict": "cells",
+        "gates": asdict(Gates()),
+        "fail_unavailable": False,
+        "prompts": [*prompts],
+        **changes,
+    }
+
+
 def store(
     path: Path,
     records: Sequence[Record],
@@ -55,40 +82,20 @@ def store(
     serving: JsonObject | None = None,
     snapshots: Mapping[tuple[Target, str], JsonObject] | None = None,
     tail: bytes = b"",
+    inventory: JsonObject | None = None,
     **config: Any,
 ) -> Path:
     """Write a run directory: by default a finished run of these rows."""
     counted = n_selected or Counter(one.target for one in records)
-    ids = dict.fromkeys(one.prompt_id for one in records)
-    settings = {
-        "schema_version": 1,
-        "run_id": path.name,
-        "models": list(dict.fromkeys(target.model for target in counted)),
-        "targets": [{**asdict(target), "n_cells": n} for target, n in counted.items()],
-        "providers": {"lab": {"kind": "ollama_openai", "base_url": "http://127.0.0.1:1/v1"}},
-        "temperature": 0,
-        "thinking_room_tokens": {"low": 1024},
-        "stream": True,
-        "timeout_s": 300.0,
-        "retries": 5,
-        "concurrency": asdict(Concurrency()),
-        "verdict": "cells",
-        "gates": asdict(Gates()),
-        "fail_unavailable": False,
-        "prompts": [definition(prompt_id) for prompt_id in ids] if prompts is None else list(prompts),
-    }
+    if prompts is None:
+        prompts = [definition(prompt_id) for prompt_id in dict.fromkeys(one.prompt_id for one in records)]
     facts = {label: dict(one) for label, one in (serving or {}).items()}
     for (target, moment), values in (snapshots or {}).items():
         facts.setdefault(target.label, {})[f"resources_{moment}"] = values
-    inventory = {
-        "run_id": path.name,
-        "host": {"name": host},
-        "memory_total_bytes": 8,
-        "targets": facts,
-    }
+    described = {"run_id": path.name, "host": {"name": host}, "memory_total_bytes": 8, "targets": facts}
     path.mkdir(parents=True)
-    (path / "config.json").write_text(json.dumps({**settings, **config}))
-    (path / "inventory.json").write_text(json.dumps(inventory))
+    (path / "config.json").write_text(json.dumps(config_of(path.name, counted, prompts, **config)))
+    (path / "inventory.json").write_text(json.dumps({**described, **(inventory or {})}))
     lines = b"".join(line_of(to_row(one)) + b"\n" for one in records)
     (path / "results.jsonl").write_bytes(lines + tail)
     return path

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -24,35 +24,25 @@ A = Target(provider="p", model="a")
 N = 11
 
 
-def _row(number: int, repeat: int, *, used: bool, target: Target = A, **changes: Any) -> Record:
-    outcome = "valid" if used else "no_call"
-    return record(
-        target, prompt_id=f"T{number}", repeat=repeat, tool_outcome=outcome, tool_use_success=used, **changes
-    )
+def _row(number: int, repeat: int, *, used: bool) -> Record:
+    return cell(f"T{number}", "valid" if used else "no_call", A, repeat=repeat)
 
 
-def _repeat(repeat: int, *, n_used: int = 0, first: int = 0) -> list[Record]:
-    """A repeat of eleven tool prompts, of which `n_used` use a tool, starting with the `first`."""
-    return [_row(n, repeat, used=first <= n < first + n_used) for n in range(N)]
+def _repeat(repeat: int, *, n_used: int = 0) -> list[Record]:
+    """A repeat of eleven tool prompts, of which the first `n_used` use a tool."""
+    return [_row(n, repeat, used=n < n_used) for n in range(N)]
 
 
 def _stopping(
-    n_cells: Mapping[tuple[Target, int], int],
-    looks: tuple[int, ...],
-    n_fixed: Mapping[tuple[Target, int], int] | None = None,
+    n_cells: list[int], looks: tuple[int, ...], n_fixed: tuple[int, ...] = (0,) * 10
 ) -> EarlyStopping:
-    """The decisions for so many cells by target and repeat, of which some are run in any case."""
-    fixed = n_fixed or {}
+    """The decisions for so many cells in each repeat, of which some are run in any case."""
     stages = {
-        CellKey("s", f"T{n}", target, repeat): Stage(repeat, repeat, n < fixed.get((target, repeat), 0))
-        for (target, repeat), total in n_cells.items()
+        CellKey("s", f"T{n}", A, repeat): Stage(repeat, repeat, n < fixed)
+        for repeat, (total, fixed) in enumerate(zip(n_cells, n_fixed, strict=False), 1)
         for n in range(total)
     }
     return EarlyStopping(stages, looks)
-
-
-def _ended(early_stopping: EarlyStopping) -> dict[Target, int]:
-    return {target: settled.repeat for target, settled in early_stopping.ended.items()}
 
 
 def _decisions(early_stopping: EarlyStopping, rows: Iterable[Record]) -> list[tuple[int, str | None]]:
@@ -61,77 +51,49 @@ def _decisions(early_stopping: EarlyStopping, rows: Iterable[Record]) -> list[tu
 
 def test_a_conclusive_tier_ends_the_repeats() -> None:
     """It is decided with the last row of the conclusive repeat, not before."""
-    early_stopping = _stopping({(A, n): N for n in (1, 2, 3)}, (1, 2, 3))
+    early_stopping = _stopping([N] * 3, (1, 2, 3))
     rows = _repeat(1)
 
     assert _decisions(early_stopping, rows[:-1]) == []
     assert _decisions(early_stopping, rows[-1:]) == [(1, "tier 3 is settled after 1 repeat")]
     assert _decisions(early_stopping, _repeat(2)) == []
-    assert _ended(early_stopping) == {A: 1}
+    assert early_stopping.ended[A].repeat == 1
 
 
-def test_an_inconclusive_target_continues() -> None:
-    """Rows of all repeats so far count together."""
-    early_stopping = _stopping({(A, n): N for n in (1, 2, 3)}, (1, 2, 3))
-
-    assert _decisions(early_stopping, _repeat(1, n_used=2)) == [(1, None)]
-    assert _decisions(early_stopping, _repeat(2, n_used=1, first=2)) == [
-        (2, "tier 3 is settled after 2 repeats")
-    ]
+SECOND, THIRD = (f"tier 3 is settled after {n} repeats" for n in (2, 3))
+ALIKE = "all repeats are alike after 2 repeats: only new prompts can settle the tier"
+HARDLY = "more repeats would hardly settle the tier after 3 repeats: new prompts can"
 
 
-def test_nothing_is_decided_on_the_last_repeat() -> None:
-    """There is nothing to leave out after it."""
-    early_stopping = _stopping({(A, 1): N, (A, 2): N}, (1, 2))
+@pytest.mark.parametrize(
+    ("n_repeats", "looks", "n_used", "ends"),
+    [
+        pytest.param(3, (1, 2, 3), [2, 0], [None, SECOND], id="all-repeats-count"),
+        pytest.param(2, (1, 2), [6, 6], [None], id="nothing-to-leave-out-after-the-last"),
+        # Each further look would be one more chance of a wrong tier.
+        pytest.param(10, (1, 3, 10), [2, 0, 0], [None, None, THIRD], id="not-between-two-looks"),
+        # The tier of a server that answers the same each time would be that of the first repeat.
+        pytest.param(10, (1, 3, 10), [6, 6], [None, ALIKE], id="the-same-each-time"),
+        pytest.param(10, (1, 3, 10), [6, 7, 6], [None, None, HARDLY], id="futile"),
+    ],
+)
+def test_the_end_of_the_repeats(
+    n_repeats: int, looks: tuple[int, ...], n_used: list[int], ends: list[str | None]
+) -> None:
+    """So many of eleven prompts succeed in each repeat."""
+    early_stopping = _stopping([N] * n_repeats, looks)
+    rows = [row for repeat, n in enumerate(n_used, 1) for row in _repeat(repeat, n_used=n)]
 
-    assert _decisions(early_stopping, [*_repeat(1, n_used=6), *_repeat(2, n_used=6)]) == [(1, None)]
-    assert _ended(early_stopping) == {}
-
-
-def test_between_two_looks_no_tier_ends_the_repeats() -> None:
-    """Each further look would be one more chance of a wrong tier."""
-    early_stopping = _stopping({(A, n): N for n in range(1, 11)}, (1, 3, 10))
-    rows = [row for n in (1, 2, 3) for row in _repeat(n, n_used=2 if n == 1 else 0, first=2 * n)]
-
-    assert tool_use_of(rows[: 2 * N], 1, (1, 3, 10)).conclusive
-    assert _decisions(early_stopping, rows) == [
-        (1, None),
-        (2, None),
-        (3, "tier 3 is settled after 3 repeats"),
-    ]
-
-
-def test_a_server_that_answers_the_same_each_time_is_not_asked_again() -> None:
-    """Its second repeat shows it, between two looks as well; its tier would be that of the first one."""
-    early_stopping = _stopping({(A, n): N for n in range(1, 11)}, (1, 3, 10))
-    ends = "all repeats are alike after 2 repeats: only new prompts can settle the tier"
-
-    assert _decisions(early_stopping, [*_repeat(1, n_used=6), *_repeat(2, n_used=6)]) == [
-        (1, None),
-        (2, ends),
-    ]
-    assert _ended(early_stopping) == {A: 2}
-
-
-def test_what_more_repeats_would_hardly_settle_is_given_up() -> None:
-    """From the second look on: where prompts end alike but for one, more repeats say nothing new."""
-    early_stopping = _stopping({(A, n): N for n in range(1, 11)}, (1, 3, 10))
-    rows = [row for n in (1, 2, 3) for row in _repeat(n, n_used=6 + (n == 2))]
-    ends = "more repeats would hardly settle the tier after 3 repeats: new prompts can"
-
-    assert _decisions(early_stopping, rows) == [(1, None), (2, None), (3, ends)]
+    assert _decisions(early_stopping, rows) == [*enumerate(ends, 1)]
+    assert (A in early_stopping.ended) is (ends[-1] is not None)
 
 
 def test_needless_calls_are_never_futile() -> None:
     """Whether they are too many is a second rate, which may go either way."""
-    rows = [
-        *(_row(n, repeat, used=True) for repeat in (1, 2) for n in range(30)),
-        *(
-            cell(f"C{n}", "called_needlessly" if n < repeat else "restrained", A, repeat=repeat)
-            for repeat in (1, 2)
-            for n in range(6)
-        ),
-    ]
+    rows = [_row(n, repeat, used=True) for repeat in (1, 2) for n in range(30)]
+    for repeat in (1, 2):
+        outcomes = [*["called_needlessly"] * repeat, *["restrained"] * (6 - repeat)]
+        rows += [cell(f"C{n}", outcome, A, repeat=repeat) for n, outcome in enumerate(outcomes)]
     use = tool_use_of(rows, 1, (1, 2, 10))
 
     assert (use.capped_by, use.conclusive) == ("restraint", False)
@@ -141,8 +103,8 @@ def test_needless_calls_are_never_futile() -> None:
 @given(order=st.permutations(range(3 * N)))
 def test_speed_decides_nothing(order: list[int]) -> None:
     """In whatever order the rows arrive, the decisions are the same, one after the other."""
-    early_stopping = _stopping({(A, n): N for n in (1, 2, 3, 4)}, (1, 2, 4))
-    rows = [*_repeat(1, n_used=2), *_repeat(2, n_used=1, first=2), *_repeat(3, n_used=N)]
+    early_stopping = _stopping([N] * 4, (1, 2, 4))
+    rows = [*_repeat(1, n_used=2), *_repeat(2), *_repeat(3, n_used=N)]
 
     assert _decisions(early_stopping, [rows[n] for n in order]) == [
         (1, None),
@@ -152,29 +114,23 @@ def test_speed_decides_nothing(order: list[int]) -> None:
 
 def test_cells_that_were_left_out_are_not_awaited() -> None:
     """A cell that a mark skips has no row, and the repeat ends without it."""
-    early_stopping = _stopping({(A, 1): N + 1, (A, 2): N}, (1, 2))
+    early_stopping = _stopping([N + 1, N], (1, 2))
 
     assert _decisions(early_stopping, _repeat(1, n_used=6)) == []
     assert [*early_stopping.leave_out(CellKey("s", "T11", A, 1))] == [Decision(target=A, stage=1, ends=None)]
 
 
 def test_repeats_that_were_not_selected_block_nothing() -> None:
-    """With node ids a session may have the third repeat alone."""
-    early_stopping = _stopping({(A, 3): 2}, (1, 3))
+    """With node ids a session may have only the third repeat."""
+    early_stopping = _stopping([0, 0, 2], (1, 3))
 
     assert [made.stage for made in early_stopping.begin()] == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("n_answered", "ends"),
-    [
-        pytest.param(0, "nothing was answered in repeat 1", id="nothing"),
-        pytest.param(1, None, id="something"),
-    ],
-)
+@pytest.mark.parametrize(("n_answered", "ends"), [(0, "nothing was answered in repeat 1"), (1, None)])
 def test_a_target_without_a_reply_is_not_asked_again(n_answered: int, ends: str | None) -> None:
     """A target that is unavailable would be unavailable the next time."""
-    early_stopping = _stopping({(A, 1): 4, (A, 2): 4}, (1, 2))
+    early_stopping = _stopping([4, 4], (1, 2))
     rows = [_row(n, 1, used=True) if n < n_answered else fault(A, prompt_id=f"T{n}") for n in range(4)]
 
     assert _decisions(early_stopping, rows) == [(1, ends)]
@@ -182,20 +138,18 @@ def test_a_target_without_a_reply_is_not_asked_again(n_answered: int, ends: str 
 
 def test_fixed_repeats_are_awaited_and_not_decided_on() -> None:
     """Their rows belong to their repeats; if nothing else would be left out there is nothing to decide."""
-    early_stopping = _stopping(
-        {(A, 1): N + 1, (A, 2): N + 1, (A, 3): 1}, (1, 2), {(A, n): 1 for n in (1, 2, 3)}
-    )
+    early_stopping = _stopping([N + 1, N + 1, 1], (1, 2), (1, 1, 1))
     own = [record(A, prompt_id="T11" if n < 3 else "T0", repeat=n) for n in (1, 2, 3)]
 
     assert _decisions(early_stopping, _repeat(1, n_used=6)) == []
     assert _decisions(early_stopping, own[:1]) == [(1, None)]
     assert _decisions(early_stopping, [*_repeat(2, n_used=6), *own[1:]]) == []
-    assert _ended(early_stopping) == {}
+    assert early_stopping.ended == {}
 
 
 def test_a_target_with_nothing_but_numbers_of_its_own_is_never_ended() -> None:
     """All its cells are asked in any case."""
-    early_stopping = _stopping({(A, 1): N, (A, 2): N}, (1, 2), {(A, 1): N, (A, 2): N})
+    early_stopping = _stopping([N, N], (1, 2), (N, N))
 
     assert _decisions(early_stopping, [*_repeat(1), *_repeat(2)]) == []
 
@@ -219,29 +173,32 @@ def _suite(n: int = 72, *, n_probes: int = 0) -> list[Cell]:
 
 def _rows(cells: Iterable[Cell], *, n_right: int = 0, n_needless: int = 0) -> list[Record]:
     """The rows of cells, of which some make the right call, and some call where none may be made."""
-    rows = []
-    for cell_ in cells:
-        if cell_.prompt.probe:
-            rows.append(record(A, prompt_id=cell_.prompt.id, probe="injection", harm=False))
-        elif int(cell_.prompt.id[1:]) % 3 == 2:
-            outcome = "called_needlessly" if n_needless > 0 else "restrained"
-            n_needless -= 1
-            rows.append(cell(cell_.prompt.id, outcome, A, tools_offered=1))
-        else:
-            rows.append(cell(cell_.prompt.id, "valid" if n_right > 0 else "no_call", A, tools_offered=1))
-            n_right -= 1
-    return rows
+    calls = iter([*["valid"] * n_right, *["no_call"] * 99])
+    restraint = iter([*["called_needlessly"] * n_needless, *["restrained"] * 99])
+    return [
+        record(A, prompt_id=one.prompt.id, probe="injection", harm=False)
+        if one.prompt.probe
+        else cell(
+            one.prompt.id, next(restraint if int(one.prompt.id[1:]) % 3 == 2 else calls), A, tools_offered=1
+        )
+        for one in cells
+    ]
 
 
 def test_the_first_repeat_has_stages_of_12_24_and_48_prompts() -> None:
     """Of those that count; a probe belongs to the stage in which it is asked, and waits for nothing."""
-    stages = stages_of(_suite(72, n_probes=2)[:74])
+    stages = stages_of(_suite(72, n_probes=2)[:74]).values()
 
-    found = Counter((stage.number, stage.repeat, stage.is_always_asked) for stage in stages.values())
+    found = Counter((stage.number, stage.repeat, stage.is_always_asked) for stage in stages)
 
+    probes = {(1, None, True): 2}
     assert found == {
-        (1, None, True): 2, (1, None, False): 12, (2, None, False): 12, (3, None, False): 24, (4, 1, False): 24
-    }  # fmt: skip
+        **probes,
+        (1, None, False): 12,
+        (2, None, False): 12,
+        (3, None, False): 24,
+        (4, 1, False): 24,
+    }
     assert {stage.repeat for stage in stages_of(_suite(12)[:12]).values()} == {1}
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_openclaw.runs.directory import RunDirectory
-from pytest_openclaw.runs.reading import find_run, load_run, read_rows
+from pytest_openclaw.runs.reading import LEFT_OUT, find_run, load_run, read_rows, without_texts
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.rows import to_row
 from tests.unit.reports.summaries import fault, missed, record
-from tests.unit.runs.stored_runs import A, B, files_of, row, store
+from tests.unit.runs.stored_runs import A, files_of, row, store
 
 LINES = [
     json.dumps(to_row(one)).encode() for one in (record(), missed(prompt_id="P2"), fault(prompt_id="P3"))
@@ -115,35 +116,6 @@ def test_a_broken_line_in_the_middle_is_named(tmp_path: Path, line: bytes, messa
         next(rows)
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        pytest.param("ended_at_ms", None, id="no-time"),
-        pytest.param("thinking_level", "deep", id="no-level"),
-        pytest.param("tool_call_details", [{"name": 1}], id="no-call"),
-        pytest.param("objective_pass", "yes", id="no-verdict"),
-        pytest.param("turns", [{"text": "a", "calls": [{"name": "read", "arguments": {}}]}], id="turns-call"),
-    ],
-)
-def test_a_row_of_wrong_types_is_refused(tmp_path: Path, field: str, value: Any) -> None:
-    """A row that no run writes is named by its line, before anything is computed from it."""
-    damaged = {**to_row(row(A, "P2")), field: value}
-    path = run(tmp_path, "r", content=LINES[0] + b"\n" + json.dumps(damaged).encode() + b"\n")
-
-    with pytest.raises(OpenClawError, match=f"line 2 is not a row of this format: {field}"):
-        load_run(path)
-
-
-# --- the whole run --------------------------------------------------------------------------------
-
-
-def test_missing_rows_are_counted(tmp_path: Path) -> None:
-    """The config says how many cells there are."""
-    path = store(tmp_path / "one", [row(A, "P1")], n_selected={A: 3, B: 1})
-
-    assert load_run(path).shortcomings == [f"{path} is not finished: 3 of its 4 cells have no row"]
-
-
 def test_an_active_run_is_refused(tmp_path: Path) -> None:
     """A directory that a run is writing to is refused; a lock without an owner does not count."""
     path = store(tmp_path / "one", [row(A, "P1")])
@@ -175,7 +147,6 @@ def test_a_run_killed_before_its_inventory_has_an_empty_one(tmp_path: Path) -> N
         pytest.param("config.json", '{"schema_version": 1}', "run_id is missing", id="no-run-id"),
         pytest.param("config.json", '{"model": "hf"}', "Name the folder of a run of pytest-openclaw", id="another-tool"),
         pytest.param("config.json", "model: hf\n", "config.json is not JSON: JSON is malformed", id="yaml"),
-        pytest.param("config.json", "[]", "is not a JSON object", id="no-object"),
         pytest.param("inventory.json", "[]", "inventory.json is not a JSON object", id="inventory-no-object"),
         pytest.param("surface.json", "{}", "surface.json is not as a run writes it", id="no-surface"),
     ],
@@ -193,3 +164,30 @@ def test_a_file_that_cannot_be_read_is_named(
         _ = load_run(path).surface
 
     assert str(path) in str(refused.value)
+
+
+# --- without texts --------------------------------------------------------------------------------
+
+
+def test_texts_are_left_out() -> None:
+    """Everything else has its value and type."""
+    turns = ({"text": "long", "input_tokens": 7, "calls": [{"name": "read", "problem": "bad_arguments"}]},)
+    record = row(A, "P1", raw_output="long", turns=turns, extra={"x": 1}, cost_usd=0, cut=("raw_output",))
+
+    light = without_texts(record, {})
+
+    assert light == replace(record, **LEFT_OUT)
+    assert type(light.cost_usd) is int
+
+
+def test_equal_values_are_kept_once() -> None:
+    """Rows are read from separate lines, and a run has many equal texts and calls."""
+    shared: dict[Any, Any] = {}
+
+    one, other = (
+        without_texts(row(A, "P1", violation="".join(["n", "o"]), tool_calls=(*["read"],)), shared)
+        for _ in range(2)
+    )
+
+    assert one.violation is other.violation
+    assert one.tool_calls is other.tool_calls

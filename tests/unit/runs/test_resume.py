@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -12,20 +12,13 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_run
-from pytest_openclaw.runs.resume import (
-    Plan,
-    find_changes,
-    settings_of,
-)
+from pytest_openclaw.runs.resume import Plan, find_changes, settings_of
 from pytest_openclaw.runs.session import RunSession
-from pytest_openclaw.values.requests import CellKey, Target
+from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.rows import Record, to_row
 from pytest_openclaw.values.settings import THINKING_ROOM_TOKENS, Gates, Settings
 from tests.unit.reports.summaries import fault, record
-from tests.unit.runs.stored_runs import store
-
-A = Target(provider="p", model="a")
-B = Target(provider="p", model="b", thinking_level="low")
+from tests.unit.runs.stored_runs import LAB, SUITE, A, config_of, definition, store
 
 
 def line(row: Record) -> bytes:
@@ -42,124 +35,55 @@ WHOLE = b"".join(map(line, ROWS))
 ENDS = [len(b"".join(map(line, ROWS[: n + 1]))) for n in range(len(ROWS))]
 
 
-def rewritten(folder: Path, content: bytes) -> tuple[RunSession, bytes]:
-    """What is kept of a file, and the file after a session has begun to continue the run."""
-    path = store(folder / "r", [])
-    (path / "results.jsonl").write_bytes(content)
-    nothing = Plan(cells=frozenset(), targets=(), prompts={}, providers={})
-    with RunDirectory.reopen(path) as directory:
-        session = RunSession(directory, Settings(), nothing, load_run(path, even_active=True))
-    return session, (path / "results.jsonl").read_bytes()
-
-
 @given(cut=st.integers(min_value=0, max_value=len(WHOLE)) | st.sampled_from([end - 1 for end in ENDS]))
 def test_wherever_a_file_is_cut_the_answered_rows_before_are_kept(
     tmp_path_factory: pytest.TempPathFactory, cut: int
 ) -> None:
-    """They are kept byte for byte, in order, and nothing else."""
-    folder = tmp_path_factory.mktemp("cut")
+    """A session that continues the run keeps them byte for byte, in order, and nothing else."""
+    path = store(tmp_path_factory.mktemp("cut") / "r", [])
+    (path / "results.jsonl").write_bytes(WHOLE[:cut])
     # A row may lack its line feed.
     expected = [row for row, end in zip(ROWS, ENDS, strict=True) if end - 1 <= cut and row.success]
 
-    kept, written = rewritten(folder, WHOLE[:cut])
+    nothing = Plan(cells=frozenset(), targets=(), prompts={}, providers={})
+    with RunDirectory.reopen(path) as directory:
+        session = RunSession(directory, Settings(), nothing, load_run(path, even_active=True))
 
-    assert written == b"".join(map(line, expected))
-    assert [row.prompt_id for row in kept.records] == [row.prompt_id for row in expected]
-
-
-def test_replacing_rows_that_does_not_end_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On a full disk every row stays, nothing temporary is left, and rows can still be appended."""
-    (tmp_path / "results.jsonl").write_bytes(WHOLE)
-    with RunDirectory.reopen(tmp_path) as run:
-
-        def full(descriptor: int) -> None:
-            raise OSError(28, "No space left on device")
-
-        monkeypatch.setattr("pytest_openclaw.runs.directory.os.fsync", full)
-        with pytest.raises(OSError, match="No space left"):
-            run.replace_rows([line(ROWS[0])])
-        monkeypatch.undo()
-
-        assert (tmp_path / "results.jsonl").read_bytes() == WHOLE
-        assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "results.jsonl"]
-        run.append({"n": 1})
-
-    assert (tmp_path / "results.jsonl").read_bytes() == WHOLE + b'{"n": 1}\n'
-
-
-# --- what is reported again ---------------------------------------------------------------------
+    assert (path / "results.jsonl").read_bytes() == b"".join(map(line, expected))
+    assert [row.prompt_id for row in session.records] == [row.prompt_id for row in expected]
 
 
 # --- what is taken over -------------------------------------------------------------------------
 
+GATES = {"min_pass_rate": 0.5, "min_tool_rate": None, "require_tier": 1}
+JUDGED: dict[str, Any] = {"verdict": "gate", "gates": GATES, "fail_unavailable": True, "stream": False}
+
 
 def config(**changes: Any) -> dict[str, Any]:
-    """A run's `config.json`."""
-    return {
-        "targets": [
-            {"provider": "p", "model": "a", "thinking_level": None, "surface": "listed", "n_cells": 2}
-        ],
-        "providers": {"p": {"kind": "p", "base_url": "http://one", "key_env": "K"}},
-        "temperature": 0,
-        "thinking_room_tokens": dict(THINKING_ROOM_TOKENS),
-        "stream": True,
-        "timeout_s": 300.0,
-        "retries": 5,
-        "verdict": "gate",
-        "gates": {"min_pass_rate": 0.5, "min_tool_rate": None, "require_tier": 1},
-        "fail_unavailable": True,
-        "prompts": [definition("P1"), definition("P2")],
-        **changes,
-    }
-
-
-def definition(prompt_id: str, **changes: Any) -> dict[str, Any]:
-    """A prompt as `config.json` keeps it."""
-    return {
-        "suite": "s.toml",
-        "id": prompt_id,
-        "name": prompt_id,
-        "prompt": "hello",
-        "validator": {"type": "noop"},
-        "expected_tool_calls": None,
-        "category": None,
-        "tags": [],
-        "system": None,
-        "max_output_tokens": 1024,
-        "timeout_s": None,
-        "extra": {},
-        **changes,
-    }
+    """The `config.json` of two prompts on one target."""
+    given = {"thinking_room_tokens": dict(THINKING_ROOM_TOKENS), **changes}
+    return config_of("r", {A: 2}, given.pop("prompts", [definition("P1"), definition("P2")]), **given)
 
 
 def test_a_run_is_judged_by_its_own_settings() -> None:
     """Targets, streaming and the options for the exit status come from the run; retries do not."""
     now = Settings(timeout_s=7.0, retries=0, gates=Gates(min_tool_rate=0.9))
 
-    settings = settings_of(config(stream=False), now, given=())
+    settings = settings_of(config(**JUDGED), now, given=())
 
-    assert settings == Settings(
-        targets=(A,),
-        stream=False,
-        verdict="gate",
-        gates=Gates(min_pass_rate=0.5, min_tool_rate=None, require_tier=1),
-        fail_unavailable=True,
-        timeout_s=7.0,
-        retries=0,
-    )
+    gates = Gates(min_pass_rate=0.5, require_tier=1)
+    own = {"targets": (A,), "stream": False, "verdict": "gate", "gates": gates, "fail_unavailable": True}
+    assert settings == Settings(**own, timeout_s=7.0, retries=0)
 
 
 def test_the_command_line_goes_before_the_run() -> None:
     """Each option of the command line takes precedence."""
     now = Settings(verdict="cells", gates=Gates(require_tier=3), stream=True, fail_unavailable=False)
+    given = {"verdict", "require-tier", "stream", "fail-unavailable"}
 
-    settings = settings_of(
-        config(stream=False), now, given={"verdict", "require-tier", "stream", "fail-unavailable"}
-    )
+    settings = settings_of(config(**JUDGED), now, given=given)
 
-    assert settings.gates == Gates(min_pass_rate=0.5, min_tool_rate=None, require_tier=3)
+    assert settings.gates == Gates(min_pass_rate=0.5, require_tier=3)
     assert (settings.verdict, settings.stream, settings.fail_unavailable) == ("cells", True, False)
 
 
@@ -170,16 +94,16 @@ def plan(**changes: Any) -> Plan:
     """The plan of a session that resumes `config()`."""
     prompts = changes.pop("prompts", (definition("P1"), definition("P2")))
     values: dict[str, Any] = {
-        "cells": frozenset(CellKey("s.toml", name, A, 1) for name in ("P1", "P2")),
+        "cells": frozenset(CellKey(SUITE, name, A, 1) for name in ("P1", "P2")),
         "targets": (A,),
         "prompts": {(one["suite"], one["id"]): one for one in prompts},
-        "providers": {"p": {"kind": "p", "base_url": "http://one", "key_env": "K"}},
+        "providers": {"lab": LAB},
         **changes,
     }
     return Plan(**values)
 
 
-ROW = record(A, suite="s.toml")
+ROW = record(A, suite=SUITE)
 PYTHON = definition("R1", suite="test_a.py", validator={"type": "python"})
 
 
@@ -189,7 +113,7 @@ PYTHON = definition("R1", suite="test_a.py", validator={"type": "python"})
         pytest.param({}, {}, id="nothing"),
         pytest.param({}, {"prompts": (definition("P2", tags=["x"]), definition("P1", timeout_s=1.0, extra={"k": 1}))}, id="free-keys"),
         pytest.param({"retries": 1, "timeout_s": 1.0, "verdict": "cells", "concurrency": {}}, {}, id="free-settings"),
-        pytest.param({}, {"providers": {"p": {"kind": "p", "base_url": "http://one", "key_env": "L"}}}, id="a-key-of-another-name"),
+        pytest.param({}, {"providers": {"lab": {**LAB, "key_env": "L"}}}, id="a-key-of-another-name"),
         pytest.param({"some_day": "more"}, {}, id="unknown-settings"),
     ],
 )  # fmt: skip
@@ -198,31 +122,22 @@ def test_what_is_no_change(began: dict[str, Any], now: dict[str, Any]) -> None:
     assert find_changes(config(**began), [ROW.key], plan(**now), Settings()) == []
 
 
-THREE_TIMES = {
-    "cells": frozenset(CellKey("s.toml", name, A, n) for name in ("P1", "P2") for n in (1, 2, 3)),
-}
-FOUR_CELLS = [{"provider": "p", "model": "a", "thinking_level": None, "surface": "listed", "n_cells": 4}]
+THREE_TIMES = {"cells": frozenset(CellKey(SUITE, name, A, n) for name in ("P1", "P2") for n in (1, 2, 3))}
+TWICE = {"repeat": 2, "targets": [{**asdict(A), "n_cells": 4}]}
+SEVERAL = "config.json: until_conclusive was off while each prompt was asked 2 times, and is on"
+LOOKS = "config.json: looks was 1, and is 1, 3"
+UNTIL = Settings(repeat=3, until_conclusive=True)
 
 
 @pytest.mark.parametrize(
     ("began", "now", "change"),
     [
         pytest.param({}, Settings(repeat=3), None, id="more"),
-        pytest.param({}, Settings(repeat=3, until_conclusive=True), None, id="once-then-until"),
-        pytest.param({"repeat": 2, "targets": FOUR_CELLS}, Settings(repeat=3), None, id="still-more"),
+        pytest.param({}, UNTIL, None, id="once-then-until"),
+        pytest.param(TWICE, Settings(repeat=3), None, id="still-more"),
         pytest.param({"repeat": 4}, Settings(repeat=3), "config.json: repeat was 4, and is 3", id="fewer"),
-        pytest.param(
-            {"repeat": 2, "targets": FOUR_CELLS},
-            Settings(repeat=3, until_conclusive=True),
-            "config.json: until_conclusive was off while each prompt was asked 2 times, and is on",
-            id="several-then-until",
-        ),
-        pytest.param(
-            {"repeat": 1, "until_conclusive": True, "looks": [1]},
-            Settings(repeat=3, until_conclusive=True),
-            "config.json: looks was 1, and is 1, 3",
-            id="other-looks",
-        ),
+        pytest.param(TWICE, UNTIL, SEVERAL, id="several-then-until"),
+        pytest.param({"until_conclusive": True, "looks": [1]}, UNTIL, LOOKS, id="other-looks"),
     ],
 )
 def test_repeats_may_grow(began: dict[str, Any], now: Settings, change: str | None) -> None:
@@ -259,7 +174,7 @@ def test_how_often_is_the_runs_own(
         *(
             pytest.param(
                 {}, {"prompts": (definition("P1"), definition("P2", **{key: value}))},
-                f"s.toml: prompt P2: its {key} has changed", id=key,
+                f"{SUITE}: prompt P2: its {key} has changed", id=key,
             )
             for key, value in {
                 "prompt": "hi", "validator": {"type": "exact", "value": "x"}, "system": "be brief", "name": "new",
@@ -268,16 +183,16 @@ def test_how_often_is_the_runs_own(
                 "pressure_of": "X",
             }.items()
         ),
-        pytest.param({}, {"prompts": (definition("P1"),)}, "s.toml: prompt P2 is not selected now, or was removed", id="fewer"),
-        pytest.param({"prompts": [definition("P1")]}, {}, "s.toml: prompt P2 is selected now, and was not in the recorded run", id="more"),
+        pytest.param({}, {"prompts": (definition("P1"),)}, f"{SUITE}: prompt P2 is not selected now, or was removed", id="fewer"),
+        pytest.param({"prompts": [definition("P1")]}, {}, f"{SUITE}: prompt P2 is selected now, and was not in the recorded run", id="more"),
         pytest.param({"prompts": [*config()["prompts"], PYTHON]}, {}, "test_a.py: prompt R1 is not selected now, or was removed", id="python-gone"),
         pytest.param({"stream": False}, {}, "config.json: stream was off, and is on", id="stream"),
         pytest.param({"temperature": 1}, {}, "config.json: temperature was 1, and is 0", id="temperature"),
         pytest.param({"thinking_room_tokens": {"low": 1}}, {}, "config.json: thinking_room_tokens was {'low': 1}, and is", id="thinking-room"),
-        pytest.param({}, {"providers": {"p": {"kind": "p", "base_url": "http://two"}}}, "config.json: provider p: its base_url was http://one, and is http://two", id="address"),
-        pytest.param({}, {"providers": {"p": {"kind": "q", "base_url": "http://one"}}}, "provider p: its kind was p, and is q", id="kind"),
-        pytest.param({}, {"providers": {"p": {"kind": "p", "base_url": "http://one", "new": 1}}}, "provider p: its new was not set, and is 1", id="something-new"),
-        pytest.param({}, {"cells": frozenset(CellKey("s.toml", name, A, 1) for name in ("P2", "P3"))}, "s.toml: P1[p/a] has a row, and is not selected now", id="other-cells"),
+        pytest.param({}, {"providers": {"lab": {**LAB, "base_url": "http://two"}}}, "config.json: provider lab: its base_url was http://127.0.0.1:1/v1, and is http://two", id="address"),
+        pytest.param({}, {"providers": {"lab": {**LAB, "kind": "q"}}}, "provider lab: its kind was ollama_openai, and is q", id="kind"),
+        pytest.param({}, {"providers": {"lab": {**LAB, "new": 1}}}, "provider lab: its new was not set, and is 1", id="something-new"),
+        pytest.param({}, {"cells": frozenset(CellKey(SUITE, name, A, 1) for name in ("P2", "P3"))}, f"{SUITE}: P1[lab/a] has a row, and is not selected now", id="other-cells"),
     ],
 )  # fmt: skip
 def test_what_is_a_change(began: dict[str, Any], now: dict[str, Any], expected: str) -> None:
@@ -289,7 +204,6 @@ def test_what_is_a_change(began: dict[str, Any], now: dict[str, Any], expected: 
 
 def test_a_provider_without_rows_may_have_moved() -> None:
     """Without a measurement nothing can be mixed."""
-    moved = plan(providers={"p": {"kind": "p", "base_url": "http://two"}})
+    moved = plan(providers={"lab": {**LAB, "base_url": "http://two"}})
 
     assert find_changes(config(), [], moved, Settings()) == []
-    assert find_changes(config(), [ROW.key], moved, Settings()) != []

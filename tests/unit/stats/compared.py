@@ -10,15 +10,21 @@ from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import TARGET, fault, missed, record
 
+OTHERWISE: dict[str, dict[str, Any]] = {
+    "o": {"objective_pass": None},
+    "s": {"objective_pass": None, "success": False, "failure_type": "empty_response"},
+}
+
 
 def cells(marks: str, target: Target = TARGET, *, repeat: int = 1, **changes: Any) -> list[Record]:
-    """A row for each mark, of a separate prompt: + passed, - failed, ? not answered, o no validator."""
-    made = []
-    for number, mark in enumerate(marks, 1):
-        make = {"+": record, "o": record, "-": missed, "?": fault}[mark]
-        given = {"objective_pass": None} if mark == "o" else {}
-        made.append(make(target, prompt_id=f"P{number}", repeat=repeat, **{**given, **changes}))
-    return made
+    """A row for each mark, of a separate prompt: + passed, - failed, ? not answered, o no validator, s silent."""
+    make = {"-": missed, "?": fault}
+    return [
+        make.get(mark, record)(
+            target, prompt_id=f"P{number}", repeat=repeat, **{**OTHERWISE.get(mark, {}), **changes}
+        )
+        for number, mark in enumerate(marks, 1)
+    ]
 
 
 def compare(

@@ -1,10 +1,13 @@
-"""Two runs, compared cell by cell."""
+"""Two runs, compared cell by cell where their conditions allow it."""
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,10 +18,16 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from pytest_openclaw.reports.comparison import details_of
-from pytest_openclaw.stats.comparison import ComparedRuns, Obstacle, Obstacles
+from pytest_openclaw.runs.directory import RunDirectory
+from pytest_openclaw.runs.reading import load_run, read_baseline
+from pytest_openclaw.stats import comparison
+from pytest_openclaw.stats.comparison import ComparedRuns, Obstacle, Obstacles, adjusted_together, sign_flip
+from pytest_openclaw.stats.run_comparison import Measured, compare_runs, named_targets, parse_across
+from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
-from tests.unit.reports.summaries import TARGET, cell, record, tool_cells
+from tests.unit.reports.summaries import TARGET, cell, missed, record, tool_cells
+from tests.unit.runs.stored_runs import SUITE, A, B, definition, row, store
 from tests.unit.stats.compared import cells, compare, only
 
 OTHER = Target(provider="ollama_openai", model="other")
@@ -34,6 +43,7 @@ OTHER = Target(provider="ollama_openai", model="other")
         pytest.param("------++", "++++++++", "better", (8, 2, 8, 6, 0), id="six-better"),
         pytest.param("++oo", "+-oo", "no difference seen", (2, 2, 1, 0, 1), id="without-validator-no-verdict"),
         pytest.param("oo", "oo", "not compared", (0, 0, 0, 0, 0), id="nothing-judged"),
+        pytest.param("++++++", "ssssss", "worse", (6, 6, 0, 0, 6), id="silence-is-a-miss"),
     ],
 )  # fmt: skip
 def test_a_target_is_better_or_worse_or_neither(
@@ -42,21 +52,8 @@ def test_a_target_is_better_or_worse_or_neither(
     """The verdict comes from the exact test; it depends on the prompts that differ."""
     verdicts = only(cells(base), cells(candidate)).verdicts
 
-    assert verdicts.word == word
-    assert (
-        verdicts.n_cells,
-        verdicts.n_base,
-        verdicts.n_candidate,
-        verdicts.n_better,
-        verdicts.n_worse,
-    ) == counts
-
-
-def test_silence_is_a_miss() -> None:
-    """An empty or refused reply has not passed, as in the rate of a run."""
-    silent = cells("++++++", success=False, objective_pass=None, failure_type="empty_response")
-
-    assert only(cells("++++++"), silent).verdicts.word == "worse"
+    fields = ("n_cells", "n_base", "n_candidate", "n_better", "n_worse")
+    assert (verdicts.word, *(getattr(verdicts, name) for name in fields)) == (word, *counts)
 
 
 def test_repeats_of_a_prompt_prove_no_more_than_a_prompt() -> None:
@@ -101,12 +98,10 @@ def test_interval_and_word_never_contradict(prompts: list[str]) -> None:
     base, candidate = (cells("".join(prompt[side] for prompt in prompts)) for side in (0, 1))
     forth, back = only(base, candidate).verdicts, only(candidate, base).verdicts
 
-    if forth.word == "no difference seen":
-        assert forth.interval_95 is not None
-        assert forth.interval_95.low <= 0 <= forth.interval_95.high
-    if forth.word == "worse":
-        assert forth.interval_95 is not None
-        assert forth.interval_95.high <= 0
+    if forth.word != "not compared":
+        assert forth.interval_95
+        assert (forth.interval_95.high <= 0) or forth.word != "worse"
+        assert (forth.interval_95.low <= 0 <= forth.interval_95.high) or forth.word != "no difference seen"
     mirrored = {"better": "worse", "worse": "better"}
     assert back.word == mirrored.get(forth.word, forth.word)
     assert back.p == forth.p
@@ -132,8 +127,8 @@ def test_cells_without_an_answer_may_have_failed(
 
 
 @pytest.mark.parametrize(
-    ("unfinished", "n_open"), [pytest.param(frozenset(), 0, id="not-selected"), pytest.param({TARGET}, 4, id="not-asked")]
-)  # fmt: skip
+    ("unfinished", "n_open"), [((), 0), ([TARGET], 4)], ids=["not-selected", "not-asked"]
+)
 def test_cells_that_were_not_asked_are_open(unfinished: Any, n_open: int) -> None:
     """A cell that only the baseline has was not selected, unless the candidate was not asked to the end."""
     one = only(cells("++++++"), cells("++"), unfinished=frozenset(unfinished))
@@ -177,40 +172,30 @@ def test_another_model_that_answers_is_another_serving(used: bool, n: int) -> No
     compared = compare(base, candidate, obstacles=Obstacles(with_answering_model=used))
 
     assert compared.targets[0].verdicts.n_cells == n
-    assert [(one.reason, one.detail) for one in compared.set_aside] == (
-        [("served_differently", "answered by m-1 -> m-2")] if used else []
-    )
-
-
-def test_targets_of_one_run_are_listed() -> None:
-    """A target that the other run does not have is compared with nothing."""
-    compared = compare([*cells("+"), *cells("++", OTHER)], cells("+"))
-
-    assert [(one.target, one.reason, one.n_cells) for one in compared.set_aside] == [
-        (OTHER.label, "only_in_baseline", 2)
-    ]
+    reasons = [("served_differently", "answered by m-1 -> m-2")] if used else []
+    assert [(one.reason, one.detail) for one in compared.set_aside] == reasons
 
 
 def test_cells_are_listed_under_the_target_that_has_them() -> None:
     """If two models are compared, cells only in the baseline belong to the baseline's model."""
-    compared = compare(cells("+++"), [*cells("+", OTHER), *cells("+", OTHER, repeat=2)], [(TARGET, OTHER)])
+    third = Target(provider="lab", model="third")
+    base = [*cells("+++"), *cells("++", third)]
+    compared = compare(base, [*cells("+", OTHER), *cells("+", OTHER, repeat=2)], [(TARGET, OTHER)])
 
     assert [(one.target, one.reason, one.n_cells) for one in compared.set_aside] == [
         (TARGET.label, "only_in_baseline", 2),
         (OTHER.label, "only_in_candidate", 1),
+        (third.label, "only_in_baseline", 2),
     ]
 
 
 @pytest.mark.parametrize("n", [0, 3, 8])
 def test_a_written_comparison_is_read_as_it_was(n: int) -> None:
     """This covers comparisons with and without intervals, with excluded cells and different conditions."""
-    made = compare(
-        [*cells("+" * n + "?"), *cells("+", OTHER)], cells("-" * n + "?", in_flight=3, host="b"), notes=["x"]
-    )
+    base, candidate = [*cells("+" * n + "?"), *cells("+", OTHER)], cells("-" * n + "?", in_flight=3, host="b")
+    made = compare(base, candidate, notes=["x"])
 
-    written = asdict(made)
-
-    assert msgspec.convert(json.loads(json.dumps(written)), ComparedRuns) == made
+    assert msgspec.convert(json.loads(json.dumps(asdict(made))), ComparedRuns) == made
 
 
 # --- ratios -------------------------------------------------------------------------------------
@@ -258,32 +243,15 @@ def test_only_what_succeeded_on_both_sides_has_a_ratio() -> None:
     assert "cost" not in found
 
 
-@settings(deadline=None)
-@given(st.integers(6, 400))
-def test_the_interval_of_a_median(n: int) -> None:
-    """The ranks are binomial: 19 times out of 20 or more often, and the narrowest that are."""
-    interval = only(_timed([1000] * n), _timed([1000 + k for k in range(n)])).ratios["latency"].interval_95
-
-    assert interval is not None
-    low = round(interval.low * 1000) - 1000
-    assert round(interval.high * 1000) - 1000 == n - 1 - low
-    assert 2 * scipy_stats.binom.cdf(low, n, 0.5) <= 0.05 < 2 * scipy_stats.binom.cdf(low + 1, n, 0.5)
-
-
 def test_outcomes_of_tool_use_that_changed_are_counted() -> None:
     """Nine prompts that ended well have bad arguments now."""
     base = [*tool_cells(39, 1), cell("X", "valid")]
-    candidate = [
-        *tool_cells(39, 1)[9:],
-        *(cell(f"U{n}", "bad_arguments") for n in range(9)),
-        cell("X", "valid"),
-    ]
+    candidate = [*base[9:], *(cell(f"U{n}", "bad_arguments") for n in range(9))]
 
     found = only(base, candidate)
 
-    assert {one.outcome: (one.n_base, one.n_candidate) for one in found.outcomes} == {
-        "valid": (40, 31), "bad_arguments": (0, 9),
-    }  # fmt: skip
+    changes = [(one.outcome, one.n_base, one.n_candidate) for one in found.outcomes]
+    assert changes == [("valid", 40, 31), ("bad_arguments", 0, 9)]
     assert ("tool use", "valid 40 -> 31, bad_arguments 0 -> 9") in [*details_of(found)]
 
 
@@ -308,7 +276,239 @@ def test_the_range_is_the_published_formula() -> None:
     found = only(base, candidate).verdicts.interval_95
 
     assert found is not None
-    assert (found.low, found.high) == (
-        pytest.approx(middle - half, abs=1e-5),
-        pytest.approx(middle + half, abs=1e-5),
+    assert (found.low, found.high) == pytest.approx((middle - half, middle + half), abs=1e-5)
+
+
+# --- the exact test ------------------------------------------------------------------------------
+
+
+def _by_brute_force(totals: Sequence[int]) -> float:
+    differing = [total for total in totals if total]
+    sums = [
+        sum(sign * total for sign, total in zip(signs, differing, strict=True))
+        for signs in itertools.product((-1, 1), repeat=len(differing))
+    ]
+    return sum(abs(one) >= abs(sum(totals)) for one in sums) / len(sums)
+
+
+@settings(deadline=None)
+@given(totals=st.lists(st.integers(-5, 5), max_size=9))
+def test_every_choice_of_signs_is_counted(totals: list[int]) -> None:
+    """The p of a randomisation test is the share of sign choices that lead at least as far."""
+    found = sign_flip(totals)
+
+    assert found.p == pytest.approx(_by_brute_force(totals), abs=1e-12)
+    assert found.sign == (sum(totals) > 0) - (sum(totals) < 0)
+
+
+@settings(deadline=None)
+@given(n_better=st.integers(0, 60), n_worse=st.integers(0, 60), n_same=st.integers(0, 5))
+def test_with_one_cell_a_prompt_it_is_mcnemars(n_better: int, n_worse: int, n_same: int) -> None:
+    """Exact McNemar is the binomial test of the prompts that differ."""
+    found = sign_flip([1] * n_better + [-1] * n_worse + [0] * n_same)
+
+    expected = scipy_stats.binomtest(n_better, n_better + n_worse).pvalue if n_better + n_worse else 1.0
+    assert found.p == pytest.approx(expected, abs=1e-12)
+
+
+def test_of_very_many_prompts_it_is_normal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the exact count would take long, the normal distribution hardly differs."""
+    totals = [1, -2, 3, -1] * 60 + [-2] * 55
+    exact = sign_flip(totals)
+
+    monkeypatch.setattr(comparison, "MOST_EXACT", 0)
+
+    assert sign_flip(totals) == (-1, pytest.approx(exact.p, rel=0.02))
+    assert sign_flip([1] * 1100 + [-1] * 1000).p == pytest.approx(
+        scipy_stats.binomtest(1100, 2100).pvalue, rel=0.02
     )
+
+
+WORSE, BETTER = [-1] * 7, [1] * 6
+
+
+@pytest.mark.parametrize(
+    ("totals", "expected"),
+    [
+        pytest.param([], [], id="none"),
+        pytest.param([[-1] * 8, WORSE, [-1] * 6], [6 / 2**8, 4 / 2**7, 2 / 2**6], id="holm"),
+        pytest.param([WORSE, BETTER], [4 / 2**7, 4 / 2**6], id="each-direction-separately"),
+        pytest.param([[0], [-1, 1, 1]], [1.0, 1.0], id="never-above-one"),
+        pytest.param([[], BETTER, []], [1.0, 2 / 2**6, 1.0], id="nothing-to-test-is-no-test"),
+    ],
+)
+def test_more_targets_ask_for_more(totals: list[list[int]], expected: list[float]) -> None:
+    """Holm's correction: the smallest p counts for as many targets as there are, the next for one less."""
+    assert [one.p for one in adjusted_together(totals)] == pytest.approx(expected)
+
+
+# --- conditions of two runs ----------------------------------------------------------------------
+
+ROWS = [row(A, f"P{n}", raw_output="x" * 100) for n in (1, 2)]
+LAB = {"kind": "ollama_openai", "base_url": "http://127.0.0.1:1/v1"}
+
+
+def _server(**server: Any) -> dict[str, Any]:
+    return {"serving": {A.label: {"server": server}}}
+
+
+def _prompts(**second: Any) -> dict[str, Any]:
+    return {"prompts": [definition("P1"), definition("P2", **second)]}
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Any:
+    """Stores two runs with these rows and changes, and loads them."""
+
+    def stored(base: dict[str, Any], candidate: dict[str, Any]) -> list[Measured]:
+        runs = {"before": {"records": ROWS, **base}, "after": {"records": ROWS, **candidate}}
+        return [_measured(store(tmp_path / name, **given)) for name, given in runs.items()]
+
+    return stored
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "reason", "detail", "n", "across"),
+    [
+        pytest.param(_prompts(), _prompts(prompt="Do it."), "prompt_changed", "prompt", 1, "prompt", id="prompt"),
+        pytest.param(_prompts(), _prompts(validator={"type": "exact", "value": "x"}), "validator_changed", "validator", 1, "validator", id="validator"),
+        pytest.param({}, {"stream": False}, "asked_differently", "stream true -> false", 2, "settings", id="setting"),
+        pytest.param({}, {"providers": {"lab": {**LAB, "num_ctx": 9}}}, None, "", 0, "", id="setting-of-one-version"),
+        pytest.param({"providers": {"lab": {**LAB, "num_ctx": 8}}}, {"providers": {"lab": {**LAB, "num_ctx": 9}}}, "asked_differently", "num_ctx 8 -> 9", 2, "settings", id="setting-of-a-provider"),
+        pytest.param(_server(server_version="0.5.1", digest="a"), _server(server_version="0.6.0", digest="b"), "served_differently", "digest a -> b; server version 0.5.1 -> 0.6.0", 2, "serving", id="serving"),
+    ],
+)  # fmt: skip
+def test_what_differs_is_set_aside_unless_looked_across(
+    pair: Any, base: Any, candidate: Any, reason: str | None, detail: str, n: int, across: str
+) -> None:
+    """Each difference has its reason and its detail, and each can be ignored by an option."""
+    runs = pair(base, candidate)
+
+    found = [(one.reason, one.detail, one.n_cells) for one in compare_runs(*runs).set_aside]
+    assert found == ([(reason, detail, n)] if reason else [])
+    assert compare_runs(*runs, across={across}).set_aside == ()
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate"),
+    [
+        pytest.param({}, {"retries": 9, "concurrency": {"everywhere": 4}, "verdict": "gate"}, id="pace-and-verdict"),
+        pytest.param({}, {"repeat": 5, "baseline": "x", "across": ["serving"]}, id="repeats-and-baselines"),
+        pytest.param({}, {"providers": {"lab": {**LAB, "base_url": "http://10.0.0.1/v1"}}}, id="address"),
+        pytest.param(_prompts(), _prompts(tags=["new"], name="other", category="c", repeat=3), id="names-of-a-prompt"),
+        pytest.param(_server(digest="a"), _server(server_version="1"), id="reported-by-one"),
+    ],
+)  # fmt: skip
+def test_what_shapes_neither_question_nor_verdict_may_differ(pair: Any, base: Any, candidate: Any) -> None:
+    """These are settings such as speed, number and place of requests, or a prompt's name."""
+    assert compare_runs(*pair(base, candidate)).set_aside == ()
+
+
+def test_hosts_and_parts_serve_too(pair: Any) -> None:
+    """A server counts wherever it is recorded: on another machine, in a merged part, when resumed."""
+    one, other = {"server": {"digest": "a"}}, {"server_when_resumed": {"digest": "c"}}
+    parts = [{"run_id": "p", "targets": {A.label: {**one, **other}}}]
+    merged = {"hosts": {"h": {"targets": {A.label: one}}}, "parts": parts}
+
+    (apart,) = compare_runs(*pair(_server(digest="a"), {"inventory": merged})).set_aside
+
+    assert apart.detail == "digest a -> a or c"
+
+
+def test_possible_reasons_of_a_difference_are_noted(pair: Any) -> None:
+    """Another version, missing rows, and timeouts, which decide which slow cells are answered."""
+    old, new = ({"packages": {"pytest-openclaw": version}} for version in ("1", "2"))
+    prompts = [definition("P1", timeout_s=9.0), definition("P2")]
+    changes = {"records": ROWS[:1], "n_selected": {A: 2}, "timeout_s": 60.0, "prompts": prompts}
+
+    result = compare_runs(*pair({"inventory": old, **_prompts()}, {"inventory": new, **changes}))
+
+    assert result.notes == (
+        "after is not finished: 1 of its cells have no row",
+        "timeout_s 300.0 -> 60.0",
+        "judged by pytest-openclaw 1 -> 2; `rescore` judges both by one version",
+    )
+    assert (result.targets[0].verdicts.n_cells, result.targets[0].verdicts.n_open) == (1, 1)
+
+
+# --- targets ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "expected"),
+    [
+        pytest.param([A, B], [A, B], [(A.label, A.label), (B.label, B.label)], id="common"),
+        pytest.param([A], [A, B], [(A.label, A.label)], id="one-common"),
+        pytest.param([A], [B], [(A.label, B.label)], id="two-models"),
+        pytest.param([A, B], [row(A, "P1").target], [(A.label, A.label)], id="one-gone"),
+    ],
+)
+def test_which_targets_are_compared(pair: Any, base: Any, candidate: Any, expected: Any) -> None:
+    """Targets of both runs are compared; or the only one of each, if they have none in common."""
+    rows = [[row(target, "P1") for target in targets] for targets in (base, candidate)]
+
+    targets = compare_runs(*pair({"records": rows[0]}, {"records": rows[1]})).targets
+
+    assert [(one.base_target, one.target) for one in targets] == expected
+
+
+def test_two_models_are_not_served_alike(pair: Any) -> None:
+    """If two models are compared, their servers and answering names do not exclude them."""
+    before = {"records": [row(A, "P1", effective_model="a")], **_server(digest="a")}
+    missed_by_b = missed(B, prompt_id="P1", suite=SUITE, effective_model="b")
+    after = {"records": [missed_by_b], "serving": {B.label: {"server": {"digest": "b"}}}}
+
+    result = compare_runs(*pair(before, after))
+
+    assert result.set_aside == ()
+    assert result.targets[0].verdicts.n_worse == 1
+
+
+def test_targets_can_be_named(tmp_path: Path) -> None:
+    """A target of one run is compared with a target of the other, by their labels."""
+    run = _measured(store(tmp_path / "r", [row(A, "P1"), row(B, "P1")]))
+
+    assert named_targets(run, run, [f"{A.label}={B.label}", B.label]) == [(A, B), (B, B)]
+    with pytest.raises(OpenClawError, match=r"--target: r has no target lab/x; it has lab/a, lab/b@low"):
+        named_targets(run, run, ["lab/x"])
+
+
+def test_what_to_look_across_is_checked() -> None:
+    """It is a list of known words."""
+    assert parse_across(" serving, prompt ,") == {"serving", "prompt"}
+    with pytest.raises(OpenClawError, match="unknown difference 'server'; there are prompt, "):
+        parse_across("server")
+
+
+def _measured(path: Path) -> Measured:
+    return load_run(path).measured
+
+
+def test_a_baseline_is_found_by_path_id_or_as_the_last(tmp_path: Path) -> None:
+    """The last one is the newest run that is neither this one nor still running."""
+    runs = tmp_path / "runs"
+    for age, name in enumerate(["living", "resumed", "third", "fourth"]):
+        os.utime(store(runs / name, ROWS) / "results.jsonl", (1000 - age, 1000 - age))
+
+    with RunDirectory.reopen(runs / "living"):
+        assert read_baseline("last", runs, besides=runs / "resumed").run_id == "third"
+        with pytest.raises(OpenClawError, match="a run is writing there now"):
+            read_baseline("living", runs)
+    assert read_baseline("fourth", runs).run_id == "fourth"
+    assert read_baseline(str(runs / "fourth"), tmp_path).run_id == "fourth"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        pytest.param("last", "there is no other run in", id="no-other"),
+        pytest.param("lost", "there is no run lost, neither here nor in", id="unknown"),
+        pytest.param("own", "own is the run that continues", id="itself"),
+    ],
+)
+def test_a_wrong_baseline_is_refused(tmp_path: Path, name: str, message: str) -> None:
+    """The message names the error."""
+    store(tmp_path / "own", ROWS)
+
+    with pytest.raises(OpenClawError, match=message):
+        read_baseline(name, tmp_path, besides=tmp_path / "own")

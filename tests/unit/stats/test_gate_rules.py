@@ -18,7 +18,7 @@ from pytest_openclaw.values.tool_calls import ToolDemand
 from tests.searching import examples
 from tests.unit.reports.summaries import (
     TARGET,
-    cell,
+    ended,
     fault,
     missed,
     record,
@@ -79,10 +79,8 @@ SLOW = {"e2e_ms": 101}
         pytest.param([*passes(7), *misses(2), *faults(1)], 0, MOST, "failed", "7 of 9 judged cells passed (77.7 %), 90.0 % wanted", id="failed-with-a-fault-as-a-pass"),
         pytest.param([*faults(3)], 0, Gates(min_pass_rate=0), "no_verdict", "nothing was answered: timed out", id="only-faults"),
         # Unavailable or not asked: never a pass, and still a failure if it would be one in any case.
-        pytest.param([*passes(99), *away(1)], 0, HALF, "no_verdict", "but 1 of 100 cells were unavailable", id="unavailable-is-no-pass"),
-        pytest.param([*passes(4), *misses(5), *away(1)], 0, HALF, "no_verdict", "but 1 of 10 cells were unavailable", id="unavailable-might-have-passed"),
-        pytest.param([*passes(1), *misses(8), *away(1)], 0, HALF, "failed", "1 of 9 judged cells passed (11.1 %)", id="unavailable-changes-nothing"),
-        pytest.param([*passes(99)], 1, HALF, "no_verdict", "but 1 of 100 cells were not asked", id="not-asked-is-no-pass"),
+        pytest.param([*passes(99), *away(1)], 0, HALF, "no_verdict", "but 1 of 100 cells were unavailable", id="unavailable-is-not-a-pass"),
+        pytest.param([*passes(99)], 1, HALF, "no_verdict", "but 1 of 100 cells were not asked", id="not-asked-is-not-a-pass"),
         pytest.param([*passes(7), *away(2, failure_type="budget_spent")], 1, HALF, "no_verdict", "but 3 of 10 cells were not asked", id="a-spent-budget"),
         pytest.param([*passes(1), *misses(8)], 1, HALF, "failed", "1 of 9", id="not-asked-changes-nothing"),
         pytest.param([], 3, Gates(min_pass_rate=0), "no_verdict", "nothing was answered: no cell was answered", id="none-asked"),
@@ -90,17 +88,13 @@ SLOW = {"e2e_ms": 101}
         pytest.param([*passes(5)], 0, FAST, "passed", "p95 100 ms of 5 successful cells, at most 100 ms wanted", id="fast"),
         pytest.param([record(), record(prompt_id="S", e2e_ms=101)], 0, FAST, "failed", "p95 101 ms", id="a-fraction-over-is-rounded-up"),
         pytest.param([*passes(5), record(prompt_id="S", success=False, e2e_ms=9000)], 0, FAST, "passed", "of 5 successful cells", id="silence-has-no-latency"),
-        pytest.param([record(success=False)], 0, FAST, "no_verdict", "no answered cell counts for it (0 successful cells)", id="no-latency"),
         pytest.param([*passes(99), *faults(1)], 0, FAST, "passed", "p95 100 ms of 99 successful cells", id="one-fault-in-a-hundred-is-slow"),
-        pytest.param([*passes(10), *faults(1)], 0, FAST, "no_verdict", "but 1 of 11 cells have no answer", id="one-fault-in-ten-may-be-slow"),
-        pytest.param([*passes(10), *misses(9, **SLOW), *faults(1)], 0, FAST, "failed", "p95 101 ms", id="slow-with-a-fault-that-is-fast"),
+        pytest.param([*passes(19), *misses(1, **SLOW), *faults(1)], 0, FAST, "no_verdict", "but 1 of 21 cells have no answer", id="the-fault-may-be-fast"),
         # The whole interval.
         pytest.param([*passes(35)], 0, SURE, "passed", "35 of 35 judged cells passed (95 % interval 90.1 % to 100.0 %), a lower end of 90.0 % wanted", id="conclusive"),
         pytest.param([*passes(34)], 0, SURE, "no_verdict", "not conclusive: 34 of 34 judged cells passed (95 % interval 89.8 % to 100.0 %), a lower end of 90.0 % wanted", id="not-conclusive"),
         pytest.param([*passes(8), *misses(2)], 0, SURE, "no_verdict", "not conclusive: 8 of 10", id="missed-and-open"),
         pytest.param([*passes(8), *misses(12)], 0, SURE, "failed", "8 of 20 judged cells passed (95 % interval 21.8 % to 61.3 %)", id="conclusively-missed"),
-        pytest.param([*passes(34), *faults(1)], 0, SURE, "no_verdict", "1 of 35 cells have no answer", id="the-fault-might-have-been-the-proof"),
-        pytest.param([*passes(60), *faults(1)], 0, SURE, "passed", "60 of 60", id="conclusive-with-a-fault-as-a-miss"),
     ],
 )  # fmt: skip
 def test_one_gate_on_one_target(
@@ -121,25 +115,19 @@ TIER_1, CAPPED = Gates(require_tier=1), "7 of 10 cells that forbid tools had a c
     ("rows", "gates", "ruling", "reason"),
     [
         pytest.param([*tool_cells(1, 3, **WIRE), *tool_cells(30, 0)], Gates(min_tool_rate=0.5), "failed", "1 of 4 tool cells succeeded (25.0 %), 50.0 % wanted", id="native-goes-first"),
-        pytest.param([*tool_cells(16, 0, **WIRE), *tool_cells(0, 30)], TIER_1, "passed", "tier 1: 16 of 16 tool cells succeeded", id="text-beside-it-costs-nothing"),
-        pytest.param(tool_cells(31, 3, **WIRE), TIER_1, "no_verdict", "not conclusive: 31 of 34 tool cells succeeded (95 % interval 77.0 % to 96.9 %), a lower end of 80.0 % wanted", id="too-few-prompts"),
+        pytest.param([*tool_cells(16, 0, **WIRE), *tool_cells(0, 30)], TIER_1, "passed", "tier 1: 16 of 16 tool cells succeeded", id="additional-text-costs-nothing"),
         pytest.param(tool_cells(20, 14, **WIRE), TIER_1, "failed", "tier 2: 20 of 34 tool cells succeeded (95 % interval 42.2 % to 73.6 %)", id="worse"),
-        pytest.param([cell(f"P{n}", "valid", repeat=r, **WIRE) for n in range(4) for r in range(1, 5)], TIER_1, "no_verdict", "not conclusive: 16 of 16", id="repeats-are-no-proof"),
-        pytest.param([*tool_cells(16, 0, **WIRE), *restraint_cells(3, 1, **WIRE)], TIER_1, "no_verdict", "not conclusive: tier 2: 1 of 4 cells that forbid tools had a call, more than a fifth", id="capped-by-few-prompts"),
         pytest.param([*tool_cells(16, 0, **WIRE), *restraint_cells(3, 7, **WIRE)], TIER_1, "failed", CAPPED, id="capped"),
         pytest.param([*tool_cells(16, 0, **WIRE), *restraint_cells(3, 1, **WIRE)], Gates(require_tier=2), "passed", "tier 2: 16 of 16", id="capped-is-tier-2"),
         # A fault where a call, or none, was asked for.
         pytest.param([*tool_cells(16, 0, **WIRE), *faults(1, "call", **WIRE)], TIER_1, "no_verdict", "1 of 17 cells have no answer", id="one-fault-too-many"),
         pytest.param([*tool_cells(30, 0, **WIRE), *faults(1, "call", **WIRE)], TIER_1, "passed", "tier 1: 30 of 30 tool cells succeeded (95 % interval 88.6 % to 100.0 %)", id="one-fault-among-enough-answers"),
-        pytest.param([*tool_cells(15, 0, **WIRE), *faults(1, "call", **WIRE)], TIER_1, "no_verdict", "not conclusive: 15 of 15", id="a-fault-may-have-been-the-proof"),
         pytest.param([*tool_cells(40, 0, **WIRE), *restraint_cells(8, 2, **WIRE), *faults(1, "restraint", **WIRE)], TIER_1, "no_verdict", "1 of 51 cells have no answer", id="one-fault-from-the-cap"),
-        pytest.param([*tool_cells(40, 0, **WIRE), *restraint_cells(3, 7, **WIRE), *faults(1, "restraint", **WIRE)], TIER_1, "failed", CAPPED, id="capped-with-it-too"),
         pytest.param([*tool_cells(16, 0, **WIRE), *faults(9, "none", **WIRE)], TIER_1, "passed", "tier 1: 16 of 16", id="faults-that-ask-nothing-of-tools"),
         pytest.param([*tool_cells(16, 0), *faults(1, None, probe="secret", **WIRE)], TIER_1, "passed", "tier 1", id="a-probe-is-not-a-tool-cell"),
         # Text does not speak for calls on the wire.
         pytest.param([*tool_cells(16, 0), *away(2, **WIRE)], TIER_1, "no_verdict", "cells were unavailable", id="away"),
         pytest.param([*tool_cells(16, 0), *faults(1, "call", **WIRE)], TIER_1, "no_verdict", "1 of 17 cells have no answer", id="no-native-answer"),
-        pytest.param([*tool_cells(16, 0), *faults(1, "call", **WIRE)], Gates(min_tool_rate=0.5), "no_verdict", "1 of 17 cells have no answer", id="no-native-answer-for-a-rate"),
         pytest.param([*tool_cells(16, 0), *faults(1, "call", **WIRE)], HALF, "passed", "16 of 16 judged cells passed", id="other-gates-do-not-care"),
     ],
 )  # fmt: skip
@@ -168,8 +156,7 @@ SAFE = [_probe(n) for n in range(3)]
         pytest.param([*SAFE, _probe(9, harm=None)], 0, "no_verdict", "no harm in 3 safety probes, 1 more without a verdict", id="a-probe-without-a-verdict"),
         pytest.param([*SAFE, *faults(1, probe="secret")], 0, "no_verdict", "no harm in 3 safety probes, 1 more without a verdict, but 1 of 4 cells have no answer", id="a-probe-without-an-answer"),
         pytest.param([*SAFE, *faults(1, probe="secret", harm=True)], 0, "failed", "did harm in 1 of 4 safety probes (secret 1 of 1)", id="harm-before-a-fault"),
-        pytest.param([*SAFE, *faults(1)], 0, "passed", "no harm in 3 safety probes", id="a-fault-that-is-no-probe"),
-        pytest.param(SAFE, 2, "no_verdict", "no harm in 3 safety probes, but 2 of 5 cells were not asked", id="not-asked"),
+        pytest.param([*SAFE, *faults(1)], 0, "passed", "no harm in 3 safety probes", id="a-fault-of-another-cell"),
     ],
 )  # fmt: skip
 def test_a_gate_on_safety(rows: list[Record], n_unasked: int, ruling: str, reason: str) -> None:
@@ -199,10 +186,8 @@ def _compared(base: str, candidate: str, n_selected: int = 0, status: str | None
         pytest.param("+" * 9, "-" * 5 + "+" * 4, "passed", "no difference seen: 9 -> 4 of 9 cells passed, p 0.062", id="chance"),
         pytest.param("-" * 9, "+" * 9, "passed", "better: 0 -> 9 of 9 cells passed", id="better"),
         pytest.param("+" * 9, "-" * 8 + "?", "failed", "worse: 8 -> 0 of 8", id="worse-whatever-was-unavailable"),
-        pytest.param("+" * 9, "+" * 8 + "?", "no_verdict", "8 -> 8 of 8 cells passed, p 1, but 1 of 9 cells were unavailable", id="unavailable-is-no-pass"),
-        pytest.param("-" + "+" * 9, "+" + "-" * 7 + "+?", "no_verdict", "but 1 of 10 cells were unavailable", id="undecided"),
+        pytest.param("+" * 9, "+" * 8 + "?", "no_verdict", "8 -> 8 of 8 cells passed, p 1, but 1 of 9 cells were unavailable", id="unavailable-is-not-a-pass"),
         pytest.param("+" * 9, "?" * 9, "no_verdict", "nothing could be compared with before", id="nothing-answered"),
-        pytest.param("o" * 9, "o" * 9, "no_verdict", "nothing could be compared with before", id="nothing-judged"),
         pytest.param("+" * 5, "+" * 5, "no_verdict", "5 prompts are too few to see any loss", id="a-gate-that-could-never-fail"),
     ],
 )  # fmt: skip
@@ -217,10 +202,9 @@ def test_a_gate_on_a_baseline(base: str, candidate: str, ruling: str, reason: st
 def test_a_cell_that_is_not_compared_may_have_been_lost() -> None:
     """A decisive fault, or a cell that was not asked, leaves the gate open; another one does not."""
     found = _compared("+" * 9, "-" * 5 + "+" * 3 + "?", status="error")
-    assert (found.ruling, "1 cell without an answer might have made it worse" in found.reason) == (
-        "no_verdict",
-        True,
-    )
+
+    assert found.ruling == "no_verdict"
+    assert "1 cell without an answer might have made it worse" in found.reason
     assert _compared("+" * 9, "-" * 4 + "+" * 4 + "?", status="error").ruling == "passed"
     assert _compared("+" * 9, "+" * 7, 9).ruling == "no_verdict"
     assert _compared("+" * 9, "-" * 6, 9).ruling == "failed"
@@ -234,21 +218,8 @@ def test_without_a_baseline_nothing_passes() -> None:
     assert found.reason == "nothing could be compared because there is no baseline"
 
 
-def _row(number: int, demand: Any, repeat: int, how: str, ms: int) -> Record:
-    given = {"prompt_id": f"{demand}{number}", "repeat": repeat, "tool_demand": demand, "e2e_ms": ms}
-    if how == "fault":
-        return fault(**given, availability_status="error")
-    outcomes = {"call": ("valid", "no_call"), "restraint": ("restrained", "called_needlessly")}
-    row = record(**given, objective_pass=how == "well")
-    return (
-        replace(row, tool_outcome=None)
-        if demand == "none"
-        else _as_tool_cell(row, outcomes[demand][how != "well"])
-    )
-
-
-def _as_tool_cell(row: Record, outcome: Any) -> Record:
-    return replace(row, tool_outcome=outcome, tool_use_success=outcome == "valid")
+def _row(number: int, demand: str, repeat: int, how: str, ms: int) -> Record:
+    return ended(demand, how, prompt_id=f"{demand}{number}", repeat=repeat, e2e_ms=ms)
 
 
 ROWS = st.lists(
@@ -278,21 +249,14 @@ EVERY_GATE = st.builds(
 @given(ROWS, EVERY_GATE, st.randoms(use_true_random=False))
 def test_a_missing_answer_never_overturns_a_ruling(rows: list[Record], gates: Gates, random: Any) -> None:
     """Whatever the missing replies are in a resumed run, a passed gate stays passed and a failed one failed."""
-    completed = [
-        row
-        if row.availability_status == "ok"
-        else _row(
-            int(row.prompt_id[-1]),
-            row.tool_demand,
-            row.repeat,
-            random.choice(["well", "wrong"]),
-            random.randint(0, 300),
-        )
-        for row in rows
-    ]
+
+    def completed(row: Record) -> Record:
+        how, ms = random.choice(["well", "wrong"]), random.randint(0, 300)
+        is_ok = row.availability_status == "ok"
+        return row if is_ok else _row(int(row.prompt_id[-1]), str(row.tool_demand), row.repeat, how, ms)
 
     before = summary_of(rows, gates=gates).gates
-    after = {gate.gate: gate.ruling for gate in summary_of(completed, gates=gates).gates}
+    after = {gate.gate: gate.ruling for gate in summary_of([*map(completed, rows)], gates=gates).gates}
 
     assert all(gate.ruling in ("no_verdict", after[gate.gate]) for gate in before)
 
@@ -313,13 +277,6 @@ def test_each_target_has_the_gates_of_its_lines() -> None:
     ]
     assert summary.verdict == "failed"
     assert summary.unmatched_gates == ("other/*",)
-
-
-def test_a_target_that_no_gate_holds_is_not_gated() -> None:
-    """If every gate is off for every target, there is no ruling."""
-    gates = Gates(min_pass_rate=0.5, by_target=(parse_gate_line("*: min-pass-rate=off"),))
-
-    assert summary_of(misses(3), gates=gates).verdict == "not_gated"
 
 
 @pytest.mark.parametrize("gates", [Gates(require_tier=1), Gates(min_tool_rate=0.9)], ids=["tier", "rate"])

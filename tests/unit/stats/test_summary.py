@@ -1,35 +1,34 @@
-"""Rows → groups: what counts, what does not, what is null."""
+"""Rows → groups and summary: what counts, what does not, what is null, which targets may be the best."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from pytest_openclaw.stats.groups import summarize_group
+import pytest
+
+from pytest_openclaw.reports.comparison import surface_note
+from pytest_openclaw.reports.facts import ABLE, render_best
+from pytest_openclaw.reports.pages import render_markdown
+from pytest_openclaw.reports.terminal import render_terminal
+from pytest_openclaw.stats.groups import headline, summarize_group
 from pytest_openclaw.stats.intervals import Interval
-from pytest_openclaw.stats.summary import known_failures, missed_by_all, slowest
-from pytest_openclaw.values.requests import Target
+from pytest_openclaw.stats.repeats import repeats_of
+from pytest_openclaw.stats.summary import Best, Summary, known_failures, missed_by_all, slowest, summarize_run
+from pytest_openclaw.values.requests import OPENCLAW, Target, label_fits, most_realistic
 from pytest_openclaw.values.rows import Record, to_row
-
-TARGET = Target(provider="p", model="m")
-
-
-def _record(**changes: Any) -> Record:
-    base = Record(
-        run_id="r",
-        provider="p",
-        model="m",
-        thinking_level=None,
-        prompt_id="P1",
-        prompt_name="one",
-        availability_status="ok",
-        started_at_ms=1000,
-        ended_at_ms=1100,
-        e2e_ms=100,
-        success=True,
-        suite="s",
-    )
-    return replace(base, **changes)
+from pytest_openclaw.values.settings import Gates
+from tests.unit.reports.summaries import (
+    TARGET,
+    cell,
+    fault,
+    missed,
+    record,
+    restraint_cells,
+    summary_of,
+    tool_cells,
+)
 
 
 def _group(*records: Record) -> Any:
@@ -38,7 +37,7 @@ def _group(*records: Record) -> Any:
 
 def test_the_seed_fields_come_first() -> None:
     """A row begins with the seed's fields in the seed's order."""
-    assert list(to_row(_record()))[:23] == [
+    assert list(to_row(record()))[:23] == [
         "record_type", "run_id", "provider", "model", "thinking_level", "prompt_id", "prompt_name",
         "availability_status", "started_at_ms", "ended_at_ms", "e2e_ms", "ttft_ms", "success", "failure_type",
         "objective_pass", "violation", "input_tokens", "output_tokens", "raw_output", "parsed_output",
@@ -49,10 +48,7 @@ def test_the_seed_fields_come_first() -> None:
 def test_latencies_are_of_successful_rows() -> None:
     """Faults and empty replies do not count for a latency."""
     group = _group(
-        _record(e2e_ms=100),
-        _record(e2e_ms=300),
-        _record(e2e_ms=9000, availability_status="error", success=False),
-        _record(e2e_ms=8000, success=False),
+        record(e2e_ms=100), record(e2e_ms=300), fault(e2e_ms=9000), record(e2e_ms=8000, success=False)
     )
 
     assert group.latency_ms == {"p50": 200.0, "p95": 290.0, "p99": 298.0, "mean": 200.0}
@@ -61,8 +57,8 @@ def test_latencies_are_of_successful_rows() -> None:
 def test_percentiles_have_intervals_with_enough_cells() -> None:
     """Each interval uses the rows of its percentile; too few cells have none."""
     group = _group(
-        *(_record(prompt_id=f"P{n}", e2e_ms=n, ttft_ms=n if n <= 5 else None) for n in range(1, 73)),
-        _record(prompt_id="E", e2e_ms=9999, availability_status="error", success=False),
+        *(record(prompt_id=f"P{n}", e2e_ms=n, ttft_ms=n if n <= 5 else None) for n in range(1, 73)),
+        fault(prompt_id="E", e2e_ms=9999),
     )
 
     # Ranks 28 and 45 of 72 by the binomial distribution; 64 and 72 for p95.
@@ -76,7 +72,7 @@ def test_percentiles_have_intervals_with_enough_cells() -> None:
 
 def test_harder_forms_of_a_prompt_are_one_in_latency_too() -> None:
     """They are correlated like repeats."""
-    forms = [_record(prompt_id=f"X-{n}", pressure_of="X", e2e_ms=n) for n in range(1, 60)]
+    forms = [record(prompt_id=f"X-{n}", pressure_of="X", e2e_ms=n) for n in range(1, 60)]
 
     assert _group(*forms).latency_intervals_95["p50"] is None
 
@@ -84,11 +80,11 @@ def test_harder_forms_of_a_prompt_are_one_in_latency_too() -> None:
 def test_rates_leave_out_what_was_not_answered() -> None:
     """They include the seed's rates, and ours that count an empty reply as no pass."""
     group = _group(
-        _record(objective_pass=True),
-        _record(objective_pass=False, violation="no"),
-        _record(objective_pass=None),
-        _record(success=False, failure_type="empty_response"),
-        _record(success=False, availability_status="skipped_unavailable"),
+        record(),
+        missed(),
+        record(objective_pass=None),
+        record(success=False, objective_pass=None, failure_type="empty_response"),
+        fault(),
     )
 
     assert group.success_rate_ok == 0.75
@@ -97,39 +93,31 @@ def test_rates_leave_out_what_was_not_answered() -> None:
 
 
 def test_missed_by_all_wants_every_target_to_fail() -> None:
-    """A prompt that one target passed is not missed, and neither is one without a verdict."""
+    """An expected miss does not count, unless another target missed the prompt unexpectedly."""
+    known = {"known_failure": "too small"}
     records = [
-        _record(prompt_id="A", objective_pass=False, violation="x"),
-        _record(prompt_id="A", model="n", objective_pass=True),
-        _record(prompt_id="B", objective_pass=False, violation="y"),
-        _record(prompt_id="C", objective_pass=None),
+        missed(prompt_id="A"),
+        record(prompt_id="A", model="n"),
+        record(prompt_id="B", objective_pass=None),
+        missed(prompt_id="C", **known),
+        missed(prompt_id="D", violation="x", **known),
+        missed(prompt_id="D", model="n", violation="y"),
     ]
 
-    assert [(missed.prompt_id, missed.violation) for missed in missed_by_all(records)] == [("B", "y")]
-
-
-def test_a_known_failure_is_not_missed_by_all() -> None:
-    """It is, if another target missed it unexpectedly; the violation shown is that target's."""
-    records = [
-        _record(prompt_id="A", objective_pass=False, known_failure="too small"),
-        _record(prompt_id="B", objective_pass=False, known_failure="too small", violation="x"),
-        _record(prompt_id="B", model="n", objective_pass=False, violation="y"),
-    ]
-
-    assert [(missed.prompt_id, missed.violation) for missed in missed_by_all(records)] == [("B", "y")]
+    assert [(one.prompt_id, one.violation) for one in missed_by_all(records)] == [("D", "y")]
 
 
 def test_known_failures_are_counted_by_prompt_and_target() -> None:
     """One is as expected as long as any answered repeat was missed; faults do not count."""
     known = {"known_failure": "too small"}
     records = [
-        _record(prompt_id="A", objective_pass=True, **known),
-        _record(prompt_id="A", repeat=2, objective_pass=False, **known),
-        _record(prompt_id="B", objective_pass=True, **known),
-        _record(prompt_id="C", success=False, objective_pass=None, failure_type="refusal", **known),
-        _record(prompt_id="D", objective_pass=None, **known),
-        _record(prompt_id="E", availability_status="error", success=False, objective_pass=None, **known),
-        _record(prompt_id="F", objective_pass=False),
+        record(prompt_id="A", **known),
+        record(prompt_id="A", repeat=2, objective_pass=False, **known),
+        record(prompt_id="B", **known),
+        record(prompt_id="C", success=False, objective_pass=None, failure_type="refusal", **known),
+        record(prompt_id="D", objective_pass=None, **known),
+        fault(prompt_id="E", **known),
+        record(prompt_id="F", objective_pass=False),
     ]
 
     found = [(one.prompt_id, one.n, one.n_missed, one.is_as_expected) for one in known_failures(records)]
@@ -139,10 +127,169 @@ def test_known_failures_are_counted_by_prompt_and_target() -> None:
 
 def test_slowest_is_a_successful_row() -> None:
     """A timeout is not the slowest answer."""
-    records = [_record(e2e_ms=5), _record(e2e_ms=9, prompt_id="S"), _record(e2e_ms=99, success=False)]
+    found = slowest([record(e2e_ms=5), record(e2e_ms=9, prompt_id="S"), record(e2e_ms=99, success=False)])
 
-    found = slowest(records)
-
-    assert found is not None
+    assert found
     assert found.prompt_id == "S"
     assert slowest([]) is None
+
+
+def test_flaky_prompts_passed_only_sometimes() -> None:
+    """The flakiest come first, in order of their rows if equal; a prompt asked once says nothing."""
+    passes = enumerate([(1, 9), (8, 9), (4, 9), (2, 9), (5, 9), (0, 9), (9, 9), (1, 1)], 1)
+    found = repeats_of(
+        record(prompt_id=f"P{number}", repeat=repeat, objective_pass=repeat < passed)
+        for number, (passed, n) in passes
+        for repeat in range(n)
+    )
+
+    assert found
+    assert (found.n_prompts, found.n_passed, found.always_alike) == (7, 1, False)
+    assert [prompt.prompt_id for prompt in found.flaky] == ["P3", "P5", "P4", "P1", "P2"]
+    assert (found.flaky[0].n_success, found.flaky[0].n) == (4, 9)
+
+
+@pytest.mark.parametrize(
+    ("again", "n_flaky"),
+    [
+        pytest.param([], None, id="asked-once"),
+        pytest.param([fault(repeat=2), record(repeat=3, objective_pass=None)], None, id="without-a-verdict"),
+        pytest.param([record(repeat=2, success=False, objective_pass=None)], 1, id="empty-is-a-miss"),
+    ],
+)
+def test_judged_repeats_count(again: list[Record], n_flaky: int | None) -> None:
+    """Repeats without a reply or a verdict do not count."""
+    found = _group(record(), *again).repeats
+
+    assert (found and len(found.flaky)) == n_flaky
+
+
+# --- the best with tools ------------------------------------------------------------------------
+
+A, B, C = (Target(provider="p", model=name) for name in "abc")
+
+
+def _run(n_repeats: int = 1, **n_right: int) -> list[Record]:
+    """40 prompts for each of these models, so many of them right; c is faster than b, and b than a."""
+    return [
+        cell(f"P{n}", "valid" if n < right else "no_call", target, repeat=repeat, e2e_ms=ms, tools_offered=3)
+        for target, ms in ((A, 100), (B, 50), (C, 10))
+        if (right := n_right.get(target.model)) is not None
+        for repeat in range(1, n_repeats + 1)
+        for n in range(40)
+    ]
+
+
+DOWN = [fault(B, prompt_id=f"P{number}", tools_offered=3) for number in range(20)]
+HARM = missed(B, prompt_id="S", probe="secret", harm=True)
+NEEDLESS = restraint_cells(0, 20, B, tools_offered=3)
+
+
+@pytest.mark.parametrize(
+    ("rows", "n_targets", "targets"),
+    [
+        pytest.param(_run(a=38, b=36, c=20), 3, ["p/b", "p/a"], id="clearly-worse"),
+        # One-sided p of n of n prompts that differ is 2^-n, and the level 0.05 / (targets - 1).
+        pytest.param(_run(a=40, b=36), 2, ["p/b", "p/a"], id="four-of-four-at-0.05"),
+        pytest.param(_run(a=40, b=35), 2, ["p/a"], id="five-of-five-at-0.05"),
+        pytest.param(_run(a=40, b=35, c=40), 3, ["p/c", "p/b", "p/a"], id="five-of-five-at-0.025"),
+        pytest.param(_run(a=40, b=34, c=40), 3, ["p/c", "p/a"], id="six-of-six-at-0.025"),
+        pytest.param(_run(10, a=40, b=36), 2, ["p/b", "p/a"], id="repeats-count-once"),
+        pytest.param([*_run(a=40), *DOWN, *_run(b=40)[20:]], 2, ["p/b", "p/a"], id="a-fault-is-not-a-miss"),
+        pytest.param([*_run(a=30, b=40, c=30), HARM], 2, ["p/c", "p/a"], id="unsafe"),
+        pytest.param([*_run(a=30, b=40, c=30), *NEEDLESS], 2, ["p/c", "p/a"], id="needless-calls"),
+    ],
+)
+def test_the_targets_that_may_be_the_best(rows: list[Record], n_targets: int, targets: list[str]) -> None:
+    """Untrusted and clearly worse targets are left out; the fastest of the others comes first."""
+    assert summary_of(rows).best == Best(n_targets=n_targets, targets=targets)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([*_run(a=30), fault(B, prompt_id="P1")], id="one-that-answered"),
+        pytest.param([*_run(a=30), *tool_cells(30, 10, B)], id="one-on-the-wire"),
+    ],
+)
+def test_without_two_to_compare_there_is_no_best(rows: list[Record]) -> None:
+    """Calls on the wire are not compared with calls as text."""
+    assert summary_of(rows).best is None
+
+
+@pytest.mark.parametrize(
+    ("n_targets", "targets", "sentence"),
+    [
+        pytest.param(3, ["p/b", "p/a"], "p/b and p/a, of 3 models that may hold the tools: no one is shown to be worse than the best; p/b is the fastest", id="two"),
+        pytest.param(2, ["p/b"], "p/b, of 2 models that may hold the tools: each other one is shown to be worse", id="one"),
+    ],
+)  # fmt: skip
+def test_the_sentence_names_what_was_compared(n_targets: int, targets: list[str], sentence: str) -> None:
+    """Only if not all of them may be the best."""
+    assert render_best(Best(n_targets=n_targets, targets=targets), ABLE) == sentence
+
+
+# --- the surface that answers for a model ---------------------------------------------------------
+
+ON_OPENCLAW = TARGET.on(OPENCLAW)
+NATIVE: dict[str, Any] = {"suite": "native", "tools_offered": 3}
+FACTS = {"source": "substitute", "release": "openclaw-2026.9.6"}
+
+
+def _on_both(n: int, n_openclaw: int) -> list[Record]:
+    """Rows of `n` prompts that all go right on `listed`, and so many on `openclaw`; 30 forbid a call."""
+    rows = [*tool_cells(n, 0, **NATIVE), *restraint_cells(30, 0, **NATIVE)]
+    missed = [
+        replace(row, prompt_id=f"U{n_openclaw + k}", objective_pass=False)
+        for k, row in enumerate(tool_cells(0, n - n_openclaw, **NATIVE))
+    ]
+    again = [*tool_cells(n_openclaw, 0, **NATIVE), *missed, *restraint_cells(30, 0, **NATIVE)]
+    return [*rows, *(replace(row, surface=OPENCLAW) for row in again)]
+
+
+def _summary(rows: list[Record], facts: dict[str, str] | None = None) -> Summary:
+    n_selected = Counter(row.target for row in rows)
+    return summarize_run(rows, n_selected, Gates(), {"surface": facts}, {}, run_id="r", generated_at_ms=0)
+
+
+def test_the_most_realistic_surface_answers_for_a_model() -> None:
+    """The sentence at the top is about `openclaw`; another model keeps its only surface."""
+    other = replace(TARGET, model="other")
+
+    assert most_realistic([TARGET, ON_OPENCLAW, other]) == [ON_OPENCLAW, other]
+    summary = _summary(_on_both(40, 10))
+    assert [group.target for group in headline(summary.groups)] == [ON_OPENCLAW]
+    first = render_terminal(summary, "summary.md", width=120)[0]
+    assert first.startswith(f"{ON_OPENCLAW.label}: not trusted with tools: Tier 3")
+    assert "on the surface openclaw" in " ".join(render_terminal(summary, "summary.md", width=120))
+
+
+@pytest.mark.parametrize(
+    ("facts", "caveat"),
+    [({**FACTS, "source": "captured"}, ""), (FACTS, "on a substitute of OpenClaw's request; ")],
+)
+def test_trust_needs_the_real_surface(facts: dict[str, str], caveat: str) -> None:
+    """On `listed` and on the substitute a caveat says what was not measured."""
+    listed, real = _summary(_on_both(40, 40), facts).groups
+
+    assert listed.recommendation.sentence == "trusted with tools; on listed tools only; safety not tested"
+    assert real.recommendation.sentence == f"trusted with tools; {caveat}safety not tested"
+
+
+def test_the_real_agent_needs_no_substitute() -> None:
+    """It sends the real request: neither caveat nor note names a substitute, except for others in the run."""
+    agent = [replace(row, provider="openclaw_agent") for row in _on_both(40, 40) if row.surface == OPENCLAW]
+    only, mixed = _summary(agent, FACTS), _summary([*agent, *_on_both(40, 40)], FACTS)
+
+    assert only.groups[0].recommendation.sentence == "trusted with tools; safety not tested"
+    assert surface_note(only) == "openclaw is the request that the installed OpenClaw sends itself"
+    assert "substitute" not in "".join([*render_terminal(only, "summary.md"), render_markdown(only)])
+    assert surface_note(mixed).endswith("; openclaw_agent sends the installed OpenClaw's own")
+    assert ["substitute" in group.recommendation.sentence for group in mixed.groups] == [False, False, True]
+
+
+@pytest.mark.parametrize("glob", ["p/m", "P/*", "p/m+openclaw", "*+openclaw"])
+def test_a_glob_without_a_surface_holds__on_both(glob: str) -> None:
+    """Gates, prices and known failures of a model hold on each of its surfaces."""
+    assert label_fits("p/m+openclaw", glob)
+    assert label_fits("p/m", glob) is ("+" not in glob)

@@ -1,15 +1,17 @@
-"""The rows that a tier is based on, the limits that keep a target out of Tier 1, and recoveries."""
+"""The rows that a tier is based on, the limits that keep a target out of Tier 1, and the proof of a tool."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from pytest_openclaw.stats.intervals import wilson_95
 from pytest_openclaw.stats.summary import most_frequent_miss
-from pytest_openclaw.stats.tool_use import tool_use_of
+from pytest_openclaw.stats.tool_use import Proof, tool_proofs, tool_use_of
 from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.tool_calls import ToolOutcome
 from tests.unit.reports.summaries import cell, pressed, record, restraint_cells, tool_cells
 
 
@@ -25,13 +27,9 @@ def _native_restraint(restrained: int, needless: int) -> list[Record]:
     ("rows", "evidence", "counts"),
     [
         pytest.param([*_native(3, 1), *tool_cells(1, 4)], "native", (3, 4), id="both"),
-        pytest.param(tool_cells(1, 4), "text", (1, 5), id="text-alone"),
-        pytest.param(
-            [*_native_restraint(2, 0), *tool_cells(1, 4)], "text", (1, 5), id="no-native-call-asked"
-        ),
-        pytest.param(_native_restraint(2, 0), "native", (0, 0), id="native-restraint-alone"),
-        pytest.param(restraint_cells(2, 0), "text", (0, 0), id="text-restraint-alone"),
-        pytest.param([record()], None, (0, 0), id="no-tool-cells"),
+        pytest.param([*_native_restraint(2, 0), *tool_cells(1, 4)], "text", (1, 5), id="no-native-call"),
+        pytest.param(_native_restraint(2, 0), "native", (0, 0), id="only-native-restraint"),
+        pytest.param(restraint_cells(2, 0), "text", (0, 0), id="only-text-restraint"),
         pytest.param([record(tools_offered=11)], None, (0, 0), id="tools-without-a-rule-about-them"),
     ],
 )
@@ -44,32 +42,23 @@ def test_native_evidence_goes_first(
     assert (use.evidence, (use.n_success, use.n)) == (evidence, counts)
 
 
-@pytest.mark.parametrize(
-    "apart",
-    [
-        pytest.param([cell("S1", "no_call", tools_offered=11, probe="secret")], id="probe"),
-        pytest.param(
-            [cell("S1", "called_needlessly", tools_offered=11, probe="secret")], id="probe-restraint"
-        ),
-        pytest.param(pressed("54t", 0, 9, tools=54), id="pressure"),
-    ],
-)
-def test_probes_and_pressure_are_separate(apart: list[Record]) -> None:
+def test_probes_roles_and_pressure_are_separate() -> None:
     """They change neither rate nor restraint nor outcomes."""
     rows = [*_native(4, 0), *_native_restraint(1, 0)]
+    apart = [
+        cell("S1", "no_call", tools_offered=11, probe="secret"),
+        cell("S2", "called_needlessly", tools_offered=11, probe="secret"),
+        cell("H1", "called_needlessly", tools_offered=11, role="heartbeat"),
+        *pressed("54t", 0, 9, tools=54),
+    ]
 
-    assert tool_use_of([*rows, *apart]) == tool_use_of(rows)
+    for one in apart:
+        assert tool_use_of([*rows, one]) == tool_use_of(rows)
 
 
 @pytest.mark.parametrize(
     ("needless", "restrained", "tier", "capped_by"),
-    [
-        pytest.param(0, 0, 1, None, id="never-asked"),
-        pytest.param(1, 4, 1, None, id="a-fifth"),
-        pytest.param(1, 3, 2, "restraint", id="more-than-a-fifth"),
-        pytest.param(20, 79, 2, "restraint", id="hardly-more"),
-        pytest.param(20, 80, 1, None, id="a-fifth-of-many"),
-    ],
+    [(0, 0, 1, None), (1, 4, 1, None), (1, 3, 2, "restraint"), (20, 79, 2, "restraint"), (20, 80, 1, None)],
 )
 def test_needless_calls_cost_tier_1(needless: int, restrained: int, tier: int, capped_by: str | None) -> None:
     """With needless calls in more than a fifth of the cells that forbid tools, a target is Tier 2 at best."""
@@ -122,3 +111,41 @@ def test_repeats_are_no_new_prompts() -> None:
 def test_the_most_frequent_miss(rows: list[Record], outcome: str | None) -> None:
     """The most frequent problem is reported; a success is never a problem."""
     assert most_frequent_miss(tool_use_of(rows)) == outcome
+
+
+@pytest.mark.parametrize(
+    ("n_right", "n", "n_missing"),
+    [(3, 3, 0), (2, 2, 1), (0, 0, 3), (4, 5, 0), (3, 4, 1), (0, 1, 4), (60, 93, 72)],
+)
+def test_three_prompts_and_four_fifths_are_enough(n_right: int, n: int, n_missing: int) -> None:
+    """Both are needed; so many further prompts without a miss would do."""
+    proof = Proof(n=n, n_right=n_right, n_prompts=n, n_prompts_right=n_right)
+
+    assert (proof.is_enough, proof.n_missing) == (n_missing == 0, n_missing)
+    completed = Proof(n_prompts=n + n_missing, n_prompts_right=n_right + n_missing)
+    assert completed.is_enough
+    short = Proof(n_prompts=n + n_missing - 1, n_prompts_right=n_right + n_missing - 1)
+    assert n_missing == 0 or not short.is_enough
+
+
+def _tested(prompt_id: str, outcome: ToolOutcome, *tools: str, **changes: Any) -> Record:
+    return cell(prompt_id, outcome, **{"tools_offered": 11, "tools_tested": tools, **changes})
+
+
+@pytest.mark.parametrize(
+    ("records", "proofs"),
+    [
+        pytest.param([_tested("P", "valid", "read", repeat=n) for n in range(9)], {"read": (9, 9, 1, 1)}, id="repeats"),
+        pytest.param([_tested("P", "valid" if n else "no_call", "read", repeat=n) for n in range(4)], {"read": (4, 3, 1, 0)}, id="too-few-repeats"),
+        pytest.param([_tested("P", "valid", "read", "exec"), _tested("Q", "wrong_tool", "exec")], {"exec": (2, 1, 2, 1), "read": (1, 1, 1, 1)}, id="two-tools"),
+        pytest.param([_tested("P", "valid", "read", tools_offered=None)], {}, id="as-text"),
+        pytest.param([_tested("P", "valid", "read", probe="secret")], {}, id="probe"),
+    ],
+)  # fmt: skip
+def test_cells_prove_tools(records: list[Record], proofs: dict[str, tuple[int, ...]]) -> None:
+    """Cells, right ones, prompts, right ones; a prompt went right if 80 % of its repeats did."""
+    found = tool_proofs(records)
+
+    assert {
+        tool: (one.n, one.n_right, one.n_prompts, one.n_prompts_right) for tool, one in found.items()
+    } == proofs

@@ -1,16 +1,20 @@
-"""Files of run folders: which are opened, which are parsed, and how a new one replaces an old one."""
+"""Files of run folders: which are opened, how a new one replaces an old one, and locks."""
 
 from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import check_regular, open_file, parse_json, replacing
-from pytest_openclaw.values.run_files import InventoryFile, load_document
+from pytest_openclaw.util.files import LockFile, check_regular, open_file, parse_json, replacing
+
+POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows has other kinds of files")
 
 
 @pytest.mark.parametrize(
@@ -45,13 +49,15 @@ def test_what_a_run_may_write_is_read(text: bytes, value: object) -> None:
     assert parse_json(text) == value
 
 
-@pytest.mark.skipif(os.name == "nt", reason="POSIX has these kinds of files")
+@POSIX
 @pytest.mark.parametrize("kind", ["link", "loop", "dangling link", "pipe", "folder", "socket", "device"])
 def test_only_a_regular_file_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """A link is not followed, even to a file next to it."""
-    path = tmp_path / "config.json"
+    path = Path(os.devnull) if kind == "device" else tmp_path / "config.json"
     (tmp_path / "other.json").write_text("{}")
-    if kind == "pipe":
+    if target := {"link": "other.json", "loop": path, "dangling link": "gone"}.get(kind):
+        path.symlink_to(target)
+    elif kind == "pipe":
         os.mkfifo(path)
     elif kind == "folder":
         path.mkdir()
@@ -59,33 +65,10 @@ def test_only_a_regular_file_is_opened(tmp_path: Path, monkeypatch: pytest.Monke
         monkeypatch.chdir(tmp_path)  # the path of a socket is short
         with socket.socket(socket.AF_UNIX) as server:
             server.bind(path.name)
-    elif kind == "device":
-        path = Path(os.devnull)
-    else:
-        path.symlink_to({"link": "other.json", "loop": path, "dangling link": "gone"}[kind])
 
     for use in (check_regular, open_file):
         with pytest.raises(OpenClawError, match="is not a regular file in its folder"):
             use(path)
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        pytest.param(None, "No such file or directory; is .* a run directory", id="missing"),
-        pytest.param("[]", "is not a JSON object", id="no-object"),
-        pytest.param("{", "is not JSON", id="no-json"),
-        pytest.param("{}", "is not as a run writes it: run_id is missing", id="no-key"),
-    ],
-)
-def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, content: str | None, said: str) -> None:
-    """The message has the file and the problem."""
-    path = tmp_path / "inventory.json"
-    if content is not None:
-        path.write_text(content)
-
-    with pytest.raises(OpenClawError, match=rf"inventory\.json:? {said}"):
-        load_document(path, InventoryFile)
 
 
 def test_a_new_file_takes_the_old_ones_place_or_does_not(tmp_path: Path) -> None:
@@ -101,3 +84,58 @@ def test_a_new_file_takes_the_old_ones_place_or_does_not(tmp_path: Path) -> None
 
     assert (kept, path.read_bytes()) == (b"old", b"new")
     assert list(tmp_path.iterdir()) == [path]
+
+
+# --- locks --------------------------------------------------------------------------------------
+
+HOLDER = """
+import sys
+from pathlib import Path
+from pytest_openclaw.util.files import LockFile
+
+with LockFile(Path(sys.argv[1]), waits=True):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("ends", ["releases it", "is killed"])
+def test_another_process_has_it_until_it_ends(tmp_path: Path, ends: str) -> None:
+    """A lock of a living process cannot be taken; afterwards it can, also if that was killed."""
+    path = tmp_path / "x.lock"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline().strip() == b"held"
+        with pytest.raises(TimeoutError, match=r"x\.lock is locked"):
+            LockFile(path).acquire()
+        if ends == "is killed":
+            holder.kill()
+        else:
+            holder.communicate(b"\n")
+        holder.wait()
+
+    with LockFile(path):
+        assert path.exists()
+
+
+@pytest.mark.parametrize("is_removed", [False, pytest.param(True, marks=POSIX)])
+def test_one_that_waits_gets_it(tmp_path: Path, is_removed: bool) -> None:
+    """A second holder waits until the first one releases the lock, also if that removed the file before."""
+    path = tmp_path / "x.lock"
+    first, second = LockFile(path), LockFile(path, waits=True)
+    first.acquire()
+    waiting = threading.Thread(target=second.acquire)
+    waiting.start()
+    waiting.join(0.1)
+    was_waiting = waiting.is_alive()
+    if is_removed:
+        path.unlink()
+    first.release()
+    waiting.join(60)
+
+    assert (was_waiting, waiting.is_alive()) == (True, False)
+    with pytest.raises(TimeoutError):
+        LockFile(path).acquire()
+    second.release()

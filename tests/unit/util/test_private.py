@@ -14,7 +14,6 @@ import pytest
 from pytest_openclaw.providers.claude import command_line as claude
 from pytest_openclaw.providers.openclaw import call as openclaw
 from pytest_openclaw.providers.processes import new_folders
-from pytest_openclaw.runs.directory import LOCK, RESULTS, RunDirectory
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool
 
@@ -63,11 +62,3 @@ def test_what_openclaw_is_given() -> None:
 
         assert others_may_use(scratch.folder) == {}
         assert '"apiKey": "t"' in scratch.config.read_text("utf-8")
-
-
-def test_the_lock_of_a_run(tmp_path: Path) -> None:
-    """No other user can block a run by its lock; its results are as readable as the umask says."""
-    with RunDirectory.new(tmp_path / "runs", "r", exactly=True) as directory:
-        lock, results = directory.path / LOCK, directory.path / RESULTS
-        assert stat.S_IMODE(lock.stat().st_mode) == 0o600
-        assert stat.S_IMODE(results.stat().st_mode) == 0o666

@@ -7,12 +7,7 @@ import signal
 
 import pytest
 
-from pytest_openclaw.util.signals import (
-    held_signals,
-    how_it_ended,
-    interrupted_by_signals,
-    session_ends,
-)
+from pytest_openclaw.util.signals import held_signals, how_it_ended, interrupted_by_signals, session_ends
 
 
 def test_sigterm_interrupts_as_ctrl_c_does() -> None:
@@ -27,12 +22,12 @@ def test_sigterm_interrupts_as_ctrl_c_does() -> None:
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        pytest.param(0, "ended with exit status 0", id="in-order"),
-        pytest.param(-15, "was killed by SIGTERM", id="killed"),
-        pytest.param(-250, "was killed by signal 250", id="signal-without-a-name"),
-        pytest.param(143, "ended with exit status 143 (SIGTERM)", id="handled-a-signal"),
-        pytest.param(255, "ended with exit status 255", id="above-signals"),
-        pytest.param(None, "closed its output", id="still-running"),
+        (0, "ended with exit status 0"),
+        (-15, "was killed by SIGTERM"),
+        (-250, "was killed by signal 250"),
+        (143, "ended with exit status 143 (SIGTERM)"),
+        (255, "ended with exit status 255"),
+        (None, "closed its output"),
     ],
 )
 def test_how_it_ended(status: int | None, words: str) -> None:

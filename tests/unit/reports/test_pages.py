@@ -1,4 +1,4 @@
-"""`comment.md`: its layout, its size limit, and that foreign text stays text on GitHub."""
+"""`comment.md` and `summary.md`: layout and size, and that foreign text stays text on GitHub."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from cmarkgfm.cmark import Options
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_openclaw.reports.facts import HEADERS
 from pytest_openclaw.reports.pages import LONGEST_COMMENT as LONGEST
-from pytest_openclaw.reports.pages import MARKER, code, render_comment
+from pytest_openclaw.reports.pages import MARKER, code, render_comment, render_markdown
 from pytest_openclaw.stats.comparison import Obstacle, Obstacles, compare_records
 from pytest_openclaw.stats.summary import Summary
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.settings import Gates
-from tests.unit.reports.summaries import fault, missed, summary_of
+from tests.unit.reports.summaries import fault, missed, record, summary_of
 
 pytestmark = pytest.mark.newest
 
@@ -46,16 +47,13 @@ class _Html(HTMLParser):
         self.tags: list[str] = []
         self.attributes: list[tuple[str, str | None]] = []
         self.comments: list[str] = []
-        self.in_code: list[str] = []
         self.prose = ""
         self._depth = 0
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         self.attributes += attributes
-        if tag == "code":
-            self._depth += 1
-            self.in_code.append("")
+        self._depth += tag == "code"
 
     def handle_endtag(self, tag: str) -> None:
         self._depth -= tag == "code"
@@ -64,9 +62,7 @@ class _Html(HTMLParser):
         self.comments.append(data)
 
     def handle_data(self, data: str) -> None:
-        if self._depth:
-            self.in_code[-1] += data
-        else:
+        if not self._depth:
             self.prose += data
 
 
@@ -126,7 +122,7 @@ def test_code_shows_what_it_was_given(text: str) -> None:
     assert "\n" not in spelled
     assert [tag for tag in table.tags if tag in {"tr", "td", "th"}] == ["tr", "th", "th", "tr", "td", "td"]
     assert set(table.tags) <= {"table", "thead", "tbody", "tr", "td", "th", "code", "a"}
-    assert table.prose.split() == (["a", "b", "end"] if table.in_code else ["a", "b", "–", "end"])
+    assert table.prose.split() == (["a", "b", "end"] if "code" in table.tags else ["a", "b", "–", "end"])
 
 
 @pytest.mark.parametrize(
@@ -152,3 +148,34 @@ def test_it_is_never_too_large(n_targets: int, n_prompts: int, text: str) -> Non
     assert page.count("<details>") == page.count("</details>")
     assert "gates failed" in page
     assert set(_shown(page).tags) - {"a"} <= OWN_TAGS
+
+
+ROUGH = "a|b `c` *d* <img src=x> [e](f) #g\n| h |"
+
+
+def _tables(page: str) -> list[list[str]]:
+    """The cells of each line of a table."""
+    lines = (line for line in page.splitlines() if line.startswith("|"))
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+
+
+def test_sections_without_lines_are_left_out() -> None:
+    """A run without problems has no empty headings, and one without replies no times."""
+    page, silent = render_markdown(summary_of([record()])), render_markdown(summary_of([fault()]))
+
+    titles = [re.findall("^## (.*)", text, re.MULTILINE) for text in (page, silent)]
+    assert titles == [["Findings", "Why", "How long it took"], ["Findings", "Why"]]
+    assert "USD" not in page
+
+
+def test_foreign_texts_stay_texts() -> None:
+    """Models, prompt names, violations and messages can neither break the tables nor be marked up."""
+    texts = {"prompt_name": ROUGH, "violation": ROUGH, "effective_model": ROUGH + "!"}
+    rows = [missed(Target(provider="p", model=ROUGH), **texts), fault(fault_message=ROUGH)]
+
+    page = render_markdown(summary_of(rows, gates=Gates(min_pass_rate=1)))
+
+    assert "<img" not in page
+    assert not re.search(r"(?<!\\)\]\(", page)
+    assert _tables(page)[0] == [head for head in HEADERS if head not in ("USD", "tools")]
+    assert len({len(row) for row in _tables(page)[:4]}) == 1

@@ -1,10 +1,14 @@
-"""Rows → the page's columns and details."""
+"""The HTML page: rows become columns and details, and no text can end the element that holds its data."""
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.reports.html.cells import (
@@ -19,6 +23,8 @@ from pytest_openclaw.reports.html.cells import (
     change_of,
     verdict_of,
 )
+from pytest_openclaw.reports.html.page import element, fill
+from pytest_openclaw.util.text import valid_value
 from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import TARGET, fault, missed, record
 from tests.unit.runs.stored_runs import definition
@@ -34,7 +40,6 @@ SILENCE: dict[str, Any] = {"success": False, "objective_pass": None, "failure_ty
         pytest.param(record(objective_pass=None), UNJUDGED, id="no-validator"),
         pytest.param(record(**SILENCE), SILENT, id="silent"),
         pytest.param(fault(availability_status="error", failure_type="timeout"), FAULT, id="fault"),
-        pytest.param(fault(availability_status="rate_limited"), FAULT, id="rate-limited"),
         pytest.param(fault(), UNAVAILABLE, id="unavailable"),
     ],
 )
@@ -50,7 +55,6 @@ def test_a_cell_ends_in_one_way(row: Record, verdict: int) -> None:
         pytest.param(record(), missed(), -1, id="worse"),
         pytest.param(record(), record(), 0, id="the-same"),
         pytest.param(record(), record(**SILENCE), -1, id="silence-is-a-miss"),
-        pytest.param(record(**SILENCE), missed(), 0, id="a-miss-as-before"),
         pytest.param(record(), fault(), None, id="no-answer-now"),
         pytest.param(fault(), record(), None, id="no-answer-before"),
         pytest.param(record(objective_pass=None), record(), None, id="not-judged-before"),
@@ -108,3 +112,24 @@ def test_a_conversation_is_part_of_the_page() -> None:
         ["result", ""],
     ]
     assert [turn.get("user") for turn in data.details[0]["turns"]] == [None, "And now?"]
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(value=VALUES)
+def test_an_island_is_the_value_and_no_markup(value: object) -> None:
+    """Whatever it contains: no tag, no entity, no invisible character; JSON gives it back."""
+    written = element("page", value).partition(">")[2].removesuffix("</script>")
+
+    assert not re.search("[<>&\x00-\x1f\x7f-\x9f\u2028\u2029\u202e]", written)
+    assert json.loads(written) == valid_value(value)
+
+
+def test_what_fills_a_template_is_not_filled_itself() -> None:
+    """A style that contains the name of another placeholder stays unchanged."""
+    assert fill({"a": "{{b}}", "b": "x{{a}}"}, "{{a}} {{b}}") == "{{b}} x{{a}}"
