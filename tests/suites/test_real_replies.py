@@ -9,21 +9,22 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.values.replies import Reply
-from tests.suites.test_native_suites import SUITES
+from tests.suites.shipped import prompts_of
 
-PROMPTS = {prompt.id: prompt for prompt in SUITES["native"].prompts}
+PROMPTS = {prompt.id: prompt for prompt in prompts_of("native")}
 LINES = Path(__file__).with_name("replies_real.jsonl").read_text("utf-8").splitlines()
-READ = [pytest.param(read, id=read["prompt"]) for read in map(json.loads, LINES)]
 
 
-@pytest.mark.parametrize("read", READ)
-def test_an_answer_is_read_as_a_person_reads_it(read):
-    """Its outcome, and whether the call in its text would have been right."""
-    judgment = judge(PROMPTS[read["prompt"]], Reply(text=read["reply"], finish_reason="stop"))
+def test_answers_are_read_as_a_person_reads_them():
+    """The outcome, whether the call in the text would have been right, and the verdict."""
+    read = [json.loads(line) for line in LINES]
+    found = {}
+    for one in read:
+        judgment = judge(PROMPTS[one["prompt"]], Reply(text=one["reply"], finish_reason="stop"))
+        found[one["prompt"]] = (judgment.tool_outcome, judgment.leaked_valid, judgment.verdict.passed)
 
-    assert (judgment.tool_outcome, judgment.leaked_valid) == (read["outcome"], read["leaked_valid"])
-    assert judgment.verdict.passed is (read["outcome"] == "restrained")
+    assert found == {
+        one["prompt"]: (one["outcome"], one["leaked_valid"], one["outcome"] == "restrained") for one in read
+    }
