@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.ollama import read_chat, read_ollama
 from pytest_openclaw.suites.prompt import read_prompt
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.tool_calls import ToolOutcome
+from tests.builtin import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +28,6 @@ OUTCOMES: tuple[ToolOutcome, ...] = tuple(
     one for one in get_args(ToolOutcome) if one not in ("extra_call", "out_of_steps")
 )
 """Those that a reply to one of these tasks may have: none forbids further calls, and none is an exchange."""
-REGISTRY = build_registry(("pytest-openclaw", validator) for validator in BUILTIN)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,7 +48,7 @@ CORE_CATEGORIES = [
     "ambiguity",
 ]
 OUTCOMES = {"call": ("valid", True), "restraint": ("restrained", False), "none": (None, False)}
-"""How a right reply ends, by what its prompt wants of tools."""
+"""How a right reply ends, by the demand of its prompt."""
 
 every_suite = pytest.mark.parametrize("name", SUITES)
 
@@ -60,7 +60,7 @@ def text_judgment(prompt, text):
 
 @every_suite
 def test_right_replies_pass(name):
-    """What a careful reader would accept, the validator accepts."""
+    """The validator accepts every reply that a careful reader would accept."""
     verdicts = {one.id: one.judgment.verdict for one in judged(name, "right")}
 
     assert {key: verdict.violation for key, verdict in verdicts.items() if not verdict.passed} == {}
@@ -104,7 +104,7 @@ def test_wrong_exchanges_have_their_outcomes(name):
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_the_model_receives_what_the_world_has(name):
+def test_the_model_receives_the_facts_of_the_world(name):
     """Each result contains the facts that the right exchange relies on, failures included."""
     for one in judged(name, "right"):
         texts = [text for turn in one.reply.turns for text in turn.results]
@@ -143,7 +143,7 @@ def test_probes_and_twins_are_paired(name):
 
 
 @every_suite
-def test_an_echo_is_no_tool_use(name):
+def test_an_echo_is_not_tool_use(name):
     """Neither the prompt sent back nor silence does what a tool prompt asks for; a probe asks for nothing."""
     echoed = [
         prompt.id
@@ -232,7 +232,7 @@ def test_every_native_prompt_has_a_second_wording():
         assert len(words[0] & words[1]) <= 0.75 * max(1, min(map(len, words))), second.id
 
 
-def test_the_core_suite_covers_what_an_assistant_is_asked():
+def test_the_core_suite_covers_its_categories():
     """Every category has at least four prompts, and P0 and P1 are the well-known ones."""
     prompts = prompts_of("core")
     counts = Counter(prompt.category for prompt in prompts)

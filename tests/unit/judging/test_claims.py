@@ -31,7 +31,7 @@ CLAIMED = {
 
 @pytest.mark.parametrize(("kind", "claimed"), CLAIMED.items())
 def test_a_claim_depends_on_the_calls(kind: str, claimed: tuple[bool | None, ...]) -> None:
-    """What is honest after a failed call is invented without one."""
+    """A report that is honest after a failed call is invented without a call."""
     for calls, wanted in zip(("none", "fine", "failed"), claimed, strict=True):
         found = {text: claims_done(text, calls) for text in STATEMENTS[kind] if wanted is not None}
         assert [text for text, claim in found.items() if claim is not wanted] == []

@@ -63,7 +63,7 @@ class Broken:
         pytest.param(OK, "OK", True, "passed", id="passed"),
         pytest.param(OK, "no", False, "failed", id="failed"),
         pytest.param(NOOP, "whatever", None, "passed", id="noop"),
-        pytest.param(OK, "<think>No. Or?</think>\nOK", True, "passed", id="thinking-is-no-answer"),
+        pytest.param(OK, "<think>No. Or?</think>\nOK", True, "passed", id="thinking-is-not-an-answer"),
         pytest.param(OK, "No. Or?\n</think>\nOK", True, "passed", id="thinking-opened-by-the-template"),
         pytest.param(OK, "<think>OK", False, "failed", id="thinking-never-closed"),
         pytest.param({"type": "max_words", "value": 1}, "<think>a b c</think>d", True, "passed", id="words"),
@@ -82,8 +82,8 @@ def test_the_verdict_is_about_the_answer(spec, text, passed, pytest_outcome):
     [
         pytest.param(Reply(), "empty_response", id="nothing"),
         pytest.param(Reply(text=" \t\r\n"), "empty_response", id="blanks"),
-        pytest.param(Reply(text="<think>OK</think>\n"), "empty_response", id="thinking-alone"),
-        pytest.param(Reply(reasoning="OK"), "empty_response", id="reasoning-alone"),
+        pytest.param(Reply(text="<think>OK</think>\n"), "empty_response", id="only-thinking"),
+        pytest.param(Reply(reasoning="OK"), "empty_response", id="only-reasoning"),
         pytest.param(Reply(text="OK", refusal="I will not."), "refusal", id="refused"),
         pytest.param(Reply(text="OK", finish_reason="refusal"), "refusal", id="refused-at-the-end"),
         pytest.param(Reply(text="OK", finish_reason="content_filter"), "content_filter", id="filtered"),
@@ -153,7 +153,7 @@ def test_tool_use(spec, expected_tool_calls, text, success, tool_outcome):
     ("spec", "tool_outcome"),
     [pytest.param(FREE, "no_call", id="tool"), pytest.param(NO_TOOL, "called_needlessly", id="restraint")],
 )
-def test_tools_in_what_was_no_answer(spec, tool_outcome):
+def test_tools_in_a_filtered_reply(spec, tool_outcome):
     """A filtered reply counts as no tool use, but its needless calls count; their names are recorded."""
     judgment = judge(make_prompt(spec), Reply(text="`free -h`", finish_reason="content_filter"))
 

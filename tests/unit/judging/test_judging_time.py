@@ -224,7 +224,7 @@ def test_the_time_is_the_cells(own_s: float | None, run_s: float) -> None:
 
 
 def test_an_inner_time_ends_no_later_than_the_outer() -> None:
-    """Without any there is no limit."""
+    """Without a limit the time is infinite."""
     assert left_s() == math.inf
     with within(0.0), within(60.0):
         assert left_s() <= 0

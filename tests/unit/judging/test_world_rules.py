@@ -113,7 +113,7 @@ def checked(spec: dict[str, Any], reply: Reply) -> tuple[bool | None, str | None
         pytest.param({"files": {"notes.md": {"contains": "coffee"}}, "sent": [], "answer": {"type": "exact", "value": "No."}}, 'notes.md does not contain "coffee"; 1 messages were sent, and no message was due; answer: "Done." is not "No."', id="all-that-is-wrong"),
     ],
 )  # fmt: skip
-def test_what_must_be_there(spec: dict[str, Any], violation: str | None) -> None:
+def test_conditions_of_a_world(spec: dict[str, Any], violation: str | None) -> None:
     """Every key must hold, and each one that does not is named."""
     assert checked(spec, replied(*DONE)) == (violation is None, violation)
 
@@ -129,7 +129,7 @@ def test_the_end_of_an_exchange_is_reported_if_something_is_missing() -> None:
     )
 
 
-def test_a_refused_call_is_no_call() -> None:
+def test_a_refused_call_is_not_a_call() -> None:
     """The nearest complaint is reported, in OpenClaw's words."""
     passed, said = checked({"calls": [{"name": "read"}]}, replied(("read", {"file_path": "notes.md"})))
 

@@ -53,7 +53,7 @@ def test_every_field_is_there_with_its_default():
     }
 
 
-def test_what_json_cannot_hold_is_refused():
+def test_a_value_that_json_cannot_represent_is_refused():
     """A definition never becomes a file that JSON readers reject."""
     prompt = Prompt(suite="s", id="P1", name="n", prompt="p", validator=None, extra={"x": float("nan")})
 

@@ -37,7 +37,7 @@ def selected(expression, ids=IDS):
         pytest.param("cafe", [], id="no-letters-of-a-token"),
     ],
 )
-def test_what_k_selects(expression, expected):
+def test_the_prompts_that_k_selects(expression, expected):
     """An id means only its prompt; anything else keeps pytest's substrings."""
     assert selected(expression) == expected
 

@@ -2,10 +2,9 @@
 
 import pytest
 
-from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.suites.prompt import read_prompt
+from tests.builtin import REGISTRY
 
-REGISTRY = build_registry(("pytest-openclaw", validator) for validator in BUILTIN)
 NONE = {"type": "tool_call", "calls": []}
 HANDS_OFF = {"type": "world", "forbidden": ["*"]}
 NO_TOOLS = 'has a validator {}, but no "tools" to call. Write for example tools = "direct".'
@@ -30,7 +29,7 @@ NO_WORLD = 'has a validator world, but no "world" to look at. Write for example 
         ),
     ],
 )  # fmt: skip
-def test_what_a_native_rule_needs(keys, expected):
+def test_the_needs_of_a_native_rule(keys, expected):
     """Each missing part is one error, with its hint."""
     prompt, complaints = read_prompt(
         {"id": "N1", "prompt": "Hi", **keys}, "N1", suite="s.toml", registry=REGISTRY

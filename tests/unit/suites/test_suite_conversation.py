@@ -113,6 +113,6 @@ def conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 @given(conversations())
-def test_what_is_written_is_what_was_read(messages: list[dict[str, Any]]) -> None:
+def test_a_conversation_is_written_as_it_was_read(messages: list[dict[str, Any]]) -> None:
     """A conversation in a possible order is read, and written again as it was."""
     assert written_messages(read_key("messages", messages, MESSAGES)) == messages

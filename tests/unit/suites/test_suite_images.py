@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from pytest_openclaw.suites.cells import definition
-from pytest_openclaw.suites.conversation import MOST_BYTES, MOST_IMAGES, images_key
+from pytest_openclaw.suites.conversation import MOST_IMAGES, images_key
 from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.suites.wording import read_key
 from pytest_openclaw.values.replies import Image, media_type_of
@@ -18,17 +18,11 @@ CHART = png(gray=10)
 
 @pytest.fixture
 def folder(tmp_path):
-    """A suite's folder with a picture, one in a folder of it, and files that are none."""
-    (tmp_path / "suite" / "charts").mkdir(parents=True)
-    for path, data in {
-        "suite/chart.png": CHART,
-        "suite/charts/other.dat": JPEG,
-        "suite/notes.png": b"Monday: nothing\n",
-        "suite/large.png": CHART + bytes(MOST_BYTES),
-        "secret.png": CHART,
-    }.items():
-        (tmp_path / path).write_bytes(data)
-    return tmp_path / "suite"
+    """A suite's folder with a picture, and another one in a folder of it."""
+    (tmp_path / "charts").mkdir()
+    (tmp_path / "chart.png").write_bytes(CHART)
+    (tmp_path / "charts" / "other.dat").write_bytes(JPEG)
+    return tmp_path
 
 
 def load(folder, images, registry):

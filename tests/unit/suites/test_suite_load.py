@@ -4,26 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.util.errors import SuiteError
-
-PLAIN_LIST = """[
-  {
-    "id": "E7",
-    "name": "tool_use_kernel",
-    "prompt": "Which kernel runs here? Call 'uname -r'.",
-    "validator": {"type": "tool_invocation", "expected_tools": ["uname", "exec"]},
-    "expected_tool_calls": ["uname", "exec"],
-    "variant": "enhanced"
-  },
-  {
-    "id": "P1",
-    "name": "router",
-    "prompt": "Answer in JSON: local or premium?",
-    "validator": {"type": "json_keys", "required_keys": ["route"]}
-  }
-]"""
+from tests.builtin import REGISTRY
 
 
 @pytest.mark.parametrize(
@@ -68,17 +51,14 @@ def test_another_suffix(tmp_path, registry, suffix):
 def test_a_fault_of_a_built_in_rule_names_the_prompt(tmp_path):
     """A rule's message about its keys comes after file and prompt."""
     path = tmp_path / "prompts_router.json"
-    path.write_text(PLAIN_LIST.replace("required_keys", "keys"), encoding="utf-8")
+    path.write_text(
+        '[{"id": "P1", "prompt": "?", "validator": {"type": "json_keys", "keys": ["route"]}}]', "utf-8"
+    )
 
     with pytest.raises(SuiteError) as caught:
-        load_suite(path, name="benchmarks/prompts_router.json", registry=built_in())
+        load_suite(path, name="benchmarks/prompts_router.json", registry=REGISTRY)
 
     assert str(caught.value) == (
         'benchmarks/prompts_router.json: prompt P1: validator json_keys has no "required_keys". '
         'List the keys a reply must have, for example "required_keys": ["route"].'
     )
-
-
-def built_in():
-    """Return the registry of a run without plugins."""
-    return build_registry(("pytest-openclaw", validator) for validator in BUILTIN)

@@ -82,7 +82,7 @@ def test_every_key_of_a_prompt_arrives(registry):
         pytest.param({"validator": {}, "name": ""}, id="empty"),
         pytest.param(
             dict.fromkeys(
-                (
+                [
                     "name",
                     "validator",
                     "expected_tool_calls",
@@ -92,7 +92,7 @@ def test_every_key_of_a_prompt_arrives(registry):
                     "timeout_s",
                     "max_output_tokens",
                     "tools",
-                )
+                ]
             ),
             id="null",
         ),
@@ -153,34 +153,32 @@ def test_an_entry_without_a_usable_id_or_prompt(entry, expected, registry):
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("form", "text", "expected"),
     [
-        pytest.param('[{"id": "P1", "prompt": "a", "timeout_s": NaN}]', f"prompt no. 1: {NO_JSON}", id="nan"),
-        pytest.param('[{"id": "P1", "prompt": "a", "x": [{"y z": 1e999}]}]', f"prompt no. 1: {NO_JSON}", id="overflow-inside"),
-        pytest.param('[{"id": "P1", "prompt": "half a face: \\ud83d"}]', f"prompt no. 1: {NO_JSON}", id="lone-surrogate"),
-        pytest.param('[{"id": "P1", "prompt": "a", "\\udc00": 1}]', f"prompt no. 1: {NO_JSON}", id="lone-surrogate-in-a-key"),
+        # A value that a row or `config.json` could not hold is refused in any place.
+        pytest.param("json", '[{"id": "P1", "prompt": "a", "timeout_s": NaN}]', f"prompt no. 1: {NO_JSON}", id="nan"),
+        pytest.param("json", '[{"id": "P1", "prompt": "a", "x": [{"y z": 1e999}]}]', f"prompt no. 1: {NO_JSON}", id="overflow-inside"),
+        pytest.param("json", '[{"id": "P1", "prompt": "half a face: \\ud83d"}]', f"prompt no. 1: {NO_JSON}", id="lone-surrogate"),
+        pytest.param("json", '[{"id": "P1", "prompt": "a", "\\udc00": 1}]', f"prompt no. 1: {NO_JSON}", id="lone-surrogate-in-a-key"),
+        pytest.param("toml", '[[prompts]]\nid = "P1"\nprompt = "a"\nsince = 2026-02-13\n', f"prompt no. 1: {NO_JSON}", id="date"),
+        # A suite needs a non-empty list of prompts.
+        pytest.param("json", "", f"has no prompts. {JSON_FORM}", id="empty"),
+        pytest.param("json", "[]", f"has no prompts. {JSON_FORM}", id="empty-list"),
+        pytest.param("json", '{"prompts": []}', f"has no prompts. {JSON_FORM}", id="empty-list-in-an-object"),
+        pytest.param("json", '{"cases": []}', f"cases is an unknown key. Its keys are prompts, named_only, role. {JSON_FORM}", id="object-without-prompts"),
+        pytest.param("json", '{"prompts": {"id": "P1"}}', f'prompts is {{"id": "P1"}}, not a list. {JSON_FORM}', id="prompts-an-object"),
+        pytest.param("json", '"P1"', f'it is "P1", not a table. {JSON_FORM}', id="string"),
+        pytest.param("json", "null", f"it is null, not a table. {JSON_FORM}", id="null"),
+        pytest.param("toml", "# nothing yet\n", f"has no prompts. {TOML_FORM}", id="comment-only"),
+        pytest.param("toml", '[prompts]\nid = "P1"\n', f'prompts is {{"id": "P1"}}, not a list. {TOML_FORM}', id="one-bracket"),
+        pytest.param("toml", '[[prompts]]\nid = "P1"\nprompt = "a"\n[[prompt]]\nid = "P2"\n', f'prompt is an unknown key. Did you mean prompts? Its keys are prompts, named_only, role. {TOML_FORM}', id="misspelt-heading"),
+        pytest.param("json", b'[{"prompt": "caf\xe9"}]', "is not UTF-8. Save the file as UTF-8.", id="latin-1"),
+        pytest.param("json", '[{"id": "P1"}]'.encode("utf-16"), "is not UTF-8. Save the file as UTF-8.", id="utf-16"),
     ],
 )  # fmt: skip
-def test_values_that_no_prompt_may_hold(text, expected, registry):
-    """A value that a row or `config.json` could not hold is refused in any place."""
-    assert complaint(text, registry) == f"{NAME}: {expected}"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("", f"has no prompts. {JSON_FORM}", id="empty"),
-        pytest.param("[]", f"has no prompts. {JSON_FORM}", id="empty-list"),
-        pytest.param('{"prompts": []}', f"has no prompts. {JSON_FORM}", id="empty-list-in-an-object"),
-        pytest.param('{"cases": []}', f"cases is an unknown key. Its keys are prompts, named_only, role. {JSON_FORM}", id="object-without-prompts"),
-        pytest.param('{"prompts": {"id": "P1"}}', f'prompts is {{"id": "P1"}}, not a list. {JSON_FORM}', id="prompts-an-object"),
-        pytest.param('"P1"', f'it is "P1", not a table. {JSON_FORM}', id="string"),
-        pytest.param("null", f"it is null, not a table. {JSON_FORM}", id="null"),
-    ],
-)  # fmt: skip
-def test_a_file_without_prompts(text, expected, registry):
-    """A suite needs a non-empty list of prompts."""
-    assert complaint(text, registry) == f"{NAME}: {expected}"
+def test_a_file_that_is_refused(form, text, expected, registry):
+    """Each problem of the whole file has its message, with the form to write."""
+    assert complaint(text, registry, form=form) == f"{NAME}: {expected}"
 
 
 @pytest.mark.parametrize(
@@ -200,26 +198,6 @@ def test_a_syntax_error_names_its_line(form, text, what, registry):
 
     assert said.startswith(f"{NAME}: is not {form.upper()}: ")
     assert what in said
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("# nothing yet\n", f"has no prompts. {TOML_FORM}", id="comment-only"),
-        pytest.param('[prompts]\nid = "P1"\n', f'prompts is {{"id": "P1"}}, not a list. {TOML_FORM}', id="one-bracket" ),
-        pytest.param('[[prompts]]\nid = "P1"\nprompt = "a"\n[[prompt]]\nid = "P2"\n', f'prompt is an unknown key. Did you mean prompts? Its keys are prompts, named_only, role. {TOML_FORM}', id="misspelt-heading"),
-        pytest.param('[[prompts]]\nid = "P1"\nprompt = "a"\nsince = 2026-02-13\n', f"prompt no. 1: {NO_JSON}", id="date"),
-    ],
-)  # fmt: skip
-def test_a_toml_suite_that_is_refused(text, expected, registry):
-    """A value that TOML allows and a suite does not is reported with its hint."""
-    assert complaint(text, registry, form="toml") == f"{NAME}: {expected}"
-
-
-@pytest.mark.parametrize("content", [b'[{"prompt": "caf\xe9"}]', '[{"id": "P1"}]'.encode("utf-16")])
-def test_bytes_must_be_utf8(content, registry):
-    """A file in another encoding is reported."""
-    assert complaint(content, registry) == f"{NAME}: is not UTF-8. Save the file as UTF-8."
 
 
 def test_all_errors_are_reported_at_once(registry):
@@ -303,11 +281,8 @@ def test_a_variant_names_the_prompt_that_it_asks_in_other_words(registry):
 
     own, plain, other = parse(entries, registry).prompts
 
-    folder, _, name = own.suite.rpartition("/")
-    beside = f"{folder}/prompts_other.toml" if folder else "prompts_other.toml"
-    assert (own.variant_of, plain.variant_of) == (f"{own.suite}::P", None)
-    assert other.variant_of == f"{beside}::P7"
-    assert name
+    assert (own.variant_of, plain.variant_of) == (f"{NAME}::P", None)
+    assert other.variant_of == "benchmarks/prompts_other.toml::P7"
 
 
 def test_a_twin_names_a_probe_of_its_suite(registry):

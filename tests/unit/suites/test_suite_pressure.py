@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.suites.load import load_suite, parse_suite
 from pytest_openclaw.suites.offered import TOKENS_A_WORD, neutral_text
 from pytest_openclaw.util.errors import SuiteError
+from tests.builtin import REGISTRY
 
-REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
 ENTRY = """
 [[prompts]]
 id = "X1"

@@ -28,7 +28,7 @@ def parse(registry, **keys):
         pytest.param({}, (None, None), id="nothing"),
         pytest.param({"repeat": None, "pass": None, "xfail": None}, (None, None), id="null"),
         pytest.param({"repeat": 5}, (5, None), id="repeat"),
-        pytest.param({"pass": "4 of 5"}, (5, 4), id="pass-alone"),
+        pytest.param({"pass": "4 of 5"}, (5, 4), id="only-pass"),
         pytest.param({"pass": "5 of 5", "repeat": 5}, (5, 5), id="both-agree"),
         pytest.param({"pass": " 1  of 9999 "}, (9999, 1), id="blanks"),
     ],

@@ -80,7 +80,7 @@ def test_a_system_text_is_that_of_agents_md() -> None:
     assert "## /workspace/AGENTS.md\nAnswer in \\1 German.\n## /workspace/SOUL.md" in (asked.system or "")
 
 
-def test_what_config_json_keeps_is_the_prompt_of_the_suite() -> None:
+def test_config_json_keeps_the_prompt_of_the_suite() -> None:
     """A run on both surfaces defines each prompt once; a world has more steps only on the surface."""
     one = prompt("read", world=World(steps=3))
 

@@ -94,11 +94,11 @@ def test_whatever_a_server_says_is_in_the_set(status: int | None, code: str, kin
         pytest.param({"type": "rate_limit_error"}, "http_429", "rate_limited", "cell", id="a-word-in-a-stream"),
         pytest.param({"code": "503"}, "http_503", "error", "cell", id="a-number-in-a-stream"),
         pytest.param({"message": "something else"}, "stream_error", "error", "cell", id="no-word-at-all"),
-        pytest.param({"code": "²"}, "stream_error", "error", "cell", id="a-digit-that-is-no-number"),
+        pytest.param({"code": "²"}, "stream_error", "error", "cell", id="a-digit-that-is-not-a-number"),
         pytest.param({"code": "999"}, "stream_error", "error", "cell", id="no-status"),
     ],
 )  # fmt: skip
-def test_what_an_error_answer_means(
+def test_the_fault_of_an_error_answer(
     words: dict[str, Any], failure_type: str, status: str, reach: str
 ) -> None:
     """Code and type take precedence over the HTTP status; a word or number in a stream replaces it."""

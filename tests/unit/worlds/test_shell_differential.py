@@ -45,7 +45,7 @@ ENV = {"API_KEY": "k-4471", "GREETING": "hello  big world", "NOTHING": ""}
 
 
 class Left(NamedTuple):
-    """What a command printed, with which code it exited, and the files behind it."""
+    """The output of a command, its exit code, and the files after it."""
 
     stdout: str
     code: int

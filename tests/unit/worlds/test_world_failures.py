@@ -32,7 +32,7 @@ def caller(*answers: Answer, tools: tuple[Tool, ...] = TOOLS) -> Caller:
         pytest.param({"times": 1}, [1], id="first"),
         pytest.param({"times": 2}, [1, 2], id="first-two"),
         pytest.param({"after": 2}, [3, 4, 5], id="from-the-third"),
-        pytest.param({"after": 2, "times": 1}, [3], id="third-alone"),
+        pytest.param({"after": 2, "times": 1}, [3], id="only-the-third"),
         pytest.param({"after": 9}, [], id="never"),
     ],
 )  # fmt: skip

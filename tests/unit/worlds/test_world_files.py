@@ -72,13 +72,13 @@ def test_the_answers(call: Any, tool: str, arguments: dict[str, Any], answer: st
         pytest.param("edit", {"path": "notes.md", "edits": [{"oldText": "milk\neggs", "newText": "a"}, {"oldText": "eggs\n", "newText": "b"}]}, "Edits overlap in /workspace/notes.md. Merge them into one edit or target disjoint regions.", id="overlap"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_done(call: Any, tool: str, arguments: dict[str, Any], error: str) -> None:
+def test_the_errors(call: Any, tool: str, arguments: dict[str, Any], error: str) -> None:
     """An error is JSON with the tool's name, and nothing has changed."""
     assert call.error(tool, **arguments) == error
     assert call.playing.state.changed == ()
 
 
-def test_an_edit_that_does_not_fit_shows_what_is_there(call: Any) -> None:
+def test_an_edit_that_does_not_fit_shows_the_file(call: Any) -> None:
     """The model sees the file, so that it can try again."""
     error = call.error("edit", path="notes.md", edits=[{"oldText": "tea", "newText": "coffee"}])
 
@@ -101,7 +101,7 @@ def test_edits_are_all_or_nothing(call: Any) -> None:
     assert call.files["notes.md"] == "eggs\nmilk\n"
 
 
-def test_what_changed_is_known(call: Any) -> None:
+def test_changed_files_are_known(call: Any) -> None:
     """The state names new, changed and removed files, and not one that was put back."""
     call("write", path="new.txt", content="n")
     call("write", path="notes.md", content="other")
@@ -139,7 +139,7 @@ def test_an_edit_is_found_with_some_tolerance(
     ("start", "old", "error"),
     [
         pytest.param("\u2018a\u2019 'a'\n", "\u2018a'", "Found 2 occurrences", id="twice-alike"),
-        pytest.param("x\n", "  ", "Missing required parameter: edits", id="blanks-alone"),
+        pytest.param("x\n", "  ", "Missing required parameter: edits", id="only-blanks"),
         pytest.param("if z:\n    x = 1\n", "if z:\nx = 1", "Could not find", id="blanks-before-a-line"),
     ],
 )  # fmt: skip
@@ -190,7 +190,7 @@ def no_header(line: int, text: str) -> str:
         pytest.param(update("@@ def leave():", "-    return 'bye'", "+    pass"), "M src/app.py", {"src/app.py": APP.replace("return 'bye'", "pass")}, id="context"),
         pytest.param(update("@@", " def greet():", "-    return 'hi'", "+    pass", "@@", " def leave():", "-    return 'bye'", "+    pass"), "M src/app.py", {"src/app.py": APP.replace("return 'hi'", "pass").replace("return 'bye'", "pass")}, id="two-pieces"),
         pytest.param(update("@@ def greet():", "+    # polite"), "M src/app.py", {"src/app.py": APP.replace("greet():\n", "greet():\n    # polite\n")}, id="new-lines-behind-a-line"),
-        pytest.param(update("@@", "+# end"), "M src/app.py", {"src/app.py": f"{APP}# end\n"}, id="new-lines-alone-go-to-the-end"),
+        pytest.param(update("@@", "+# end"), "M src/app.py", {"src/app.py": f"{APP}# end\n"}, id="only-new-lines-go-to-the-end"),
         pytest.param(update("@@", "-    return 'bye'", "+    pass", "*** End of File"), "M src/app.py", {"src/app.py": APP.replace("return 'bye'", "pass")}, id="end-of-file"),
         pytest.param(update("@@", "-  return 'hi'   ", "+    pass"), "M src/app.py", {"src/app.py": APP.replace("return 'hi'", "pass")}, id="other-blanks"),
         pytest.param(update("@@", "-    return 'bye'", "+    pass", ""), "M src/app.py", {"src/app.py": APP.replace("return 'bye'", "pass")}, id="a-blank-line-too-many"),
@@ -232,7 +232,7 @@ def test_a_patch(call: Any, text: str, updated: str, files: dict[str, str | None
         pytest.param(update("@@", "return"), "Invalid patch hunk at line 4: Unexpected line found in update hunk: 'return'. Every line should start with" " ' ' (context line), '+' (added line), or '-' (removed line)", id="no-mark"),
     ],
 )  # fmt: skip
-def test_what_is_no_patch(call: Any, text: str, error: str) -> None:
+def test_a_text_that_is_not_a_patch(call: Any, text: str, error: str) -> None:
     """The problem is reported, and the file of that section is unchanged."""
     assert call.error("apply_patch", input=text) == error
     assert call.playing.state.changed == ()

@@ -35,7 +35,7 @@ def delivered(number: int, target: str) -> dict[str, Any]:
         pytest.param({"channel": None}, id="no-channel"),
         pytest.param({"target": None, "to": "@jonas"}, id="to"),
         pytest.param({"message": None, "text": "Hello."}, id="text"),
-        pytest.param({"message": None, "media": "cat.png"}, id="media-alone"),
+        pytest.param({"message": None, "media": "cat.png"}, id="only-media"),
     ],
 )  # fmt: skip
 def test_a_message_is_taken(given: dict[str, Any]) -> None:
@@ -55,7 +55,7 @@ def test_a_message_is_taken(given: dict[str, Any]) -> None:
         pytest.param({"target": None, "targets": ["@jonas"]}, "target required", id="targets"),
         pytest.param({"target": None, "message": None}, "target required", id="neither"),
         pytest.param({"message": None}, "message required", id="no-text"),
-        pytest.param({"message": None, "caption": "A cat."}, "message required", id="caption-alone"),
+        pytest.param({"message": None, "caption": "A cat."}, "message required", id="only-a-caption"),
         pytest.param({"message": " "}, "message required", id="blank-text"),
         pytest.param({"action": "broadcast"}, "targets required", id="broadcast-without-targets"),
     ],
@@ -90,7 +90,7 @@ def test_a_broadcast_is_one_message() -> None:
 
 
 def test_a_scripted_result_through_the_bridge_is_as_the_suite_has_it() -> None:
-    """Also one that looks like a broadcast's and is none."""
+    """Also if it looks like the result of a broadcast."""
     for text in ('{"results": [1]}', '{"results": [{"ok": true, "payload": 1}], "n": 1}'):
         call = caller(Answer(tool="message", result=text))
 
@@ -99,7 +99,7 @@ def test_a_scripted_result_through_the_bridge_is_as_the_suite_has_it() -> None:
         assert {key: details[key] for key in json.loads(text)} == json.loads(text)
 
 
-def test_what_the_channel_refuses_is_queued() -> None:
+def test_a_message_that_the_channel_refuses_is_queued() -> None:
     """OpenClaw keeps the message; other tools just fail."""
     call = caller(Answer(tool="message", error=NO_CHAT), Answer(tool="conversations_send", error="gone"))
 

@@ -46,7 +46,7 @@ def test_a_name_in_another_form_is_executed(call: Any, name: str) -> None:
     assert call(name, command="free") == "Mem: 8G"
 
 
-def test_only_what_is_offered_can_be_called(calls_in: Any) -> None:
+def test_only_offered_tools_can_be_called(calls_in: Any) -> None:
     """A tool of the catalogue that was not offered is unknown."""
     call = calls_in(WORLD, (load_catalogue().tools["read"],))
 
@@ -76,7 +76,7 @@ def test_memory_is_searched_and_read(call: Any) -> None:
 
 
 def _content_of(wrapped: str, source: str) -> str:
-    """What is between the marks of external content, which must name this source."""
+    """Return the text between the marks of external content, which must name this source."""
     found = re.search(
         rf'<<<EXTERNAL_UNTRUSTED_CONTENT id="(\w{{16}})">>>\nSource: {source}\n---\n(.*)\n<<<END_EXTERNAL_UNTRUSTED_CONTENT id="\1">>>$',
         wrapped,
@@ -123,7 +123,7 @@ def test_pages_are_all_there_is_of_the_web(call: Any) -> None:
 
 
 def test_messages_are_kept(call: Any) -> None:
-    """What is sent is in the state with its tool, also if the suite has its result; an incomplete call is not."""
+    """A sent message is in the state with its tool, also if the suite has its result."""
     assert json.loads(call("message", action="send", target="anna", message="hi"))["ok"] is True
     assert call("sessions_send", sessionKey="s", message="you?") == "they say yes"
 
@@ -154,7 +154,7 @@ def test_other_tools(call: Any, tool: str, arguments: dict[str, Any], answer: An
 # --- the bridge ----------------------------------------------------------------------------------
 
 
-def test_the_bridge_reaches_what_is_not_offered(calls_in: Any) -> None:
+def test_the_bridge_reaches_tools_that_are_not_offered(calls_in: Any) -> None:
     """Found by words, described, and called as if it were offered, errors included."""
     call = calls_in(WORLD, DIRECT)
     assert call("web_fetch", url="https://example.org/news") == "Tool web_fetch not found"
@@ -172,8 +172,8 @@ def test_the_bridge_reaches_what_is_not_offered(calls_in: Any) -> None:
     answer = json.loads(call("tool_call", id="web_fetch", args=args))
     assert answer["tool"] == {"id": "openclaw:core:web_fetch", "name": "web_fetch", "source": "openclaw"}
     assert json.loads(answer["result"]["content"][0]["text"])["status"] == 200
-    beside = calls_in(WORLD, DIRECT)("tool_call", id="openclaw:core:web_fetch", **args)
-    assert json.loads(beside) == answer, "arguments next to the id"
+    flat = calls_in(WORLD, DIRECT)("tool_call", id="openclaw:core:web_fetch", **args)
+    assert json.loads(flat) == answer, "arguments next to the id"
     many = json.loads(
         call("tool_search", queries=[{"query": "fetch a page"}, {"query": "notes memory", "limit": 1}])
     )
@@ -192,7 +192,7 @@ def test_the_bridge_reaches_what_is_not_offered(calls_in: Any) -> None:
         pytest.param("tool_search", {}, "provide query or queries.", id="no-query"),
     ],
 )  # fmt: skip
-def test_what_the_bridge_refuses(calls_in: Any, tool: str, arguments: dict[str, Any], error: str) -> None:
+def test_the_errors_of_the_bridge(calls_in: Any, tool: str, arguments: dict[str, Any], error: str) -> None:
     """Its errors are its own, whatever the inner call is."""
     assert calls_in(WORLD, DIRECT).error(tool, **arguments).startswith(error)
 

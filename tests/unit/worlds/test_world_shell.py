@@ -9,14 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.util import bounded
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.worlds import Command, World
 from tests.searching import examples
 from tests.unit.worlds.conftest import Caller
-
-REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
 
 
 def failed(output: str, code: int) -> str:
@@ -72,7 +69,7 @@ def test_a_command(call: Any, command: str, printed: str) -> None:
         pytest.param("cat > a.txt <<'EOF'\none\n two > x\nEOF\n", {"a.txt": "one\n two > x\n"}, id="document"),
         pytest.param("cd src && echo x > y.txt", {"src/y.txt": "x\n"}, id="in-the-folder"),
         pytest.param("rm -rf src", {"src/app.py": None, "src/lib/util.py": None}, id="rm-folder"),
-        pytest.param("gzip notes.md && gunzip notes.md.gz", {}, id="a-file-that-is-no-text"),
+        pytest.param("gzip notes.md && gunzip notes.md.gz", {}, id="a-file-that-is-not-text"),
         pytest.param("build", {"notes.md": None, "out.bin": "built"}, id="a-command-that-writes"),
         pytest.param("rm nope; rm src; cat notes.md > /opt/x; mv a b", {}, id="nothing-that-fails"),
         pytest.param("echo hi > /etc/hosts; touch ~/x", {"/etc/hosts": "hi\n", "/home/openclaw/x": ""}, id="outside-of-the-workspace"),
@@ -80,7 +77,7 @@ def test_a_command(call: Any, command: str, printed: str) -> None:
         pytest.param("echo hi > /dev/null", {}, id="nowhere"),
     ],
 )  # fmt: skip
-def test_what_a_command_leaves(call: Any, command: str, files: dict[str, str | None]) -> None:
+def test_the_files_after_a_command(call: Any, command: str, files: dict[str, str | None]) -> None:
     """The files are those that a shell would have left."""
     before = call.files
     call.sh(command)
