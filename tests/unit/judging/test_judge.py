@@ -99,8 +99,8 @@ def test_without_an_answer_there_is_no_verdict(reply, failure_type):
 
 
 def test_a_native_call_is_an_answer():
-    """A reply that is only a native tool call is judged."""
-    judgment = judge(make_prompt(FREE), Reply(tool_calls=(ToolCall(name="free"),)))
+    """A reply that is only a native tool call is judged, and its name counts in any case."""
+    judgment = judge(make_prompt(FREE), Reply(tool_calls=(ToolCall(name="Free"),)))
 
     assert (judgment.verdict.passed, judgment.outcome.success, judgment.tool_outcome) == (
         True,
