@@ -32,7 +32,7 @@ from tests.unit.judging.test_laws import SPECS
 
 # The time for a second's work on an idle machine; a rule with quadratic time takes minutes.
 HANG_S = 40.0
-MOMENT_S = 1.0
+MOMENT_S = 2.0
 
 PIECES = [
     "`", "``", "```", "```\n", "```bash\n", "~~~\n", "`a ", "[", "]", "[[", "[]", "{", "}", "{}", '{"',
