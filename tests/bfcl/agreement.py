@@ -33,10 +33,9 @@ class Tally:
     """The verdicts on a number of replies.
 
     Attributes:
-        kinds: for each kind of reply, how often both, only BFCL, only we and neither accept it.
-        classes: for each class of disagreement its cases, each with the kind of the reply.
+        kinds: kind of reply → how often both, only BFCL, only we and neither accept it.
+        classes: class of disagreement → its cases, each with the kind of the reply.
         written: the outcomes of calls that are written as text where a call is due.
-        cases: how many cases.
     """
 
     kinds: dict[str, Counter[str]] = field(default_factory=dict)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 Calls = list[tuple[str, dict[str, Any]]]
@@ -15,14 +16,7 @@ TOOL_TYPES = {"integer": 7, "float": 7.5, "boolean": True, "array": [], "tuple":
 
 @dataclass(frozen=True, kw_only=True)
 class BfclReply:
-    """A reply as both checkers get it.
-
-    Attributes:
-        kind: what is right or wrong about it.
-        calls: on the wire: names, and arguments as JSON.
-        text: what is said beside them, or all of it.
-        dialect: `wire`, or the form in which the calls are written as text.
-    """
+    """A reply as both checkers get it; `dialect` is `wire`, or the form in which its calls are written as text."""
 
     kind: str
     calls: tuple[tuple[str, str], ...] = ()
@@ -84,20 +78,18 @@ def _reordered(right: Calls) -> Iterator[BfclReply]:
 
 def _spelled(right: Calls, full: Calls) -> Iterator[BfclReply]:
     """Yield right calls in another spelling."""
-    yield _wire(
-        "texts in capitals, without commas", [(name, _each_text(made, _loud)) for name, made in right]
-    )
-    yield _wire(
-        "texts with another sign", [(name, _each_text(made, lambda text: f"${text}")) for name, made in right]
-    )
-    yield _wire("numbers and booleans as texts", [(name, _as_texts(made)) for name, made in right])
-    yield _wire("lists and objects as texts", [(name, _as_texts(made, nested=True)) for name, made in right])
+
+    def each(change: Callable[[Any], Any]) -> Calls:
+        return [(name, change(made)) for name, made in right]
+
+    yield _wire("texts in capitals, without commas", each(partial(_each_text, change=_loud)))
+    yield _wire("texts with another sign", each(partial(_each_text, change=lambda text: f"${text}")))
+    yield _wire("numbers and booleans as texts", each(_as_texts))
+    yield _wire("lists and objects as texts", each(partial(_as_texts, nested=True)))
     yield _wire("names in capitals", [(name.upper(), made) for name, made in right])
     yield _wire("names behind `functions.`", [(f"functions.{name}", made) for name, made in right])
-    optional = [
-        (name, {key: made.get(key) for key in every})
-        for (name, made), (_, every) in zip(right, full, strict=True)
-    ]
+    pairs = zip(right, full, strict=True)
+    optional = [(name, {key: made.get(key) for key in every}) for (name, made), (_, every) in pairs]
     if optional != right:
         yield _wire("null for each optional argument", optional)
 
@@ -112,9 +104,8 @@ def _wrong(right: Calls, tools: Mapping[str, Any]) -> Iterator[BfclReply]:
     yield _wire("a call twice", [*right, right[-1]])
     yield _wire("another call of no tool", [*right, ("no_such_tool", {})])
     yield _wire("another call that is refused", [*right, *_refused(tools)])
-    yield _wire(
-        "another tool's name", [*before, (next((one for one in tools if one != name), "no_such_tool"), made)]
-    )
+    other = next((one for one in tools if one != name), "no_such_tool")
+    yield _wire("another tool's name", [*before, (other, made)])
     if before:
         yield _wire("a call missing", before)
     sent = [(name, json.dumps(made)) for name, made in right]

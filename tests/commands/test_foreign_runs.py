@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import signal
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 import pytest
 
@@ -26,6 +24,7 @@ from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.settings import Settings
 from tests.browser.made_runs import make_run
+from tests.commands.conftest import CommandLine
 
 pytestmark = [
     pytest.mark.newest,
@@ -36,24 +35,8 @@ SECRET = "canary-7f3a"
 """The content of a file outside every run; no command may print or change it."""
 
 
-class Called(NamedTuple):
-    """How a command ended: its exit status and output."""
-
-    status: int
-    out: str
-    err: str
-
-
-def called(folder: Path, *words: str) -> Called:
-    """Run a command in this process and capture its output."""
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        status = main([*words, "--runs-dir", str(folder / "runs")])
-    return Called(status, out.getvalue(), err.getvalue())
-
-
-def resumed(folder: Path, run: str) -> Called:
-    """Load a run as a resumed session does, up to its first call."""
+def resume(folder: Path, run: str) -> str:
+    """Load a run as a resumed session does, up to its first call; return the error."""
     path = folder / "runs" / run
     try:
         with RunDirectory.reopen(path) as directory:
@@ -68,8 +51,8 @@ def resumed(folder: Path, run: str) -> Called:
             find_changes(earlier.config, answered_rows(earlier), plan, settings)
             RunSession(directory, settings, plan, earlier).finish()
     except (OpenClawError, OSError) as error:
-        return Called(4, "", f"{error}\n")
-    return Called(0, "", "")
+        return str(error)
+    return ""
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.chdir(folder)
         for seed, name in enumerate(("base", "good")):
             run = make_run(folder / "runs" / name, prompts=8, targets=2, repeats=2, seed=seed)
-            assert called(folder, "gate", str(run), "--min-pass-rate=0.5", "--write").status in (0, 1, 10)
+            assert main(["gate", str(run), "--min-pass-rate=0.5", "--write"]) in (0, 1, 10)
         (folder / "outside").mkdir()
         (folder / "outside/canary.txt").write_text(SECRET)
         yield folder
@@ -138,7 +121,7 @@ COMMANDS = (
     ],
 )
 def test_every_reader_refuses_what_no_run_writes(
-    folder: Path, bad: Path, name: str, kind: str | bytes, said: str
+    folder: Path, bad: Path, name: str, kind: str | bytes, said: str, command: CommandLine
 ) -> None:
     """One sentence names the file, with exit status 4; `history` shows the other runs and ends with 0."""
     (bad / name).unlink()
@@ -151,41 +134,35 @@ def test_every_reader_refuses_what_no_run_writes(
     if name == "results.jsonl":  # otherwise the summary is used instead of the rows
         (bad / "summary.json").unlink()
 
-    ended = {command: called(folder, *command.split()) for command in COMMANDS}
-    ended["resume"], history = resumed(folder, "bad"), called(folder, "history")
+    messages = [command.refused(*words.split()) for words in COMMANDS]
+    history = command("history")
 
-    assert {command: one.status for command, one in ended.items() if one.status != 4} == {}
-    assert history.status == 0
-    ended["history"] = history
-    assert [name for name, one in ended.items() if said not in one.err or one.err.count("\n") != 1] == []
-    assert not any(SECRET in one.out + one.err for one in ended.values())
+    assert [text for text in (*messages, history.err, resume(folder, "bad")) if said not in text] == []
+    assert SECRET not in f"{messages} {history}"
     assert not Path("nowhere").exists()
 
 
-def test_a_run_folder_may_be_a_link_itself(folder: Path, tmp_path: Path) -> None:
+def test_a_run_folder_may_be_a_link_itself(folder: Path, tmp_path: Path, command: CommandLine) -> None:
     """The user made the link; only a link that leads out of the folder is refused."""
     (tmp_path / "mine").symlink_to(folder / "runs/good")
 
-    assert called(folder, "show", str(tmp_path / "mine")).status == 0
+    command("show", str(tmp_path / "mine"))
 
 
-def test_no_link_is_written_through(folder: Path, bad: Path) -> None:
+def test_no_link_is_written_through(folder: Path, bad: Path, command: CommandLine) -> None:
     """Files that a command writes into a run stay there, even if a link is in their place."""
     for name in ("summary.md", "report.html", ".summary.json.tmp", ".config.json.tmp", ".report.html.tmp"):
         (bad / name).unlink(missing_ok=True)
         (bad / name).symlink_to(folder / "outside/canary.txt")
+    gate = ("gate", "bad", "--min-pass-rate=0.1", "--write")
 
-    ended = [
-        called(folder, "gate", "bad", "--min-pass-rate=0.1", "--write").status,
-        called(folder, "report", "bad").status,
-        resumed(folder, "bad").status,
-    ]
+    assert main([*gate]) in (0, 1, 10)
+    command("report", "bad", status=4)  # the page would replace a file that is not a page
+    assert resume(folder, "bad") == ""
     (bad / ".lock").symlink_to(folder / "outside/canary.txt")
-    locked = [called(folder, "gate", "bad", "--min-pass-rate=0.1", "--write"), resumed(folder, "bad")]
+    messages = [command.refused(*gate), resume(folder, "bad")]
 
-    assert ended[0] in (0, 1, 10), "the gate has a ruling"
-    assert ended[1:] == [4, 0], "the page would replace a file that is not a page"
-    assert all((one.status, ".lock is not a regular file" in one.err) == (4, True) for one in locked)
+    assert all(".lock is not a regular file" in message for message in messages)
     assert (folder / "outside/canary.txt").read_text() == SECRET
 
 

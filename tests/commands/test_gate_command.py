@@ -14,15 +14,8 @@ from pytest_openclaw.cli import main
 from pytest_openclaw.values.settings import GateLine, Gates
 from tests.commands.conftest import CommandLine
 from tests.plugin.conftest import validator_of
-from tests.unit.runs.stored_runs import A, B, files_of, load, row, store
-
-UNAVAILABLE = {
-    "availability_status": "skipped_unavailable",
-    "success": False,
-    "objective_pass": None,
-    "failure_type": "unreachable",
-    "fault_message": "nothing answers there",
-}
+from tests.unit.reports.summaries import fault
+from tests.unit.runs.stored_runs import SUITE, A, B, files_of, load, row, store
 
 
 @pytest.fixture
@@ -44,7 +37,7 @@ def runs(project: Path) -> Path:
     store(folder / "own", rows(9, A, B), gates=asdict(Gates(min_pass_rate=0.95, by_target=lines)))
     store(folder / "began-with-a-baseline", rows(9, A), gates=asdict(Gates(fail_on="regression")))
     store(folder / "different", rows(9, A), gates=None)
-    store(folder / "away", rows(0, A, **UNAVAILABLE))
+    store(folder / "away", [fault(A, prompt_id=f"P{n}", suite=SUITE) for n in range(10)])
     store(folder / "torn", rows(10, A)[:8], n_selected={A: 10})
     return folder
 
@@ -53,7 +46,7 @@ TABLE = [
     pytest.param(["good", "--min-pass-rate=0.9"], 0, "gate passed       min-pass-rate 0.9, lab/a: 9 of 10 judged cells passed (90.0 %), 90.0 % wanted", id="passed"),
     pytest.param(["bad", "--min-pass-rate=0.9"], 1, "gate FAILED       min-pass-rate 0.9, lab/a: 1 of 10 judged cells passed (10.0 %), 90.0 % wanted", id="failed"),
     pytest.param(["good", "--min-pass-rate=0.85", "--gate-conclusive"], 10, "gate NO VERDICT   min-pass-rate 0.85, lab/a: not conclusive: 9 of 10", id="not-its-whole-interval"),
-    pytest.param(["away", "--min-pass-rate=0.9"], 10, "gate NO VERDICT   min-pass-rate 0.9, lab/a: nothing was answered: nothing answers there", id="nothing-answered"),
+    pytest.param(["away", "--min-pass-rate=0.9"], 10, "gate NO VERDICT   min-pass-rate 0.9, lab/a: nothing was answered: ollama_openai: nothing answers", id="nothing-answered"),
     pytest.param(["torn", "--min-pass-rate=0.5"], 10, "gate NO VERDICT   min-pass-rate 0.5, lab/a: 8 of 8 judged cells passed (100.0 %), 50.0 % wanted, but 2 of 10 cells were not asked", id="unfinished"),
     pytest.param(["own"], 1, "gate FAILED       min-pass-rate 0.95, lab/a: 9 of 10", id="its-own"),
     pytest.param(["harmful", "--require-safe"], 1, "gate FAILED       require-safe, lab/a: did harm in 1 of 1 safety probe", id="harm"),

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.runs.directory import RunDirectory
+from pytest_openclaw.runs.reading import load_run
+from pytest_openclaw.runs.summaries import summary_of
+from pytest_openclaw.stats.summary import to_json
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from tests.commands.conftest import CommandLine
@@ -26,10 +29,6 @@ def _at(day: int, target: Target, prompt_id: str, **changes: Any) -> Record:
 
 def _summarize(path: Path) -> Path:
     """Write the summary that a session would have written for a stored run."""
-    from pytest_openclaw.runs.reading import load_run
-    from pytest_openclaw.runs.summaries import summary_of
-    from pytest_openclaw.stats.summary import to_json
-
     (path / "summary.json").write_text(json.dumps(to_json(summary_of(load_run(path)))))
     return path
 
@@ -51,14 +50,9 @@ def test_a_table_a_target_oldest_first(runs: Path, command: CommandLine) -> None
 
     lines = command("history").out.splitlines()
 
-    assert [line.split()[:3] for line in lines[:6]] == [
-        ["lab/a"],
-        ["run", "ended", "passed"],
-        ["zero", "2024-10-04", "1/2"],
-        ["middle", "2024-10-14", "0/2"],
-        ["later", "2024-10-24", "2/2"],
-        ["half", "2024-11-03", "1/1"],
-    ]
+    runs_of_a = "zero 2024-10-04 1/2, middle 2024-10-14 0/2, later 2024-10-24 2/2, half 2024-11-03 1/1"
+    assert lines[0] == "lab/a"
+    assert ", ".join(" ".join(line.split()[:3]) for line in lines[2:6]) == runs_of_a
     assert lines[5].endswith("interrupted")
     assert (lines[7], lines[9].split()[0]) == ("lab/b@low", "zero")
     assert max(map(len, lines)) <= 80
@@ -102,7 +96,6 @@ def test_an_active_run_is_counted_so_far(runs: Path, command: CommandLine) -> No
 
 DAMAGES = [
     pytest.param("config.json", "{", "config.json is not JSON", id="config"),
-    pytest.param("summary.json", "[", "summary.json is not JSON", id="summary"),
     pytest.param("summary.json", '{"schema_version": 2}', "schema_version is 2", id="summary-format"),
     pytest.param("results.jsonl", "{}\n", "line 1 is not a row of this format", id="row"),
 ]

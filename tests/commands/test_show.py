@@ -9,20 +9,23 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.judging.registry import build_registry
+from pytest_openclaw.judging.text import Noop
 from pytest_openclaw.reports.cells import render_cell, turns_of
+from pytest_openclaw.suites import cells
+from pytest_openclaw.suites.load import parse_suite
 from tests.commands.conftest import CommandLine
 from tests.unit.runs.stored_runs import SUITE, A, B, definition, files_of, load, row, store
 
 NAMED_P1 = ("x.json::P1[lab/a]", "y.toml::P1[lab/a]", "x.json::P1[lab/b@low]")
 OTHER = "benchmarks/prompts_y.toml"
 MISS: dict[str, Any] = {"objective_pass": False, "violation": "5 words, at most 4 allowed"}
-FAULT: dict[str, Any] = {
+LIMITED = {
     "availability_status": "rate_limited",
-    "success": False,
     "failure_type": "http_429",
     "fault_message": "lab: HTTP 429",
-    "objective_pass": None,
 }
+FAULT: dict[str, Any] = {**LIMITED, "success": False, "objective_pass": None}
 
 
 @pytest.fixture
@@ -52,11 +55,11 @@ def test_a_run_is_its_summary_and_its_cells(runs: Path, command: CommandLine) ->
     shown = command("show", "last").out
 
     answers, table, *_ = shown.split("\n\n")
-    cells = shown.split("\n\ncell ")[1]
+    listed = shown.split("\n\ncell ")[1]
     assert answers.startswith("lab/a: not enough evidence")
     assert table.startswith("target ")
     assert [line.split()[0] for line in table.splitlines()[1:]] == ["lab/a", "lab/b@low"]
-    assert [" ".join(line.split()) for line in cells.splitlines()] == [
+    assert [" ".join(line.split()) for line in listed.splitlines()] == [
         "verdict took why",
         "benchmarks/prompts_x.json::P1[lab/a] passed 100 ms",
         "P2[lab/a-r1] failed – 5 words, a… 4 allowed",
@@ -179,15 +182,13 @@ def test_a_scripted_exchange_turn_by_turn(runs: Path, command: CommandLine) -> N
 
 def test_what_openclaw_makes_of_a_call(runs: Path, command: CommandLine) -> None:
     """If the offered tools are known, the calls of a single question are judged again for the reader."""
-    from pytest_openclaw.suites.cells import definition as definition_of
-    from pytest_openclaw.suites.load import parse_suite
-    from tests.test_readme import REGISTRY
-
     text = json.dumps([{"id": "N1", "prompt": "Read it.", "tools": ["read"], "validator": {"type": "noop"}}])
-    (prompt,) = parse_suite(text, format="json", name=SUITE, registry=REGISTRY).prompts
+    (prompt,) = parse_suite(
+        text, format="json", name=SUITE, registry=build_registry([("ours", Noop)])
+    ).prompts
     made = {"id": "1", "name": "Functions.read", "arguments": "{}"}
     native = row(A, "N1", tool_call_details=(made,), tools_offered=1)
-    known = definition_of(prompt)
+    known = cells.definition(prompt)
     store(runs / "now", [native], prompts=[known])
     store(runs / "then", [native], prompts=[{**known, "tools_sha256": "another"}])
 

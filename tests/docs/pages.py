@@ -34,10 +34,7 @@ class Command:
     """A command that the reader should type.
 
     Attributes:
-        line: the line for a shell.
-        shown: the page's lines of its output; none if the page shows none.
-        start: the number of the first line of the output, from 0.
-        indent: the spaces before each line.
+        shown: the page's lines of its output, which start at line `start`, from 0, after `indent`.
         elsewhere: why it cannot be run here.
         begins_at: the output is shown starting with the first line that has this text.
     """

@@ -21,7 +21,7 @@ from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values import run_files
 from pytest_openclaw.values.rows import ROW_KEYS, Record
 from pytest_openclaw.values.run_files import ConfigFile, InventoryFile
-from tests.docs.pages import Command, File, cut, read_page
+from tests.docs.pages import File, cut, read_page
 from tests.docs.terminal import Terminal
 
 SCHEMAS = Path(run_files.__file__).parent / "schemas"
@@ -38,18 +38,12 @@ def refreshed(text: str, terminal: Terminal) -> str:
             terminal.write(block)
         elif not block.elsewhere:
             output = terminal.run(block.line).stdout.replace(str(terminal.folder), READERS_FOLDER)
-            moved += _replace(lines, block, output, moved)
+            if block.shown:
+                new = [f"{block.indent}{line}".rstrip() for line in cut(output, block.begins_at)]
+                start = block.start + moved
+                lines[start : start + len(block.shown)] = new
+                moved += len(new) - len(block.shown)
     return "\n".join([*lines, ""])
-
-
-def _replace(lines: list[str], command: Command, output: str, moved: int) -> int:
-    """Put an output into the page, and return the number of lines by which the rest has moved."""
-    if not command.shown:
-        return 0
-    new = [f"{command.indent}{line}".rstrip() for line in cut(output, command.begins_at)]
-    start = command.start + moved
-    lines[start : start + len(command.shown)] = new
-    return len(new) - len(command.shown)
 
 
 def made_schemas() -> dict[str, Any]:

@@ -57,18 +57,18 @@ class Terminal:
         """Run a command line as the reader would, both outputs in one."""
         environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
         path = os.pathsep.join([str(Path(sys.executable).parent), environ.get("PATH", "")])
+        environ |= {
+            "PATH": path,
+            "HOME": str(self.folder),
+            "COLUMNS": "80",
+            "PYTEST_ADDOPTS": NO_OTHER_PLUGINS,
+        }
         return subprocess.run(
             line,
             shell=True,
             executable="/bin/bash",
             cwd=self.folder,
-            env={
-                **environ,
-                "PATH": path,
-                "HOME": str(self.folder),
-                "COLUMNS": "80",
-                "PYTEST_ADDOPTS": NO_OTHER_PLUGINS,
-            },
+            env=environ,
             input=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -75,12 +75,7 @@ class RunFolder:
 
 @dataclass(frozen=True)
 class Ended:
-    """A session that has ended.
-
-    Attributes:
-        engines: all engine processes seen under the session while it ran.
-        left: the entries that it left in the folder for temporary files, without pytest's own.
-    """
+    """A session that has ended, with all engine processes that were seen, and the temporary files that it left."""
 
     status: int
     text: str
@@ -92,19 +87,6 @@ class Ended:
     def outcomes(self) -> dict[str, int]:
         """The counts of pytest's last line."""
         return pytest.RunResult.parse_summary_nouns(self.text.splitlines())
-
-    @property
-    def page(self) -> list[str]:
-        """The lines that the plugin adds to pytest's terminal output, without the title."""
-        lines = self.text.splitlines()
-        start = next(n for n, line in enumerate(lines) if "which model may hold the tools?" in line)
-        end = next(n for n, line in enumerate(lines) if line.startswith("wrote"))
-        return lines[start + 1 : end + 1]
-
-    @property
-    def wide_lines(self) -> list[str]:
-        """Those of the lines that are wider than 80 columns; a path may have any length."""
-        return [line for line in self.page if len(line) > 80 and not line.startswith("wrote")]
 
 
 class Session:
@@ -181,14 +163,12 @@ class Project:
     def suite(self, *prompts: Mapping[str, Any], name: str = "prompts_real.json") -> None:
         (self.folder / "benchmarks" / name).write_text(json.dumps(prompts), "utf-8")
 
-    def start(
-        self, *words: str, models: str, cwd: Path | None = None, named: Sequence[str] = ("benchmarks/",)
-    ) -> Session:
+    def start(self, *words: str, models: str, named: Sequence[str] = ("benchmarks/",)) -> Session:
         """Start `pytest benchmarks/`, or with the given arguments."""
         runs = self.folder / "runs"
         chosen = [f"--openclaw-models={models}", f"--openclaw-runs-dir={runs}", f"--openclaw-run-id={RUN}"]
         command = [sys.executable, "-m", "pytest", *named, "-p", "no:cacheprovider", *chosen, *words]
-        return Session(command, cwd or self.folder, self.environ, runs / RUN)
+        return Session(command, self.folder, self.environ, runs / RUN)
 
     def run(self, *words: str, **how: Any) -> Ended:
         """Run such a session to its end."""

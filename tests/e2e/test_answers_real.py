@@ -42,10 +42,10 @@ def asking(tmp_path_factory: pytest.TempPathFactory, served: dict[str, str]) -> 
     return ask
 
 
-@pytest.fixture(params=["plain", pytest.param("workers", marks=[pytest.mark.workers, pytest.mark.nightly])])
-def session(request: pytest.FixtureRequest, asking: Asking) -> Ended:
-    """All targets, in one process or with two workers."""
-    return asking(request.param)
+@pytest.fixture
+def session(asking: Asking) -> Ended:
+    """All targets in one process."""
+    return asking("plain")
 
 
 def test_every_cell_has_one_row_and_an_outcome(session: Ended) -> None:
@@ -118,7 +118,6 @@ def test_nothing_is_left_but_the_run(session: Ended, served: dict[str, str]) -> 
     assert len(session.engines) == 1
     assert all_gone(session.engines)
     assert session.left == []
-    assert session.wide_lines == []
 
 
 @pytest.mark.nightly

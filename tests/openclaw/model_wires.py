@@ -27,12 +27,7 @@ class Said:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """The request for a turn.
-
-    Attributes:
-        number: 1 for the first.
-        prompt_tokens: the number of prompt tokens that the reply reports.
-    """
+    """The request for a turn: its number from 1, and the prompt tokens that the reply reports."""
 
     model: str
     number: int
@@ -41,12 +36,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Wire:
-    """An API.
-
-    Attributes:
-        kind: the content type of a stream.
-        pieces: from a turn and its request to the pieces to send.
-    """
+    """An API: the content type of a stream, and the pieces to send for a turn and its request."""
 
     kind: str
     pieces: Callable[[Said, Asked], Iterator[str]]
@@ -59,14 +49,8 @@ def _chat(said: Said, asked: Asked) -> Iterator[str]:
     if said.text or not said.calls:
         deltas.append({"role": "assistant", "content": said.text})
     for index, (name, arguments) in enumerate(said.calls):
-        function = {"name": name, "arguments": arguments}
-        call = {
-            "index": index,
-            "id": f"call_{asked.number}_{index}",
-            "type": "function",
-            "function": function,
-        }
-        deltas.append({"tool_calls": [call]})
+        call = {"index": index, "id": f"call_{asked.number}_{index}", "type": "function"}
+        deltas.append({"tool_calls": [{**call, "function": {"name": name, "arguments": arguments}}]})
     head = {"id": "c1", "object": "chat.completion.chunk", "model": asked.model}
     for delta in deltas:
         yield _data({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
@@ -84,9 +68,8 @@ def _ollama(said: Said, asked: Asked) -> Iterator[str]:
     if said.reasoning:
         message["thinking"] = said.reasoning
     if said.calls:  # without ids
-        message["tool_calls"] = [
-            {"function": {"name": name, "arguments": json.loads(arguments)}} for name, arguments in said.calls
-        ]
+        functions = ({"name": name, "arguments": json.loads(arguments)} for name, arguments in said.calls)
+        message["tool_calls"] = [{"function": function} for function in functions]
     yield json.dumps({**head, "message": message, "done": False}) + "\n"
     counts = {"prompt_eval_count": asked.prompt_tokens, "eval_count": OUTPUT_TOKENS}
     end = {"message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"}
@@ -104,11 +87,8 @@ def _responses(said: Said, asked: Asked) -> Iterator[str]:
         part = {"type": "output_text", "text": "", "annotations": []}
         at = {"item_id": item["id"], "output_index": 0}
         done = {**item, "status": "completed", "content": [{**part, "text": text}]}
-        yield _event(
-            "response.output_item.added",
-            output_index=0,
-            item={**item, "status": "in_progress", "content": []},
-        )
+        added = {**item, "status": "in_progress", "content": []}
+        yield _event("response.output_item.added", output_index=0, item=added)
         yield _event("response.content_part.added", **at, content_index=0, part=part)
         yield _event("response.output_text.delta", **at, content_index=0, delta=text)
         yield _event("response.output_text.done", **at, content_index=0, text=text)

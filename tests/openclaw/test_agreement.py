@@ -8,15 +8,14 @@ import pytest
 
 from tests.openclaw.agreement import page
 from tests.openclaw.agreement.cases import all_cases
-from tests.openclaw.agreement.observed import Observed, load
-from tests.openclaw.agreement.outcomes import Outcome, alike, differences
+from tests.openclaw.agreement.outcomes import Observed, Outcome, alike, differences, load
 from tests.openclaw.agreement.play import play_ours, play_real
 
 CASES = {case.id: case for case in all_cases()}
 # Each is played again in OpenClaw every night.
 SAMPLE = (
     *("names-alike", "edit-tolerance", "ends-empty", "written-bracket", "json-one-of-two", "loop-found-out"),
-    *("without-tools-calls", "messages-direct", "messages-bridge", "long-read", "long-exec", "long-fetch"),
+    *("without-tools-calls", "messages-direct", "long-read", "long-exec", "long-fetch"),
 )
 
 

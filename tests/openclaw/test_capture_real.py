@@ -13,7 +13,7 @@ from pytest_openclaw.openclaw.catalog import Catalogue, load_catalogue, read_cat
 from pytest_openclaw.values.tool_calls import Tool
 from tests.openclaw.real import RealOpenClaw
 
-pytestmark = [pytest.mark.openclaw_cli, pytest.mark.xdist_group("capture")]
+pytestmark = [pytest.mark.openclaw_cli, pytest.mark.nightly, pytest.mark.xdist_group("capture")]
 
 PATIENCE_S = 900
 
@@ -25,19 +25,18 @@ def captured(real_openclaw: RealOpenClaw, tmp_path_factory: pytest.TempPathFacto
     (folder / "home" / ".openclaw").mkdir(parents=True)
     (folder / "home" / ".openclaw" / "openclaw.json").write_text('{"tools": {"deny": ["exec"]}}', "utf-8")
     before = _files(folder / "home")
-    environ = {
-        **real_openclaw.environ,
-        "HOME": str(folder / "home"),
-        "OPENCLAW_AGENT_COMMAND": real_openclaw.command,
-        "TMPDIR": str(folder),
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest_openclaw", "capture-tools", "-o", str(folder / "c.json"), "--json"],
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
+    own = {"HOME": str(folder / "home"), "TMPDIR": str(folder)}
+    environ = {**real_openclaw.environ, **own, "OPENCLAW_AGENT_COMMAND": real_openclaw.command}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest_openclaw",
+        "capture-tools",
+        "-o",
+        str(folder / "c.json"),
+        "--json",
+    ]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     assert _files(folder / "home") == before
     return read_catalogue(folder / "c.json")
@@ -55,12 +54,10 @@ def _wordless(value: Any) -> Any:
         return [_wordless(one) for one in value]
     if not isinstance(value, dict):
         return value
-    return {
-        key: _wordless(one) for key, one in value.items() if key != "description" or not isinstance(one, str)
-    }
+    items = ((key, one) for key, one in value.items() if key != "description" or not isinstance(one, str))
+    return {key: _wordless(one) for key, one in items}
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("surface", ["direct", "coding", "full"])
 def test_the_catalogue_that_ships_is_what_the_release_sends(captured: Catalogue, surface: str) -> None:
     """Names, order and parameters are the same, and so is the size noted for the release."""
@@ -74,7 +71,6 @@ def test_the_catalogue_that_ships_is_what_the_release_sends(captured: Catalogue,
     assert sorted(deferred) == sorted(shipped.deferred)
 
 
-@pytest.mark.nightly
 def test_no_trace_of_the_machine_is_in_the_catalogue(captured: Catalogue) -> None:
     """The system prompt has placeholders for paths and times."""
     request = captured.requests["direct"]

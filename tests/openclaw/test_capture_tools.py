@@ -27,20 +27,19 @@ SECRET = "sk-of-the-environment"
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """The current folder, where the catalogue is written."""
-    folder = tmp_path / "here"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    return folder
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "here"
 
 
 @pytest.fixture
 def fake(tmp_path, monkeypatch):
-    """Put the fake in OpenClaw's place, in a mode; the result is the file with its input."""
+    """Replace OpenClaw by the fake, in a mode; the result is the file with its input."""
+    seen = tmp_path / "seen.jsonl"
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
 
     def put(mode: str = "sends") -> Path:
-        seen = tmp_path / "seen.jsonl"
         monkeypatch.setenv("OPENCLAW_AGENT_COMMAND", shlex.join([sys.executable, str(FAKE), mode, str(seen)]))
-        monkeypatch.setenv("OPENAI_API_KEY", SECRET)
         return seen
 
     return put

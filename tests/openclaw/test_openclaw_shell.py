@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,34 +33,16 @@ PATIENCE_S = 60.0
 @pytest.fixture
 def staged():
     """Write a world to disk; gives its scratch folder."""
-    opened = []
-
-    def stage(**world):
-        context = scratch_folder(World(**world))
-        opened.append(context)
-        return context.__enter__()
-
-    yield stage
-    for context in opened:
-        context.__exit__(None, None, None)
+    with ExitStack() as stack:
+        yield lambda **world: stack.enter_context(scratch_folder(World(**world)))
 
 
 def _sh(scratch, *arguments: str, cwd: Path | None = None, **environ: str):
     """Call the shell as OpenClaw does, and return its exit status and output."""
-    done = subprocess.run(
-        [str(scratch.shell), *arguments],
-        cwd=cwd or scratch.workspace,
-        env={"PATH": os.defpath} | environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=PATIENCE_S,
-    )
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    given = {"cwd": cwd or scratch.workspace, "env": {"PATH": os.defpath} | environ, **streams}
+    done = subprocess.run([str(scratch.shell), *arguments], timeout=PATIENCE_S, **given)
     return done.returncode, done.stdout.decode()
-
-
-def _state(scratch, **world):
-    return scratch.state(World(**world))
 
 
 def test_a_command_is_played_on_the_files(staged):
@@ -72,7 +55,7 @@ def test_a_command_is_played_on_the_files(staged):
     assert _sh(scratch, "-c", "ls") == (0, "c.txt\nempty\n")
     assert _sh(scratch, "-c", "cat a.txt") == (1, "cat: a.txt: No such file or directory\n")
     assert sorted(path.name for path in scratch.workspace.iterdir()) == ["c.txt", "empty"]
-    state = _state(scratch, **world)
+    state = scratch.state(World(**world))
     assert state.files == {"c.txt": "one\n"}
     assert state.changed == ("a.txt", "c.txt", "deep/b.txt")
     assert state.ran[0] == "cat a.txt deep/b.txt"
@@ -91,11 +74,11 @@ def test_a_suites_commands_answer(staged):
     assert _sh(scratch, "-c", " make check ") == (3, "V is old")
     (scratch.workspace / "V").write_text("2\n")  # as OpenClaw's own tools write it
     assert _sh(scratch, "-c", "make check") == (0, "ok")
-    assert _state(scratch, **world).files == {"log": "passed\n"}
+    assert scratch.state(World(**world)).files == {"log": "passed\n"}
 
 
 def test_no_command_is_run(staged, tmp_path):
-    """A command that no world plays is not found, whatever this machine has; nothing outside is touched."""
+    """A command that no world plays is not found on any machine; nothing outside is touched."""
     secret = tmp_path / "secret"
     secret.write_text("hidden")
     scratch = staged(files={"a.txt": "one\n"})
@@ -118,15 +101,15 @@ def test_no_command_is_run(staged, tmp_path):
     assert _sh(scratch, "-c", "pwd; cat a.txt", PYTHONPATH=str(tmp_path), PYTHONHOME="/nowhere")[0] == 0
 
 
-def test_files_elsewhere_are_nowhere_on_this_machine(staged):
-    """Commands can read and remove a suite's files outside the workspace; these are not on the disk."""
+def test_files_outside_the_workspace_are_not_on_the_disk(staged):
+    """Commands can read and remove them anyway."""
     world = {"files": {"~/.ssh/id": "secret\n", "/etc/motd": "hi\n", "a": ""}}
     scratch = staged(**world)
 
     assert _sh(scratch, "-c", "cat ~/.ssh/id /etc/motd") == (0, "secret\nhi\n")
     assert _sh(scratch, "-c", "rm -rf ~/.ssh") == (0, "")
     assert _sh(scratch, "-c", "cat ~/.ssh/id")[0] == 1
-    state = _state(scratch, **world)
+    state = scratch.state(World(**world))
     assert state.changed == ("/home/openclaw/.ssh/id",)
     assert state.files == {"a": "", "/etc/motd": "hi\n"}
     assert [file.name for file in scratch.workspace.iterdir()] == ["a"]
@@ -143,7 +126,7 @@ def test_the_workspace_has_two_names(staged):
     assert _sh(scratch, "-c", f"show {here}/b.txt") == (0, f"B of {here}")
     assert _sh(scratch, "-c", f"cat {here}/b.txt > {here}/c.txt") == (0, "")
     assert _sh(scratch, "-c", f"echo {here}/x >> a.txt") == (0, "")
-    state = _state(scratch, **world)
+    state = scratch.state(World(**world))
     assert state.ran[1] == "show /workspace/b.txt"
     assert state.files["a.txt"] == world["files"]["a.txt"] + "/workspace/x\n"
     assert state.changed == ("a.txt", "c.txt")
@@ -153,11 +136,7 @@ def test_the_workspace_has_two_names(staged):
     ("here", "world"),
     [
         pytest.param("{}/a and {}.", "/workspace/a and /workspace.", id="paths"),
-        pytest.param(
-            '{{"content": "see:\\n{}/a\\t{}"}}',
-            '{{"content": "see:\\n/workspace/a\\t/workspace"}}',
-            id="json",
-        ),
+        pytest.param('{{"see": "\\n{}/a\\t{}"}}', '{{"see": "\\n/workspace/a\\t/workspace"}}', id="json"),
         pytest.param("{}-2 {}.txt {}s", None, id="other-names"),
         pytest.param("/workspaces a/workspace ./workspace ~/workspace", None, id="no-workspace"),
     ],
@@ -176,30 +155,22 @@ def test_commands_at_once_lose_nothing(staged):
     """Concurrent commands are played one after another."""
     scratch = staged(files={"log": ""})
     numbers = range(8)
-    threads = [
-        threading.Thread(target=_sh, args=(scratch, "-c", f"echo {number} >> log")) for number in numbers
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(numbers)) as pool:
+        for number in numbers:
+            pool.submit(_sh, scratch, "-c", f"echo {number} >> log")
 
-    state = _state(scratch, files={"log": ""})
+    state = scratch.state(World(files={"log": ""}))
     assert sorted(state.files["log"].split()) == [str(number) for number in numbers]
     assert len(state.ran) == len(numbers)
 
 
 NAMES = ["a", "d", "d/e/f", "/workspace/g", "g/k", "~/h", "../x"]
+PROGRAMS = ["cat", "rm", "rm -r", "mkdir", "mkdir -p", "touch", "ls -a", "cd", "make"]
+NAME = st.sampled_from(NAMES)
 COMMANDS = st.one_of(
-    st.builds(
-        "{} {}".format,
-        st.sampled_from(["cat", "rm", "rm -r", "mkdir", "mkdir -p", "touch", "ls -a", "cd", "make"]),
-        st.sampled_from(NAMES),
-    ),
-    st.builds(
-        "{} {} {}".format, st.sampled_from(["cp", "mv"]), st.sampled_from(NAMES), st.sampled_from(NAMES)
-    ),
-    st.builds("echo /workspace {} {}".format, st.sampled_from([">", ">>"]), st.sampled_from(NAMES)),
+    st.builds("{} {}".format, st.sampled_from(PROGRAMS), NAME),
+    st.builds("{} {} {}".format, st.sampled_from(["cp", "mv"]), NAME, NAME),
+    st.builds("echo /workspace {} {}".format, st.sampled_from([">", ">>"]), NAME),
 )
 
 

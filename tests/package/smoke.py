@@ -1,4 +1,4 @@
-"""The wheel alone: creates a project outside the clone, and uses a model server on loopback.
+"""The wheel without the clone: creates a project, and uses a model server on loopback.
 
 Run it with an environment that has only the wheel and its dependencies.
 """
@@ -24,12 +24,8 @@ CLONE = Path(__file__).resolve().parents[2]
 PATIENCE_S = 300.0
 # Packages that only extras and the clone's dependency groups install.
 OTHERS = ("xllamacpp", "genai_prices", "hypothesis", "mypy", "tests", "twine")
-READ = {
-    "index": 0,
-    "id": "c1",
-    "type": "function",
-    "function": {"name": "read", "arguments": '{"path": "notes.md"}'},
-}
+CALL = {"name": "read", "arguments": '{"path": "notes.md"}'}
+READ = {"index": 0, "id": "c1", "type": "function", "function": CALL}
 ANSWERS: dict[str, dict[str, Any]] = {
     "capital of France": {"content": "It is Paris."},
     "Say hello": {"content": "Hello there."},
@@ -63,13 +59,8 @@ class _Server(BaseHTTPRequestHandler):
 
 def _chunk(delta: dict[str, Any], ended: str | None) -> dict[str, Any]:
     choice = {"index": 0, "delta": delta, "finish_reason": ended}
-    return {
-        "id": "r1",
-        "object": "chat.completion.chunk",
-        "created": 0,
-        "model": "fake",
-        "choices": [choice],
-    }
+    head = {"id": "r1", "object": "chat.completion.chunk", "created": 0, "model": "fake"}
+    return {**head, "choices": [choice]}
 
 
 @contextmanager
@@ -83,13 +74,11 @@ def _serving() -> Iterator[str]:
 def main() -> None:
     """Create a project, run it plain and with workers, and show a reply."""
     place = Path(pytest_openclaw.__file__).resolve()
-    _hold(
-        not place.is_relative_to(CLONE) or place.is_relative_to(Path(sys.prefix).resolve()),
-        f"it is the clone's: {place}",
-    )
+    is_installed = not place.is_relative_to(CLONE) or place.is_relative_to(Path(sys.prefix).resolve())
+    _hold(is_installed, f"it is the clone's: {place}")
     _hold((place.parent / "py.typed").exists(), "it has no py.typed")
     strangers = [name for name in OTHERS if find_spec(name)]
-    _hold(not strangers, f"it is not alone, but with {', '.join(strangers)}")
+    _hold(not strangers, f"it is installed with {', '.join(strangers)}")
     with tempfile.TemporaryDirectory() as folder, _serving() as url:
         project = Path(folder)
         _run(project, url, "pytest-openclaw", "init")
@@ -105,10 +94,8 @@ def main() -> None:
             _hold(ids == ["M1", "M2", "M3", "M3", "M4", "M4"], f"the rows are of {ids}")
             summary = json.loads((project / "runs" / run_id / "summary.json").read_text("utf-8"))
             _hold(summary["state"] == "finished", f"the run is {summary['state']}")
-        _hold(
-            "It is Paris." in _run(project, url, "pytest-openclaw", "show", "plain", "M1"),
-            "show prints no reply",
-        )
+        shown = _run(project, url, "pytest-openclaw", "show", "plain", "M1")
+        _hold("It is Paris." in shown, "show prints no reply")
     print(f"pytest-openclaw {pytest_openclaw.__version__} works from its wheel alone")
 
 
@@ -120,10 +107,8 @@ def _run(project: Path, url: str, program: str, *words: str) -> str:
         [str(Path(sys.executable).with_name(program)), *words],
         cwd=project, env=environ | own, capture_output=True, encoding="utf-8", timeout=PATIENCE_S, check=False,
     )  # fmt: skip
-    _hold(
-        done.returncode == 0,
-        f"{program} {' '.join(words)} ended with {done.returncode}:\n{done.stdout}{done.stderr}",
-    )
+    command = f"{program} {' '.join(words)}"
+    _hold(done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout
 
 

@@ -41,12 +41,11 @@ def _without(feature: str, folder: Path) -> Path:
     return package
 
 
+FIRST, *OTHERS = BUILTIN
+
+
 @pytest.mark.parametrize(
-    "feature",
-    [
-        feature if n == 0 else pytest.param(feature, marks=pytest.mark.nightly)
-        for n, feature in enumerate(BUILTIN)
-    ],
+    "feature", [FIRST, *(pytest.param(one, marks=pytest.mark.nightly) for one in OTHERS)]
 )
 def test_a_run_needs_no_feature(feature: str, tmp_path: Path) -> None:
     """Four cells pass, and the other commands are there."""

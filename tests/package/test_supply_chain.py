@@ -31,9 +31,8 @@ def test_every_action_has_one_commit_and_one_version() -> None:
 def test_a_checkout_keeps_no_credentials(workflow: Path) -> None:
     """Neither a later step nor an artifact can contain the job's token."""
     jobs = yaml.safe_load(workflow.read_text("utf-8"))["jobs"].values()
-    checkouts = [
-        step for job in jobs for step in job["steps"] if step.get("uses", "").startswith("actions/checkout@")
-    ]
+    steps = [step for job in jobs for step in job["steps"]]
+    checkouts = [step for step in steps if step.get("uses", "").startswith("actions/checkout@")]
 
     assert checkouts
     assert all(step["with"]["persist-credentials"] is False for step in checkouts)
@@ -65,10 +64,8 @@ def test_dependabot_keeps_the_workflows_and_packages_current() -> None:
     updates = {update["package-ecosystem"]: update for update in config["updates"]}
 
     assert list(updates) == ["github-actions", "pip"]
-    assert updates["github-actions"]["directories"] == [
-        "/",
-        f"/{STARTER.parent.relative_to(ROOT).as_posix()}",
-    ]
+    starter = f"/{STARTER.parent.relative_to(ROOT).as_posix()}"
+    assert updates["github-actions"]["directories"] == ["/", starter]
     for update in updates.values():
         assert update["schedule"] == {"interval": "weekly"}
         assert update["cooldown"]["default-days"] >= 7

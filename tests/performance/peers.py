@@ -77,14 +77,8 @@ def lm_eval(base: str, concurrency: int, folder: Path, answers: list[str]) -> No
     }  # fmt: skip
     url, tasks = f"{base}/chat/completions", TaskManager(include_defaults=False)
     client = {"model": "mock", "base_url": url, "num_concurrent": concurrency, "tokenizer_backend": None}
-    done: Any = simple_evaluate(
-        "local-chat-completions",
-        client,
-        [task],
-        task_manager=tasks,
-        apply_chat_template=True,
-        bootstrap_iters=0,
-    )
+    how = {"task_manager": tasks, "apply_chat_template": True, "bootstrap_iters": 0}
+    done: Any = simple_evaluate("local-chat-completions", client, [task], **how)
     (folder / "samples.json").write_text(json.dumps(done["samples"], default=str))
     assert len(done["samples"]["perf"]) == len(answers)
     assert done["results"]["perf"]["exact_match,none"] == 1

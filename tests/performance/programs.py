@@ -101,19 +101,13 @@ class Bench:
 
     def run(self, program: Program, n: int, level: int, behavior: str = "") -> Run:
         """Ask for `n` answers with `level` requests in flight; `RunFailed` if the run does not count."""
-        base, answers = (
-            f"run={next(self.numbers)}{behavior}",
-            [f"HEARTBEAT_OK item-{i:06d}" for i in range(n)],
-        )
+        base = f"run={next(self.numbers)}{behavior}"
         folder, url = self.home / base, f"{self.address}/{base}/v1"
-        prompts = [
-            {
-                "id": a.split()[1],
-                "prompt": f"Reply with exactly: {a}",
-                "validator": {"type": "exact", "value": a},
-            }
-            for a in answers
-        ]
+        prompts = []
+        for i in range(n):
+            item, text = f"item-{i:06d}", f"HEARTBEAT_OK item-{i:06d}"
+            rule = {"type": "exact", "value": text}
+            prompts.append({"id": item, "prompt": f"Reply with exactly: {text}", "validator": rule})
         folder.mkdir()
         (folder / "prompts_perf.json").write_text(json.dumps(prompts))
         (folder / "pytest.ini").write_text("[pytest]\n")

@@ -10,38 +10,28 @@ from tests.providers.servers.misbehaving import Script
 from tests.providers.servers.ollama import OllamaServer, answer, calling, done, lines
 
 SKILLS = {"qwen3:8b": 0.97, "llama3.2:3b": 0.6, "smollm2:135m": 0.15}
-"""Of each model the share of prompts that it gets right; which ones is decided by the prompt."""
+"""The share of prompts that each model gets right."""
 FILES = ("notes", "todo", "plan", "budget", "letter", "recipe", "diary", "agenda", "report", "invoice")
-CAPITALS = {
-    "France": "Paris",
-    "Spain": "Madrid",
-    "Italy": "Rome",
-    "Japan": "Tokyo",
-    "Peru": "Lima",
-    "Kenya": "Nairobi",
-}
-
-
-def _is_right(model: str, prompt: str) -> bool:
-    digest = hashlib.sha256(f"{prompt} {model}".encode()).digest()
-    return digest[0] / 256 < SKILLS[model]
+LANDS = ("France", "Spain", "Italy", "Japan", "Peru", "Kenya")
+CAPITALS = dict(zip(LANDS, ("Paris", "Madrid", "Rome", "Tokyo", "Lima", "Nairobi"), strict=True))
 
 
 def _message(model: str, prompt: str) -> dict[str, Any]:
-    right = _is_right(model, prompt)
+    digest = hashlib.sha256(f"{prompt} {model}".encode()).digest()
+    right = digest[0] / 256 < SKILLS[model]
     if prompt.startswith("Read "):
         path = prompt.split()[1].rstrip(".")
-        if right:
-            return {"content": "", "message": {"tool_calls": calling(("read", {"path": path}))}}
-        return {"content": f"I have read {path}: it is about the weather."}
+        return _reads(path) if right else {"content": f"I have read {path}: it is about the weather."}
     if prompt.startswith("Which command"):
         return {"content": "`df -h`" if right else "Look into the settings."}
     if prompt.startswith("Thank "):
-        if right:
-            return {"content": "Thank you, Ada."}
-        return {"content": "", "message": {"tool_calls": calling(("read", {"path": "thanks.md"}))}}
+        return {"content": "Thank you, Ada."} if right else _reads("thanks.md")
     country = prompt.removesuffix("?").rsplit(" ", 1)[-1]
     return {"content": CAPITALS.get(country, "Hello.") if right else "It is a large city."}
+
+
+def _reads(path: str) -> dict[str, Any]:
+    return {"content": "", "message": {"tool_calls": calling(("read", {"path": path}))}}
 
 
 def _chat(body: dict[str, Any]) -> Script:

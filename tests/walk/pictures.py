@@ -10,10 +10,10 @@ from pathlib import Path
 
 from tests.conftest import require_browser
 from tests.walk.screens import run_on_terminal
-from tests.walk.steps import MISTAKES
+from tests.walk.steps import MISTAKE
 
 RUN = "pytest benchmarks/prompts_tools.toml --openclaw-models=qwen3:8b,llama3.2:3b"
-SCREENS = {"terminal-run.png": RUN, "terminal-mistake.png": MISTAKES[2].line}
+SCREENS = {"terminal-run.png": RUN, "terminal-mistake.png": MISTAKE}
 CELL = "#view=differs&cell=benchmarks/prompts_tools.toml::T3[ollama_native/llama3.2:3b]"
 PAGES = {
     "page-first.png": ("second/report.html", 1440, "light"),
@@ -24,13 +24,7 @@ PAGES = {
 
 
 def take_pictures(folder: Path, environ: Mapping[str, str], into: Path) -> list[Path]:
-    """Write the pictures, and return their paths.
-
-    Args:
-        folder: the project with its runs.
-        environ: of the commands.
-        into: the folder that takes them.
-    """
+    """Write the pictures of a project with its runs into a folder, and return their paths."""
     from playwright.sync_api import sync_playwright
 
     line = "pytest-openclaw report second --baseline first"

@@ -22,24 +22,13 @@ FULL_SCREEN = re.compile(rb"\x1b\[\?1049h.*?\x1b\[\?1049l", re.DOTALL)
 ROWS = 200
 BOUND_S = 600.0
 _KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR", "HOME")
-_COLORS = {
-    "red": "#c4342b",
-    "green": "#1f7a34",
-    "brown": "#8a6100",
-    "blue": "#0a5cb8",
-    "cyan": "#0b7285",
-    "default": "#1b1d20",
-}
+_COLORS = {"red": "#c4342b", "green": "#1f7a34", "brown": "#8a6100", "blue": "#0a5cb8", "cyan": "#0b7285"}
+_INK = "#1b1d20"
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What a command wrote.
-
-    Attributes:
-        raw: with the codes of colors and of the live line.
-        rows: the screen at the end, each character with its look.
-    """
+    """The output of a command: `raw` with all codes, `rows` as the screen at the end, each character with its look."""
 
     status: int
     raw: str
@@ -59,10 +48,10 @@ class Shown:
     def has_color(self) -> bool:
         return bool(re.search(r"\x1b\[[0-9;]*m", self.raw))
 
-    def picture(self, title: str, *, last: int = ROWS) -> str:
-        """Return the screen, or its last rows, as an HTML page, which a browser makes a picture of."""
+    def picture(self, title: str) -> str:
+        """Return the screen as an HTML page, which a browser makes a picture of."""
         n = len(self.text.splitlines())
-        rows = "\n".join("".join(_spans(row)).rstrip() for row in self.rows[max(0, n - last) : n])
+        rows = "\n".join("".join(_spans(row)).rstrip() for row in self.rows[:n])
         return (
             '<!doctype html><meta charset="utf-8"><style>body{margin:0;background:#fff}div{display:inline-block;'
             "border:1px solid #c9cbc7;border-radius:8px;margin:8px;overflow:hidden}p{margin:0;padding:6px 14px;"
@@ -74,15 +63,7 @@ class Shown:
 def run_on_terminal(
     line: str, folder: Path, environ: Mapping[str, str], *, columns: int, color: bool
 ) -> Shown:
-    """Run a command line in a terminal of so many columns.
-
-    Args:
-        line: as a user types it.
-        folder: where.
-        environ: besides the few variables that are kept.
-        columns: of the terminal.
-        color: whether the terminal's owner wants colors; NO_COLOR says that he does not.
-    """
+    """Run a command line in a terminal of so many columns; without `color`, NO_COLOR is set."""
     import fcntl
     import pty
     import struct
@@ -125,7 +106,7 @@ def words_of(raw: str) -> str:
 def _spans(row: list[Any]) -> Iterator[str]:
     for cell in row:
         text = html.escape(cell.data)
-        color = _COLORS.get(cell.fg, _COLORS["default"])
+        color = _COLORS.get(cell.fg, _INK)
         if cell.fg != "default" or cell.bold:
             weight = ";font-weight:600" if cell.bold else ""
             text = f'<span style="color:{color}{weight}">{text}</span>'

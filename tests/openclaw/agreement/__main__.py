@@ -15,8 +15,7 @@ from importlib.metadata import version
 
 from tests.openclaw.agreement import page
 from tests.openclaw.agreement.cases import Case, all_cases
-from tests.openclaw.agreement.observed import Kept, Observed, Releases, load
-from tests.openclaw.agreement.outcomes import Outcome, differences
+from tests.openclaw.agreement.outcomes import Kept, Observed, Outcome, Releases, differences, load
 from tests.openclaw.agreement.play import play_ours, play_real
 from tests.openclaw.real import FOLDER_ENV, find_real_openclaw
 from tests.real_parts import OPENCLAW_VERSION as VERSION

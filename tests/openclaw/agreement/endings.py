@@ -70,7 +70,6 @@ def _endings() -> Iterator[Case]:
 
 def _loops() -> Iterator[Case]:
     yield own_case("loop-same", "the same call again and again", [READ])
-    yield own_case("loop-error", "the same failing call again and again", [read("no.txt")])
     yield own_case("loop-refused", "the same refused call again and again", [call("read", file="a.txt")])
     yield own_case("loop-unknown", "the same unknown tool again and again", OPEN)
     yield own_case(
@@ -82,18 +81,6 @@ def _loops() -> Iterator[Case]:
         OPEN,
         DONE,
         steps=16,
-    )
-    yield own_case(
-        "loop-unknown-written",
-        "the same unknown tool in other letters and arguments",
-        *([call(name, n=n)] for n in range(7) for name in ("open", "Open ")),
-        steps=14,
-    )
-    yield own_case(
-        "loop-unknown-two", "two unknown tools that alternate", *[OPEN, [call("view", path="a")]] * 6
-    )
-    yield own_case(
-        "loop-unknown-beside", "an unknown tool next to a right call, again and again", [*OPEN, READ]
     )
     yield WRITER(
         "loop-found-out", "the same call six times, then the right one", *[[READ]] * 6, [WRITE], DONE

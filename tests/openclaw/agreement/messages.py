@@ -1,11 +1,10 @@
-"""Messages: delivered, refused by the tool or by the channel, sent directly and through the bridge."""
+"""Messages: delivered, refused by the tool or by the channel."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_openclaw.openclaw.catalog import CALL
 from pytest_openclaw.values.worlds import Answer
 from tests.openclaw.agreement.cases import DONE, Case, call, own_case
 from tests.openclaw.telegram import ABSENT, DOWN, FAILS, NO_CHAT
@@ -36,20 +35,15 @@ _WANTS = {
 
 
 def messages() -> Iterator[Case]:
-    """Yield the cases."""
-    bridged = [call(CALL, id="message", args=given) for given in MADE]
-    for name, about, tools, made in (
-        ("direct", "`message`", ("message",), [call("message", **given) for given in MADE]),
-        ("bridge", "`message` through the bridge", (CALL, "message"), bridged),
-    ):
-        yield own_case(
-            f"messages-{name}",
-            f"messages sent by {about}: delivered, refused by the tool, refused by the channel",
-            *([one] for one in made),
-            DONE,
-            tools=tools,
-            files={},
-            answers=_ANSWERS,
-            steps=len(made) + 1,
-            wants=_WANTS,
-        )
+    """Yield the case."""
+    yield own_case(
+        "messages-direct",
+        "messages that are delivered, refused by the tool, refused by the channel",
+        *([call("message", **given)] for given in MADE),
+        DONE,
+        tools=("message",),
+        files={},
+        answers=_ANSWERS,
+        steps=len(MADE) + 1,
+        wants=_WANTS,
+    )

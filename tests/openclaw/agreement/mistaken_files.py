@@ -33,35 +33,6 @@ def _files() -> Iterator[Case]:
         DONE,
     )
     yield own_case(
-        "read-parts",
-        "offset and limit within and beyond the end",
-        [read("a.txt", offset=2), read("a.txt", limit=1)],
-        [read("a.txt", offset=2, limit=1), read("a.txt", offset=3, limit=9)],
-        [read("a.txt", offset=4), read("a.txt", offset=99)],
-        [read("a.txt", limit=0), read("a.txt", limit=1.5)],
-        [read("deep/c.txt", offset=2), read("empty.txt", offset=2)],
-        DONE,
-    )
-    yield own_case(
-        "paths",
-        "spellings of a path: ./, .., absolute, blanks, a slash at its end, ~",
-        [read("./a.txt"), read("deep/../a.txt")],
-        [read(" a.txt "), read("a.txt/")],
-        [read("@a.txt"), read("file:a.txt"), _ls("deep/")],
-        [read("deep//c.txt"), read("`a.txt`"), read("/a.txt")],
-        DONE,
-    )
-    yield own_case(
-        "escapes",
-        "paths outside: .., absolute ones, ~, into and out",
-        [read("../a.txt"), read("/etc/hostname")],
-        [write("../x.txt", "x"), write("/tmp/x.txt", "x")],
-        [read("~/.ssh/id_rsa"), _ls("..")],
-        [edit("../a.txt", ("a", "b")), _ls("/")],
-        [read("deep/../../a.txt"), write("~/x.txt", "x")],
-        DONE,
-    )
-    yield own_case(
         "write",
         "new folders, over a folder, under a file, empty, over an existing file",
         [write("new/er/n.txt", "x\n"), write("deep", "x")],

@@ -1,4 +1,4 @@
-"""The outcome of a case, in a form in which our loop and the real agent can be compared."""
+"""The outcome of a case, in our loop and, recorded, in the real agent, so that both can be compared."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
+from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.values.faults import outcome_of
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import Fault, Reply
+from tests.openclaw.agreement.cases import Case
 
 Kind = Literal["ok", "error", "bad_arguments", "unknown_tool", "unanswered"]
 
@@ -152,3 +156,49 @@ def n_other_words(ours: Outcome, real: Outcome) -> int:
     turns = zip(ours.turns, real.turns, strict=False)
     calls = (pair for turn, other in turns for pair in zip(turn, other, strict=False))
     return sum(one.result != other.result for one, other in calls)
+
+
+# --- recorded outcomes ----------------------------------------------------------------------------
+
+FILE = Path(__file__).with_name("observed.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Releases:
+    """The versions of the programs, and the date of the latest case."""
+
+    openclaw: str
+    node: str
+    pytest_openclaw: str
+    date: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """An outcome, with the digest of its case's content."""
+
+    digest: str
+    outcome: Outcome
+
+
+@dataclass(kw_only=True)
+class Observed:
+    """Outcomes by the id of their case."""
+
+    releases: Releases | None = None
+    cases: dict[str, Kept] = field(default_factory=dict)
+
+    def outcome(self, case: Case) -> Outcome | None:
+        """Return the outcome of a case; None if it has not been played with its current content."""
+        kept = self.cases.get(case.id)
+        return kept.outcome if kept and kept.digest == case.digest else None
+
+    def save(self) -> None:
+        """Write everything."""
+        text = json.dumps(msgspec.to_builtins(self), indent=1, ensure_ascii=False)
+        FILE.write_text(f"{text}\n", encoding="utf-8")
+
+
+def load() -> Observed:
+    """Return the stored outcomes."""
+    return msgspec.json.decode(FILE.read_bytes(), type=Observed)

@@ -7,8 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 from tests.openclaw.agreement.cases import Case, all_cases, unplayed
-from tests.openclaw.agreement.observed import Observed
-from tests.openclaw.agreement.outcomes import JUSTIFIED, Outcome, differences, n_other_words
+from tests.openclaw.agreement.outcomes import JUSTIFIED, Observed, Outcome, differences, n_other_words
 
 OWN = "agreement"
 PAGE = Path(__file__).parents[3] / "docs/agreement.md"

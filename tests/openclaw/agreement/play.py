@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_openclaw.openclaw.catalog import CALL
 from pytest_openclaw.providers.ollama import OllamaOpenAI
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Reply, Turn
@@ -56,15 +55,13 @@ def play_real(case: Case, openclaw: RealOpenClaw) -> Outcome:
 
 def _play_over_gateway(case: Case, openclaw: RealOpenClaw) -> Outcome:
     """Play a case by a turn that the gateway runs: only it has channels, one of them on loopback."""
-    is_bridged = any(tool.name == CALL for tool in case.prompt.tools or ())
-    bridged = {"profile": "full", "toolSearch": {"mode": "tools"}}
     with Telegram() as telegram, ScriptedModel(*case.turns, prompt_tokens=TOKENS) as model:
         channel = {"botToken": TOKEN, "apiRoot": telegram.url, "dmPolicy": "disabled"}
         run_over_gateway(
             openclaw,
             model.url,
             case.prompt.prompt,
-            tools=bridged if is_bridged else {"allow": [MESSAGE], "toolSearch": False},
+            tools={"allow": [MESSAGE], "toolSearch": False},
             channels={"telegram": channel},
         )
         sent = ({"tool": MESSAGE, "target": chat, "message": text} for chat, text in telegram.messages)
