@@ -13,14 +13,9 @@ from tests.unit.stats.routes import rows_of
 ABLE = Target(provider="ollama_native", model="qwen3:8b")
 MIDDLING = Target(provider="ollama_native", model="mid:7b")
 UNABLE = Target(provider="lab", model="llama3.2:3b")
-PROVIDERS = {
-    "ollama_native": {
-        "kind": "ollama_native",
-        "base_url": "http://127.0.0.1:11434",
-        "key_env": "OLLAMA_API_KEY",
-    },
-    "lab": {"kind": "ollama_openai", "base_url": "https://lab.example/v1", "key_env": "LAB_KEY"},
-}
+NEAR = {"kind": "ollama_native", "base_url": "http://127.0.0.1:11434", "key_env": "OLLAMA_API_KEY"}
+LAB = {"kind": "ollama_openai", "base_url": "https://lab.example/v1", "key_env": "LAB_KEY"}
+PROVIDERS = {"ollama_native": NEAR, "lab": LAB}
 
 
 def store_run(path: Path, records: list[Record], **more: Any) -> Path:
@@ -29,20 +24,7 @@ def store_run(path: Path, records: list[Record], **more: Any) -> Path:
 
 
 def three_tiers(*, said: str = "", calls: tuple[str, ...] = ("read",)) -> list[Record]:
-    """Rows of a target of each tier, whose right cells test `calls`.
-
-    Args:
-        said: the reply of each.
-        calls: names of tools.
-    """
-    given: dict[str, Any] = {
-        "suite": SUITE,
-        "tools": calls,
-        "raw_output": said,
-        "violation": said or None,
-    }
-    return [
-        *rows_of(1, ABLE, **given),
-        *rows_of(2, MIDDLING, **given),
-        *rows_of(3, UNABLE, **given),
-    ]
+    """Rows of a target of each tier, each with the reply `said`; right cells test the tools `calls`."""
+    given: dict[str, Any] = {"suite": SUITE, "tools": calls, "raw_output": said, "violation": said or None}
+    targets = enumerate((ABLE, MIDDLING, UNABLE), 1)
+    return [one for tier, target in targets for one in rows_of(tier, target, **given)]

@@ -18,6 +18,7 @@ from pytest_openclaw.cli import main
 from pytest_openclaw.features.export import render_csv
 from pytest_openclaw.values.run_files import load_schema
 from tests.unit.runs.stored_runs import A, B, row, store
+from tests.walk.screens import run_on_terminal
 
 MISS: dict[str, Any] = {"objective_pass": False, "violation": "no"}
 EXPORT = (sys.executable, "-m", "pytest_openclaw", "export")
@@ -113,21 +114,10 @@ def test_stdout_gets_the_bytes_that_a_file_gets(runs: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such terminal")
 def test_replies_are_escaped_on_a_terminal(runs: Path) -> None:
     """Printed on a terminal, escape sequences are escaped."""
-    import os
-    import pty
-
     store(runs / "bad", [row(A, "P1", raw_output="\x1b[2J")])
-    main_end, other_end = pty.openpty()
-    with os.fdopen(main_end, "rb", buffering=0) as terminal:
-        child = subprocess.Popen([*EXPORT, "bad"], stdout=other_end, stderr=other_end)
-        os.close(other_end)
-        shown = b""
-        try:
-            while part := terminal.read(65536):
-                shown += part
-        except OSError:
-            pass  # on Linux this means that the other end was closed
-        assert child.wait(600) == 0
 
-    assert b"\x1b" not in shown
-    assert b"\\x1b[2J" in shown
+    shown = run_on_terminal("pytest-openclaw export bad", runs.parent, {}, columns=80, color=False)
+
+    assert shown.status == 0
+    assert "\x1b" not in shown.raw
+    assert "\\x1b[2J" in shown.raw

@@ -71,17 +71,7 @@ def simulate(
     seed: int = 1,
     change: float = 0.0,
 ) -> Found:
-    """Compare pairs of runs by the shipped code.
-
-    Args:
-        model: of all targets.
-        n_prompts: a target.
-        repeats: a prompt.
-        n_targets: 1 to 3.
-        n_runs: pairs.
-        seed: of all that is random.
-        change: the true difference, which the interval is to hold.
-    """
+    """Compare `n_runs` pairs of runs of at most 3 targets; `change` is the true difference."""
     rng = random.Random(f"{seed} {n_prompts} {repeats} {n_targets}")
     targets = TARGETS[:n_targets]
     found = Found()

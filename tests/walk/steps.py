@@ -9,14 +9,7 @@ MODELS = "--openclaw-models=qwen3:8b,llama3.2:3b,smollm2:135m"
 
 @dataclass(frozen=True)
 class Step:
-    """A command, and what must be on the screen.
-
-    Attributes:
-        line: as a user types it.
-        status: its exit status.
-        says: parts of its output, whatever the width; a line break is any white space.
-        first: what its first lines say, if it is one that answers the question.
-    """
+    """A command, its exit status, parts of its output in any width, and the start of its first line."""
 
     name: str
     line: str

@@ -52,12 +52,6 @@ def test_a_request_is_read(system: Any) -> None:
     }
 
 
-def test_a_tool_without_a_name_is_refused() -> None:
-    """Tools in an unknown form are not an empty catalogue."""
-    with pytest.raises(ValueError, match="no name"):
-        read_request({"messages": [], "tools": [{"type": "function"}]}, "Hi.", {})
-
-
 def _tool(name: str, description: str, *properties: str) -> Tool:
     parameters = {"type": "object", "properties": {key: {} for key in properties}}
     return Tool(name=name, description=description, parameters=parameters)

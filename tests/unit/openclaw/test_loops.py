@@ -32,6 +32,7 @@ def rounds(n: int) -> list[Step]:
 @pytest.mark.parametrize(
     ("steps", "loops"),
     [
+        pytest.param([], False, id="nothing"),
         pytest.param([A, A, A], False, id="three-times"),
         pytest.param([A, A, A, A], True, id="four-times"),
         pytest.param([A, B, A, C, A, B, A], True, id="four-times-with-others-between"),

@@ -24,6 +24,7 @@ TAGS = ("think", "thinking", "thought", "antthinking")
         pytest.param("<think>a <think> b</think>OK", "OK", id="opened-twice"),
         pytest.param("<think>a</think>\n</think>\nOK", "OK", id="closed-twice"),
         pytest.param("<think>say `</think>` or so</think>OK", "OK", id="tag-in-backticks-inside"),
+        pytest.param("<think>try `ls`</think>`du`", "`du`", id="code-on-both-sides"),
         pytest.param("hm, hm\n</think>\n\nOK", "OK", id="orphan"),
         pytest.param("</think>OK", "OK", id="orphan-first"),
         pytest.param("hm</think>", "", id="orphan-last"),
