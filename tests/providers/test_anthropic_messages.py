@@ -1,46 +1,24 @@
-"""The Messages API: request bodies, events and whole messages."""
+"""The Messages API: signed thinking, events and whole messages."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.anthropic_messages import messages_body, read_messages
 from pytest_openclaw.values.replies import Turn, Usage
 from pytest_openclaw.values.requests import Request
-from pytest_openclaw.values.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import World
-from tests.providers.servers.apis import MESSAGES, ask, event, play, reading
+from tests.providers.servers.apis import MESSAGES, READ, ask, event, play, reading
+from tests.providers.servers.messages import deltas, ended, start, stop
 from tests.providers.servers.misbehaving import Script, pieces, sse
 
-PARAMETERS = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
-READ = Tool(name="read", description="Reads a file.", parameters=PARAMETERS)
 SIGNATURE = "EqQBCkYIBRgCKkB="
-
-
 read = reading(read_messages)
-
-
-def start(index, kind, **block):
-    """The event that begins a block."""
-    return {"type": "content_block_start", "index": index, "content_block": {"type": kind, **block}}
-
-
-def deltas(index, kind, field, *texts):
-    """Delta events of one block."""
-    return [
-        {"type": "content_block_delta", "index": index, "delta": {"type": kind, field: text}}
-        for text in texts
-    ]
-
-
-def stop(index):
-    """The event that ends a block."""
-    return {"type": "content_block_stop", "index": index}
 
 
 def began(**usage):
@@ -51,15 +29,6 @@ def began(**usage):
         "usage": {"input_tokens": 8, "output_tokens": 1, **usage},
     }
     return {"type": "message_start", "message": message}
-
-
-def ended(reason="end_turn", **usage):
-    """The events that end a stream."""
-    delta = {"stop_reason": reason, "stop_sequence": None}
-    return [
-        {"type": "message_delta", "delta": delta, "usage": {"output_tokens": 7, **usage}},
-        {"type": "message_stop"},
-    ]
 
 
 THINKS_AND_CALLS = [
@@ -96,56 +65,6 @@ SAID = [
 ]
 
 
-# --- what is sent -------------------------------------------------------------------------------
-
-
-def test_body():
-    """The minimal body."""
-    assert messages_body(Request(model="m", prompt="Hi")) == {
-        "model": "m",
-        "messages": [{"role": "user", "content": "Hi"}],
-        "max_tokens": 1024,
-        "temperature": 0.0,
-        "stream": True,
-    }
-
-
-@pytest.mark.parametrize(
-    ("request_", "part"),
-    [
-        pytest.param({"stream": False}, {"stream": False}, id="whole"),
-        pytest.param({"max_output_tokens": 5}, {"max_tokens": 5}, id="max-tokens"),
-        pytest.param({"system": "Be brief."}, {"system": "Be brief."}, id="system"),
-        pytest.param({"temperature": 1.5}, {"temperature": 1.0}, id="temperature-beyond-the-most"),
-        pytest.param({"thinking_level": "xhigh"}, {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": "xhigh"}}, id="thinking"),
-        pytest.param({"tools": (READ,)}, {"tools": [{"name": "read", "description": "Reads a file.", "input_schema": PARAMETERS}]}, id="tools"),
-    ],
-)  # fmt: skip
-def test_body_of(request_, part):
-    """Each field of a request has its place in the body."""
-    body = messages_body(Request(model="m", prompt="Hi", **request_))
-
-    assert body | part == body
-
-
-# --- conversations ------------------------------------------------------------------------------
-
-
-def messages(*history):
-    """The messages after the prompt."""
-    return messages_body(Request(model="m", prompt="Hi", history=history))["messages"][1:]
-
-
-def test_signed_thoughts_are_sent_back_as_they_were():
-    """Thinking blocks are before the turn's text and its calls; a blank text is left out."""
-    turn = Turn(text="Let me look.", calls=(READS, LISTS), results=("a", "b"), carried=CARRIED)
-    said, _ = messages(turn)
-    (calls,) = messages(Turn(text=" ", calls=(LISTS,), carried=CARRIED))
-
-    assert said["content"] == SAID
-    assert calls["content"] == [*CARRIED, SAID[-1]]
-
-
 def test_signed_thoughts_reach_the_next_request(server):
     """In a scripted exchange the server gets its thinking back; neither reply nor turns keep it."""
     server.enqueue(Script.stream(sse(*THINKS_AND_CALLS)), Script.answer(MESSAGES.whole("Done.")))
@@ -156,17 +75,20 @@ def test_signed_thoughts_reach_the_next_request(server):
     first, second = (request.json["messages"] for request in server.requests)
     assert [*first, *second[1:2]] == [
         {"role": "user", "content": "Say hi."},
-        {
-            "role": "assistant",
-            "content": SAID,
-        },
+        {"role": "assistant", "content": SAID},
     ]
     assert "alpha" in second[2]["content"][0]["content"]
     assert (reply.text, len(reply.turns), reply.input_tokens) == ("Done.", 2, 13 + 11)
     assert (reply.carried, [turn.carried for turn in reply.turns]) == ((), [(), ()])
 
 
-# --- how answers are read -----------------------------------------------------------------------
+def test_signed_thoughts_next_to_a_blank_text():
+    """A blank text is left out; the thinking is before the calls."""
+    turn = Turn(text=" ", calls=(LISTS,), carried=CARRIED)
+
+    _, said = messages_body(Request(model="m", prompt="Hi", history=(turn,)))["messages"]
+
+    assert said["content"] == [*CARRIED, SAID[-1]]
 
 
 def test_a_stream_of_anthropic(server):
@@ -186,19 +108,11 @@ def test_a_stream_of_anthropic(server):
     assert 0 <= reply.timing.ttft_ms <= reply.timing.ttfo_ms <= reply.timing.e2e_ms
 
 
-def test_what_is_carried():
-    """Signed blocks are joined from their pieces; no part of an opaque one is lost."""
-    assert read(*THINKS_AND_CALLS).carried == CARRIED
-
-
 def test_thoughts_that_are_not_shown():
     """A signature without text is kept, and is not a token."""
-    signed = [
-        start(0, "thinking", thinking="", signature=""),
-        *deltas(0, "signature_delta", "signature", SIGNATURE),
-    ]
+    signed = deltas(0, "signature_delta", "signature", SIGNATURE)
 
-    reply = read(began(), *signed, stop(0), *ended())
+    reply = read(began(), start(0, "thinking", thinking="", signature=""), *signed, stop(0), *ended())
 
     assert (reply.reasoning, reply.timing.ttft_ms) == ("", None)
     assert reply.carried == ({"type": "thinking", "thinking": "", "signature": SIGNATURE},)
@@ -223,27 +137,6 @@ def test_a_broken_stream_has_the_counts_of_its_start(server):
 
     assert (fault.failure_type, fault.raw) == ("stream_error", "Hel")
     assert fault.usage == (Usage(model="m-served", input_tokens=11, cached_tokens=3),)
-
-
-@pytest.mark.parametrize(
-    ("block", "more", "arguments"),
-    [
-        pytest.param({"input": {}}, ['{"path"', ': "a.md"}'], '{"path": "a.md"}', id="in-pieces"),
-        pytest.param({"input": {}}, [], "{}", id="none"),
-        pytest.param({"input": {}}, ["{}"], "{}", id="an-empty-object"),
-        pytest.param({}, ['{"path": "a.md"}'], '{"path": "a.md"}', id="llama.cpp"),
-        pytest.param({"input": {"path": "a.md"}}, [], '{"path": "a.md"}', id="at-once"),
-        pytest.param({"input": {"path": "a.md"}}, ['{"path":"a.md"}'], '{"path": "a.md"}', id="once-more"),
-        pytest.param({"input": {}}, ['{"path": "a'], '{"path": "a', id="cut"),
-    ],
-)
-def test_tool_calls(block, more, arguments):
-    """A call's input is joined once, however a server sends it."""
-    begin = start(0, "tool_use", id="toolu_1", name="read", **block)
-
-    reply = read(began(), begin, *deltas(0, "input_json_delta", "partial_json", *more), stop(0), *ended())
-
-    assert reply.tool_calls == (ToolCall(name="read", arguments=arguments, id="toolu_1"),)
 
 
 # Of few characters: a model's own repetition, which is kept.

@@ -5,24 +5,30 @@ The CLI is the one that `tests/real_parts.py` installs.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import json
 import os
+import time
 
+import psutil
 import pytest
 
+from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.values.replies import Image, Reply
-from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.worlds import Command, World
+from pytest_openclaw.worlds.playing import Playing, answered_calls, final_state
 from tests.conftest import require_claude
 from tests.images import png
-from tests.providers.fake_claude import DUMMY_KEY, ask
-from tests.providers.servers.messages import MessagesServer
+from tests.providers.fake_claude import DUMMY_KEY, ask, dies, provider_of
+from tests.providers.servers.messages import MessagesServer, Text, ToolUse
 
 pytestmark = [pytest.mark.claude, pytest.mark.usefixtures("scratch")]
-
-
-@pytest.fixture(scope="module")
-def real_claude():
-    """The real CLI's command."""
-    return require_claude()
+both_ways = pytest.mark.parametrize(
+    "environ", [pytest.param("key", marks=pytest.mark.nightly), "login"], indirect=True
+)
 
 
 @pytest.fixture
@@ -32,25 +38,26 @@ def home(tmp_path):
     (home / ".claude" / "rules").mkdir(parents=True)
     (home / ".claude" / "CLAUDE.md").write_text("LEAKED instructions", encoding="utf-8")
     (home / ".claude" / "rules" / "rule.md").write_text("LEAKED rule", encoding="utf-8")
-    hook = f'{{"hooks": [{{"type": "command", "command": "touch {home}/HOOK-RAN"}}]}}'
-    (home / ".claude" / "settings.json").write_text(
-        f'{{"outputStyle": "Explanatory", "hooks": {{"SessionStart": [{hook}], "Stop": [{hook}]}}}}',
-        encoding="utf-8",
-    )
-    server = f'{{"command": "touch", "args": ["{home}/SERVER-RAN"]}}'
-    (home / ".claude.json").write_text(f'{{"mcpServers": {{"leak": {server}}}}}', encoding="utf-8")
-    return home
+    hooks = [{"hooks": [{"type": "command", "command": f"touch {home}/HOOK-RAN"}]}]
+    settings = {"outputStyle": "Explanatory", "hooks": {"SessionStart": hooks, "Stop": hooks}}
+    (home / ".claude" / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+    leak = {"mcpServers": {"leak": {"command": "touch", "args": [f"{home}/SERVER-RAN"]}}}
+    (home / ".claude.json").write_text(json.dumps(leak), encoding="utf-8")
+    yield home
+    assert not {"HOOK-RAN", "SERVER-RAN"} & set(files_under(home))
 
 
 @pytest.fixture
-def environ(real_claude, home):
-    """An emptied environment with a dummy key, whose HOME must not be changed."""
-    return {
-        "OPENCLAW_CLAUDE_COMMAND": real_claude,
-        "PATH": os.environ["PATH"],
-        "HOME": str(home),
-        "ANTHROPIC_API_KEY": DUMMY_KEY,
-    }
+def environ(request, home):
+    """An emptied environment with that HOME, and with a dummy key or a dummy login."""
+    way_in = "ANTHROPIC_AUTH_TOKEN" if getattr(request, "param", "key") == "login" else "ANTHROPIC_API_KEY"
+    path = os.environ["PATH"]
+    return {"OPENCLAW_CLAUDE_COMMAND": require_claude(), "PATH": path, "HOME": str(home), way_in: DUMMY_KEY}
+
+
+def at(server, environ):
+    """The environment with this server."""
+    return environ | {"ANTHROPIC_BASE_URL": server.url}
 
 
 def files_under(folder):
@@ -65,15 +72,15 @@ def own_texts(body):
 
 
 def blocks_of(message):
-    """The blocks of a message; a text alone is one."""
+    """The blocks of a message; a plain text is one block."""
     content = message["content"]
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def test_an_answer(environ):
     """The real CLI's stream becomes a reply, with our own TTFT and the server's counts."""
-    with MessagesServer("ok") as server:
-        reply = ask(environ | {"ANTHROPIC_BASE_URL": server.url}, model="m1")
+    with MessagesServer() as server:
+        reply = ask(at(server, environ))
 
     assert (reply.text, reply.finish_reason, reply.effective_model) == ("Hello from stub", "end_turn", "m1")
     assert (reply.input_tokens, reply.cached_tokens, reply.output_tokens) == (18, 5, 3)
@@ -83,8 +90,8 @@ def test_an_answer(environ):
 def test_with_a_key_home_is_neither_read_nor_written(environ, home):
     """With a key nothing of HOME reaches the server, and nothing in HOME is changed."""
     before = files_under(home)
-    with MessagesServer("ok") as server:
-        ask(environ | {"ANTHROPIC_BASE_URL": server.url}, prompt="hi", system="Be brief.")
+    with MessagesServer() as server:
+        ask(at(server, environ), prompt="hi", system="Be brief.")
 
     (body,) = server.requests
     assert files_under(home) == before
@@ -94,71 +101,57 @@ def test_with_a_key_home_is_neither_read_nor_written(environ, home):
     assert (body["tools"], body["max_tokens"], own_texts(body)) == ([], 1024, ["hi"])
 
 
-@pytest.mark.parametrize("turns", [(), ("And now?",)], ids=["alone", "before-a-turn"])
+@pytest.mark.parametrize("turns", [(), ("And now?",)], ids=["one-message", "two-messages"])
 def test_pictures_reach_the_server(environ, turns):
     """The CLI passes on text and pictures of the prompt, byte by byte, and asks once for each message."""
     chart = Image(path="chart.png", media_type="image/png", data=png())
-    with MessagesServer("ok") as server:
-        reply = ask(
-            environ | {"ANTHROPIC_BASE_URL": server.url}, prompt="/how many?", images=(chart,), turns=turns
-        )
+    with MessagesServer() as server:
+        reply = ask(at(server, environ), prompt="/how many?", images=(chart,), turns=turns)
 
     assert isinstance(reply, Reply), reply
     assert reply.text == "Hello from stub"
     assert len(server.requests) == 1 + len(turns)
     for body in server.requests:
-        (picture,) = [
-            block for one in body["messages"] for block in blocks_of(one) if block["type"] == "image"
-        ]
-        source = picture["source"]
+        blocks = [block for one in body["messages"] for block in blocks_of(one)]
+        (source,) = [block["source"] for block in blocks if block["type"] == "image"]
         assert (source["media_type"], source["data"]) == ("image/png", chart.base64)
     first = [block for block in blocks_of(server.requests[0]["messages"][0]) if block["type"] == "text"]
     assert [text for block in first if not (text := block["text"]).startswith("<system-")] == ["\n/how many?"]
 
 
 @pytest.mark.nightly
-def test_without_a_key_only_the_login_is_used(environ, home):
-    """With the user's login: no instructions, rules, output style, hooks or servers of that HOME."""
-    del environ["ANTHROPIC_API_KEY"]
-    with MessagesServer("ok") as server:
-        own = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_AUTH_TOKEN": "dummy-token"}
-        reply = ask(environ | own, prompt="hi")
+@pytest.mark.parametrize("environ", ["login"], indirect=True)
+def test_without_a_key_only_the_login_is_used(environ):
+    """With the user's login: no instructions, rules or output style of that HOME."""
+    with MessagesServer() as server:
+        reply = ask(at(server, environ), prompt="hi")
 
     (body,) = server.requests
     assert isinstance(reply, Reply)
-    assert server.headers[0]["Authorization"] == "Bearer dummy-token"
+    assert server.headers[0]["authorization"] == f"Bearer {DUMMY_KEY}"
     assert "LEAKED" not in str(body)
     assert "Explanatory" not in str(body)
     assert (body["tools"], own_texts(body)) == ([], ["hi"])
-    assert not {"HOOK-RAN", "SERVER-RAN"} & set(files_under(home))
 
 
-@pytest.mark.parametrize(
-    "login", [pytest.param(False, id="key"), pytest.param(True, id="login", marks=pytest.mark.nightly)]
-)
+@pytest.mark.parametrize("environ", ["key", pytest.param("login", marks=pytest.mark.nightly)], indirect=True)
 @pytest.mark.parametrize(
     ("prompt", "sent"),
     [
         pytest.param("--version", "--version", id="like-an-option"),
         pytest.param("/help", "\n/help", id="like-a-command"),
-        pytest.param(
-            "/unknown thing", "\n/unknown thing", id="like-an-unknown-command", marks=pytest.mark.nightly
-        ),
+        pytest.param("/no such", "\n/no such", id="like-an-unknown-command", marks=pytest.mark.nightly),
         pytest.param("!ls", "!ls", id="like-a-shell-command", marks=pytest.mark.nightly),
         pytest.param("x" * 500_000, "x" * 500_000, id="long"),
         pytest.param("Read @{secret} please", "Read @{secret} please", id="a-file-of-this-machine"),
     ],
 )
-def test_the_prompt_reaches_the_model_as_it_is(environ, tmp_path, login, prompt, sent):
+def test_the_prompt_reaches_the_model_unchanged(environ, tmp_path, prompt, sent):
     """No prompt is mistaken for an option or a command, and none makes the CLI read a file."""
     secret = tmp_path / "secret.txt"
     secret.write_text("SECRET CONTENT", encoding="utf-8")
-    if login:
-        environ = {k: v for k, v in environ.items() if k != "ANTHROPIC_API_KEY"} | {
-            "ANTHROPIC_AUTH_TOKEN": "dummy-token"
-        }
-    with MessagesServer("ok") as server:
-        ask(environ | {"ANTHROPIC_BASE_URL": server.url}, prompt=prompt.replace("{secret}", str(secret)))
+    with MessagesServer() as server:
+        ask(at(server, environ), prompt=prompt.replace("{secret}", str(secret)))
 
     (body,) = server.requests
     assert own_texts(body) == [sent.replace("{secret}", str(secret))]
@@ -176,27 +169,18 @@ def test_the_prompt_reaches_the_model_as_it_is(environ, tmp_path, login, prompt,
 )
 def test_the_thinking_level_reaches_the_server(environ, level, effort, thinking):
     """A level is the request's effort; without one the request turns thinking off."""
-    with MessagesServer("ok") as server:
-        ask(environ | {"ANTHROPIC_BASE_URL": server.url}, model="opus", thinking_level=level)
+    with MessagesServer() as server:
+        ask(at(server, environ), model="opus", thinking_level=level)
 
     (body,) = server.requests
     assert (body["output_config"]["effort"], body["thinking"]["type"]) == (effort, thinking)
 
 
-def test_a_tool_call_is_an_answer(environ):
-    """A call of a tool is read from the stream, after one request; the CLI runs nothing."""
-    with MessagesServer("tool_use") as server:
-        reply = ask(environ | {"ANTHROPIC_BASE_URL": server.url})
-
-    assert reply.tool_calls == (ToolCall(name="Bash", id="toolu_1", arguments='{"command": "echo hi"}'),)
-    assert (reply.finish_reason, len(server.requests)) == ("tool_use", 1)
-
-
 @pytest.mark.nightly
-def test_a_refusal_is_reported_as_one(environ):
-    """The API's refusal is a reply of its own kind, and no other model is asked instead."""
+def test_a_refusal(environ):
+    """The API's refusal is an outcome of its own, and no other model is asked instead."""
     with MessagesServer("refusal") as server:
-        reply = ask(environ | {"ANTHROPIC_BASE_URL": server.url})
+        reply = ask(at(server, environ))
 
     assert (reply.text, reply.finish_reason, len(server.requests)) == ("", "refusal", 1)
     assert "unable to respond" in reply.refusal
@@ -221,7 +205,7 @@ def test_a_refusal_is_reported_as_one(environ):
 def test_errors_of_the_server(environ, mode, failure_type, status, retryable):
     """Each error of the server keeps its class on the way through the CLI, which retries none."""
     with MessagesServer(mode) as server:
-        fault = ask(environ | {"ANTHROPIC_BASE_URL": server.url})
+        fault = ask(at(server, environ))
 
     assert (fault.failure_type, fault.status, fault.retryable) == (failure_type, status, retryable)
     assert len(server.requests) <= (2 if mode == "404" else 1), "404: the CLI itself looks twice"
@@ -239,7 +223,7 @@ def test_errors_of_the_server(environ, mode, failure_type, status, retryable):
 def test_a_server_that_hangs(environ, mode, raw, timeout_s):
     """After its time the attempt is a timeout; the CLI may withhold the last piece received."""
     with MessagesServer(mode) as server:
-        fault = ask(environ | {"ANTHROPIC_BASE_URL": server.url}, timeout_s=timeout_s)
+        fault = ask(at(server, environ), timeout_s=timeout_s)
 
     assert fault.failure_type == "timeout"
     assert fault.raw.startswith(raw)
@@ -250,12 +234,191 @@ def test_not_logged_in(environ, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
     del environ["ANTHROPIC_API_KEY"]
-    with MessagesServer("ok") as server:
-        fault = ask(environ | {"HOME": str(empty), "ANTHROPIC_BASE_URL": server.url})
+    with MessagesServer() as server:
+        fault = ask(at(server, environ | {"HOME": str(empty)}))
 
     assert (fault.failure_type, fault.status, fault.scope) == ("auth_missing", "auth_error", "target")
-    assert fault.message == (
-        "claude_code_cli: the Claude CLI says: Not logged in · Please run /login."
-        " Run `claude /login`, or set ANTHROPIC_API_KEY."
-    )
     assert server.requests == []
+
+
+# --- tools ------------------------------------------------------------------------------------------
+
+CATALOGUE = load_catalogue().tools
+READ, EXEC, WRITE = CATALOGUE["read"], CATALOGUE["exec"], CATALOGUE["write"]
+LIGHT = Tool(name="home.light", description="Turns a light on or off.")
+
+
+def use(tool, number=1, **arguments):
+    """A call of one of our tools, as the CLI names it."""
+    return ToolUse(f"mcp__openclaw__{tool}", json.dumps(arguments), f"toolu_{number}")
+
+
+@both_ways
+def test_one_question_with_a_call(environ):
+    """The model is offered only our tools, unchanged, and its calls are the answer: nothing is executed."""
+    bash = ToolUse("Bash", '{"command": "echo hi"}', "toolu_2")
+    turns = [[Text("Let me look."), use("read", path="notes.md"), bash]]
+    with MessagesServer(turns=turns) as server:
+        reply = ask(at(server, environ), tools=(READ, LIGHT))
+
+    (body,) = server.requests
+    offered = {tool["name"]: (tool["description"], tool["input_schema"]) for tool in body["tools"]}
+    assert offered == {
+        "mcp__openclaw__read": (READ.description, READ.parameters),
+        "mcp__openclaw__home_light": (LIGHT.description, LIGHT.parameters),
+    }
+    assert "tool_choice" not in body
+    assert reply.tool_calls == (
+        ToolCall(name="read", id="toolu_1", arguments='{"path": "notes.md"}'),
+        ToolCall(name="Bash", id="toolu_2", arguments='{"command": "echo hi"}'),
+    )
+    assert (reply.text, reply.finish_reason, reply.output_tokens) == ("Let me look.", "tool_use", 3)
+    assert 0 < reply.timing.ttft_ms <= reply.timing.e2e_ms
+    assert (reply.turns, reply.ended_by) == ((), None)
+
+
+@pytest.mark.nightly
+def test_a_server_that_does_not_start_is_an_error(environ, monkeypatch):
+    """Without our server the model has no tools; the CLI accepts that, but we do not."""
+    broken = ("-c", "raise SystemExit(3)")
+    monkeypatch.setattr("pytest_openclaw.providers.claude.command_line._SERVER", broken)
+    with MessagesServer() as server:
+        fault = ask(at(server, environ), tools=(READ,))
+
+    assert (fault.failure_type, fault.status) == ("cli_error", "error")
+    assert "its server did not start" in fault.message
+
+
+def servers_of_tools():
+    """Our servers among the processes that this one and its children have started."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # a zombie, or gone meanwhile
+            if "pytest_openclaw.providers.mcp_tools" in process.cmdline():
+                found.append(process)
+    return found
+
+
+@both_ways
+def test_our_server_gets_no_secret_and_ends_with_the_call(environ):
+    """The process that offers the tools has no key in its environment, and ends with the call."""
+    environ |= {"OPENAI_API_KEY": "other-key-0123456789"}
+
+    async def look():
+        asking = asyncio.create_task(provider.ask(Request(model="m", prompt="hi", tools=(READ,))))
+        until = time.monotonic() + 120
+        while not server.requests and time.monotonic() < until:
+            await asyncio.sleep(0.05)
+        found = [(process.pid, process.environ()) for process in servers_of_tools()]
+        server.released.set()
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        return found
+
+    with MessagesServer("silent") as server:
+        provider = provider_of(at(server, environ))
+        ((pid, passed),) = asyncio.run(look())
+
+    assert not any("0123456789" in value for value in passed.values())
+    assert passed["PATH"] == os.environ["PATH"]
+    assert dies(pid)
+
+
+# --- scripted exchanges -----------------------------------------------------------------------------
+
+TOOLS = (READ, WRITE, EXEC)
+WORLD = World(
+    files={"notes.md": "buy milk", "long.md": "a line of text\n" * 20_000},
+    commands=(Command(pattern="date", output="Monday"),),
+    steps=4,
+)
+
+
+def own_answers(*calls):
+    """The world's results for these calls, in their order."""
+    playing = Playing(WORLD, TOOLS)
+    return [playing.answer(ToolCall(name=name, arguments=json.dumps(given))) for name, given in calls]
+
+
+def results_in(body):
+    """The results in the last message of a request, by call."""
+    blocks = [block for block in body["messages"][-1]["content"] if block["type"] == "tool_result"]
+    return {block["tool_use_id"]: block["content"] for block in blocks}
+
+
+def play(environ, *turns, world=WORLD, **request):
+    """Let the model play these turns; return the result, and the requests."""
+    with MessagesServer(turns=turns) as server:
+        outcome = ask(at(server, environ), tools=TOOLS, world=world, **request)
+    return outcome, server.requests
+
+
+@both_ways
+def test_an_exchange_of_two_turns(environ):
+    """The second request has the result that our world gave, and its answer is the reply's text."""
+    reply, requests = play(environ, [Text("Look."), use("read", path="notes.md")], [Text("Milk.")])
+
+    _, second = requests
+    assert results_in(second) == {"toolu_1": [{"type": "text", "text": "buy milk"}]}
+    assert [(turn.text, turn.results) for turn in reply.turns] == [("Look.", ("buy milk",)), ("Milk.", ())]
+    assert (reply.text, reply.ended_by, reply.finish_reason) == ("Milk.", "answer", "end_turn")
+    assert reply.tool_calls == (ToolCall(name="read", id="toolu_1", arguments='{"path": "notes.md"}'),)
+    assert (reply.input_tokens, reply.output_tokens, reply.effective_model) == (36, 6, "m1")
+    first, last = (turn.timing for turn in reply.turns)
+    assert reply.timing.ttft_ms == first.ttft_ms > last.ttft_ms
+    assert reply.timing.e2e_ms >= first.e2e_ms + last.e2e_ms
+
+
+@pytest.mark.nightly
+def test_several_calls_of_a_turn_change_the_world_in_their_order(environ, tmp_path):
+    """Calls are carried out one after the other, only in the world; no file of the machine is changed."""
+    calls = [
+        ("write", {"path": "a.md", "content": "one"}),
+        ("read", {"path": "a.md"}),
+        ("exec", {"command": "date"}),
+        ("exec", {"command": f"touch {tmp_path}/ran"}),
+        ("exec", {}),
+        ("read", {"path": "/etc/passwd"}),
+        ("read", {"path": "long.md"}),
+    ]
+    turn = [use(name, number, **given) for number, (name, given) in enumerate(calls, 1)]
+    reply, requests = play(environ, turn, [use("write", 9, path="a.md", content="two")], [Text("Done.")])
+
+    texts = [content[0]["text"] for content in results_in(requests[1]).values()]
+    assert texts == own_answers(*calls) == list(reply.turns[0].results)
+    assert (texts[1], texts[2]) == ("one", "Monday")
+    assert len(texts[-1]) > 10_000
+    assert final_state(WORLD, TOOLS, answered_calls(reply).values()).files["a.md"] == "two"
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("mode", "text", "finish_reason"),
+    [
+        pytest.param("length", "Hello from stub", "length", id="cut"),
+        pytest.param("empty", "", "end_turn", id="empty"),
+    ],
+)
+def test_further_requests_of_the_cli_are_not_turns(environ, mode, text, finish_reason):
+    """An answer that is cut or empty is the answer, though the CLI sends further requests."""
+    reply, _ = play(environ, [use("read", path="notes.md")], mode)
+
+    assert (reply.text, reply.finish_reason) == (text, finish_reason)
+    assert (len(reply.turns), reply.ended_by) == (2, "answer")
+
+
+@pytest.mark.nightly
+def test_several_messages_of_the_user(environ):
+    """The CLI sends the whole conversation with each, and the world continues."""
+    turns = [
+        [use("write", path="a.txt", content="one")],
+        [Text("Done.")],
+        [use("read", 2, path="a.txt")],
+        [Text("one")],
+    ]
+    reply, requests = play(environ, *turns, world=World(), turns=("What does it say?",))
+
+    assert [turn.user for turn in reply.turns] == [None, None, "What does it say?", None]
+    assert (reply.turns[2].results, reply.text, reply.ended_by) == (("one",), "one", "answer")
+    assert [message["role"] for message in requests[-1]["messages"]] == ["user", "assistant"] * 3 + ["user"]

@@ -10,15 +10,9 @@ import pytest
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.claude.stream import Stream
 from pytest_openclaw.values.tool_calls import ToolCall
-from tests.providers.fake_claude.cli import assistant, event, result, synthetic
+from tests.providers.fake_claude.cli import USAGE, assistant, event, result, synthetic
 
 REQUESTING = {"type": "system", "subtype": "status", "status": "requesting"}
-USAGE = {
-    "input_tokens": 11,
-    "cache_read_input_tokens": 5,
-    "cache_creation_input_tokens": 2,
-    "output_tokens": 1,
-}
 START = event("message_start", message={"id": "m", "model": "m1", "usage": USAGE})
 STOP = event("message_stop")
 
@@ -50,71 +44,80 @@ def end(stop_reason="end_turn", **usage):
     return event("message_delta", delta={"stop_reason": stop_reason}, usage=usage or {"output_tokens": 3})
 
 
-def read(*lines, offered=None):
+def read(*lines, offered=None, is_exchange=False):
     """Read the lines with a clock that advances by one second at each reading."""
     ticks = count()
-    answer = Answer(monotonic=lambda: float(next(ticks)), wall_ms=lambda moment: 0)
-    stream = Stream(lambda: answer, offered=offered)
+
+    def begin():
+        return Answer(monotonic=lambda: float(next(ticks)), wall_ms=lambda moment: int(moment * 1000))
+
+    stream = Stream(begin, offered=offered, is_exchange=is_exchange)
     for line in lines:
         stream.receive_line(json.dumps(line).encode())
     return stream
 
 
-def test_an_answer_is_read_with_its_counts():
-    """Text, model, finish reason and counts come from the stream; the input includes cached tokens."""
-    reply = read(START, text("Hel"), text("lo"), end(), STOP, result()).reply()
-
-    assert (reply.text, reply.effective_model, reply.finish_reason) == ("Hello", "m1", "end_turn")
-    assert (reply.input_tokens, reply.cached_tokens, reply.output_tokens) == (18, 5, 3)
-
-
-def test_the_first_token_may_be_a_thought():
-    """TTFT is at the first thinking, the first output at the first text; message_start is not a token."""
-    reply = read(START, thinking("Let me"), thinking(" see."), text("Four"), end(), STOP, result()).reply()
+def test_an_answer():
+    """Texts, times and counts; message_start is not a token, and the input includes cached tokens."""
+    pieces = [thinking("Let me"), thinking(" see."), text("Fo"), text("ur")]
+    reply = read(START, *pieces, end(), STOP, result()).reply()
 
     assert (reply.text, reply.reasoning) == ("Four", "Let me see.")
+    assert (reply.effective_model, reply.finish_reason) == ("m1", "end_turn")
+    assert (reply.input_tokens, reply.cached_tokens, reply.output_tokens) == (18, 5, 3)
     assert (reply.timing.ttft_ms, reply.timing.ttfo_ms, reply.timing.e2e_ms) == (1000.0, 2000.0, 3000.0)
 
 
 @pytest.mark.parametrize(
-    ("lines", "calls"),
+    ("lines", "given"),
     [
-        pytest.param([tool("Bash"), arguments('{"command": "echo '), arguments('hi"}')], [ToolCall(name="Bash", id="t1", arguments='{"command": "echo hi"}')], id="in-pieces"),
-        pytest.param([tool("Bash", given={"command": "ls"})], [ToolCall(name="Bash", id="t1", arguments='{"command": "ls"}')], id="whole-at-the-start"),
+        pytest.param([arguments('{"a":'), arguments(" 1}")], '{"a": 1}', id="in-pieces"),
         pytest.param(
             [
-                tool("Bash"),
                 arguments('{"a":  1}'),
                 assistant([{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"a": 1}}]),
             ],
-            [ToolCall(name="Bash", id="t1", arguments='{"a":  1}')],
-            id="the-wire-text-beats-the-assistant-line",
+            '{"a":  1}',
+            id="the-pieces-before-the-assistant-line",
         ),
         pytest.param(
-            [tool("Bash"), assistant([{"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}])],
-            [ToolCall(name="Bash", id="t1", arguments="{}")],
-            id="without-pieces-the-assistant-line-counts",
-        ),
-        pytest.param(
-            [tool("read"), tool("exec", index=1, tool_id="t2"), arguments("{}", index=1), arguments('{"a": 1}')],
-            [ToolCall(name="read", id="t1", arguments='{"a": 1}'), ToolCall(name="exec", id="t2", arguments="{}")],
-            id="two-interleaved",
+            [assistant([{"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}])],
+            "{}",
+            id="the-assistant-line-without-pieces",
         ),
     ],
-)  # fmt: skip
-def test_tool_calls_are_joined(lines, calls):
+)
+def test_a_tool_call(lines, given):
     """A tool call keeps its name, id and the JSON text of its input, once, in every form of lines."""
-    assert list(read(*lines, end("tool_use"), STOP, result()).reply().tool_calls) == calls
+    reply = read(START, tool("Bash"), *lines, end("tool_use"), STOP, result()).reply()
+
+    assert reply.tool_calls == (ToolCall(name="Bash", id="t1", arguments=given),)
+
+
+def test_interleaved_tool_calls():
+    """Pieces belong to the call with their index."""
+    lines = [
+        tool("read"),
+        tool("exec", index=1, tool_id="t2"),
+        arguments("{}", index=1),
+        arguments('{"a": 1}'),
+    ]
+    reply = read(*lines, end("tool_use"), STOP, result()).reply()
+
+    assert [(call.name, call.id, call.arguments) for call in reply.tool_calls] == [
+        ("read", "t1", '{"a": 1}'),
+        ("exec", "t2", "{}"),
+    ]
 
 
 @pytest.mark.parametrize(
     ("called", "name"),
     [
         pytest.param("mcp__openclaw__read", "read", id="offered"),
-        pytest.param("mcp__openclaw__home_light", "home.light", id="spelled-for-the-wire"),
+        pytest.param("mcp__openclaw__home_light", "home.light", id="in-other-characters"),
         pytest.param("mcp__openclaw__frobnicate", "frobnicate", id="not-offered"),
         pytest.param("read", "read", id="without-the-prefix"),
-        pytest.param("Bash", "Bash", id="the-clis-own"),
+        pytest.param("Bash", "Bash", id="of-the-cli"),
         pytest.param("mcp__other__read", "mcp__other__read", id="of-another-server"),
     ],
 )
@@ -134,7 +137,7 @@ def test_a_call_has_the_tools_own_name(called, name):
         pytest.param({"tools": ["mcp__openclaw__read", "mcp__openclaw__exec"]}, (), id="all"),
         pytest.param({"tools": ["mcp__openclaw__exec"]}, ("read",), id="one-missing"),
         pytest.param({"tools": []}, ("read", "exec"), id="none"),
-        pytest.param({}, ("read", "exec"), id="not-said"),
+        pytest.param({}, ("read", "exec"), id="no-list"),
         pytest.param({"tools": 7, "mcp_servers": 7}, ("read", "exec"), id="nonsense"),
     ],
 )
@@ -158,7 +161,7 @@ def test_tools_that_are_not_offered_end_the_stream(init, lacking):
         pytest.param("end_turn", "end_turn", id="ended"),
     ],
 )
-def test_a_second_request_is_no_part_of_the_answer(stop_reason, finish_reason, second):
+def test_a_second_request_is_not_part_of_the_answer(stop_reason, finish_reason, second):
     """The answer is the first message; the CLI's own further requests are ignored."""
     stream = read(START, text("one"), end(stop_reason), STOP, *second, text("two"), end("end_turn"), result())
     reply = stream.reply()
@@ -168,7 +171,7 @@ def test_a_second_request_is_no_part_of_the_answer(stop_reason, finish_reason, s
 
 
 def test_a_synthetic_line_is_not_the_models():
-    """Text that the CLI writes in the model's place is not an answer, and its error word is kept."""
+    """Text that the CLI writes itself is not an answer, and its error word is kept."""
     stream = read(synthetic("Credit balance is too low", error="billing_error"), result(is_error=True))
 
     assert (stream.answer.has_tokens, stream.error) == (False, "billing_error")
@@ -192,3 +195,84 @@ def test_lines_of_another_kind_are_skipped(raw):
     stream.receive_line(raw)
 
     assert (stream.answer.has_tokens, stream.over) == (False, False)
+
+
+# --- exchanges --------------------------------------------------------------------------------------
+
+OFFERED = {"mcp__openclaw__read": "read"}
+INIT = {"type": "system", "subtype": "init", "tools": [*OFFERED]}
+
+
+def message(said, *calls):
+    """The lines of one message: a text, and calls by id."""
+    yield event("message_start", message={"id": f"m{said}", "model": "m1", "usage": {"input_tokens": 10}})
+    yield text(said)
+    for index, call_id in enumerate(calls, 1):
+        yield tool("mcp__openclaw__read", index, tool_id=call_id)
+        yield event("content_block_stop", index=index)
+    yield end("tool_use" if calls else "end_turn")
+    yield STOP
+
+
+def answered(call_id, content="r"):
+    """The line of one result."""
+    block = {"type": "tool_result", "tool_use_id": call_id, "content": content}
+    return {"type": "user", "message": {"role": "user", "content": [block]}}
+
+
+def played(*lines):
+    """Read the lines of an exchange."""
+    return read(INIT, *lines, offered=OFFERED, is_exchange=True)
+
+
+@pytest.mark.parametrize("announced", [True, False], ids=["announced", "unannounced"])
+def test_a_turn_is_timed_from_its_own_request(announced):
+    """A turn's clock starts at the CLI's request; our server's time belongs only to the exchange."""
+    again = [REQUESTING] if announced else []
+    stream = played(REQUESTING, *message("a", "t1"), answered("t1"), *again, *message("b"), result())
+    reply = stream.reply()
+    first, second = (turn.timing for turn in reply.turns)
+
+    assert (first.started_at_ms, first.ttft_ms, first.ttfo_ms, first.e2e_ms) == (0, 1000.0, 1000.0, 2000.0)
+    assert (second.started_at_ms, second.ttft_ms, second.e2e_ms) == (3000, 1000.0, 2000.0)
+    assert (reply.timing.e2e_ms, reply.timing.ttft_ms, reply.timing.ended_at_ms) == (5000.0, 1000.0, 5000)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        pytest.param("plain", "plain", id="text"),
+        pytest.param([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "a\nb", id="blocks"),
+        pytest.param([], "", id="no-blocks"),
+        pytest.param(None, "", id="null"),
+        pytest.param("\ud800", "\ufffd", id="lone-surrogate"),
+    ],
+)
+def test_the_result_of_a_call(content, text):
+    """Results come as text or as blocks."""
+    stream = played(*message("a", "t1"), answered("t1", content), REQUESTING, *message("b"), result())
+
+    assert stream.reply().turns[0].results == (text,)
+
+
+def test_a_turn_with_a_broken_call_has_no_results():
+    """The CLI may carry out a call before the message is complete; OpenClaw would not."""
+    *lines, delta, stop = message("a", "t1", "t2")
+    broken = arguments('{"pa', index=2)
+    reply = played(*lines, broken, answered("t1"), delta, stop, answered("t2"), result()).reply()
+
+    assert (reply.ended_by, [call.arguments for call in reply.tool_calls]) == (
+        "malformed_call",
+        ["{}", '{"pa'],
+    )
+    assert reply.turns[0].results == ()
+
+
+def test_requests_of_the_cli_after_an_answer_are_not_turns():
+    """An answer without a call ends the exchange, whatever the CLI does by itself afterwards."""
+    stream = played(
+        *message("a", "t1"), answered("t1"), REQUESTING, *message("b"), REQUESTING, *message("c"), result()
+    )
+
+    assert stream.over
+    assert [turn.text for turn in stream.reply().turns] == ["a", "b"]

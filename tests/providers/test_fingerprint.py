@@ -1,19 +1,55 @@
-"""A server's answers about its models: their names, and what it serves."""
+"""The providers by name; the facts that a server reports, and the names of its models."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
+import subprocess
+import sys
 
 import pytest
 
+from pytest_openclaw.providers import BUILTIN
 from pytest_openclaw.values.faults import CallFailed
-from tests.providers.servers.apis import CHAT, GEMINI, MESSAGES
+from pytest_openclaw.values.protocols import ProviderSetup
+from tests.providers.servers.apis import CHAT, GEMINI, MESSAGES, using
 from tests.providers.servers.misbehaving import Script
-from tests.providers.servers.ollama import OLLAMA
+from tests.providers.servers.ollama import OLLAMA, OllamaServer, native
+from tests.providers.servers.ollama import TEMPLATE as TEMPLATE_OF_OLLAMA
+
+
+def with_key(api, server):
+    """A provider at this server with a key."""
+    return api.provider(server.url, **{api.key_env: "a-key"})
+
+
+@pytest.mark.parametrize("builtin", BUILTIN, ids=lambda builtin: builtin.name)
+def test_a_builtin(builtin):
+    """The table's name, the class's name and the created object are one provider."""
+    setup = ProviderSetup(name=builtin.name)
+
+    assert builtin.load().name == builtin.name
+    assert type(builtin(setup)) is builtin.load()
+
+
+def test_only_what_is_used_is_loaded():
+    """Listing the names loads no provider; creating one loads neither another nor the HTTP library."""
+    code = (
+        "import sys; from pytest_openclaw.values.protocols import ProviderSetup; "
+        "from pytest_openclaw.providers import BUILTIN; "
+        "made = [builtin(ProviderSetup(name='gemini')) for builtin in BUILTIN if builtin.name == 'gemini']; "
+        "print(*sys.modules)"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600
+    )
+
+    loaded = {module.removeprefix("pytest_openclaw.providers.") for module in done.stdout.split()}
+    assert {builtin.name for builtin in BUILTIN} & loaded == {"gemini"}
+    assert "httpx2" not in loaded
+
 
 TEMPLATE = "{{ messages }}"
-
 LLAMA_CPP_MODELS = {
     "models": [{"name": "smollm2:135m"}],
     "object": "list",
@@ -26,23 +62,6 @@ PROPS = {
     "chat_template": TEMPLATE,
     "chat_template_caps": {"supports_tools": False},
 }
-OLLAMA_MODELS = {
-    "object": "list",
-    "data": [{"id": "llama3.2:latest", "object": "model", "owned_by": "library"}],
-}
-
-
-def working(server, work, api=CHAT):
-    """Let a provider at this server do something, in a separate loop."""
-
-    async def doing():
-        provider = api.provider(server.url, **{api.key_env: "a-key"})
-        try:
-            return await work(provider)
-        finally:
-            await provider.aclose()
-
-    return asyncio.run(doing())
 
 
 def test_llama_cpp(server):
@@ -50,7 +69,7 @@ def test_llama_cpp(server):
     server.on("/v1/models", Script.answer(LLAMA_CPP_MODELS))
     server.on("/props", Script.answer(PROPS))
 
-    found = working(server, lambda provider: provider.fingerprint("smol"))
+    found = using(CHAT.provider(server.url), lambda provider: provider.fingerprint("smol"))
 
     assert found == {
         "server": "llama.cpp",
@@ -62,11 +81,29 @@ def test_llama_cpp(server):
     }
 
 
+def test_ollama():
+    """Version, digest, quantisation, template and the context in use."""
+    with OllamaServer() as server:
+        found = using(native(server.origin), lambda provider: provider.fingerprint("m"))
+
+    assert found == {
+        "server": "ollama",
+        "server_version": "0.33.3",
+        "digest": "a" * 64,
+        "quantisation": "Q4_K_M",
+        "context_length": 4096,
+        "template_sha256": hashlib.sha256(TEMPLATE_OF_OLLAMA.encode()).hexdigest(),
+        "template_shows_tools": True,
+        "parameters": "num_ctx 4096",
+    }
+    assert [request.path for request in server.requests] == ["/api/version", "/api/show", "/api/ps"]
+
+
 @pytest.mark.parametrize(
     "script",
     [
         pytest.param(Script.answer({"error": "not found"}, status=404), id="unknown-routes"),
-        pytest.param(Script.answer([1, 2]), id="no-objects"),
+        pytest.param(Script.answer([1, 2]), id="lists"),
         pytest.param(
             Script.answer({"data": [5, {"id": 7}], "models": {"a": 1}, "details": []}), id="nonsense"
         ),
@@ -76,10 +113,14 @@ def test_a_server_that_does_not_say(server, script):
     """A fingerprint has the available facts, and is never a fault."""
     server.on("*", script)
 
-    assert working(server, lambda provider: provider.fingerprint("m")) == {}
+    assert using(CHAT.provider(server.url), lambda provider: provider.fingerprint("m")) == {}
     assert server.total == 5
 
 
+OLLAMA_MODELS = {
+    "object": "list",
+    "data": [{"id": "llama3.2:latest", "object": "model", "owned_by": "library"}],
+}
 CLAUDE = {"data": [{"type": "model", "id": name} for name in ("claude-a", "claude-b")], "has_more": False}
 GOOGLE = {
     "models": [
@@ -109,9 +150,24 @@ def test_models(server, api, path, answer, names):
     """The names of the models served, in the server's order; the key is shown."""
     server.on(path, Script.answer(answer))
 
-    assert working(server, lambda provider: provider.models(), api) == names
+    assert using(with_key(api, server), lambda provider: provider.models()) == names
     header, value = api.shown_key("a-key")
     assert server.requests[0].headers[header] == value
+
+
+def test_models_of_ollama():
+    """The models that are installed; one that only embeds is left out."""
+    models = {
+        "qwen3:8b": ["completion", "tools", "thinking"],
+        "nomic-embed-text:latest": ["embedding"],
+        "old:1b": [],
+    }
+
+    with OllamaServer(models=models) as server:
+        names = using(native(server.origin, OLLAMA_API_KEY="a-key"), lambda provider: provider.models())
+
+    assert names == ("qwen3:8b", "old:1b")
+    assert {request.headers["authorization"] for request in server.requests} == {"Bearer a-key"}
 
 
 NO_LIST = "the answer cannot be read: its list of models has no list."
@@ -132,6 +188,6 @@ def test_models_that_cannot_be_listed(server, api, script, message):
     server.on("*", script)
 
     with pytest.raises(CallFailed) as raised:
-        working(server, lambda provider: provider.models(), api)
+        using(with_key(api, server), lambda provider: provider.models())
 
     assert str(raised.value).startswith(f"{api.kind.name}: {message}")

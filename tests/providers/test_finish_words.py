@@ -75,40 +75,28 @@ FAILURES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("word", FAILURES)
-def test_a_servers_failure_without_an_answer(end: End, word: str) -> None:
-    """A word for the server's own failure is a fault that is tried again, never the model's failure."""
-    fault = end("", word)
-
-    assert row(fault) == ("error", "stream_error", None)
-    assert isinstance(fault, Fault)
-    assert (fault.retryable, fault.scope) == (True, "cell")
-    assert word in fault.message
-
-
-@pytest.mark.parametrize("word", ["network_error", "error", "abort"])
-def test_a_servers_failure_after_tokens(end: End, word: str) -> None:
-    """The text is kept and is not an answer; generated tokens are not requested again."""
-    fault = end("Hel", word)
-
-    assert row(fault) == ("error", "stream_error", None)
-    assert isinstance(fault, Fault)
-    assert (fault.raw, fault.retryable) == ("Hel", False)
-
-
 @pytest.mark.parametrize(
-    ("word", "expected"),
+    ("text", "word", "expected"),
     [
-        ("sensitive", ("ok", "content_filter", "content_filter")),
-        ("length", ("ok", "empty_response", "length")),
-        ("bored", ("ok", "empty_response", "bored")),
-        ("model_context_window_exceeded", ("error", "context_overflow", None)),
-        ("PUP_LIMITED_DISABLED", ("auth_error", "http_403", None)),
+        *(("", word, ("error", "stream_error", None)) for word in FAILURES),
+        *(("Hel", word, ("error", "stream_error", None)) for word in ("network_error", "error", "abort")),
+        ("", "sensitive", ("ok", "content_filter", "content_filter")),
+        ("", "length", ("ok", "empty_response", "length")),
+        ("", "bored", ("ok", "empty_response", "bored")),
+        # A context that is full before the first token is too small for the prompt.
+        ("", "model_context_window_exceeded", ("error", "context_overflow", None)),
+        ("", "PUP_LIMITED_DISABLED", ("auth_error", "http_403", None)),
     ],
 )
-def test_a_word_without_an_answer(end: End, word: str, expected: tuple[Any, ...]) -> None:
-    """A context that is full before the first token is too small for the prompt."""
-    assert row(end("", word)) == expected
+def test_a_word_without_an_answer(end: End, text: str, word: str, expected: tuple[Any, ...]) -> None:
+    """A word for the server's own failure is a fault, which is tried again if there were no tokens."""
+    result = end(text, word)
+
+    assert row(result) == expected
+    if expected[1] == "stream_error":
+        assert isinstance(result, Fault)
+        assert (result.raw, result.retryable, result.scope) == (text, not text, "cell")
+        assert word in result.message
 
 
 @pytest.mark.parametrize(
@@ -139,54 +127,50 @@ def test_the_word_of_the_server_behind_a_gateway(
     assert row(ask(CHAT.provider(server.url), stream=stream)) == expected
 
 
-@pytest.mark.parametrize(
-    ("reason", "message", "text", "word"),
-    [
-        ("MALFORMED_FUNCTION_CALL", "Malformed function call: print(default_api.exec(command='df'))", "print(default_api.exec(command='df'))", "malformed_call"),
-        ("UNEXPECTED_TOOL_CALL", "Unexpected tool call: exec{command: df}", "exec{command: df}", "unexpected_call"),
-    ],
-)  # fmt: skip
-def test_a_call_that_gemini_cannot_read(
-    server: Any, stream: bool, reason: str, message: str, text: str, word: str
-) -> None:
-    """It is the model's, and what the model wrote is the text of its reply."""
+def finished(reason: str, message: str) -> dict[str, Any]:
+    """An answer of Gemini that explains its finish reason."""
     payload = gemini_answer(reason=reason)
-    payload["candidates"][0]["finishMessage"] = message
-    server.enqueue(Script.stream(sse(payload)) if stream else Script.answer(payload))
-
-    reply = ask(GEMINI.provider(server.url), stream=stream)
-
-    assert isinstance(reply, Reply), reply
-    assert (reply.text, reply.raw, reply.finish_reason) == (text, text, word)
-
-
-def _filtered_by_gemini(message: str) -> dict[str, Any]:
-    payload = gemini_answer(reason="PROHIBITED_CONTENT")
     payload["candidates"][0]["finishMessage"] = message
     return payload
 
 
-def _refused_by_claude(message: str) -> dict[str, Any]:
-    details = {"type": "refusal", "category": "cyber", "explanation": message}
-    return {**MESSAGES.whole(None, "refusal"), "stop_details": details}
+def blocked(**feedback: str) -> dict[str, Any]:
+    """An answer of Gemini to a prompt that is blocked: it has no candidates."""
+    return {"promptFeedback": feedback, "usageMetadata": {"promptTokenCount": 11, "totalTokenCount": 11}}
+
+
+NO, WRITTEN = "This is not allowed.", "print(default_api.exec(command='df'))"
+MALFORMED = finished("MALFORMED_FUNCTION_CALL", f"Malformed function call: {WRITTEN}")
+UNEXPECTED = finished("UNEXPECTED_TOOL_CALL", "Unexpected tool call: exec{command: df}")
+STOP_DETAILS = {"type": "refusal", "category": "cyber", "explanation": NO}
+REFUSED = MESSAGES.whole(None, "refusal") | {"stop_details": STOP_DETAILS}
 
 
 @pytest.mark.parametrize(
-    ("api", "payload", "failure"),
+    ("api", "payload", "text", "raw", "word"),
     [
-        pytest.param(GEMINI, _filtered_by_gemini, "content_filter", id="finishMessage"),
-        pytest.param(GEMINI, lambda message: {"promptFeedback": {"blockReason": "SAFETY", "blockReasonMessage": message}}, "content_filter", id="blockReasonMessage"),
-        pytest.param(MESSAGES, _refused_by_claude, "refusal", id="stop_details"),
+        # The call is the model's, and what the model wrote is its text.
+        pytest.param(GEMINI, MALFORMED, WRITTEN, WRITTEN, "malformed_call", id="malformed-call"),
+        pytest.param(GEMINI, UNEXPECTED, "exec{command: df}", "exec{command: df}", "unexpected_call", id="unexpected-call"),
+        # The server's words about a filter or refusal are not the model's text.
+        pytest.param(GEMINI, finished("PROHIBITED_CONTENT", NO), "", NO, "content_filter", id="filtered"),
+        pytest.param(GEMINI, blocked(blockReason="SAFETY", blockReasonMessage=NO), "", NO, "content_filter", id="blocked"),
+        pytest.param(GEMINI, blocked(blockReason="SAFETY"), "", "SAFETY", "content_filter", id="blocked-without-words"),
+        pytest.param(MESSAGES, REFUSED, "", NO, "refusal", id="refused"),
     ],
 )  # fmt: skip
-def test_an_explanation_is_kept(server: Any, api: Api, payload: Any, failure: str) -> None:
-    """What a server says about a filter or refusal is in the raw output, and not in the answer."""
-    server.enqueue(Script.answer(payload("This is not allowed.")))
+def test_the_words_at_the_end(
+    server: Any, api: Api, payload: dict[str, Any], text: str, raw: str, word: str
+) -> None:
+    """What a server says about the end is kept in the raw output, in a chunk or a whole answer."""
+    for streamed in (False, True) if api is GEMINI else (False,):
+        server.enqueue(Script.stream(sse(payload)) if streamed else Script.answer(payload))
 
-    reply = ask(api.provider(server.url), stream=False)
+        reply = ask(api.provider(server.url), stream=streamed)
 
-    assert isinstance(reply, Reply), reply
-    assert (reply.text, reply.raw, outcome_of(reply).failure_type) == ("", "This is not allowed.", failure)
+        assert isinstance(reply, Reply), reply
+        assert (reply.text, reply.raw, reply.finish_reason) == (text, raw, word)
+        assert "usageMetadata" not in payload or reply.input_tokens == 11
 
 
 @pytest.mark.parametrize(
@@ -203,7 +187,7 @@ def test_an_explanation_is_kept(server: Any, api: Api, payload: Any, failure: st
 )  # fmt: skip
 def test_a_response(server: Any, stream: bool, response: dict[str, Any], expected: tuple[Any, ...]) -> None:
     """The Responses API ends by a status, and gives a reason only for what is incomplete."""
-    text = "" if expected[0] == "error" or expected[0] == "rate_limited" else "Hi."
+    text = "" if expected[0] in ("error", "rate_limited") else "Hi."
     whole = {"object": "response", "output": RESPONSES.whole(text)["output"], **response}
     kind = f"response.{response.get('status', 'completed')}"
     server.enqueue(

@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from pytest_openclaw.providers.mcp_tools import NOT_PLAYED, dump_offer, load_offer, what_broke
-from pytest_openclaw.values.tool_calls import Tool
 from pytest_openclaw.values.worlds import Answer, Command, World
+from tests.providers.servers import apis
 
-READ = Tool(
-    name="read",
-    description="Reads a file. 日本 😀",
-    parameters={"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
-)
+READ = replace(apis.READ, description="Reads a file. 日本 😀")
 WORLD = World(
     files={"notes.md": "buy milk"},
     commands=(Command(pattern="date", output="Monday", writes={"log": "x"}, removes=("old",)),),
@@ -32,6 +29,12 @@ def request(method, number=1, **params):
     return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
 
 
+def serve(offer, lines=b""):
+    """The server's process, after it has read these lines."""
+    command = [sys.executable, "-P", "-m", "pytest_openclaw.providers.mcp_tools", str(offer)]
+    return subprocess.run(command, input=lines, capture_output=True, timeout=600)
+
+
 @pytest.fixture
 def talk(tmp_path):
     """Start the server with tools and world, send it lines, and return its output."""
@@ -40,12 +43,7 @@ def talk(tmp_path):
         offer = tmp_path / "offer.json"
         offer.write_text(dump_offer(tools, world), "utf-8")
         sent = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "pytest_openclaw.providers.mcp_tools", str(offer)],
-            input=b"\n".join(sent) + b"\n",
-            capture_output=True,
-            timeout=600,
-        )
+        done = serve(offer, b"\n".join(sent) + b"\n")
         assert (done.returncode, done.stderr) == (0, b"")
         assert what_broke(offer) == ""
         return [json.loads(line) for line in done.stdout.splitlines()]
@@ -97,16 +95,10 @@ def test_tools_and_world_come_back_as_they_went():
     assert load_offer(dump_offer((), None)) == ((), None)
 
 
-def test_what_breaks_is_written_down(tmp_path):
+def test_the_reason_of_a_failure(tmp_path):
     """A server that fails writes the reason to a file for its caller, and ends."""
     offer = tmp_path / "offer.json"
     offer.write_text("{}", "utf-8")
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "pytest_openclaw.providers.mcp_tools", str(offer)],
-        input=b"",
-        capture_output=True,
-        timeout=600,
-    )
 
-    assert done.returncode == 1
+    assert serve(offer).returncode == 1
     assert what_broke(offer) == "KeyError: 'tools'"

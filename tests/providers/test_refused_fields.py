@@ -1,14 +1,23 @@
-"""What a model refuses is left out of its requests, at once and from then on."""
+"""Fields that a model or a server refuses are left out of its requests, at once and from then on."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.providers.servers.apis import GEMINI, MESSAGES, RESPONSES, Api, ask
-from tests.providers.servers.misbehaving import Script
+from pytest_openclaw.providers.ollama import OllamaOpenAI
+from pytest_openclaw.values.faults import WireError, refused_by_server
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.replies import Reply, Turn
+from pytest_openclaw.values.requests import Request as ModelRequest
+from pytest_openclaw.values.tool_calls import ToolCall
+from tests.providers.servers.apis import CHAT, GEMINI, MESSAGES, READ, RESPONSES, Api, ask, chat_chunk
+from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script, sse
 from tests.providers.servers.ollama import OLLAMA
 
 Shown = Callable[[dict[str, Any]], Any]
@@ -71,3 +80,136 @@ def test_a_refusal_that_does_not_end(server: Any) -> None:
     fault = ask(GEMINI.provider(server.url))
 
     assert (fault.failure_type, server.total) == ("http_400", 2)
+
+
+def test_requests_in_flight_are_each_repeated_without_it() -> None:
+    """Each of them was sent before the first refusal arrived; one without a temperature is not repeated."""
+    provider = RESPONSES.provider("http://127.0.0.1:9")
+    request = ModelRequest(model="m", prompt="Say hi.", temperature=0.0)
+    error = WireError(status=400, message="'temperature' is not supported with this model.")
+    fault, body = refused_by_server("openai_responses", "m", error), provider.body(request)
+
+    assert [provider.adapt(request, body, fault) for _ in range(2)] == [True, True]
+    assert not provider.adapt(request, provider.body(request), fault)
+
+
+PAGE = Path(__file__).parents[2] / "docs/how-to/providers.md"
+KEY = "a-key-0123456789"
+
+
+# The servers are strict: they reject a field that their API does not have, as the real ones do, which
+# `docs/how-to/providers.md` names.
+COMMON = {
+    "model",
+    "messages",
+    "temperature",
+    "max_tokens",
+    "stream",
+    "tools",
+    "tool_choice",
+    "reasoning_effort",
+}
+OPTIONAL = {"think", "stream_options", "seed"}
+EXTRA = {
+    "type": "extra_forbidden",
+    "loc": ["body", "FIELD"],
+    "msg": "Extra inputs are not permitted",
+    "input": True,
+}
+SERVERS: dict[str, tuple[set[str], dict[str, Any], int]] = {
+    # the optional fields that it knows, its error for another one, and its status
+    "openrouter": (OPTIONAL, {}, 400),
+    "deepseek": (OPTIONAL, {}, 400),
+    "groq": ({"stream_options", "seed"}, {"error": {"message": "property 'FIELD' is unsupported"}}, 400),
+    "mistral": (set(), {"object": "error", "message": {"detail": [EXTRA]}, "type": "invalid_request_error"}, 422),
+    "litellm": ({"stream_options"}, {"error": {"message": "litellm.UnsupportedParamsError: openai does not support parameters: ['FIELD'], for model=gpt-x.", "type": "None", "code": "400"}}, 400),
+}  # fmt: skip
+
+
+def endpoint(name: str, server: MisbehavingServer) -> OllamaOpenAI:
+    """The endpoint of the page's line, at another address."""
+    found = re.search(rf"^    {name} = (\S+) (\S+) (\S+)$", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert found, f"{name} has no line"
+    assert found[1] == OllamaOpenAI.name
+    setup = ProviderSetup(name=name, base_url=server.url, key_env=found[3], environ={found[3]: KEY})
+    return OllamaOpenAI(setup)
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_field_that_a_server_rejects_is_left_out_from_then_on(server: MisbehavingServer, name: str) -> None:
+    """The request is repeated without it, and the key is sent as a bearer token."""
+    known, error, status = SERVERS[name]
+
+    def answer(request: Request) -> Script:
+        unknown = [field for field in request.json if field not in COMMON | known]
+        if not unknown:
+            return Script.stream(CHAT.reasoning("Hm."), CHAT.text("Hi."), CHAT.end())
+        return Script.answer(json.loads(json.dumps(error).replace("FIELD", unknown[0])), status=status)
+
+    server.on("/v1/chat/completions", answer)
+    provider = endpoint(name, server)
+
+    reply = ask(provider, thinking_level="high", seed=2, tools=(READ,))
+
+    assert isinstance(reply, Reply), reply
+    assert (reply.text, reply.reasoning) == ("Hi.", "Hm.")
+    assert set(server.requests[-1].json) == COMMON | known
+    assert {request.headers["authorization"] for request in server.requests} == {f"Bearer {KEY}"}
+    assert server.total == 1 + len(OPTIONAL - known)
+    ask(provider, thinking_level="high", seed=3)
+    assert server.total == 2 + len(OPTIONAL - known), "the model's later requests are without them"
+
+
+def requires_reasoning(request: Request) -> Script:
+    """Reject a conversation without the model's own thinking, as DeepSeek does."""
+    said = [message for message in request.json["messages"] if message["role"] == "assistant"]
+    if all("reasoning_content" in message for message in said):
+        return Script.stream(CHAT.text("Hi."), CHAT.end())
+    message = "Missing `reasoning_content` field in the assistant message at message index 1."
+    return Script.answer({"error": {"message": message, "type": "invalid_request_error"}}, status=400)
+
+
+def test_deepseek_gets_its_thinking_back(server: MisbehavingServer) -> None:
+    """A server that requires the thinking of earlier turns gets it, from then on; others never do."""
+    server.on("/v1/chat/completions", requires_reasoning)
+    provider = endpoint("deepseek", server)
+    call = ToolCall(name="read", arguments="{}", id="c1")
+    history = (Turn(reasoning="I should read it.", calls=(call,), results=("alpha",)),)
+
+    replies = [ask(provider, tools=(READ,), history=history) for _ in range(2)]
+
+    assert [type(reply) for reply in replies] == [Reply, Reply]
+    sent = [request.json["messages"][1].get("reasoning_content") for request in server.requests]
+    assert sent == [None, "I should read it.", "I should read it."]
+
+
+@pytest.mark.parametrize(
+    ("name", "chunk", "failure_type"),
+    [
+        ("openrouter", {**chat_chunk({"content": ""}, "error"), "error": {"code": 502, "message": "Provider disconnected"}}, "http_502"),
+        ("groq", {**chat_chunk({}), "x_groq": {"error": "over capacity"}}, "stream_error"),
+    ],
+)  # fmt: skip
+def test_an_error_in_a_stream(
+    server: MisbehavingServer, name: str, chunk: dict[str, Any], failure_type: str
+) -> None:
+    """An error in the place of a chunk is the server's, and not an answer of the model."""
+    server.enqueue(Script.stream(sse(chunk)))
+
+    fault = ask(endpoint(name, server))
+
+    assert (fault.failure_type, fault.retryable) == (failure_type, True)
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [(400, "the seed of the matter is missing"), (500, "property 'seed' is unsupported")],
+    ids=["only-mentioned", "another-status"],
+)
+def test_another_error_is_asked_once(server: MisbehavingServer, status: int, message: str) -> None:
+    """A word in an error does not change what is sent."""
+    server.on("*", Script.answer({"error": {"message": message}}, status=status))
+
+    ask(endpoint("groq", server), seed=1)
+
+    assert server.total == 1

@@ -40,14 +40,26 @@ def asked_on_surface(provider):
     return {field.name: getattr(request, field.name) for field in fields(request)}
 
 
+LIMITS = {
+    "ollama_openai": "max_completion_tokens",
+    "openai_responses": "max_output_tokens",
+    "anthropic_messages": "max_tokens",
+    "gemini": "maxOutputTokens",
+}
+
+
 @of_events
-def test_a_call_through_the_bridge(server, api):
-    """System prompt, tools, frame and context are sent in each turn, and no temperature; a search is answered."""
+@pytest.mark.parametrize("level", [None, "low"])
+def test_a_call_through_the_bridge(server, api, level):
+    """System prompt, tools, frame and context are sent in each turn, and no temperature; a search is answered.
+
+    Only chat completions use OpenClaw's own name for the limit of the answer.
+    """
     for calls in (SEARCHES, CALLS):
         server.enqueue(Script.answer(with_long_prompt(api.whole(None, "tool_calls", calls=calls))))
     provider = api.provider(server.url)
 
-    reply = play(provider, **asked_on_surface(provider))
+    reply = play(provider, **{**asked_on_surface(provider), "thinking_level": level})
 
     assert isinstance(reply, Reply), reply
     assert [call.name for call in reply.tool_calls] == ["tool_search", "tool_call"]
@@ -58,7 +70,9 @@ def test_a_call_through_the_bridge(server, api):
         assert len(max(texts, key=len)) > 20_000
         assert any(text.startswith("[") and "What is the weather in Rome?" in text for text in texts)
         assert texts[-1].startswith("<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>")
-        assert not {"temperature", "top_p", "topP", "seed"} & {*keys_in({**body, "tools": None})}
+        keys = {*keys_in({**body, "tools": None})}
+        assert not {"temperature", "top_p", "topP", "seed"} & keys
+        assert {*LIMITS.values()} & keys == {LIMITS[provider.name]}
     known = [*texts_in(first)]
     assert [text for text in texts_in(second) if "web_search" in text and text not in known] != []
 
@@ -80,23 +94,3 @@ def keys_in(value):
     elif isinstance(value, list):
         for inner in value:
             yield from keys_in(inner)
-
-
-@of_events
-@pytest.mark.parametrize("level", [None, "low"])
-def test_the_limit_of_the_answer_has_the_apis_name(server, api, level):
-    """Only chat completions use OpenClaw's own name of it; its captured fields go to no other API."""
-    server.enqueue(Script.answer(api.whole("No.")))
-    provider = api.provider(server.url)
-    request = {**asked_on_surface(provider), "thinking_level": level}
-
-    play(provider, **request)
-
-    (body,) = (one.json for one in server.requests if api.answers(one.path))
-    named = {
-        "ollama_openai": "max_completion_tokens",
-        "openai_responses": "max_output_tokens",
-        "anthropic_messages": "max_tokens",
-        "gemini": "maxOutputTokens",
-    }
-    assert {*named.values()} & {*keys_in({**body, "tools": None})} == {named[provider.name]}

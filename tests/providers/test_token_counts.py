@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from pytest_openclaw.asking.sending import ask_once
 from pytest_openclaw.values.replies import Fault, Reply
 from pytest_openclaw.values.requests import Request
-from tests.providers.servers.apis import CHAT, GEMINI, MESSAGES, RESPONSES, ask, chat_chunk, sse
-from tests.providers.servers.misbehaving import Script
-from tests.providers.servers.ollama import OllamaServer, answer, done, lines, native
+from tests.providers.servers.apis import APIS, CHAT, MESSAGES, ask, chat_chunk, rows_in, using
+from tests.providers.servers.misbehaving import Script, sse
+from tests.providers.servers.ollama import OLLAMA, OllamaServer, done, lines, native
 
 
 def chat(n_input, n_output, total=None, **more):
@@ -20,85 +18,16 @@ def chat(n_input, n_output, total=None, **more):
     return {name: count for name, count in counts.items() if count is not None}
 
 
-def reasoning(count):
-    """OpenAI's place of reasoning tokens."""
-    return {"completion_tokens_details": {"reasoning_tokens": count}}
-
-
 def cached(count, **more):
     """OpenAI's place of cached tokens."""
     return {"prompt_tokens_details": {"cached_tokens": count, **more}}
 
 
-def responses(n_input, n_output, total, n_reasoning=0, **details):
-    """Counts of the Responses API."""
-    return {
-        "input_tokens": n_input,
-        "output_tokens": n_output,
-        "total_tokens": total,
-        "output_tokens_details": {"reasoning_tokens": n_reasoning},
-        "input_tokens_details": details or None,
-    }
-
-
-def gemini(n_input, n_output, total=None, thoughts=None, **more):
-    """Counts of Gemini's API."""
-    counts = {
-        "promptTokenCount": n_input,
-        "candidatesTokenCount": n_output,
-        "totalTokenCount": total,
-        "thoughtsTokenCount": thoughts,
-        **more,
-    }
-    return {name: count for name, count in counts.items() if count is not None}
-
-
-def messages(**counts):
-    """Counts of the Messages API."""
-    return {"output_tokens": 7, **counts}
-
-
-@pytest.mark.parametrize(
-    ("api", "usage", "counts"),
-    [
-        # input, output, reasoning, cached
-        pytest.param(CHAT, chat(11, 7), (11, 7, None, None), id="chat"),
-        pytest.param(CHAT, chat(11, 7, 18, **reasoning(5)), (11, 7, 5, None), id="openai-reasoning-is-output"),
-        pytest.param(CHAT, chat(10120, 1499, 14428, **cached(128), **reasoning(2809)), (10120, 4308, 2809, 128), id="xai-reasoning-is-additional"),
-        pytest.param(CHAT, chat(279, 6, 374, **reasoning(89)), (279, 95, 89, None), id="xai-short"),
-        pytest.param(CHAT, chat(21, 0, 81, **reasoning(60)), (21, 60, 60, None), id="nothing-but-reasoning"),
-        pytest.param(CHAT, chat(21, 5, **reasoning(60)), (21, 65, 60, None), id="more-reasoning-than-output"),
-        pytest.param(CHAT, chat(21, 5, 26, **reasoning(60)), (21, 65, 60, None), id="left-out-of-the-total"),
-        pytest.param(CHAT, chat(8, 9, 600), (8, 592, 583, None), id="gemini-over-chat-hides-reasoning"),
-        pytest.param(CHAT, chat(8, 9, 12), (8, 9, None, None), id="a-total-that-is-too-small"),
-        pytest.param(CHAT, chat(11, 7, 18, reasoning_tokens=5), (11, 7, 5, None), id="sglang-reasoning"),
-        pytest.param(CHAT, chat(11, 7, 18, **cached(0)), (11, 7, None, 0), id="nothing-cached"),
-        pytest.param(CHAT, chat(11, 7, 18, prompt_tokens_details=None), (11, 7, None, None), id="vllm-says-nothing"),
-        pytest.param(CHAT, chat(11, 7, prompt_cache_hit_tokens=8, prompt_cache_miss_tokens=3), (11, 7, None, 8), id="deepseek"),
-        pytest.param(CHAT, chat(11, 7, 18, cached_tokens=8), (11, 7, None, 8), id="moonshot-together"),
-        pytest.param(CHAT, chat(11, 7, 18, num_cached_tokens=8), (11, 7, None, 8), id="mistral"),
-        pytest.param(CHAT, chat(11, 7, 18, cache_read_input_tokens=8, **cached(0)), (11, 7, None, 8), id="two-names"),
-        pytest.param(CHAT, chat(479, 373, 14164, **cached(13312)), (13791, 373, None, 13312), id="apart"),
-        pytest.param(CHAT, chat(1000, 10, 1910, **cached(900)), (1900, 10, None, 900), id="apart-and-less"),
-        pytest.param(CHAT, chat(100, 10, 1060, cache_creation_input_tokens=50, **cached(900)), (1050, 10, None, 900), id="apart-with-what-was-written"),
-        pytest.param(CHAT, chat(100, 10, 1050, **cached(900), **reasoning(40)), (1000, 50, 40, 900), id="both-apart"),
-        pytest.param(CHAT, chat(0, 7, 7), (None, 7, None, None), id="no-prompt-has-0-tokens"),
-        pytest.param(RESPONSES, responses(11, 7, 18, 5, cached_tokens=3), (11, 7, 5, 3), id="responses"),
-        pytest.param(RESPONSES, responses(32, 9, 135, 94), (32, 103, 94, None), id="responses-of-xai"),
-        pytest.param(RESPONSES, responses(100, 7, 1007, cached_tokens=900), (1000, 7, 0, 900), id="responses-cached-apart"),
-        pytest.param(GEMINI, gemini(11, 2, 18, 5, cachedContentTokenCount=3), (11, 7, 5, 3), id="gemini"),
-        pytest.param(GEMINI, gemini(11, 2, None, 5), (11, 7, 5, None), id="gemini-without-total"),
-        pytest.param(GEMINI, gemini(21, None, 81, 60), (21, 60, 60, None), id="gemini-nothing-but-thoughts"),
-        pytest.param(GEMINI, gemini(11, 7, 18, 5), (11, 7, 5, None), id="gateway-counts-thoughts-as-output"),
-        pytest.param(GEMINI, gemini(11, 2, 18), (11, 7, 5, None), id="gateway-drops-thoughts"),
-        pytest.param(MESSAGES, messages(input_tokens=8, cache_read_input_tokens=300, cache_creation_input_tokens=20), (328, 7, None, 300), id="messages"),
-        pytest.param(MESSAGES, messages(input_tokens=8), (8, 7, None, None), id="messages-without-cache"),
-        pytest.param(MESSAGES, messages(input_tokens=8, cache_creation_input_tokens=2), (10, 7, None, None), id="messages-cached-now"),
-        pytest.param(MESSAGES, messages(input_tokens=8, output_tokens_details={"thinking_tokens": 5}), (8, 7, 5, None), id="messages-thinking-is-output"),
-    ],
-)  # fmt: skip
-def test_counts(server, stream, api, usage, counts):
+@pytest.mark.parametrize("row", rows_in("token_counts.jsonl"), ids=lambda row: row["id"])
+def test_counts(server, stream, row):
     """Cached tokens are input and reasoning is output, whichever way a server counts; the rest is null."""
+    (api,) = (api for api in APIS if api.kind.name == row["api"])
+    usage, counts = row["usage"], tuple(row["counts"])
     whole = Script.answer(api.whole("Hi.", usage=usage))
     server.enqueue(Script.stream(api.text("Hi."), api.end(usage=usage)) if stream else whole)
 
@@ -126,7 +55,7 @@ def test_a_stream_with_the_counts_in_another_place(server, holder):
 def test_zeros_at_the_end_replace_no_counts(server):
     """Gateways repeat the counts of the start as zeros."""
     start = {"model": "m", "usage": {"input_tokens": 8, "cache_read_input_tokens": 300, "output_tokens": 0}}
-    end = messages(input_tokens=0, cache_read_input_tokens=0)
+    end = {"input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 7}
     began = sse({"type": "message_start", "message": start}, event="message_start")
     server.enqueue(Script.stream(began, MESSAGES.text("Hi."), MESSAGES.end(usage=end)))
 
@@ -135,48 +64,45 @@ def test_zeros_at_the_end_replace_no_counts(server):
     assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (308, 7, 300)
 
 
-@pytest.mark.parametrize(
-    ("counts", "timings", "expected"),
-    [
-        # input, cached, tokens per second
-        pytest.param(chat(10_000, 5), {"cache_n": 9900, "prompt_n": 100, "prompt_per_second": 50.0}, (10_000, 9900, 50.0), id="llama-cpp"),
-        pytest.param(chat(10_000, 5), {"prompt_n": 100, "prompt_per_second": 50.0}, (10_000, 9900, 50.0), id="before-cache-n"),
-        pytest.param(chat(10_000, 5, **cached(9900)), {"prompt_n": 100, "prompt_per_second": 50.0}, (10_000, 9900, 50.0), id="in-the-usage"),
-        pytest.param(chat(100, 5), {"cache_n": 0, "prompt_n": 100, "prompt_per_second": 50.0}, (100, 0, 50.0), id="no-hit"),
-    ],
-)  # fmt: skip
-def test_llama_cpp_times_new_tokens(server, stream, counts, timings, expected):
-    """Its prompt speed is the speed of the tokens that were not cached."""
-    body = {**CHAT.whole("Hi.", usage=counts), "timings": timings}
-    last = {**chat_chunk({}, "stop"), "usage": counts, "timings": timings}
-    server.enqueue(Script.stream(CHAT.text("Hi."), sse(last, "[DONE]")) if stream else Script.answer(body))
-
-    reply = ask(CHAT.provider(server.url), stream=stream)
-
-    assert (reply.input_tokens, reply.cached_tokens, reply.prompt_tokens_per_s) == expected
-
-
 SECOND_NS = 1_000_000_000
+NEW = {"prompt_n": 100, "prompt_per_second": 50.0}
+HIT = chat(10_000, 5)
+
+
+def llama_cpp(counts, timings):
+    """The body of a whole answer, and of the last chunk of a stream."""
+    more = {"usage": counts, "timings": timings}
+    return CHAT, CHAT.whole("Hi.") | more, sse(chat_chunk({"content": "Hi."}, "stop") | more, "[DONE]")
+
+
+def ollama(**counts):
+    """The same of Ollama's own API; the prompt took a second."""
+    last = done(content="Hi.", **{**counts, "prompt_eval_duration": SECOND_NS})
+    return OLLAMA, last, lines(last)
 
 
 @pytest.mark.parametrize(
-    ("counts", "expected"),
+    ("answer", "expected"),
     [
         # input, cached, tokens per second
-        pytest.param({"prompt_eval_count": 10_000, "prompt_eval_cached_count": 9900}, (10_000, 9900, 100.0), id="hit"),
-        pytest.param({"prompt_eval_count": 500, "prompt_eval_cached_count": 0}, (500, 0, 500.0), id="no-hit"),
-        pytest.param({"prompt_eval_count": 38, "prompt_eval_cached_count": 38}, (38, 38, None), id="all-cached"),
-        pytest.param({"prompt_eval_count": 100, "prompt_eval_cached_count": 9900}, (10_000, 9900, 100.0), id="apart"),
-        pytest.param({"prompt_eval_count": 500}, (500, None, None), id="not-said"),
-        pytest.param({"prompt_eval_count": 0}, (None, None, None), id="old-versions-of-a-cached-prompt"),
+        pytest.param(llama_cpp(HIT, {"cache_n": 9900, **NEW}), (10_000, 9900, 50.0), id="llama-cpp"),
+        pytest.param(llama_cpp(HIT, NEW), (10_000, 9900, 50.0), id="llama-cpp-before-cache-n"),
+        pytest.param(llama_cpp(HIT | cached(9900), NEW), (10_000, 9900, 50.0), id="llama-cpp-in-the-usage"),
+        pytest.param(llama_cpp(chat(100, 5), {"cache_n": 0, **NEW}), (100, 0, 50.0), id="llama-cpp-no-hit"),
+        pytest.param(ollama(prompt_eval_count=10_000, prompt_eval_cached_count=9900), (10_000, 9900, 100.0), id="hit"),
+        pytest.param(ollama(prompt_eval_count=500, prompt_eval_cached_count=0), (500, 0, 500.0), id="no-hit"),
+        pytest.param(ollama(prompt_eval_count=38, prompt_eval_cached_count=38), (38, 38, None), id="all-cached"),
+        pytest.param(ollama(prompt_eval_count=100, prompt_eval_cached_count=9900), (10_000, 9900, 100.0), id="apart"),
+        pytest.param(ollama(prompt_eval_count=500), (500, None, None), id="not-counted"),
+        pytest.param(ollama(prompt_eval_count=0), (None, None, None), id="old-versions-of-a-cached-prompt"),
     ],
 )  # fmt: skip
-def test_ollama_times_new_tokens(server, stream, counts, expected):
-    """Its duration is the time of the tokens that were not cached."""
-    last = done(content="Hi.", **{**counts, "prompt_eval_duration": SECOND_NS})
-    server.enqueue(answer(lines(last)) if stream else Script.answer(last))
+def test_the_speed_of_new_tokens(server, stream, answer, expected):
+    """The speed of reading a prompt is the speed of the tokens that were not cached."""
+    api, whole, streamed = answer
+    server.enqueue(Script.stream(streamed) if stream else Script.answer(whole))
 
-    reply = ask(native(server.origin), stream=stream)
+    reply = ask(api.provider(server.url), stream=stream)
 
     assert (reply.input_tokens, reply.cached_tokens, reply.prompt_tokens_per_s) == expected
 
@@ -191,26 +117,21 @@ def ask_all(requests, answers):
     """Ask Ollama one request after another; each answer is the count of its prompt, read in a second."""
     left = iter(answers)
 
-    def next_answer(body):
-        del body
+    def next_answer(_):
         counted = {"prompt_eval_count": next(left), "prompt_eval_duration": SECOND_NS}
         return Script.answer(done(content="Hi.", **counted))
 
-    async def asking(url):
-        provider = native(url)
+    async def asking(provider):
         results: list[Reply | Fault] = []
-        try:
-            for one in requests:
-                request = Request(model="m", timeout_s=60.0, stream=False, **one)
-                replies = [result for result in results if isinstance(result, Reply)]
-                most_read = max((reply.input_tokens or 0 for reply in replies), default=0)
-                results.append((await ask_once(provider, request, most_read))[0])
-            return results
-        finally:
-            await provider.aclose()
+        for one in requests:
+            request = Request(model="m", timeout_s=60.0, stream=False, **one)
+            replies = [result for result in results if isinstance(result, Reply)]
+            most_read = max((reply.input_tokens or 0 for reply in replies), default=0)
+            results.append((await ask_once(provider, request, most_read))[0])
+        return results
 
     with OllamaServer(next_answer) as server:
-        return asyncio.run(asking(server.origin))
+        return using(native(server.origin), asking)
 
 
 @pytest.mark.parametrize(

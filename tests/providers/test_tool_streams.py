@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from pytest_openclaw.providers.ollama import read_chat
-from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.providers.anthropic_messages import read_messages
+from pytest_openclaw.providers.gemini import read_gemini
+from pytest_openclaw.providers.ollama import read_chat, read_ollama
+from pytest_openclaw.providers.openai_responses import read_responses
+from pytest_openclaw.values.replies import Reply
+from tests.providers.servers import ollama
 from tests.providers.servers.apis import (
     CHAT,
     GEMINI,
@@ -19,11 +24,9 @@ from tests.providers.servers.apis import (
     event,
     gemini_answer,
     reading,
+    rows_in,
 )
 from tests.providers.servers.misbehaving import Script, sse
-
-ARGUMENTS = '{"path": "notes.md", "limit": 5}'
-
 
 read = reading(read_chat)
 
@@ -34,135 +37,43 @@ def function(name: str | None = None, arguments: Any = None, **more: Any) -> dic
     return {**more, "function": {key: value for key, value in said.items() if value is not None}}
 
 
-def one(*fragments: dict[str, Any]) -> list[list[dict[str, Any]]]:
-    """A chunk for each fragment."""
-    return [[fragment] for fragment in fragments]
+def read_call_lines(*sent: Any) -> Reply:
+    """Ollama's calls in one line; they may also be in a whole answer or in a line each."""
+    replies = [
+        reading(read_ollama)(ollama.said(tool_calls=[*sent]), ollama.done()),
+        reading(read_ollama)(ollama.done(message={"tool_calls": [*sent]})),
+        reading(read_ollama)(*(ollama.said(tool_calls=[one]) for one in sent), ollama.done()),
+    ]
+    assert {reply.tool_calls for reply in replies} == {replies[0].tool_calls}
+    return replies[0]
 
 
-READ_NOTES = ("read", ARGUMENTS)
-SHAPES = {
-    "openai-parallel": (
-        one(
-            function("read", "", index=0, id="a", type="function"),
-            function(None, '{"path": "notes', index=0),
-            function(None, '.md", "limit": 5}', index=0),
-            function("ls", "", index=1, id="b", type="function"),
-            function(None, "{}", index=1),
-        ),
-        [(*READ_NOTES, "a"), ("ls", "{}", "b")],
+READERS: dict[str, Callable[..., Reply]] = {
+    "chat": lambda *sent: read(
+        *(chat_chunk({"tool_calls": one}) for one in sent), chat_chunk({}, "tool_calls")
     ),
-    "llama.cpp": (one(function("read", "{", index=0, id="a", type="function"), *(function(None, piece, index=0) for piece in ('"', "path", '": "notes.md", "limit": ', "5}"))), [(*READ_NOTES, "a")]),
-    "vllm-of-old-an-id-for-each-fragment": (
-        one(
-            function("read", "", index=0, id="chatcmpl-tool-a"),
-            function(None, ARGUMENTS[:9], index=0, id="chatcmpl-tool-b"),
-            function(None, ARGUMENTS[9:], index=0, id="chatcmpl-tool-c"),
-        ),
-        [(*READ_NOTES, "chatcmpl-tool-a")],
-    ),
-    "vllm-all-of-it-once-more-in-other-words": (
-        one(
-            function("read", "", index=0, id="a"),
-            function(None, '{"path":"notes.md"', index=0),
-            function(None, ',"limit":5}', index=0),
-            function(None, ARGUMENTS, index=0),
-        ),
-        [("read", '{"path":"notes.md","limit":5}', "a")],
-    ),
-    "vllm-glm-the-rest-with-id-and-name-again": (
-        one(
-            function("read", '{"path": "notes.md", ', index=0, id="a", type="function"),
-            function("read", '"limit": 5}', index=0, id="a", type="function"),
-        ),
-        [(*READ_NOTES, "a")],
-    ),
-    "the-whole-call-twice": (one(function("read", ARGUMENTS, index=0, id="a"), function("read", ARGUMENTS, index=0, id="a")), [(*READ_NOTES, "a")]),
-    "the-whole-call-twice-without-ids": (one(function("read", ARGUMENTS, index=0), function("read", ARGUMENTS, index=0)), [(*READ_NOTES, None)]),
-    "sglang-the-id-in-each-fragment": (
-        one(
-            function("read", "", index=0, id="0"),
-            function(None, ARGUMENTS, index=0, id="0"),
-            function("ls", "", index=0, id="1"),
-            function(None, "{}", index=0, id="1"),
-        ),
-        [(*READ_NOTES, "0"), ("ls", "{}", "1")],
-    ),
-    "gemini-all-numbered-0-with-ids": (
-        [
-            [
-                function("read", ARGUMENTS, index=0, id="function-call-1", type="function"),
-                function("read", '{"path": "b.md"}', index=0, id="function-call-2", type="function"),
-            ]
-        ],
-        [(*READ_NOTES, "function-call-1"), ("read", '{"path": "b.md"}', "function-call-2")],
-    ),
-    "gemini-all-numbered-0-without-ids": (
-        one(
-            function("read", ARGUMENTS, index=0, id=""),
-            function("read", '{"path": "b.md"}', index=0, id=""),
-            function("ls", "{}", index=0, id=""),
-            function("session_status", "{}", index=0, id=""),
-        ),
-        [
-            (*READ_NOTES, None),
-            ("read", '{"path": "b.md"}', None),
-            ("ls", "{}", None),
-            ("session_status", "{}", None),
-        ],
-    ),
-    "a-gateways-empty-object-before-the-arguments": (
-        one(
-            function("read", "{}", index=0, id="a"),
-            function(None, ARGUMENTS[:9], index=0),
-            function(None, ARGUMENTS[9:], index=0),
-        ),
-        [(*READ_NOTES, "a")],
-    ),
-    "ollama-v1-of-old-no-index": ([[function("read", ARGUMENTS, id="call_a"), function("ls", "{}", id="call_b")]], [(*READ_NOTES, "call_a"), ("ls", "{}", "call_b")]),
-    "ollama-v1-of-old-all-numbered-0": (one(function("read", ARGUMENTS, index=0, id="call_a"), function("ls", "{}", index=0, id="call_b")), [(*READ_NOTES, "call_a"), ("ls", "{}", "call_b")]),
-    "an-object-in-place-of-its-text": (
-        one(
-            function("read", {"path": "notes.md", "limit": 5}, index=0),
-            function("read", {"path": "b.md"}, index=0),
-        ),
-        [(*READ_NOTES, None), ("read", '{"path": "b.md"}', None)],
-    ),
-    "an-index-that-is-none": (
-        one(
-            function("read", ARGUMENTS[:9], index=None, id="a"), function(None, ARGUMENTS[9:], index="0"),
-            function("ls", "{}", index=-1, id="b"),
-        ),
-        [(*READ_NOTES, "a"), ("ls", "{}", "b")],
-    ),
-    "one-id-two-numbers": (one(function("read", ARGUMENTS, index=0, id="call"), function("ls", "{}", index=1, id="call")), [(*READ_NOTES, "call"), ("ls", "{}", "call")]),
-    "broken-arguments-stay-broken": (one(function("read", '{"path": ', index=0, id="a"), function("ls", "{}}", index=1, id="b")), [("read", '{"path": ', "a"), ("ls", "{}}", "b")]),
-    "objects-inside": (
-        one(
-            function("edit", '{"edits": [', index=0, id="a"),
-            function(None, '{"oldText": "a", "newText": "b"}', index=0),
-            function(None, ", ", index=0),
-            function(None, '{"oldText": "a", "newText": "b"}', index=0),
-            function(None, "]}", index=0),
-        ),
-        [
-            (
-                "edit",
-                '{"edits": [{"oldText": "a", "newText": "b"}, {"oldText": "a", "newText": "b"}]}',
-                "a",
-            )
-        ],
-    ),
-}  # fmt: skip
+    "responses": reading(read_responses),
+    "messages": reading(read_messages),
+    "gemini": reading(read_gemini),
+    "ollama": read_call_lines,
+}
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_streams_as_servers_send_them(shape: str) -> None:
-    """Each server's fragments give the calls that the model made, in order."""
-    chunks, expected = SHAPES[shape]
+@pytest.mark.parametrize("row", rows_in("tool_calls.jsonl"), ids=lambda row: row["id"])
+def test_calls_as_servers_send_them(row: dict[str, Any]) -> None:
+    """Fragments and events of servers and gateways give the model's calls: none lost, doubled or malformed.
 
-    reply = read(*(chat_chunk({"tool_calls": calls}) for calls in chunks), chat_chunk({}, "tool_calls"))
+    A row has each call's name and arguments, and its id where that matters.
+    """
+    reply = READERS[row["api"]](*row["sent"])
 
-    assert reply.tool_calls == tuple(ToolCall(name=name, arguments=a, id=id_) for name, a, id_ in expected)
+    made = [[call.name, call.arguments, call.id] for call in reply.tool_calls]
+    assert made == [[*call, *one[len(call) :]] for call, one in zip(row["calls"], made, strict=True)]
+
+
+OSLO, ROME = '{"city": "Oslo"}', '{"city": "Rome"}'
+BOTH = [("get", OSLO), ("get", ROME)]
+A, B = (function("get", city, index=n, id=id_) for n, (city, id_) in enumerate(((OSLO, "a"), (ROME, "b"))))
 
 
 def whole(*calls: dict[str, Any]) -> dict[str, Any]:
@@ -201,50 +112,9 @@ def test_each_entry_of_a_whole_message_is_a_call(more: list[Any], arguments: tup
     ]
 
 
-# --- in the forms of gateways -------------------------------------------------------------------
-
-OSLO, ROME = '{"city": "Oslo"}', '{"city": "Rome"}'
-BOTH = [("get", OSLO), ("get", ROME)]
-
-
-A, B = function("get", OSLO, index=0, id="a"), function("get", ROME, index=1, id="b")
-FORMS = {
-    "closing-entries": ([[A], [B], [function("get", "", index=0, id="a")], [function("get", "", index=0, id="b")]], BOTH),
-    "closing-entries-of-null": ([[A], [B], [function(index=0, id="a") | {"function": None}]], BOTH),
-    "a-summary": ([[A], [B], [A, B]], BOTH),
-    "a-summary-without-ids-at-0": ([[A], [B], [function("get", OSLO, index=0), function("get", ROME, index=0)]], BOTH),
-    "a-summary-with-new-ids": ([[A], [B], [function("get", OSLO, index=0, id="x"), function("get", ROME, index=1, id="y")]], BOTH),
-    "an-empty-twin-before": ([[function("get", "", index=0, id="a")], [function("get", OSLO, index=1, id="a")]], BOTH[:1]),
-    "an-empty-twin-after": ([[A], [function("get", "{}", index=1, id="a")]], BOTH[:1]),
-    "a-nameless-twin": ([[A], [function("", "", index=1, id="a")]], BOTH[:1]),
-    "a-name-in-pieces": ([[function("g", "", index=0, id="a")], [function("et", index=0)], [function(None, OSLO, index=0)]], BOTH[:1]),
-    "a-growing-name": ([[function("g", index=0)], [function("get", index=0)], [function(None, OSLO, index=0)]], BOTH[:1]),
-    "a-name-in-each-piece": ([[function("get", OSLO[:5], index=0, id="a")], [function("get", OSLO[5:], index=0, id="a")]], BOTH[:1]),
-    "all-at-0-interleaved": (
-        [
-            [function("get", OSLO[:5], index=0, id="a"), function("get", ROME[:5], index=0, id="b")],
-            [function(None, OSLO[5:], index=0, id="a"), function(None, ROME[5:], index=0, id="b")],
-        ],
-        BOTH,
-    ),
-    "growing-arguments": ([[function("get", OSLO[:1], index=0, id="a")], [function(None, OSLO[:9], index=0)], [function(None, OSLO, index=0)]], BOTH[:1]),
-    "objects-and-nulls": ([[function("get", index=None, id=None) | {"function": {"name": "get", "arguments": {"city": "Oslo"}}}]], BOTH[:1]),
-    "null-arguments-first": ([[{"index": 0, "id": "a", "function": {"name": "get", "arguments": None}}], [function(None, OSLO, index=0)]], BOTH[:1]),
-    "pieces-of-blanks-and-braces": ([[function("get", piece, index=0, id="a")] for piece in ('{"a": ', "{}", ",", " ", '"b": 1', "}")], [("get", '{"a": {}, "b": 1}')]),
-}  # fmt: skip
-
-
 def calls_of(reply: Any) -> list[tuple[str, str]]:
     """Names and arguments of the calls."""
     return [(call.name, call.arguments) for call in reply.tool_calls]
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_deltas_of_gateways(form: str) -> None:
-    """No call is lost, made twice or malformed."""
-    deltas, expected = FORMS[form]
-
-    assert calls_of(read(*(chat_chunk({"tool_calls": calls}) for calls in deltas))) == expected
 
 
 def test_the_older_form() -> None:

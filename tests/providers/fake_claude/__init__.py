@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 import sys
 import time
@@ -12,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from pytest_openclaw.providers.claude_code_cli import ClaudeCodeCLI
-from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.protocols import ProviderSetup
-from pytest_openclaw.values.requests import Request
+from tests.providers.servers.apis import ask as ask_provider
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,11 +41,7 @@ def provider_of(environ: Mapping[str, str], **setup: Any) -> ClaudeCodeCLI:
 
 def ask(environ: Mapping[str, str], **request: Any) -> Reply | Fault:
     """Ask once, in a separate event loop, and return the reply or the fault."""
-    asked = Request(**{"model": "m1", "prompt": "Say hello.", "timeout_s": 60.0} | request)
-    try:
-        return asyncio.run(provider_of(environ).ask(asked))
-    except CallFailed as failed:
-        return failed.fault
+    return ask_provider(provider_of(environ), **{"model": "m1", "prompt": "Say hello."} | request)
 
 
 def is_alive(pid: int) -> bool:

@@ -13,10 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    pass
+from typing import Any
 
 Line = dict[str, Any]
 USAGE = {
@@ -64,9 +61,8 @@ def offer() -> Line:
 
 
 def offered_names() -> list[str]:
-    names = (
-        [re.sub(r"[^a-zA-Z0-9_-]", "_", tool["name"]) for tool in offer()["tools"]] if mcp_servers() else []
-    )
+    tools = offer()["tools"] if mcp_servers() else []
+    names = [re.sub(r"[^a-zA-Z0-9_-]", "_", tool["name"]) for tool in tools]
     return [f"mcp__openclaw__{name}" for name in names]
 
 
@@ -230,13 +226,8 @@ def turn(number: int, text: str, calls: list[tuple[str, str, str]]) -> None:
         block = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
         say(event("content_block_start", index=index, content_block=block))
         for piece in (arguments[:5], arguments[5:]):
-            say(
-                event(
-                    "content_block_delta",
-                    index=index,
-                    delta={"type": "input_json_delta", "partial_json": piece},
-                )
-            )
+            delta = {"type": "input_json_delta", "partial_json": piece}
+            say(event("content_block_delta", index=index, delta=delta))
     reason = {"stop_reason": "tool_use" if calls else "end_turn"}
     say(event("message_delta", delta=reason, usage={"output_tokens": 3}))
     say(event("message_stop"))
@@ -274,16 +265,10 @@ class Server:
         """Return the result that the model receives, as the CLI words it."""
         own = name.removeprefix("mcp__openclaw__")
         if name == own or not self.allowed:
-            return {
-                "content": f"<tool_use_error>No such tool available: {name}</tool_use_error>",
-                "is_error": True,
-            }
+            unknown = f"<tool_use_error>No such tool available: {name}</tool_use_error>"
+            return {"content": unknown, "is_error": True}
         answer = self.request("tools/call", name=own, arguments=json.loads(arguments or "{}"))
-        return (
-            {"content": answer["result"]["content"]}
-            if "result" in answer
-            else {"content": answer["error"]["message"]}
-        )
+        return {"content": answer["result"]["content"] if "result" in answer else answer["error"]["message"]}
 
 
 def slash_command() -> None:
@@ -302,10 +287,6 @@ def stubborn() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     Path(sys.argv[2]).write_text(str(os.getpid()), encoding="utf-8")
     hang()
-
-
-def garbage() -> None:
-    print('<html>\n\x00\x1b[31mnot json\n[1, 2]\n{"type": 7}\n' + "[" * 10_000, flush=True)
 
 
 def noisy() -> None:

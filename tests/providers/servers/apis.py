@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,16 +18,35 @@ from pytest_openclaw.providers.gemini import Gemini
 from pytest_openclaw.providers.ollama import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.values.faults import CallFailed
-from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.protocols import Provider, ProviderSetup
 from pytest_openclaw.values.replies import CallResult, Fault, Reply
 from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import Tool
 from tests.providers.servers.misbehaving import Request as ServedRequest
 from tests.providers.servers.misbehaving import sse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from pytest_openclaw.providers.over_http import OverHttp
+
+
+READ = Tool(
+    name="read",
+    description="Reads a file.",
+    parameters={"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+)
+
+
+@dataclass(frozen=True)
+class Said:
+    """An answer of a model, before an API has put it into its form."""
+
+    text: str | None = "Hi."
+    reason: str | None = "stop"
+    reasoning: str = ""
+    calls: tuple[tuple[str, str], ...] = ()
+    usage: Any = None
 
 
 @dataclass(frozen=True)
@@ -40,7 +60,7 @@ class Api:
     reasoning: Callable[[str], bytes]
     refusal: Callable[[str], bytes] | None
     end: Callable[..., bytes]
-    whole: Callable[..., dict[str, Any]]
+    answer_of: Callable[[Said], dict[str, Any]]
     shown_key: Callable[[str], tuple[str, str]] = lambda key: ("authorization", f"Bearer {key}")
 
     version: str = "/v1"
@@ -66,6 +86,10 @@ class Api:
             ":generateContent" in path.replace("streamG", "g") if self.served_at else path.endswith(self.path)
         )
 
+    def whole(self, *said: Any, **more: Any) -> dict[str, Any]:
+        """A whole answer; the arguments are the fields of `Said`."""
+        return self.answer_of(Said(*said, **more))
+
     def provider(self, url: str, **environ: str) -> OverHttp:
         return self.kind(ProviderSetup(name=self.kind.name, environ={self.base_env: url, **environ}))
 
@@ -82,37 +106,45 @@ def reading(reader: Callable[[Any, Answer], Any]) -> Callable[..., Reply]:
     return read
 
 
-def ask(provider: OverHttp, **request: Any) -> Reply | Fault:
-    """Ask once in a separate loop, and return the reply or the fault."""
+def using(provider: Provider, work: Callable[[Any], Awaitable[Any]]) -> Any:
+    """Let a provider do some work in a separate loop, close it, and return the work's result."""
 
-    async def asking() -> Reply | Fault:
+    async def doing() -> Any:
         try:
-            return await provider.ask(
-                Request(**{"model": "m", "prompt": "Say hi.", "timeout_s": 60.0, **request})
-            )
-        except CallFailed as failed:
-            return failed.fault
+            return await work(provider)
         finally:
             await provider.aclose()
 
-    return asyncio.run(asking())
+    return asyncio.run(doing())
 
 
-def play(provider: OverHttp, **request: Any) -> Reply | Fault:
-    """Play a scripted exchange in a loop of its own, and return the reply or the fault."""
+def ask(provider: Provider, **request: Any) -> Reply | Fault:
+    """Ask once, and return the reply or the fault."""
+
+    async def asking(provider: Provider) -> Reply | Fault:
+        try:
+            return await provider.ask(_request(request))
+        except CallFailed as failed:
+            return failed.fault
+
+    return using(provider, asking)
+
+
+def play(provider: Provider, **request: Any) -> Reply | Fault:
+    """Play a scripted exchange, and return the reply or the fault."""
 
     async def ask_turn(turn: Request) -> CallResult:
         result, timing = await ask_once(provider, turn)
         return CallResult(result=result, timing=timing)
 
-    async def playing() -> Reply | Fault:
-        try:
-            asked = Request(**{"model": "m", "prompt": "Say hi.", "timeout_s": 60.0, **request})
-            return (await hold_exchange(asked, ask_turn)).result
-        finally:
-            await provider.aclose()
+    async def playing(provider: Provider) -> Reply | Fault:
+        return (await hold_exchange(_request(request), ask_turn)).result
 
-    return asyncio.run(playing())
+    return using(provider, playing)
+
+
+def _request(fields: dict[str, Any]) -> Request:
+    return Request(**{"model": "m", "prompt": "Say hi.", "timeout_s": 60.0, **fields})
 
 
 def described(fault: Reply | Fault) -> tuple[str, str, str, str]:
@@ -145,23 +177,17 @@ CHAT_USAGE = {
 }
 
 
-def _chat_whole(
-    text: str | None = "Hi.",
-    reason: str | None = "stop",
-    reasoning: str = "",
-    calls: tuple[tuple[str, str], ...] = (),
-    usage: Any = None,
-) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": text}
-    if reasoning:
-        message["reasoning_content"] = reasoning
-    if calls:
+def _chat_whole(said: Said) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": said.text}
+    if said.reasoning:
+        message["reasoning_content"] = said.reasoning
+    if said.calls:
         message["tool_calls"] = [
             {"id": f"c{n}", "type": "function", "function": {"name": name, "arguments": arguments}}
-            for n, (name, arguments) in enumerate(calls)
+            for n, (name, arguments) in enumerate(said.calls)
         ]
-    choice = {"index": 0, "message": message, "finish_reason": reason}
-    usage = usage or CHAT_USAGE
+    choice = {"index": 0, "message": message, "finish_reason": said.reason}
+    usage = said.usage or CHAT_USAGE
     return {"object": "chat.completion", "model": "m-served", "choices": [choice], "usage": usage}
 
 
@@ -177,7 +203,7 @@ CHAT = Api(
     reasoning=lambda text: sse(chat_chunk({"reasoning_content": text})),
     refusal=lambda text: sse(chat_chunk({"refusal": text})),
     end=_chat_end,
-    whole=_chat_whole,
+    answer_of=_chat_whole,
 )
 
 
@@ -204,23 +230,17 @@ def _incomplete(reason: str) -> str | None:
     return {"length": "max_output_tokens", "stop": None}.get(reason, reason)
 
 
-def _responses_whole(
-    text: str | None = "Hi.",
-    reason: str | None = "stop",
-    reasoning: str = "",
-    calls: tuple[tuple[str, str], ...] = (),
-    usage: Any = None,
-) -> dict[str, Any]:
+def _responses_whole(said: Said) -> dict[str, Any]:
     output: list[dict[str, Any]] = []
-    if reasoning:
-        output.append({"type": "reasoning", "summary": [{"type": "summary_text", "text": reasoning}]})
-    if text:
-        output.append({"type": "message", "content": [{"type": "output_text", "text": text}]})
+    if said.reasoning:
+        output.append({"type": "reasoning", "summary": [{"type": "summary_text", "text": said.reasoning}]})
+    if said.text:
+        output.append({"type": "message", "content": [{"type": "output_text", "text": said.text}]})
     output += [
         {"type": "function_call", "id": f"fc{n}", "call_id": f"c{n}", "name": name, "arguments": arguments}
-        for n, (name, arguments) in enumerate(calls)
+        for n, (name, arguments) in enumerate(said.calls)
     ]
-    why = _incomplete(reason or "stop")
+    why = _incomplete(said.reason or "stop")
     return {
         "object": "response",
         "model": "m-served",
@@ -228,12 +248,12 @@ def _responses_whole(
         "incomplete_details": {"reason": why} if why else None,
         "error": None,
         "output": output,
-        "usage": usage or RESPONSES_USAGE,
+        "usage": said.usage or RESPONSES_USAGE,
     }
 
 
-def _responses_end(reason: str = "stop", **whole: Any) -> bytes:
-    response = _responses_whole(**{"text": None, "reason": reason, **whole})
+def _responses_end(reason: str = "stop", **said: Any) -> bytes:
+    response = _responses_whole(Said(**{"text": None, "reason": reason, **said}))
     return event({"type": f"response.{response['status']}", "response": response})
 
 
@@ -245,7 +265,7 @@ RESPONSES = Api(
     reasoning=lambda text: delta("reasoning_summary_text", text),
     refusal=lambda text: delta("refusal", text),
     end=_responses_end,
-    whole=_responses_whole,
+    answer_of=_responses_whole,
 )
 
 # --- messages -----------------------------------------------------------------------------------
@@ -264,21 +284,15 @@ def block_delta(kind: str, **delta: Any) -> bytes:
     return event({"type": "content_block_delta", "index": 0, "delta": {"type": kind, **delta}})
 
 
-def _messages_whole(
-    text: str | None = "Hi.",
-    reason: str | None = "stop",
-    reasoning: str = "",
-    calls: tuple[tuple[str, str], ...] = (),
-    usage: Any = None,
-) -> dict[str, Any]:
+def _messages_whole(said: Said) -> dict[str, Any]:
     content: list[dict[str, Any]] = []
-    if reasoning:
-        content.append({"type": "thinking", "thinking": reasoning, "signature": "c2lnbmVk"})
-    if text:
-        content.append({"type": "text", "text": text})
+    if said.reasoning:
+        content.append({"type": "thinking", "thinking": said.reasoning, "signature": "c2lnbmVk"})
+    if said.text:
+        content.append({"type": "text", "text": said.text})
     content += [
         {"type": "tool_use", "id": f"c{n}", "name": name, "input": as_object(arguments)}
-        for n, (name, arguments) in enumerate(calls)
+        for n, (name, arguments) in enumerate(said.calls)
     ]
     return {
         "id": "msg_1",
@@ -286,9 +300,9 @@ def _messages_whole(
         "role": "assistant",
         "model": "m-served",
         "content": content,
-        "stop_reason": _STOP_REASONS.get(reason or "stop", reason),
+        "stop_reason": _STOP_REASONS.get(said.reason or "stop", said.reason),
         "stop_sequence": None,
-        "usage": usage or MESSAGES_USAGE,
+        "usage": said.usage or MESSAGES_USAGE,
     }
 
 
@@ -307,7 +321,7 @@ MESSAGES = Api(
     reasoning=lambda text: block_delta("thinking_delta", thinking=text),
     refusal=None,
     end=_messages_end,
-    whole=_messages_whole,
+    answer_of=_messages_whole,
     shown_key=lambda key: ("x-api-key", key),
 )
 
@@ -333,21 +347,15 @@ def gemini_answer(*parts: dict[str, Any], reason: str | None = None, usage: Any 
     return answer if usage is None else {**answer, "usageMetadata": usage}
 
 
-def _gemini_whole(
-    text: str | None = "Hi.",
-    reason: str | None = "stop",
-    reasoning: str = "",
-    calls: tuple[tuple[str, str], ...] = (),
-    usage: Any = None,
-) -> dict[str, Any]:
-    parts: list[dict[str, Any]] = [{"text": reasoning, "thought": True}] if reasoning else []
-    if text:
-        parts.append({"text": text})
+def _gemini_whole(said: Said) -> dict[str, Any]:
+    parts: list[dict[str, Any]] = [{"text": said.reasoning, "thought": True}] if said.reasoning else []
+    if said.text:
+        parts.append({"text": said.text})
     parts += [
         {"functionCall": {"id": f"c{n}", "name": name, "args": as_object(arguments)}}
-        for n, (name, arguments) in enumerate(calls)
+        for n, (name, arguments) in enumerate(said.calls)
     ]
-    return gemini_answer(*parts, reason=reason or "stop", usage=usage or GEMINI_USAGE)
+    return gemini_answer(*parts, reason=said.reason or "stop", usage=said.usage or GEMINI_USAGE)
 
 
 GEMINI = Api(
@@ -358,7 +366,7 @@ GEMINI = Api(
     reasoning=lambda text: sse(gemini_answer({"text": text, "thought": True})),
     refusal=None,
     end=lambda reason="stop", usage=None, **_: sse(gemini_answer(reason=reason, usage=usage or GEMINI_USAGE)),
-    whole=_gemini_whole,
+    answer_of=_gemini_whole,
     shown_key=lambda key: ("x-goog-api-key", key),
     version="/v1beta",
     served_at="/models/{model}:streamGenerateContent?alt=sse",
@@ -417,6 +425,12 @@ _SHOWN = (
 )
 
 
+def rows_in(name: str) -> list[dict[str, Any]]:
+    """The rows of a table in a file next to the tests, a JSON object in each line."""
+    text = Path(__file__).parents[1].joinpath(name).read_text("utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
 def as_object(arguments: str) -> dict[str, Any]:
-    """Arguments for an API that has them as an object; what is none becomes part of one."""
+    """Arguments for an API that has them as an object; another text becomes part of one."""
     return json.loads(arguments) if arguments.startswith("{") else {"text": arguments}

@@ -1,7 +1,7 @@
-"""A Messages API on loopback for the Claude CLI: it answers by `mode` and records its requests.
+"""A Messages API on loopback for the Claude CLI, which answers by `mode`; and the events of such an API.
 
-Modes: `ok`, `thinking`, `tool_use`, `length`, `refusal`, `empty`, `silent` (sends nothing), `hang` (after the
-first words), `cut` (likewise), `error_event`, `overflow`, `billing`, or an HTTP status such as `429`.
+Modes: `ok`, `length`, `refusal`, `empty`, `silent` (sends nothing), `hang` (after the first
+words), `cut` (likewise), `error_event`, `overflow`, `billing`, or an HTTP status such as `429`.
 
 With `turns` it plays a conversation instead: each is a list of blocks, `Text` or `ToolUse`; a request is
 answered with the turn after those that it contains. A turn that is a string is a mode.
@@ -9,14 +9,14 @@ answered with the turn after those that it contains. A turn that is a string is 
 
 from __future__ import annotations
 
-import json
+import re
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tests.providers.servers.misbehaving import Close, MisbehavingServer, Request, Script, Step, Wait, sse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
 ERROR_TYPES = {
     400: "invalid_request_error",
@@ -37,14 +37,13 @@ USAGE = {
     "cache_creation_input_tokens": 2,
     "output_tokens": 1,
 }
-THINKING = (("thinking", "Let me"), ("thinking", " see."), ("text", "Four"), ("text", "."))
-WORDS = (("text", "Hello"), ("text", " from"), ("text", " stub"))
+WORDS = "Hello from stub"
 
 Event = dict[str, Any]
 
 
 class Text(NamedTuple):
-    """A block of text."""
+    """A block of text, sent word by word."""
 
     text: str
 
@@ -61,160 +60,118 @@ Block = Text | ToolUse
 
 
 class MessagesServer:
-    """Serves one mode while entered; `requests` holds the bodies, `headers` the headers of each."""
+    """Serves one mode while entered; `requests` has the bodies, `headers` the headers of each."""
 
     def __init__(self, mode: str = "ok", *, turns: Sequence[Sequence[Block] | str] = ()) -> None:
         self.mode = mode
         self.turns = turns
-        self.requests: list[dict[str, Any]] = []
-        self.headers: list[dict[str, str]] = []
         self.released = threading.Event()
-        self._http = _HttpServer(("127.0.0.1", 0), _Handler)
-        self._http.api = self
-        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02})
+        self._http = MisbehavingServer()
+        self._http.on("*", self._answer)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_port}"
-
-    def __enter__(self) -> MessagesServer:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.released.set()
-        self._http.shutdown()
-        self._thread.join()
-        self._http.server_close()
-
-
-class _HttpServer(ThreadingHTTPServer):
-    api: MessagesServer
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+        return self._http.origin
 
     @property
-    def _api(self) -> MessagesServer:
-        return cast(_HttpServer, self.server).api
+    def requests(self) -> list[Any]:
+        return [request.json for request in self._posted]
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
-        return
+    @property
+    def headers(self) -> list[dict[str, str]]:
+        return [request.headers for request in self._posted]
 
-    def do_HEAD(self) -> None:
-        self.send_response(200)
-        self.send_header("content-length", "0")
-        self.end_headers()
+    @property
+    def _posted(self) -> list[Request]:
+        return [request for request in self._http.requests if request.method == "POST"]
 
-    def do_GET(self) -> None:
-        self.do_HEAD()
+    def __enter__(self) -> MessagesServer:
+        self._http.__enter__()
+        return self
 
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self._api.requests.append(body)
-        self._api.headers.append(dict(self.headers))
-        self.close_connection = True
-        mode: Sequence[Block] | str = self._api.mode
-        if self._api.turns:
-            happened = sum(message["role"] == "assistant" for message in body["messages"])
-            mode = self._api.turns[min(happened, len(self._api.turns) - 1)]
-        try:
-            self._answer(str(body.get("model")), mode)
-        except ConnectionError:  # the CLI was killed meanwhile, as some tests intend
-            return
+    def __exit__(self, *exc: object) -> None:
+        self._http.__exit__(*exc)
 
-    def _answer(self, model: str, mode: Sequence[Block] | str) -> None:
+    def _answer(self, request: Request) -> Script:
+        if request.method != "POST":
+            return Script.answer()
+        mode: Sequence[Block] | str = self.mode
+        if self.turns:
+            happened = sum(message["role"] == "assistant" for message in request.json["messages"])
+            mode = self.turns[min(happened, len(self.turns) - 1)]
         if mode == "silent":
-            self._api.released.wait()
-            return
+            return Script.of(Wait(self.released), Close())
         if isinstance(mode, str) and mode.isdigit():
-            status = int(mode)
-            self._refuse(status, ERROR_TYPES[status], f"stub says {status}")
-            return
+            return _refusal(int(mode), ERROR_TYPES[int(mode)], f"stub says {mode}")
         if isinstance(mode, str) and mode in ERRORS:
-            self._refuse(*ERRORS[mode])
-            return
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("connection", "close")
-        self.end_headers()
-        for event in _events(mode, model, f"msg_{len(self._api.requests)}"):
-            self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
-            self.wfile.flush()
-        if mode == "hang":
-            self._api.released.wait()
+            return _refusal(*ERRORS[mode])
+        events = _events(mode, str(request.json.get("model")), f"msg_{len(self._posted)}")
+        steps: list[Step | bytes] = [sse(event, event=event["type"]) for event in events]
+        return Script.stream(*steps, *([Wait(self.released)] if mode == "hang" else []))
 
-    def _refuse(self, status: int, kind: str, message: str) -> None:
-        body = json.dumps({"type": "error", "error": {"type": kind, "message": message}}).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.send_header("connection", "close")
-        self.end_headers()
-        self.wfile.write(body)
+
+def _refusal(status: int, kind: str, message: str) -> Script:
+    return Script.answer({"type": "error", "error": {"type": kind, "message": message}}, status=status)
 
 
 def _events(mode: Sequence[Block] | str, model: str, message_id: str) -> list[Event]:
     message = {"id": message_id, "type": "message", "role": "assistant", "content": [], "model": model}
-    start = {
+    began = {
         "type": "message_start",
         "message": message | {"stop_reason": None, "stop_sequence": None, "usage": USAGE},
     }
     if not isinstance(mode, str):
         calls = any(isinstance(block, ToolUse) for block in mode)
         blocks = [event for index, block in enumerate(mode) for event in _block(index, block)]
-        return [start, *blocks, *_end("tool_use" if calls else "end_turn")]
+        return [began, *blocks, *ended("tool_use" if calls else "end_turn", output_tokens=3)]
+    words = _block(0, Text(WORDS))
     if mode == "error_event":
         error = {"type": "overloaded_error", "message": "Overloaded"}
-        return [start, *_blocks(WORDS)[:2], {"type": "error", "error": error}]
+        return [began, *words[:2], {"type": "error", "error": error}]
     if mode in {"hang", "cut"}:
-        return [start, *_blocks(WORDS)[:3]]
-    if mode == "tool_use":
-        return [start, *_block(0, ToolUse("Bash", '{"command": "echo hi"}')), *_end("tool_use")]
+        return [began, *words[:3]]
     if mode in {"refusal", "empty"}:
-        return [start, *_end("refusal" if mode == "refusal" else "end_turn")]
-    blocks = _blocks(THINKING if mode == "thinking" else WORDS)
-    return [start, *blocks, *_end("max_tokens" if mode == "length" else "end_turn")]
-
-
-def _blocks(pieces: tuple[tuple[str, str], ...]) -> list[Event]:
-    """Content blocks, one per channel, for consecutive pieces of (channel, text)."""
-    events: list[Event] = []
-    index, open_channel = -1, ""
-    for channel, text in pieces:
-        if channel != open_channel:
-            if open_channel:
-                events.append({"type": "content_block_stop", "index": index})
-            index, open_channel = index + 1, channel
-            block = {"type": channel, channel: ""} | ({"signature": ""} if channel == "thinking" else {})
-            events.append({"type": "content_block_start", "index": index, "content_block": block})
-        delta = {"type": f"{channel}_delta", channel: text}
-        events.append({"type": "content_block_delta", "index": index, "delta": delta})
-    return [*events, {"type": "content_block_stop", "index": index}]
+        words = []
+    reasons = {"length": "max_tokens", "refusal": "refusal"}
+    return [began, *words, *ended(reasons.get(mode, "end_turn"), output_tokens=3)]
 
 
 def _block(index: int, block: Block) -> list[Event]:
-    deltas: list[Event]
     if isinstance(block, Text):
-        start: Event = {"type": "text", "text": ""}
-        deltas = [{"type": "text_delta", "text": block.text}]
-    else:
-        start = {"type": "tool_use", "id": block.id, "name": block.name, "input": {}}
-        pieces = (block.input[:9], block.input[9:])
-        deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+        pieces = re.split("(?= )", block.text)
+        return [start(index, "text", text=""), *deltas(index, "text_delta", "text", *pieces), stop(index)]
     return [
-        {"type": "content_block_start", "index": index, "content_block": start},
-        *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas),
-        {"type": "content_block_stop", "index": index},
+        start(index, "tool_use", id=block.id, name=block.name, input={}),
+        *deltas(index, "input_json_delta", "partial_json", block.input[:9], block.input[9:]),
+        stop(index),
     ]
 
 
-def _end(stop_reason: str) -> list[Event]:
-    delta = {"stop_reason": stop_reason, "stop_sequence": None}
+# --- events -------------------------------------------------------------------------------------
+
+
+def start(index: int, kind: str, **block: Any) -> Event:
+    """The event that begins a block."""
+    return {"type": "content_block_start", "index": index, "content_block": {"type": kind, **block}}
+
+
+def deltas(index: int, kind: str, field: str, *texts: str) -> list[Event]:
+    """Delta events of one block."""
     return [
-        {"type": "message_delta", "delta": delta, "usage": {"output_tokens": 3}},
+        {"type": "content_block_delta", "index": index, "delta": {"type": kind, field: text}}
+        for text in texts
+    ]
+
+
+def stop(index: int) -> Event:
+    """The event that ends a block."""
+    return {"type": "content_block_stop", "index": index}
+
+
+def ended(reason: str = "end_turn", **usage: Any) -> list[Event]:
+    """The events that end a stream."""
+    delta = {"stop_reason": reason, "stop_sequence": None}
+    return [
+        {"type": "message_delta", "delta": delta, "usage": {"output_tokens": 7, **usage}},
         {"type": "message_stop"},
     ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.providers.ollama import OllamaNative
 from pytest_openclaw.values.protocols import ProviderSetup
-from tests.providers.servers.apis import CHAT, Api, as_object
+from tests.providers.servers.apis import CHAT, Api, Said, as_object
 from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script, Step
 
 if TYPE_CHECKING:
@@ -61,16 +61,11 @@ def answer(*steps: Step | bytes, content_type: str = NDJSON) -> Script:
     return Script.stream(*steps, content_type=content_type)
 
 
-def _whole(
-    text: str | None = "Hi.",
-    reason: str | None = "stop",
-    reasoning: str = "",
-    calls: tuple[tuple[str, str], ...] = (),
-) -> dict[str, Any]:
-    message: dict[str, Any] = {"thinking": reasoning} if reasoning else {}
-    if calls:
-        message["tool_calls"] = calling(*((name, as_object(arguments)) for name, arguments in calls))
-    return done(reason, content=text or "", message=message)
+def _whole(say: Said) -> dict[str, Any]:
+    message: dict[str, Any] = {"thinking": say.reasoning} if say.reasoning else {}
+    if say.calls:
+        message["tool_calls"] = calling(*((name, as_object(arguments)) for name, arguments in say.calls))
+    return done(say.reason, content=say.text or "", message=message)
 
 
 OLLAMA = Api(
@@ -81,7 +76,7 @@ OLLAMA = Api(
     reasoning=lambda text: lines(said(thinking=text)),
     refusal=None,
     end=lambda reason="stop", **_: lines(done(reason)),
-    whole=_whole,
+    answer_of=_whole,
     version="",
     content_type=NDJSON,
 )

@@ -14,8 +14,7 @@ from pytest_openclaw.util.errors import AskerFailed, CellNotSent, OpenClawError
 from pytest_openclaw.values.prompts import Cell
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.requests import Request
-from tests.unit.asking.asking import Room, open_room, token_of
-from tests.unit.asking.fake_providers import Fake, Warm, cell, raises, says, waits
+from tests.unit.asking.asking import Fake, Room, Warm, cell, open_room, raises, says, token_of, waits
 
 BOUND_S = 60.0
 
@@ -99,22 +98,6 @@ def test_a_cell_that_a_test_waits_for_goes_first() -> None:
         assert future.result(BOUND_S).result.text == "P9"  # type: ignore[union-attr]
 
     assert prompts(provider).index("P9") <= 4
-
-
-def test_a_provider_that_exits() -> None:
-    """It is an error of that cell; the others are sent."""
-
-    async def ask(request: Request) -> Reply:
-        if request.prompt == "P1":
-            raise SystemExit(3)
-        return Reply(text="hi")
-
-    first, second = cells(2)
-    with open_room(Fake(ask)) as room:
-        room.plan(first, second)
-        with pytest.raises(OpenClawError, match=r"the provider called sys\.exit\(3\)"):
-            room.ask(first)
-        assert room.ask(second).result.text == "hi"  # type: ignore[union-attr]
 
 
 def test_a_reply_is_kept_until_its_test_has_ended() -> None:
@@ -227,8 +210,9 @@ class Local(Exception):
     [
         (Local("broken"), Local, "broken"),
         (asyncio.CancelledError(), OpenClawError, "cancelled the request"),
+        (SystemExit(3), OpenClawError, r"the provider called sys\.exit\(3\)"),
     ],
-    ids=["own-exception", "cancelled"],
+    ids=["own-exception", "cancelled", "exit"],
 )
 def test_what_a_provider_raises_reaches_its_test(
     error: BaseException, type_: type[Exception], words: str

@@ -1,33 +1,32 @@
-"""Scripted exchanges: turn by turn until an answer, the last step, a loop, a broken call or a fault."""
+"""Scripted exchanges: turns until an answer, the last step, a fault; several messages of the user, and yields."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import pytest
 from msgspec import structs
 
 from pytest_openclaw import CallFailed, Provider
 from pytest_openclaw.asking import sending
+from pytest_openclaw.judging import judge
+from pytest_openclaw.judging.world import WorldReached
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.util import bounded
 from pytest_openclaw.values import faults
-from pytest_openclaw.values.replies import CallResult, Fault, Reply, Timing
+from pytest_openclaw.values.replies import CallResult, Fault, Reply, Timing, Turn
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import ToolCall
-from pytest_openclaw.values.worlds import Command, World
-from tests.unit.asking.asking import Room, open_room
-from tests.unit.asking.fake_providers import Handy, cell
+from pytest_openclaw.values.worlds import Answer, Command, World
+from tests.unit.asking.asking import Fake, cell, open_room
 
 TOOLS = load_catalogue().surface("direct")
 WORLD = World(files={"a.txt": "one\n"}, commands=(Command(pattern="(?:x+x+)+y"),))
 Step = Reply | Exception
-Open = Callable[..., Room]
 
 
 def calls(*made: tuple[str, dict[str, Any] | str], **reply: Any) -> Reply:
@@ -48,10 +47,14 @@ def calls(*made: tuple[str, dict[str, Any] | str], **reply: Any) -> Reply:
 
 READ = ("read", {"path": "a.txt"})
 WRITE = ("write", {"path": "b.txt", "content": "two"})
+READ_B = ("read", {"path": "b.txt"})
 
 
-class Script(Handy):
+class Script(Fake):
     """Plays its steps one after the other; the last one is repeated."""
+
+    takes_tools: ClassVar[bool] = True
+    takes_messages: ClassVar[bool] = True
 
     def __init__(self, *steps: Step) -> None:
         self.left = list(steps)
@@ -64,37 +67,39 @@ class Script(Handy):
         return step
 
 
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
-    """Opens askers whose waits are short, and closes them."""
+@pytest.fixture(autouse=True)
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Askers do not wait long."""
     monkeypatch.setattr(sending, "FIRST_WAIT_S", 0.001)
     monkeypatch.setattr(sending, "GRACE_S", 0.2)
-    with ExitStack() as stack:
-
-        def open_one(provider: Provider, **settings: Any) -> Room:
-            return stack.enter_context(open_room(provider, **settings))
-
-        yield open_one
 
 
-def held(opened: Open, provider: Provider, world: World = WORLD, **settings: Any) -> CallResult:
+def hold(provider: Provider, *, timeout_s: float = 300.0, **prompt: Any) -> CallResult:
     """The result of one exchange."""
-    return opened(provider, **settings).ask(cell(tools=TOOLS, world=world))
+    with open_room(provider, timeout_s=timeout_s) as room:
+        return room.ask(cell(**{"tools": TOOLS, "world": WORLD, **prompt}))
 
 
-def reply_of(ending: CallResult) -> Reply:
-    """The reply of an exchange that ended with one."""
-    assert isinstance(ending.result, Reply), ending.result
+def played(provider: Provider, **prompt: Any) -> Reply:
+    """The reply of an exchange that ends with one."""
+    result = hold(provider, **prompt).result
+    assert isinstance(result, Reply), result
+    return result
+
+
+def fault_of(ending: CallResult) -> Fault:
+    """The fault of an exchange."""
+    assert isinstance(ending.result, Fault), ending.result
     return ending.result
 
 
-def test_an_exchange_goes_on_until_an_answer(opened: Open) -> None:
+def test_an_exchange_continues_until_an_answer() -> None:
     """Each turn gets the earlier texts and results; the reply has all of them."""
     provider = Script(
         calls(READ, text="Let me look."), calls(WRITE), Reply(text="Done.", finish_reason="stop")
     )
 
-    reply = reply_of(held(opened, provider))
+    reply = played(provider)
 
     assert (reply.ended_by, reply.text, reply.finish_reason) == ("answer", "Done.", "stop")
     assert [call.name for call in reply.tool_calls] == ["read", "write"]
@@ -112,7 +117,7 @@ def test_an_exchange_goes_on_until_an_answer(opened: Open) -> None:
 
 
 @pytest.mark.parametrize("tokens", [8192, 128_000])
-def test_long_results_are_cut_for_the_context_of_the_provider(opened: Open, tokens: int) -> None:
+def test_long_results_are_cut_for_the_context_of_the_provider(tokens: int) -> None:
     """A file of 100,000 characters is read in parts that fit."""
 
     class Sized(Script):
@@ -122,12 +127,12 @@ def test_long_results_are_cut_for_the_context_of_the_provider(opened: Open, toke
     provider = Sized(calls(READ), Reply(text="Done."))
     world = World(files={"a.txt": "word " * 20_000})
 
-    result = reply_of(held(opened, provider, world)).turns[0].results[0]
+    result = played(provider, world=world).turns[0].results[0]
 
     assert 0 <= min(tokens // 2, 32_000) - len(result) < 160
 
 
-def test_an_error_is_returned_and_can_be_fixed(opened: Open) -> None:
+def test_an_error_is_returned_and_can_be_fixed() -> None:
     """OpenClaw's refusal is returned as the call's result, and the exchange continues."""
     provider = Script(
         calls(("read", {"file_path": "a.txt"}), ("frobnicate", {}), ("read", {"path": "nope"})),
@@ -135,7 +140,7 @@ def test_an_error_is_returned_and_can_be_fixed(opened: Open) -> None:
         Reply(text="one"),
     )
 
-    reply = reply_of(held(opened, provider))
+    reply = played(provider)
 
     refused, unknown, missing = reply.turns[0].results
     assert refused.startswith(
@@ -151,19 +156,19 @@ def test_an_error_is_returned_and_can_be_fixed(opened: Open) -> None:
     assert reply.ended_by == "answer"
 
 
-def test_an_exchange_has_a_last_step(opened: Open) -> None:
+def test_an_exchange_has_a_last_step() -> None:
     """After this many turns no more requests are sent; the calls of the last turn are still answered."""
     ahead = [calls(("ls", {"limit": n})) for n in range(1, 9)]
     provider = Script(*ahead)
 
-    reply = reply_of(held(opened, provider, structs.replace(WORLD, steps=3)))
+    reply = played(provider, world=structs.replace(WORLD, steps=3))
 
     assert reply.ended_by == "step_limit"
     assert len(provider.asked) == len(reply.turns) == 3
     assert len(reply.turns[-1].results) == 1
 
 
-# --- figures -------------------------------------------------------------------------------------
+# --- figures ----------------------------------------------------------------------------------------
 
 
 def timing(started: int, e2e: float, ttft: float | None = None) -> Timing:
@@ -173,15 +178,16 @@ def timing(started: int, e2e: float, ttft: float | None = None) -> Timing:
     )
 
 
-def test_figures_are_those_of_the_whole(opened: Open) -> None:
-    """Tokens are summed up, the time is that of the exchange, the first token and the reading speed those of the first turn."""
+def test_figures_are_those_of_the_whole() -> None:
+    """Tokens are summed up; the first token and the reading speed are from the first turn."""
     counts = {"input_tokens": 10, "output_tokens": 5, "cached_tokens": 1}
     first = calls(READ, timing=timing(1000, 100, 20), tokens_per_s=50.0, prompt_tokens_per_s=9.0, **counts)
     speeds = {"tokens_per_s": 25.0, "prompt_tokens_per_s": 18.0}
     second = Reply(text="one", timing=timing(9000, 50, 10), reasoning_tokens=2, **speeds, **counts)
 
-    ending = held(opened, Script(first, second))
-    reply = reply_of(ending)
+    ending = hold(Script(first, second))
+    reply = ending.result
+    assert isinstance(reply, Reply)
 
     assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (20, 10, 2)
     assert reply.reasoning_tokens is None, "one turn did not say"
@@ -192,21 +198,15 @@ def test_figures_are_those_of_the_whole(opened: Open) -> None:
     assert [turn.timing for turn in reply.turns] == [first.timing, second.timing]
 
 
-# --- faults --------------------------------------------------------------------------------------
+# --- faults -----------------------------------------------------------------------------------------
 
 
-def fault_of(ending: CallResult) -> Fault:
-    """The fault of an exchange."""
-    assert isinstance(ending.result, Fault), ending.result
-    return ending.result
-
-
-def test_a_fault_in_a_later_turn_is_the_cells(opened: Open) -> None:
+def test_a_fault_in_a_later_turn_is_the_cells() -> None:
     """The earlier turns are kept."""
     broke = CallFailed(faults.stream_broken("fake", "reset", raw="I now wr"))
     provider = Script(calls(READ, text="Let me look.", raw="<think>hm</think>Let me look."), broke)
 
-    ending = held(opened, provider)
+    ending = hold(provider)
 
     assert fault_of(ending).failure_type == "stream_error"
     assert fault_of(ending).raw == "<think>hm</think>Let me look.\n\nI now wr"
@@ -216,7 +216,7 @@ def test_a_fault_in_a_later_turn_is_the_cells(opened: Open) -> None:
     assert ending.attempts == 2
 
 
-def test_each_turn_has_its_own_time(opened: Open) -> None:
+def test_each_turn_has_its_own_time() -> None:
     """A turn that takes too long is a timeout, with the earlier turns."""
 
     class Slow(Script):
@@ -225,25 +225,25 @@ def test_each_turn_has_its_own_time(opened: Open) -> None:
                 await asyncio.sleep(60)
             return await super()._step(request)
 
-    ending = held(opened, Slow(calls(READ, text="Let me look.")), timeout_s=0.2)
+    ending = hold(Slow(calls(READ, text="Let me look.")), timeout_s=0.2)
 
     assert fault_of(ending).failure_type == "timeout"
     assert fault_of(ending).raw == "Let me look."
 
 
-def test_a_world_that_cannot_be_played_is_our_fault(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_world_that_cannot_be_played_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """A runaway pattern of the suite fails only this cell, with the reason."""
     monkeypatch.setattr(bounded, "PATTERN_TIMEOUT_S", 0.05)
     provider = Script(calls(("exec", {"command": "x" * 5000}), text="Let me run it."))
 
-    ending = held(opened, provider)
+    ending = hold(provider)
 
     assert fault_of(ending).failure_type == "harness_error"
     assert "cannot be decided" in fault_of(ending).message
     assert fault_of(ending).raw == "Let me run it."
 
 
-def test_an_exchange_is_given_up_when_the_session_ends(opened: Open) -> None:
+def test_an_exchange_is_given_up_when_the_session_ends() -> None:
     """Closing ends it between two turns and within one."""
     goes_on = threading.Event()
 
@@ -255,23 +255,171 @@ def test_an_exchange_is_given_up_when_the_session_ends(opened: Open) -> None:
             return calls(("ls", {"limit": len(request.history) + 1}))
 
     provider = Endless(Reply())
-    room = opened(provider)
-    room.plan(cell(tools=TOOLS, world=structs.replace(WORLD, steps=1_000_000)))
-    assert goes_on.wait(60)
+    with open_room(provider) as room:
+        room.plan(cell(tools=TOOLS, world=structs.replace(WORLD, steps=1_000_000)))
+        assert goes_on.wait(60)
+        assert room.asker.close() == []
 
-    assert room.asker.close() == []
     assert provider.now == 0
 
 
-def test_a_provider_may_play_worlds_itself(opened: Open) -> None:
-    """Then it gets one request, with the world, and its reply is the whole exchange."""
+# --- several messages of the user -------------------------------------------------------------------
+
+
+def test_a_message_follows_the_answer_to_the_one_before() -> None:
+    """The conversation grows; the row's turns say before which of them the user spoke."""
+    provider = Script(calls(WRITE), Reply(text="Done."), calls(READ_B), Reply(text="two"), Reply(text="Bye."))
+
+    reply = played(provider, turns=("What is in b.txt?", "Thanks."))
+
+    assert (reply.text, reply.ended_by) == ("Bye.", "answer")
+    assert [turn.user for turn in reply.turns] == [None, None, "What is in b.txt?", None, "Thanks."]
+    assert reply.turns[2].results == ("two",), "the file of the first run is there"
+    last = provider.asked[-1]
+    assert [turn.user or turn.text or turn.calls[0].name for turn in last.conversation] == [
+        "P1",
+        "write",
+        "Done.",
+        "What is in b.txt?",
+        "read",
+        "two",
+        "Thanks.",
+    ]
+    assert [len(request.history) for request in provider.asked] == [0, 1, 3, 4, 6]
+
+
+def test_a_conversation_needs_neither_tools_nor_world() -> None:
+    """Each message has one answer."""
+    provider = Script(Reply(text="Hello, Ada."), Reply(text="Ada."))
+
+    reply = played(provider, turns=("What is my name?",), tools=None, world=None)
+
+    assert [(turn.user, turn.text) for turn in reply.turns] == [
+        (None, "Hello, Ada."),
+        ("What is my name?", "Ada."),
+    ]
+    assert (reply.text, reply.ended_by, reply.tool_calls) == ("Ada.", "answer", ())
+
+
+@pytest.mark.parametrize(
+    ("turns", "most_turns"),
+    [pytest.param((), 3, id="one-message"), pytest.param(("And?",), 6, id="two-messages")],
+)
+def test_a_provider_may_play_worlds_itself(turns: tuple[str, ...], most_turns: int) -> None:
+    """Then it gets one request with the world and all messages, and its reply is the whole exchange."""
 
     class Plays(Script):
-        plays_worlds = True
+        plays_worlds: ClassVar[bool] = True
 
     provider = Plays(calls(READ, text="done", ended_by="step_limit"))
+    world = World(steps=3)
 
-    reply = reply_of(held(opened, provider))
+    reply = played(provider, world=world, turns=turns)
 
-    assert (reply.text, reply.ended_by, len(provider.asked)) == ("done", "step_limit", 1)
-    assert provider.asked[0].world == WORLD
+    (request,) = provider.asked
+    assert (reply.text, reply.ended_by) == ("done", "step_limit")
+    assert (request.world, request.turns, request.most_turns) == (world, turns, most_turns)
+
+
+def test_only_the_models_words_are_judged() -> None:
+    """What the user says, before and between, is not shown by the model; a later turn of the model is."""
+    rule = WorldReached(never_shown=("4417",), forbidden=("exec",))
+    past = Turn(text="4417", calls=(ToolCall(name="exec", arguments="{}"),), results=("4417",))
+    given: dict[str, Any] = {"messages": (Turn(user="4417"), past), "turns": ("It is 4417.", "And now?")}
+    prompt = replace(cell(tools=TOOLS, world=WORLD).prompt, validator=rule, **given)
+
+    kept = played(Script(Reply(text="Yes.")), **given)
+    shown = played(Script(Reply(text="a"), Reply(text="4417"), Reply(text="c")), **given)
+    called = played(Script(Reply(text="a"), calls(("exec", {"command": "ls"})), Reply(text="c")), **given)
+
+    verdicts = [judge.judge(prompt, reply).verdict.passed for reply in (kept, shown, called)]
+    assert verdicts == [True, False, False]
+
+
+# --- waiting for a child ----------------------------------------------------------------------------
+
+SPAWN, YIELD = ("sessions_spawn", {"task": "Count."}), ("sessions_yield", {})
+PARENT = World(
+    answers=(
+        Answer(
+            tool="sessions_spawn",
+            matching={"properties": {"task": {"pattern": "^Count"}}},
+            result='{"status": "accepted", "runId": "r"}',
+        ),
+        Answer(tool="sessions_spawn", result='{"status": "forbidden"}'),
+    )
+)
+PARENTS_TOOLS = tuple(load_catalogue().tools[name] for name in ("sessions_spawn", "sessions_yield"))
+
+
+def yielded(*steps: Any, world: World = PARENT, **prompt: Any) -> tuple[Reply, Script]:
+    """Play a parent's turns; return the reply, and the provider with its requests."""
+    provider = Script(*steps)
+    return played(provider, tools=PARENTS_TOOLS, world=world, **prompt), provider
+
+
+def test_a_yield_ends_the_turn() -> None:
+    """As in OpenClaw, the model is not asked again before the child's result, which is the next message."""
+    reply, provider = yielded(calls(SPAWN), calls(YIELD), Reply(text="19 words."), turns=("The child: 19.",))
+
+    assert (len(provider.asked), reply.ended_by, reply.text) == (3, "answer", "19 words.")
+    assert provider.asked[-1].history[-1] == Turn(user="The child: 19.")
+    assert [turn.user for turn in reply.turns] == [None, None, "The child: 19."]
+    assert [json.loads(text)["status"] for turn in reply.turns for text in turn.results] == [
+        "accepted",
+        "yielded",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "note"),
+    [
+        pytest.param({"message": "Write the number down."}, "Write the number down.", id="note"),
+        pytest.param({"message": "  "}, "Turn yielded.", id="blank"),
+        pytest.param({}, "Turn yielded.", id="none"),
+    ],
+)
+def test_a_yielding_model_receives_its_own_note(given: dict[str, str], note: str) -> None:
+    """As in OpenClaw, before the child's result and with the reason why the turn had ended."""
+    wait = ("sessions_yield", given)
+    _, provider = yielded(
+        calls(SPAWN), calls(wait), Reply(text="19."), Reply(text="Yes."), turns=("The child: 19.", "Sure?")
+    )
+
+    *_, waiting, noted, message = provider.asked[2].history
+    assert [call.name for call in waiting.calls] == ["sessions_yield"]
+    assert noted.is_users_alone
+    assert (noted.user or "").split("\n\n")[0] == note
+    assert "sessions_yield" in (noted.user or "").split("\n\n")[1]
+    assert message == Turn(user="The child: 19.")
+    assert provider.asked[3].history[: len(provider.asked[2].history)] == provider.asked[2].history
+    assert provider.asked[3].history[-1] == Turn(user="Sure?")
+
+
+def scripted(status: str) -> World:
+    """A world whose yields have this result."""
+    return World(answers=(Answer(tool="sessions_yield", result=json.dumps({"status": status})),))
+
+
+@pytest.mark.parametrize(
+    ("before", "world", "status"),
+    [
+        pytest.param([calls(SPAWN)], PARENT, "yielded", id="a-child"),
+        pytest.param([], PARENT, "error", id="no-child"),
+        pytest.param([calls(("sessions_spawn", {"task": "Dance."}))], PARENT, "error", id="a-refused-child"),
+        pytest.param([calls((SPAWN[0], {**SPAWN[1], "collect": True}))], PARENT, "error", id="collected"),
+        pytest.param([], scripted("yielded"), "yielded", id="scripted"),
+        pytest.param([], scripted("already_pending"), "already_pending", id="scripted-without-an-end"),
+    ],
+)
+def test_a_yield_without_a_further_message(before: list[Any], world: World, status: str) -> None:
+    """As in OpenClaw it is the model's last act; without a child it is an error, and the turn continues."""
+    reply, provider = yielded(*before, calls(YIELD), Reply(text="Oh."), world=world)
+
+    is_last = status == "yielded"
+    assert (len(provider.asked), reply.text) == (
+        len(before) + (1 if is_last else 2),
+        "" if is_last else "Oh.",
+    )
+    assert reply.ended_by == "answer"
+    assert json.loads(reply.turns[len(before)].results[0])["status"] == status

@@ -72,7 +72,7 @@ OPUS = Usage(model="claude-opus-4-5", input_tokens=100, output_tokens=10)
         pytest.param(ClaudeCodeCLI, None, "claude-opus-4-5", Reply(**THOUSAND, usage=(WRITTEN,)), 300 * 5 + 500 * 0.5 + 100 * 6.25 + 100 * 10 + 100 * 25, id="what-goes-into-a-cache-costs-more"),
         pytest.param(AnthropicMessages, "https://api.anthropic.com", "claude-opus-4-5", Reply(**THOUSAND), 1000 * 5 + 100 * 25, id="anthropic"),
         pytest.param(Gemini, GOOGLE, "gemini-2.5-flash", Reply(**CACHED), 600 * 0.3 + 400 * 0.03 + 100 * 2.5, id="gemini-whose-thoughts-are-output"),
-        pytest.param(ClaudeCodeCLI, None, "opus", Reply(usage=(OPUS, Usage(model="claude-haiku-4-5", **THOUSAND))), 100 * 5 + 10 * 25 + 1000 * 1 + 100 * 5, id="each-request-at-its-own-model-s-price"),
+        pytest.param(ClaudeCodeCLI, None, "opus", Reply(usage=(OPUS, Usage(model="claude-haiku-4-5", **THOUSAND))), 100 * 5 + 10 * 25 + 1000 * 1 + 100 * 5, id="each-request-at-the-price-of-its-model"),
         pytest.param(ClaudeCodeCLI, None, "opus", Reply(usage=(OPUS, Usage(model="smollm2:135m", **THOUSAND))), None, id="one-of-two-models-is-unknown"),
     ],
 )  # fmt: skip
@@ -135,8 +135,8 @@ def test_own_prices(own: list[OwnPrice], model: str, level: Any, usd: float | No
 
 def test_own_prices_go_before_list_and_machine() -> None:
     """Negotiated prices, and the cost of a private server, are known to the user only."""
-    reply = Reply(input_tokens=1000, output_tokens=100)
-    at_openai = prices_of(OpenAIResponses, price("p/*", 1, 1), url="https://api.openai.com/v1")
+    reply = Reply(**THOUSAND)
+    at_openai = prices_of(OpenAIResponses, price("p/*", 1, 1), url=OPENAI)
     here = prices_of(OllamaOpenAI, price("p/*", 1, 1), url="http://127.0.0.1:9/v1")
 
     assert at_openai.cost_usd(target_of("gpt-5.3-codex"), reply, AT_MS) == pytest.approx(1100 / 1e6)
@@ -164,7 +164,7 @@ def test_a_fault_costs_what_the_server_had_counted() -> None:
         pytest.param([(faults.timed_out("p", 1.0), None), (Reply(), 0.25)], 0.25, id="fault-without-counts"),
         pytest.param([(faults.timed_out("p", 1.0), 0.5), (Reply(), 0.25)], 0.75, id="fault-with-counts"),
         pytest.param([(Reply(), 0.25), (Reply(), None)], None, id="reply-without-counts"),
-        pytest.param([(faults.timed_out("p", 1.0), None)], None, id="a-fault-alone"),
+        pytest.param([(faults.timed_out("p", 1.0), None)], None, id="only-a-fault"),
         pytest.param([], None, id="no-request"),
     ],
 )

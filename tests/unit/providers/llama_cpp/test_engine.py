@@ -1,4 +1,4 @@
-"""The engine's process: it is ready, or there is one clear sentence and no process; one model at a time."""
+"""The engine's process: it is ready, or one sentence says why not; one model at a time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from pytest_openclaw.providers.llama_cpp import engine as checks
 from pytest_openclaw.providers.llama_cpp.engine import Engines, EngineSpec, child_environ, start_engine
+from pytest_openclaw.providers.llama_cpp.server import thread_count
 from pytest_openclaw.util.errors import EngineError
 from tests.e2e.processes import BOUND_S, is_gone, wait_until
 from tests.unit.providers.llama_cpp.fake_engine import FAKE, engine_of, failing, never_ready
-
-pytestmark = pytest.mark.usefixtures("any_machine")
 
 OWNER = """
 import asyncio, json, sys
@@ -35,6 +35,12 @@ async def own():
 
 asyncio.run(own())
 """
+
+
+@pytest.fixture(autouse=True)
+def _any_machine(monkeypatch):
+    """This machine can run the engine, whatever is installed: the engines of these tests are fake."""
+    monkeypatch.setattr(checks, "engine_is_installed", lambda: True)
 
 
 def spec_of(model):
@@ -84,19 +90,19 @@ def test_a_ready_engine_is_described():
     ("command", "sentence"),
     [
         pytest.param(
-            failing("first\nlast", status=7),
-            "the embedded engine ended with exit status 7 before it had loaded a.gguf: last",
-            id="another-reason",
-        ),
-        pytest.param(
             failing("cannot read /private/a.gguf"),
-            "the embedded engine ended with exit status 1 before it had loaded a.gguf: cannot read a.gguf",
+            " ended with exit status 1 before it had loaded a.gguf: cannot read a.gguf",
             id="private-path",
         ),
         pytest.param(
             engine_of("import sys; sys.stdout.write('READY {')"),
-            "the embedded engine ended with exit status 0 before it had loaded a.gguf: no reason given",
+            " ended with exit status 0 before it had loaded a.gguf: no reason given",
             id="half-a-ready-line",
+        ),
+        pytest.param(
+            ("/no/python",),
+            ": the command '/no/python' cannot be started: No such file or directory",
+            id="no-such-command",
         ),
     ],
 )
@@ -105,16 +111,7 @@ def test_an_engine_that_ends_is_explained(command, sentence):
     with pytest.raises(EngineError) as caught:
         asyncio.run(start(command))
 
-    assert str(caught.value) == sentence
-
-
-def test_a_command_that_is_not_there_is_explained(tmp_path):
-    """An interpreter that cannot be run is an engine error too."""
-    with pytest.raises(EngineError) as caught:
-        asyncio.run(start((str(tmp_path / "no-python"),)))
-
-    why = f"the command '{tmp_path}/no-python' cannot be started: No such file or directory"
-    assert str(caught.value) == f"the embedded engine: {why}"
+    assert str(caught.value) == f"the embedded engine{sentence}"
 
 
 def test_an_engine_that_is_never_ready_is_ended(tmp_path):
@@ -172,6 +169,46 @@ def test_environment_of_the_user_does_not_shape_the_engine():
 
     assert environ.pop("PYTHONPATH")
     assert environ == {**needed, "GOMP_SPINCOUNT": "1000"}
+
+
+# --- why it cannot run here ---------------------------------------------------------------------
+
+NO_AVX2 = (
+    "the embedded engine needs a CPU with AVX2, and this one has none. "
+    "Use a machine that has it, or a server of your own: --openclaw-models=ollama_openai/MODEL"
+)
+NO_MEMORY = "there is not enough memory to load a.gguf. Free some, or use a smaller model."
+
+
+@pytest.mark.parametrize(
+    ("returncode", "log", "sentence"),
+    [
+        pytest.param(-4, "", NO_AVX2, id="SIGILL"),
+        pytest.param(-9, "", NO_MEMORY, id="killed-by-the-system"),
+        pytest.param(7, "first\nlast", "the embedded engine ended with exit status 7 before it had loaded a.gguf: last", id="last-line"),
+        pytest.param(1, "0.00.003.532 E gguf_init_from_reader: invalid magic characters: 'hell'\nRuntimeError: Failed to init server.\n", "the embedded engine ended with exit status 1 before it had loaded a.gguf: gguf_init_from_reader: invalid magic characters: 'hell'", id="first-error"),
+        pytest.param(-11, "", "the embedded engine was killed by SIGSEGV before it had loaded a.gguf: no reason given", id="signal-without-words"),
+    ],
+)  # fmt: skip
+def test_why_it_ended(returncode, log, sentence):
+    """The exit status and the error output become one sentence with the hint."""
+    assert checks.why_it_ended(returncode, log, "a.gguf") == sentence
+
+
+@pytest.mark.parametrize(
+    ("available", "physical", "cpu_quota", "threads"),
+    [
+        pytest.param(8, 4, "", 4, id="one-a-core"),
+        pytest.param(2, 4, "", 2, id="a-part-of-the-machine"),
+        pytest.param(8, None, "", 8, id="cores-unknown"),
+        pytest.param(64, 32, "200000 100000\n", 2, id="a-container-with-a-quota"),
+        pytest.param(4, 4, "50000 100000\n", 1, id="less-than-one-cpu"),
+        pytest.param(4, 4, "max 100000\n", 4, id="a-container-without-a-quota"),
+    ],
+)
+def test_thread_count(available, physical, cpu_quota, threads):
+    """More threads than cores slow llama.cpp down, so every limit counts."""
+    assert thread_count(available, physical, cpu_quota) == threads
 
 
 # --- one engine at a time -----------------------------------------------------------------------

