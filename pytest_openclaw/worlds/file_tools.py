@@ -116,7 +116,8 @@ def _without_file(workspace: Workspace, place: str, arguments: Mapping[str, Any]
     if arguments.get("optional") is True:
         return f"Optional file not found: {path}."
     folder, _, name = place.rpartition("/")
-    near = get_close_matches(name, [entry.rstrip("/") for entry in workspace.entries(folder)])
+    names = [entry.rstrip("/") for entry in workspace.entries(folder)]
+    near = get_close_matches(name.lower(), names, cutoff=0.7)
     hint = f" Did you mean: {', '.join(near)}?" if near else ""
     raise ToolError(f"File not found: {path}.{hint}")
 

@@ -374,10 +374,8 @@ def failure_text(failure: Failure, tool: str, arguments: Mapping[str, Any]) -> s
     """Return the result of a call that fails, in the form in which OpenClaw delivers it."""
     if failure == "gone":
         return f"Tool {tool} not found"
-    if failure == "denied" and tool == "exec":
-        return f"Exec denied (user-denied): {arguments.get('command')}"
     if failure == "denied":
-        return _REFUSED
+        return f"Exec denied (user-denied): {arguments.get('command')}" if tool == "exec" else _REFUSED
     if failure == "timeout" and tool == "exec":
         seconds = arguments.get("timeoutSeconds", _COMMAND_S)
         return f"Command timed out after {seconds} seconds.\n\n{_GUIDANCE}"

@@ -37,6 +37,7 @@ def outside(path: str) -> str:
         pytest.param("write", {"path": "a/ü.txt", "content": "ü"}, "Successfully wrote 2 bytes to /workspace/a/ü.txt", id="write"),
         pytest.param("read", {"path": "notes.md", "offset": 9}, "Offset 9 is beyond end of file (3 lines total). Retry with offset <= 3.", id="offset"),
         pytest.param("read", {"path": "notes.md", "offset": 2}, "eggs\nbread\n", id="to-the-end"),
+        pytest.param("read", {"path": "notes.md", "cursor": 4}, "Cursor 4 is at or beyond the end of line 1 (4 characters). Use offset=2 to continue.", id="cursor"),
         pytest.param("edit", {"path": "notes.md", "edits": [{"oldText": "milk", "newText": "milk"}]}, "No changes made to /workspace/notes.md. The replacement text is identical to the original.", id="no-change"),
     ],
 )  # fmt: skip
@@ -49,6 +50,7 @@ def test_the_answers(call: Any, tool: str, arguments: dict[str, Any], answer: st
     ("tool", "arguments", "error"),
     [
         pytest.param("read", {"path": "nope.md"}, "File not found: /workspace/nope.md. Did you mean: notes.md?", id="no-file"),
+        pytest.param("read", {"path": "notices.txt"}, "File not found: /workspace/notices.txt.", id="too-unlike"),
         pytest.param("read", {"path": "../secret"}, outside("../secret"), id="above"),
         pytest.param("read", {"path": "/etc/hosts"}, outside("/etc/hosts"), id="absolute"),
         pytest.param("read", {"path": "~/.ssh/id"}, outside("~/.ssh/id"), id="home"),
