@@ -89,9 +89,9 @@ class Exec:
             return f'workdir "{workdir}" is unavailable or not a directory: command was not executed.'
         env = arguments.get("env")
         ran = self.run(command, folder, env if isinstance(env, dict) else {})
-        output = ran.output.strip() or "(no output)"
-        if len(output) > MOST_OUTPUT_CHARS:
-            output = f"{_DISCARDED}\n\n{output[-MOST_OUTPUT_CHARS:]}"
+        output = ran.output[-MOST_OUTPUT_CHARS:].strip() or "(no output)"
+        if len(ran.output) > MOST_OUTPUT_CHARS:
+            output = f"{_DISCARDED}\n\n{output}"
         if not ran.code:
             return output
         return f"{output}\n\n{_ENDED.get(ran.code, f'(Command exited with code {ran.code})')}"
