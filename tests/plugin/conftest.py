@@ -8,6 +8,9 @@ import importlib
 import json
 import os
 import pkgutil
+import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,11 +47,25 @@ def _import_everything() -> None:
 
 _import_everything()
 
-# Does what its prompt says: "say X", "fault NAME", "wait S", "crash", "offered", …
+NOOP = {"type": "noop"}
+YES = {"type": "exact", "value": "yes"}
+
+# Does what its prompt says, and records each request in asked.txt: model, prompt, and seed if there is one.
+# "miss 2 4" is answered with no in the second and fourth repeat and with yes in the others; "down 3" is a fault
+# in the third, and "gone 3" finds no server there. A conftest that is extended adds its classes to PROVIDERS.
 PROVIDER = '''
 import asyncio
-from pytest_openclaw import CallFailed, Provider, Reply, ToolCall
-from pytest_openclaw import faults
+import json
+import pathlib
+from pytest_openclaw import CallFailed, Provider, Reply, ToolCall, faults
+from pytest_openclaw.values.replies import Fault
+
+FOLDER = pathlib.Path(__file__).parent
+
+
+def note(*words):
+    with open(FOLDER / "asked.txt", "a", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(" ".join(str(word) for word in words if word is not None) + "\\n")
 
 
 class Scripted(Provider):
@@ -58,13 +75,12 @@ class Scripted(Provider):
     takes_tools = True
 
     async def ask(self, request):
+        note(request.model, request.prompt, request.seed)
         word, _, rest = request.prompt.partition(" ")
         if word == "say":
             return Reply(text=rest, finish_reason="stop", output_tokens=len(rest.split()))
-        if word == "log":
-            with open(rest, "a") as file:
-                file.write(request.model + "\\n")
-            return Reply(text="logged")
+        if word == "pay":
+            return Reply(text="hi", input_tokens=int(rest.split()[0]), output_tokens=10)
         if word == "call":
             return Reply(tool_calls=(ToolCall(name=rest, arguments="{}"),))
         if word == "offered":
@@ -78,9 +94,16 @@ class Scripted(Provider):
             return Reply(text=str(request.thinking_level))
         if word == "other":
             return Reply(text="hi", effective_model=rest)
+        if word in ("miss", "down", "gone"):
+            is_named = str(request.seed or 1) in rest.split()
+            if word == "miss" or not is_named:
+                return Reply(text="no" if is_named else "yes")
         fault = {
             "refused": faults.unreachable("scripted", "nowhere", "refused"),
             "timeout": faults.timed_out("scripted", 1.0),
+            "down": faults.timed_out("scripted", 1.0),
+            # Not `unreachable`, after which no more requests are sent there.
+            "gone": Fault(failure_type="connect_error", status="skipped_unavailable", message="gone"),
             "nologin": faults.auth_missing("scripted", "log in"),
             "nomodel": faults.refused_by_server(
                 "scripted", "m", faults.WireError(status=404, message="model 'm' not found")
@@ -93,11 +116,15 @@ class Scripted(Provider):
         raise CallFailed(fault)
 
     async def models(self):
+        note("models")
         return ("alpha", "beta", "gamma:1b")
 
 
+PROVIDERS = [Scripted]
+
+
 def pytest_openclaw_providers():
-    return [Scripted]
+    return PROVIDERS
 '''
 
 
@@ -108,30 +135,19 @@ def validator_of(name: str) -> Any:
     return jsonschema.validators.validator_for(schema)(schema)
 
 
-@dataclass(frozen=True)
-class Session:
-    """A finished session: pytest's result and the files of the run."""
+class RunFiles:
+    """The files of a run."""
 
-    result: pytest.RunResult
-    folder: Path
+    run_dir: Path
 
     @property
-    def status(self) -> int:
-        return int(self.result.ret)
-
-    @property
-    def text(self) -> str:
-        return self.result.stdout.str() + self.result.stderr.str()
-
-    @property
-    def run_dir(self) -> Path:
-        (run_dir,) = (path for path in (self.folder / "runs").iterdir() if path.is_dir())
-        return run_dir
+    def lines(self) -> list[bytes]:
+        """The rows, byte for byte."""
+        return (self.run_dir / "results.jsonl").read_bytes().splitlines(keepends=True)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        lines = (self.run_dir / "results.jsonl").read_text("utf-8").splitlines()
-        rows = [json.loads(line) for line in lines]
+        rows = [json.loads(line) for line in self.lines]
         for row in rows:
             validator_of("row").validate(row)
         return rows
@@ -146,18 +162,73 @@ class Session:
         validator_of("summary").validate(summary)
         return summary
 
+    @property
+    def page(self) -> str:
+        return (self.run_dir / "summary.md").read_text("utf-8")
+
     def load(self, name: str) -> dict[str, Any]:
         value = json.loads((self.run_dir / name).read_text("utf-8"))
         assert isinstance(value, dict)
         return value
 
+
+@dataclass(frozen=True)
+class StoredRun(RunFiles):
+    """A run on disk."""
+
+    run_dir: Path
+
+
+@dataclass(frozen=True)
+class Session(RunFiles):
+    """A finished session: pytest's result and the files of the run.
+
+    Attributes:
+        asked: the requests that reached the scripted providers.
+        has_run: whether the session has created a run directory.
+        run_id: the run that the command line names; without one there must be one run only.
+    """
+
+    result: pytest.RunResult
+    folder: Path
+    asked: list[str]
+    has_run: bool
+    run_id: str | None = None
+
     @property
-    def has_run(self) -> bool:
-        runs = self.folder / "runs"
-        return runs.is_dir() and any(runs.iterdir())
+    def status(self) -> int:
+        return int(self.result.ret)
+
+    @property
+    def text(self) -> str:
+        return self.result.stdout.str() + self.result.stderr.str()
+
+    @property
+    def words(self) -> str:
+        """The text on one line."""
+        return " ".join(self.text.split())
+
+    @property
+    def run_dir(self) -> Path:  # type: ignore[override]
+        names = [self.run_id] if self.run_id else run_names(self.folder)
+        (name,) = names
+        return self.folder / "runs" / name
 
     def outcomes(self, **expected: int) -> None:
         self.result.assert_outcomes(**expected)
+
+    def is_refused(self, message: str) -> None:
+        """Check that a usage error ended the session, before any request and without a run."""
+        assert self.status == pytest.ExitCode.USAGE_ERROR
+        assert message in self.words
+        assert "Traceback" not in self.text
+        assert (self.asked, self.has_run) == ([], False)
+
+
+def run_names(folder: Path) -> set[str]:
+    """Return the names of the runs of a project."""
+    runs = folder / "runs"
+    return {path.name for path in runs.iterdir() if path.is_dir()} if runs.is_dir() else set()
 
 
 @dataclass(frozen=True)
@@ -171,31 +242,38 @@ class Project:
     def folder(self) -> Path:
         return self.pytester.path
 
+    def write(self, name: str, text: str) -> Path:
+        """Write a file of the project."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+        return path
+
     def suite(
         self, prompts: dict[str, Any] | Sequence[dict[str, Any]] | str, name: str = "prompts_a.toml"
     ) -> Path:
         """Write a suite: TOML text, whole prompts, or prompt id → (prompt, validator)."""
-        path = self.folder / "benchmarks" / name
-        path.parent.mkdir(exist_ok=True)
         if isinstance(prompts, dict):
             prompts = [
                 {"id": key, "prompt": text, "validator": rule} for key, (text, rule) in prompts.items()
             ]
         if not isinstance(prompts, str):
-            prompts = json.dumps(prompts)
-            path = path.with_suffix(".json")
-        path.write_text(prompts, "utf-8")
-        return path
+            prompts, name = json.dumps(prompts), name.replace(".toml", ".json")
+        return self.write(f"benchmarks/{name}", prompts)
+
+    def ini(self, *lines: str) -> None:
+        """Write the project's pytest settings."""
+        self.pytester.makeini("\n".join(["[pytest]", *lines]))
 
     def extend_conftest(self, source: str) -> None:
         """Append code to the project's root conftest.py."""
-        conftest = self.folder / "conftest.py"
-        conftest.write_text(conftest.read_text("utf-8") + source, "utf-8")
+        self.write("conftest.py", (self.folder / "conftest.py").read_text("utf-8") + source)
 
-    def at_start(self, source: str) -> None:
-        """Let every process that a session starts run this first."""
-        (self.folder / "sitecustomize.py").write_text(source)
-        self.pytester._monkeypatch.setenv("PYTHONPATH", str(self.folder))
+    def change_conftest(self, old: str, new: str) -> None:
+        """Replace a text of the project's root conftest.py."""
+        text = (self.folder / "conftest.py").read_text("utf-8")
+        assert old in text
+        self.write("conftest.py", text.replace(old, new))
 
     def run(
         self,
@@ -216,11 +294,34 @@ class Project:
         chosen = [f"--openclaw-models={models}"] if models else []
         named = [target] if target else []
         words = [*named, *chosen, *self.mode, *args]
+        asked, before = self.folder / "asked.txt", run_names(self.folder)
+        asked.unlink(missing_ok=True)
         if apart:
             result = self.pytester.runpytest_subprocess(*words, timeout=600)
         else:
             result = self.pytester.runpytest_inprocess(*words)
-        return Session(result, self.folder)
+        run = re.search(r"--openclaw-(?:run-id|resume)=(?!last\b)(\S+)", " ".join(map(str, args)))
+        return Session(
+            result,
+            self.folder,
+            asked.read_text("utf-8").splitlines() if asked.exists() else [],
+            has_run=run_names(self.folder) > before,
+            run_id=run and run[1],
+        )
+
+    def stored(self, run_id: str) -> StoredRun:
+        """Return a run that a session or command has written."""
+        return StoredRun(self.folder / "runs" / run_id)
+
+    def command(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Run `pytest-openclaw` as a separate process, in the project."""
+        return subprocess.run(
+            [sys.executable, "-m", "pytest_openclaw", *words],
+            cwd=cwd or self.folder,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=600,
+        )
 
 
 WORKERS = ("-n", "2")

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.cli import main
-from tests.plugin.conftest import validator_of
+from tests.plugin.conftest import NOOP, YES
 
 pytestmark = pytest.mark.newest
 
-YES = {"type": "exact", "value": "yes"}
 GATE = ("--openclaw-verdict=gate", "--openclaw-fail-on=regression")
 
 
@@ -23,12 +22,6 @@ def _suite(project: Any, *, n_bad: int, n: int = 9) -> None:
 
 def _run(project: Any, run_id: str, *args: str, **more: Any) -> Any:
     return project.run(f"--openclaw-run-id={run_id}", *args, **more)
-
-
-def _summary(project: Any, run_id: str) -> Any:
-    summary = json.loads((project.folder / "runs" / run_id / "summary.json").read_text("utf-8"))
-    validator_of("summary").validate(summary)
-    return summary
 
 
 @pytest.mark.parametrize(
@@ -47,33 +40,15 @@ def test_a_regression_fails(project: Any, n_bad: int, status: int, ruling: str, 
     session = _run(project, "after", "--openclaw-baseline=before", "--openclaw-across=prompt", *GATE)
 
     assert session.status == status
-    summary = _summary(project, "after")
+    summary = session.summary
     assert [(gate["gate"], gate["ruling"]) for gate in summary["gates"]] == [("fail-on-regression", ruling)]
     assert summary["comparison"]["baseline"] == "before"
     (target,) = summary["comparison"]["targets"]
     assert (target["target"], target["verdicts"]["word"]) == ("scripted/m", word)
     assert f"9/9 -> {9 - n_bad}/9" in session.text
-    page = (project.folder / "runs" / "after" / "summary.md").read_text()
-    assert "The baseline is before" in page
-    config = json.loads((project.folder / "runs" / "after" / "config.json").read_text())
+    assert "The baseline is before" in session.page
+    config = session.load("config.json")
     assert (config["baseline"], config["across"]) == ("before", ["prompt"])
-
-
-def test_the_ini_file_can_name_a_baseline(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its keys equal the options; an id is found from any folder."""
-    _suite(plain_project, n_bad=0)
-    _run(plain_project, "before")
-    plain_project.pytester.makeini(
-        "[pytest]\nopenclaw_baseline = before\nopenclaw_fail_on = regression\nopenclaw_across = serving"
-    )
-
-    monkeypatch.chdir(plain_project.folder / "benchmarks")
-
-    session = _run(plain_project, "after", target=".")
-
-    assert session.status == 0
-    assert "gate passed" in session.text
-    assert _summary(plain_project, "after")["comparison"]["baseline"] == "before"
 
 
 @pytest.mark.parametrize(
@@ -87,28 +62,30 @@ def test_the_ini_file_can_name_a_baseline(plain_project: Any, monkeypatch: pytes
         pytest.param(["--openclaw-across=weather"], "--openclaw-across=weather: give prompt, validator", id="unknown-difference"),
     ],
 )  # fmt: skip
-def test_a_wrong_baseline_ends_the_session_at_its_start(project: Any, args: list[str], message: str) -> None:
-    """Exit status 4, before the first request."""
-    project.suite({"P1": (f"log {project.folder}/asked", {"type": "noop"})})
+def test_a_wrong_baseline_ends_the_session_at_its_start(
+    plain_project: Any, args: list[str], message: str
+) -> None:
+    """The message names the option, before the first request."""
+    plain_project.suite({"P1": ("say yes", NOOP)})
 
-    session = project.run(*args)
-
-    assert session.status == 4
-    assert message in session.text
-    assert not (project.folder / "asked").exists()
+    plain_project.run(*args).is_refused(message)
 
 
-def test_a_first_run_needs_no_baseline(plain_project: Any) -> None:
-    """A gate set in the ini file for later runs can be switched off for the first one."""
+def test_the_ini_file_can_name_a_baseline(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It can be switched off for the first run; later ones find it from any folder."""
     _suite(plain_project, n_bad=0)
-    plain_project.pytester.makeini("[pytest]\nopenclaw_baseline = last\nopenclaw_fail_on = regression")
+    plain_project.ini(
+        "openclaw_baseline = last", "openclaw_fail_on = regression", "openclaw_across = serving"
+    )
 
     first = _run(plain_project, "first", "--openclaw-baseline=off", "--openclaw-fail-on=off")
-    second = _run(plain_project, "second")
+    monkeypatch.chdir(plain_project.folder / "benchmarks")
+    second = _run(plain_project, "second", target=".")
 
     assert (first.status, second.status) == (0, 0)
-    assert _summary(plain_project, "first")["comparison"] is None
-    assert _summary(plain_project, "second")["comparison"]["baseline"] == "first"
+    assert first.summary["comparison"] is None
+    assert second.summary["comparison"]["baseline"] == "first"
+    assert "gate passed" in second.text
 
 
 def test_a_resumed_run_is_compared_if_its_command_says_so(plain_project: Any) -> None:
@@ -122,37 +99,27 @@ def test_a_resumed_run_is_compared_if_its_command_says_so(plain_project: Any) ->
     resumed = plain_project.run("--openclaw-resume=after", "--openclaw-baseline=last", models=None)
     without = plain_project.run("--openclaw-resume=after", "--openclaw-fail-on=off", models=None)
 
-    assert refused.status == 4
-    assert "name the run to compare with" in refused.text
-    assert itself.status == 4
-    assert resumed.status == 0
+    refused.is_refused("name the run to compare with")
+    assert itself.status == pytest.ExitCode.USAGE_ERROR
+    assert (resumed.status, without.status) == (0, 0)
     assert "compared with     before" in resumed.text
-    assert without.status == 0
     assert "compared with" not in without.text
 
 
-def test_a_session_and_the_command_say_the_same(
-    plain_project: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_and_the_command_agree(plain_project: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Figures and words do not depend on which of them compares."""
+    across = ("--openclaw-baseline=before", "--openclaw-across=prompt")
     _suite(plain_project, n_bad=1)
     _run(plain_project, "before", "--openclaw-repeat=2")
     _suite(plain_project, n_bad=3)
-    _run(
-        plain_project,
-        "after",
-        "--openclaw-repeat=3",
-        "--openclaw-baseline=before",
-        "--openclaw-across=prompt",
-    )
-    monkeypatch.chdir(plain_project.folder)
+    session = _run(plain_project, "after", "--openclaw-repeat=3", *across)
     capsys.readouterr()
 
     status = main(["compare", "before", "after", "--across=prompt", "--json"])
 
     printed = json.loads(capsys.readouterr().out)
     assert status == 0
-    comparison = _summary(plain_project, "after")["comparison"]
+    comparison = session.summary["comparison"]
     assert {name: printed[name] for name in comparison} == comparison
     assert comparison["targets"][0]["verdicts"]["n_cells"] == 18
     assert [(one["reason"], one["n_cells"]) for one in comparison["set_aside"]] == [("only_in_candidate", 9)]
@@ -172,9 +139,5 @@ def test_a_run_from_elsewhere_may_not_lead_out_of_its_folder(plain_project: Any,
 
     session = plain_project.run(f"--openclaw-{option}=before")
 
-    assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert (
-        f"--openclaw-{option}=before: {run}/config.json is not a regular file in its folder" in session.text
-    )
+    session.is_refused(f"--openclaw-{option}=before: {run}/config.json is not a regular file in its folder")
     assert "canary" not in session.text
-    assert "Traceback" not in session.text

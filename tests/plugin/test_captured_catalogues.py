@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +53,6 @@ def _catalogue(path: Path, *more: str, words: str = "") -> Path:
     return path
 
 
-def _tools_of(session: Any, prompt_id: str, run_id: str) -> Any:
-    config = json.loads((session.folder / "runs" / run_id / "config.json").read_text("utf-8"))
-    return next(prompt for prompt in config["prompts"] if prompt["id"] == prompt_id)
-
-
 def test_a_suite_offers_the_captured_tools(project: Any) -> None:
     """Surfaces and single tools come from the file; the run records the file's name and its content."""
     project.suite(SUITE)
@@ -76,53 +69,32 @@ def test_a_suite_offers_the_captured_tools(project: Any) -> None:
         "T3-11t": 2,
         "T3-54t": 3,
     }
-    offer = _tools_of(session, "T1", "r")["tools"]
+    offer = next(prompt for prompt in session.load("config.json")["prompts"] if prompt["id"] == "T1")["tools"]
     assert (offer["catalogue"], offer["tools"]) == (file.name, "coding")
     assert len(offer["sha256"]) == 64
 
 
 @pytest.mark.parametrize(
-    ("named", "said"),
+    ("named", "message"),
     [
         pytest.param("gone.json", "--openclaw-catalogue=gone.json: cannot be read", id="gone"),
-        pytest.param("conftest.py", "--openclaw-catalogue=conftest.py: is not JSON", id="no-catalogue"),
+        pytest.param("conftest.py", "--openclaw-catalogue=conftest.py: is not JSON", id="another-file"),
     ],
 )
-def test_what_is_no_catalogue_ends_the_session_at_once(plain_project: Any, named: str, said: str) -> None:
+def test_without_a_catalogue_the_session_ends_at_once(plain_project: Any, named: str, message: str) -> None:
     """No request is sent, and no run is started."""
     plain_project.suite(SUITE)
 
-    session = plain_project.run(f"--openclaw-catalogue={named}")
-
-    assert (session.status, session.has_run) == (4, False)
-    assert said in session.text
-
-
-def test_runs_on_other_tools_are_set_aside(plain_project: Any) -> None:
-    """A prompt with tools of another catalogue is no regression and no progress."""
-    plain_project.suite(SUITE)
-    _catalogue(plain_project.folder / "mine.json")
-    plain_project.run("--openclaw-catalogue=mine.json", "--openclaw-run-id=before")
-    _catalogue(plain_project.folder / "mine.json", words="New words.")
-
-    session = plain_project.run(
-        "--openclaw-catalogue=mine.json", "--openclaw-run-id=after", "--openclaw-baseline=before"
-    )
-
-    summary = json.loads((session.folder / "runs/after/summary.json").read_text())
-    (aside,) = summary["comparison"]["set_aside"]
-    assert (aside["reason"], aside["n_cells"]) == ("prompt_changed", 5)
-    assert "tools" in aside["detail"]
+    plain_project.run(f"--openclaw-catalogue={named}").is_refused(message)
 
 
 def test_a_run_is_read_and_judged_again_by_its_own_tools(
-    plain_project: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    plain_project: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Show and rescore use the tools of the file; if it has changed, they report that they cannot."""
     plain_project.suite(SUITE)
     file = _catalogue(plain_project.folder / "mine.json")
     plain_project.run("--openclaw-catalogue=mine.json", "--openclaw-run-id=r")
-    monkeypatch.chdir(plain_project.folder)
     capsys.readouterr()
 
     assert main(["show", "r", "T2", "--json"]) == 0
@@ -134,29 +106,30 @@ def test_a_run_is_read_and_judged_again_by_its_own_tools(
 
     _catalogue(file, "another")
     # In a separate process: this one has cached the earlier file.
-    command = [sys.executable, "-m", "pytest_openclaw"]
-    shown = subprocess.run([*command, "show", "r", "T2", "--json"], capture_output=True, text=True)
+    shown = plain_project.command("show", "r", "T2", "--json")
     (call,) = json.loads(shown.stdout)["turns"][0]["calls"]
     assert (call["name"], call["problem"], call["known"]) == ("read", None, False)
-    again = subprocess.run([*command, "rescore", "r", "--into", "third"], capture_output=True, text=True)
+    again = plain_project.command("rescore", "r", "--into", "third")
     assert again.returncode == 4
     assert "mine.json, which has changed since" in again.stderr
 
 
-def test_a_run_goes_on_with_its_own_tools_or_not_at_all(plain_project: Any) -> None:
-    """Resuming with another catalogue, or none, is refused; with its own the run continues."""
+def test_a_run_continues_with_its_own_tools_or_not_at_all(plain_project: Any) -> None:
+    """With another catalogue, or none, resuming is refused, and cells of another baseline are set aside."""
     plain_project.suite(SUITE.replace('"coding"', '"full"').replace('"brand_new", ', ""))
     file = _catalogue(plain_project.folder / "mine.json")
-    plain_project.run("--openclaw-catalogue=mine.json", "--openclaw-run-id=r")
-    resume = "--openclaw-resume=r"
+    own, resume = "--openclaw-catalogue=mine.json", "--openclaw-resume=r"
+    plain_project.run(own, "--openclaw-run-id=r")
 
     without = plain_project.run(resume)
-    again = plain_project.run(resume, "--openclaw-catalogue=mine.json")
+    again = plain_project.run(resume, own)
     _catalogue(file, words="Other words.")
-    other = plain_project.run(resume, "--openclaw-catalogue=mine.json")
+    other = plain_project.run(resume, own)
+    after = plain_project.run(own, "--openclaw-run-id=after", "--openclaw-baseline=r")
 
-    assert (without.status, other.status) == (4, 4)
-    assert "prompt T2: its tools_sha256 has changed" in without.text
-    assert "prompt T2: its tools_sha256 has changed" in other.text
-    assert again.status == 1
-    assert len(again.rows) == 5
+    for refused in (without, other):
+        refused.is_refused("prompt T2: its tools_sha256 has changed")
+    assert (again.status, len(again.rows)) == (1, 5)
+    (aside,) = after.summary["comparison"]["set_aside"]
+    assert (aside["reason"], aside["n_cells"]) == ("prompt_changed", 5)
+    assert "tools" in aside["detail"]

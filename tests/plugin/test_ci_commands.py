@@ -11,13 +11,13 @@ import pytest
 
 from pytest_openclaw.cli import main
 from tests.ci_systems import COMMANDS, all_commands, github_commands
+from tests.plugin.conftest import YES
 
 REPLY = "\n".join(COMMANDS.values())
 # Long enough that pytest, which wraps the reason of a skip, starts a line with a command.
 WRAPPED = "x ::error::owned " * 40 + "y" * 61 + "::error::owned"
 pytestmark = pytest.mark.newest
 
-YES = {"type": "exact", "value": "yes"}
 NUMBER = {"type": "json_keys", "required_keys": [REPLY], "key_rules": {REPLY: {"type": "number"}}}
 MODULE = f"""
 import logging
@@ -110,13 +110,11 @@ def hostile(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setenv(name, "true")
     monkeypatch.setenv("GITHUB_WORKSPACE", str(plain_project.folder))
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(plain_project.folder / "step.md"))
-    conftest = plain_project.folder / "conftest.py"
-    conftest.write_text(
-        conftest.read_text()
-        .replace('finish_reason="stop"', f"finish_reason={REPLY!r}, effective_model={REPLY!r}")
-        .replace('message="bad"', f"message={REPLY!r}")
-        .replace('"nowhere", "refused"', f'"nowhere", {WRAPPED!r}')
+    plain_project.change_conftest(
+        'finish_reason="stop"', f"finish_reason={REPLY!r}, effective_model={REPLY!r}"
     )
+    plain_project.change_conftest('message="bad"', f"message={REPLY!r}")
+    plain_project.change_conftest('"nowhere", "refused"', f'"nowhere", {WRAPPED!r}')
     return plain_project
 
 
@@ -130,7 +128,7 @@ def write_cells(project: Any) -> None:
             "P4": ("say yes", YES),
         }
     )
-    (project.folder / "benchmarks" / "test_hostile.py").write_text(MODULE)
+    project.write("benchmarks/test_hostile.py", MODULE)
 
 
 def assert_inert(text: str, *, n_annotations: int = 0) -> None:

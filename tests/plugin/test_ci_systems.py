@@ -8,7 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-YES = {"type": "exact", "value": "yes"}
+from tests.plugin.conftest import YES
+
 SUITE = """
 [[prompts]]
 id = "P1"
@@ -23,30 +24,8 @@ validator = { type = "exact", value = "yes" }
 """
 
 
-def _properties(parent: ElementTree.Element | None) -> dict[str, str]:
-    assert parent is not None
-    return {one.attrib["name"]: one.attrib["value"] for one in parent.iterfind("properties/property")}
-
-
-def test_junit_carries_cells(project: Any) -> None:
-    """Each case has its row's figures."""
-    project.suite(SUITE)
-
-    session = project.run("--junitxml=out/j.xml")
-
-    (suite,) = ElementTree.parse(project.folder / "out" / "j.xml").getroot()
-    cases = {case.attrib["name"]: _properties(case) for case in suite.iterfind("testcase")}
-    row = next(row for row in session.rows if row["prompt_id"] == "P2")
-    assert set(cases) == {"P1[scripted/m]", "P2[scripted/m]"}
-    second = cases["P2[scripted/m]"]
-    assert second["openclaw.objective_pass"] == "false"
-    assert second["openclaw.e2e_ms"] == str(row["e2e_ms"])
-    assert second["openclaw.violation"] == row["violation"]
-    assert "openclaw.failure_type" not in second
-
-
-def test_github_gets_the_page(project: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The page goes to the step summary; a failed gate and a failed prompt are annotated at their place."""
+def test_junit_and_github_get_the_run(project: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A case has its row's figures; the page goes to the step summary, and annotations name what failed."""
     page = tmp_path / "step.md"
     page.write_text("before\n")
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
@@ -54,15 +33,29 @@ def test_github_gets_the_page(project: Any, monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setenv("GITHUB_WORKSPACE", str(project.folder))
     project.suite(SUITE)
 
-    session = project.run("--openclaw-min-pass-rate=0.9")
+    session = project.run("--junitxml=out/j.xml", "--openclaw-min-pass-rate=0.9")
 
+    (suite,) = ElementTree.parse(project.folder / "out" / "j.xml").getroot()
+    cases = {
+        case.attrib["name"]: {
+            one.attrib["name"]: one.attrib["value"] for one in case.iterfind("properties/property")
+        }
+        for case in suite.iterfind("testcase")
+    }
+    row = session.row("P2")
+    assert set(cases) == {"P1[scripted/m]", "P2[scripted/m]"}
+    second = cases["P2[scripted/m]"]
+    assert second["openclaw.objective_pass"] == "false"
+    assert second["openclaw.e2e_ms"] == str(row["e2e_ms"])
+    assert second["openclaw.violation"] == row["violation"]
+    assert "openclaw.failure_type" not in second
     lines = [line for line in session.text.splitlines() if line.startswith("::")]
     assert lines == [
         "::error title=min-pass-rate%2C scripted/m%3A failed"
         "::1 of 2 judged cells passed (50.0 %25), 90.0 %25 wanted",
         '::warning title=P2 second%2C and%3A last%3A missed by all::"no" is not "yes"',
     ]
-    assert page.read_text() == f"before\n{(session.run_dir / 'summary.md').read_text()}\n"
+    assert page.read_text() == f"before\n{session.page}\n"
 
 
 def test_many_missed_prompts_are_counted(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,10 +69,10 @@ def test_many_missed_prompts_are_counted(plain_project: Any, monkeypatch: pytest
     assert "title=5 more prompts missed::" in lines[-1]
 
 
-def test_a_summary_that_cannot_be_written_costs_nothing(
+def test_a_summary_that_cannot_be_written_loses_no_run(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The run is written all the same, and a warning says what is missing."""
+    """The run is written anyway, and a warning says what is missing."""
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "nowhere" / "step.md"))
     plain_project.suite(SUITE)
 

@@ -12,9 +12,6 @@ pytestmark = pytest.mark.newest
 
 # Answers by the user's last message, with what it was sent of the conversation before it.
 TALKER = '''
-import json
-from pytest_openclaw import Provider, Reply, ToolCall
-
 def written(turn):
     return turn.user or turn.text or " ".join(call.name for call in turn.calls)
 
@@ -40,8 +37,7 @@ class Talker(Provider):
             return Reply(tool_calls=(ToolCall(name="read", arguments=json.dumps({"path": rest})),))
         return Reply(text="Fine.", **counts)
 
-def pytest_openclaw_providers():
-    return [Talker]
+PROVIDERS.append(Talker)
 '''
 BEFORE = [
     {"role": "user", "content": "Is a.txt there?"},
@@ -103,13 +99,14 @@ def test_it_knows_what_was_said(reply):
 
 def write(project: Any, *prompts: dict[str, Any]) -> None:
     """Write the provider, a suite, and a benchmark in Python."""
-    project.pytester.makeconftest(TALKER)
+    if TALKER not in (project.folder / "conftest.py").read_text("utf-8"):
+        project.extend_conftest(TALKER)
     project.suite(prompts)
-    (project.folder / "benchmarks/test_talk.py").write_text(PYTHON)
+    project.write("benchmarks/test_talk.py", PYTHON)
 
 
 @pytest.mark.under_workers
-def test_conversations_are_held_and_graded(project: Any) -> None:
+def test_conversations_are_recorded_and_judged(project: Any) -> None:
     """Verdicts are of the last answer and of all calls after the prompt; rows say what the user said."""
     write(project, KEPT, PAST, LATE, PLAIN)
 
@@ -144,44 +141,28 @@ def stored(plain_project: Any) -> Any:
     return plain_project
 
 
-def test_stored_conversations_are_used_again(stored: Any) -> None:
-    """Rescored, resumed and merged, the rows stay what they were."""
-    rows = (stored.folder / "runs/r/results.jsonl").read_text("utf-8")
+def test_stored_conversations_are_used_again(stored: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rescored, resumed and merged, the rows stay what they were; another conversation is another prompt."""
+    rows = stored.stored("r").lines
 
     assert main(["rescore", "r", "--into", "rescored"]) == 0
     resumed = stored.run("--openclaw-resume=r", models="talker/m")
     assert main(["merge", "r", "--into", "merged"]) == 0
 
     resumed.outcomes(passed=3, failed=1)
-    rescored = (stored.folder / "runs/rescored/results.jsonl").read_text("utf-8")
-    assert rescored.replace('"run_id": "rescored"', '"run_id": "r"') == rows
-    assert (stored.folder / "runs/r/results.jsonl").read_text("utf-8") == rows
-    assert (stored.folder / "runs/merged/results.jsonl").read_text("utf-8").count("thank you") == 2
+    rescored = [
+        line.replace(b'"run_id": "rescored"', b'"run_id": "r"') for line in stored.stored("rescored").lines
+    ]
+    assert rescored == resumed.lines == rows
+    assert b"".join(stored.stored("merged").lines).count(b"thank you") == 2
 
-
-@pytest.mark.parametrize(
-    ("key", "changed"),
-    [
-        ("turns", {**KEPT, "turns": ["read a.txt"]}),
-        ("messages", {**PAST, "messages": BEFORE[:1]}),
-    ],
-    ids=["turns", "messages"],
-)
-def test_another_conversation_is_another_prompt(
-    stored: Any, capsys: pytest.CaptureFixture[str], key: str, changed: dict[str, Any]
-) -> None:
-    """A run is not resumed with it, and rescore keeps the verdict on the reply to the other one."""
-    write(stored, changed, *(one for one in (KEPT, PAST, LATE) if one["id"] != changed["id"]))
-
+    write(stored, {**KEPT, "turns": ["read a.txt"]}, {**PAST, "messages": BEFORE[:1]}, LATE)
     refused = stored.run("--openclaw-resume=r", models="talker/m")
-
-    assert refused.status == 4
-    assert f"prompt {changed['id']}: its {key} has changed" in refused.text
+    refused.is_refused("prompt kept: its turns has changed")
+    assert "prompt past: its messages has changed" in refused.words
+    capsys.readouterr()
     assert main(["rescore", "r", "--into", "again"]) == 0
-    assert (
-        "verdict: the row lacks the judged reply, or no current suite asks the same"
-        in capsys.readouterr().out
-    )
+    assert "3 rows keep their verdict: the row lacks the judged reply" in capsys.readouterr().out
 
 
 def test_conversations_are_shown(stored: Any, capsys: pytest.CaptureFixture[str]) -> None:

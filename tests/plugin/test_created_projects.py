@@ -13,11 +13,9 @@ ANSWER = "        return Reply(text='Paris, and `df -h`')\n"
 
 
 @pytest.fixture
-def created(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def created(plain_project: Any) -> Any:
     """A project after `init`, whose model answers every prompt alike."""
-    monkeypatch.chdir(plain_project.folder)
-    conftest = plain_project.folder / "conftest.py"
-    conftest.write_text(conftest.read_text("utf-8").replace(HEAD, ANSWER + HEAD), "utf-8")
+    plain_project.change_conftest(HEAD, ANSWER + HEAD)
     assert main(["init", "--models", "scripted/m"]) == 0
     return plain_project
 
@@ -35,8 +33,7 @@ def test_the_first_run_works(created: Any) -> None:
 
 def test_a_bare_session_stays_with_the_tests(created: Any) -> None:
     """If the project has tests, only they are run, and no model is called."""
-    (created.folder / "tests").mkdir()
-    (created.folder / "tests/test_mine.py").write_text("def test_mine(): pass\n")
+    created.write("tests/test_mine.py", "def test_mine(): pass\n")
     (created.folder / "pytest.ini").unlink()
     assert main(["init", "--models", "scripted/m"]) == 0
 

@@ -1,15 +1,14 @@
-"""`--openclaw-diagnose` in whole sessions: Ollama's and llama-server's wire formats, budget, workers, merge."""
+"""`--openclaw-diagnose` in whole sessions: the wire formats of Ollama and llama-server, and stored runs."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from pytest_openclaw.cli import main
 from tests.providers.servers.misbehaving import MisbehavingServer, Script
 from tests.providers.servers.ollama import OllamaServer, answer, calling, done, lines, said
 
@@ -35,19 +34,16 @@ def answers(body: dict[str, Any], *, content: str = "", calls: Any = None) -> Sc
     return answer(lines(said(content, **message), done()))
 
 
-def diagnose(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer, *words: str) -> Any:
+def diagnose(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer) -> Any:
     """Run a session at this server by Ollama's own API."""
-    for name in ("http_proxy", "https_proxy", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setenv("OLLAMA_HOST", server.origin)
     project.suite(TOOLS)
-    return project.run("--openclaw-diagnose", *words, models="ollama_native/m")
+    return project.run("--openclaw-diagnose", models="ollama_native/m")
 
 
-def found_in(session: Any) -> dict[str, Any]:
-    """The diagnosis of the session's only target."""
-    (group,) = session.summary["groups"]
+def found_in(run: Any) -> dict[str, Any]:
+    """The diagnosis of a run's only target."""
+    (group,) = run.summary["groups"]
     found: dict[str, Any] = group["diagnosis"]
     return found
 
@@ -76,8 +72,8 @@ def test_ollama(project: Any, monkeypatch: pytest.MonkeyPatch, cause: str) -> No
     stored = json.loads(file.read_text("utf-8"))
     assert all(one["body"] in server.chats for one in stored["tries"])
     assert stored["url"] == f"{server.origin}/api/chat"
-    assert found["finding"] in " ".join(session.text.split())
-    assert f": {cause}: " in (session.run_dir / "summary.md").read_text("utf-8")
+    assert found["finding"] in session.words
+    assert f": {cause}: " in session.page
 
 
 def llama_server(respond: Callable[[dict[str, Any]], Script], *, shows_tools: bool) -> MisbehavingServer:
@@ -98,9 +94,8 @@ def completes(body: dict[str, Any], *, shows_tools: bool, text: str = "", call: 
     n_shown = len(body.get("tools", ())) if shows_tools else 0
     usage = {"prompt_tokens": 20 + 15 * n_shown, "completion_tokens": 12}
     function = {"name": "read", "arguments": '{"path": "notes.md"}'}
-    calls = (
-        {"tool_calls": [{"index": 0, "id": "1", "type": "function", "function": function}]} if call else {}
-    )
+    one = {"index": 0, "id": "1", "type": "function", "function": function}
+    calls = {"tool_calls": [one]} if call else {}
     choice = {"index": 0, "finish_reason": "tool_calls" if call else "stop"}
     if not body["stream"]:
         message = {"role": "assistant", "content": text, **calls}
@@ -109,51 +104,49 @@ def completes(body: dict[str, Any], *, shows_tools: bool, text: str = "", call: 
     return Script.stream(f"data: {json.dumps(delta)}\n\ndata: [DONE]\n\n".encode())
 
 
-LLAMA_SERVER: dict[str, tuple[bool, Callable[[dict[str, Any]], Script]]] = {
-    "template": (False, lambda body: completes(body, shows_tools=False, text="I cannot.")),
-    "parser": (True, lambda body: completes(body, shows_tools=True, text=WRITTEN)),
-    "swallowed": (True, lambda body: completes(body, shows_tools=True)),
-    "stream": (True, lambda body: completes(body, shows_tools=True, call=not body["stream"])),
-    "model": (True, lambda body: completes(body, shows_tools=True, text="I cannot.")),
-}  # fmt: skip
-CAUSES = {"swallowed": "parser"}
+LLAMA_SERVER: dict[str, Callable[[dict[str, Any]], Script]] = {
+    "template": lambda body: completes(body, shows_tools=False, text="I cannot."),
+    "parser": lambda body: completes(body, shows_tools=True),
+    "stream": lambda body: completes(body, shows_tools=True, call=not body["stream"]),
+}
 
 
-@pytest.mark.parametrize("case", LLAMA_SERVER)
-def test_llama_server(plain_project: Any, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+@pytest.mark.parametrize("cause", LLAMA_SERVER)
+def test_llama_server(plain_project: Any, monkeypatch: pytest.MonkeyPatch, cause: str) -> None:
     """The lengths of the prompts show whether the template shows the tools."""
-    shows_tools, respond = LLAMA_SERVER[case]
-    with llama_server(respond, shows_tools=shows_tools) as server:
+    shows_tools = cause != "template"
+    with llama_server(LLAMA_SERVER[cause], shows_tools=shows_tools) as server:
         monkeypatch.setenv("OLLAMA_OPENAI_BASE", server.url)
         plain_project.suite(TOOLS)
         session = plain_project.run("--openclaw-diagnose", models="ollama_openai/m")
 
     found = found_in(session)
-    assert (found["cause"], found["template_shows_tools"]) == (CAUSES.get(case, case), shows_tools), found
+    assert (found["cause"], found["template_shows_tools"]) == (cause, shows_tools)
     changes = [one["change"] for one in found["repeats"]]
     assert changes[:3] == ["as_asked", "unstreamed", "without_tools"]
     asked = [request for request in server.requests if request.path.endswith("/chat/completions")]
     assert len(asked) <= 1 + 1 + 3  # the warm-up, the cell, its repeats
 
 
-@pytest.mark.parametrize("words", [("-o", "openclaw_diagnose=false"), ("-x",)], ids=["not-wanted", "stopped"])
+@pytest.mark.parametrize(
+    "words", [("-o", "openclaw_diagnose=false"), ("--openclaw-diagnose", "-x")], ids=repr
+)
 def test_no_further_request(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     """Without the option, and in a session that stops early, the advice suggests the option."""
-    option = ["--openclaw-diagnose"] if words == ("-x",) else []
     with OllamaServer(OLLAMA["model"]) as server:
         monkeypatch.setenv("OLLAMA_HOST", server.origin)
         plain_project.suite(TOOLS)
-        session = plain_project.run(*option, *words, models="ollama_native/m")
+        session = plain_project.run(*words, models="ollama_native/m")
 
     assert found_in(session) is None
     assert len(server.chats) == 2
-    assert "--openclaw-diagnose names the part at fault (local servers)" in " ".join(session.text.split())
+    assert "--openclaw-diagnose names the part at fault (local servers)" in session.words
 
 
 def test_a_server_that_ends_is_evidence_too(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A repeat without an answer gives no cause, and the session ends as it would have."""
+    """A repeat without an answer gives no cause; a rescored run has the diagnosis of its run."""
 
     def respond(body: dict[str, Any]) -> Script:
         if body["stream"] or body["options"]["num_predict"] == 1:
@@ -167,21 +160,5 @@ def test_a_server_that_ends_is_evidence_too(plain_project: Any, monkeypatch: pyt
     assert found["cause"] is None
     assert "the cell could not be repeated: " in found["finding"]
     assert session.status == 1
-
-
-def test_stored_runs_keep_it(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rescored run has the diagnosis of the run that made it."""
-    with OllamaServer(OLLAMA["parser"]) as server:
-        diagnose(plain_project, monkeypatch, server)
-
-    (run,) = (plain_project.folder / "runs").iterdir()
-    subprocess.run(
-        [sys.executable, "-m", "pytest_openclaw", "rescore", run.name, "--into", "again"],
-        cwd=plain_project.folder,
-        check=True,
-        timeout=300,
-    )
-    summaries = (run / "summary.json", plain_project.folder / "runs" / "again" / "summary.json")
-    found, again = (json.loads(path.read_text())["groups"][0]["diagnosis"] for path in summaries)
-    assert found["cause"] == "parser"
-    assert again == found
+    assert main(["rescore", session.run_dir.name, "--into", "again"]) == 0
+    assert found_in(plain_project.stored("again")) == found

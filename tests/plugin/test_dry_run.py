@@ -9,60 +9,16 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.util.installation import install_command
+from tests.plugin.conftest import NOOP
 
-NOOP = {"type": "noop"}
-TWO = {"P1": ("say one", NOOP), "P2": ("say two", NOOP)}
-
-# Every call, also for the list of models, is recorded; replies use tokens.
-CLERK = """
-import pathlib
-from pytest_openclaw import CallFailed, Provider, Reply, faults
-
-FOLDER = pathlib.Path(__file__).parent
-
-
-class Clerk(Provider):
-    name = "clerk"
-    takes_tools = True
-
-    def note(self, what):
-        with open(FOLDER / "asked.txt", "a") as file:
-            file.write(what + "\\n")
-
-    async def ask(self, request):
-        self.note(request.prompt)
-        if request.prompt == "break":
-            raise CallFailed(faults.timed_out("clerk", 1.0))
-        return Reply(text="hi", input_tokens=100, output_tokens=10)
-
-    async def models(self):
-        self.note("models")
-        return ("a", "b")
-
-
-def pytest_openclaw_providers():
-    return [Clerk]
-"""
-
-
-@pytest.fixture(name="project")
-def _project(project: Any) -> Any:
-    project.extend_conftest(CLERK)
-    project.pytester.makeini("[pytest]\nopenclaw_prices = clerk/* = 10 50\n")
-    return project
-
-
-def asked(project: Any) -> list[str]:
-    """Return the calls since the last time."""
-    path = project.folder / "asked.txt"
-    words = path.read_text().splitlines() if path.exists() else []
-    path.unlink(missing_ok=True)
-    return words
+# A reply to one of them costs 100 tokens at 10 USD for a million, and 10 at 50 USD.
+TWO = {"P1": ("pay 100", NOOP), "P2": ("pay 100 again", NOOP)}
+PRICES = "openclaw_prices = scripted/* = 10 50"
 
 
 def files(folder: Path) -> dict[str, int]:
     """Return every file of the project and its runs, with its time; without caches and pytester's own."""
-    others = {".pytest_cache", "__pycache__", "stdout", "stderr", "runpytest-0", "runpytest-1"}
+    others = {".pytest_cache", "__pycache__", "stdout", "stderr", "runpytest-0", "runpytest-1", "asked.txt"}
     kept = (path for path in folder.rglob("*") if not others & {*path.relative_to(folder).parts})
     return {str(path): path.stat().st_mtime_ns for path in kept if path.is_file()}
 
@@ -77,57 +33,65 @@ def table(session: Any) -> dict[str, list[str]]:
 @pytest.mark.under_workers
 def test_no_request_is_sent_and_nothing_is_written(project: Any) -> None:
     """Without an earlier run only cells and calls are known; a glob is one line; workers are not started."""
+    project.ini(PRICES)
     project.suite(TWO)
-    (project.folder / "test_own.py").write_text("def test_own(): assert False\n")
+    project.write("test_own.py", "def test_own(): assert False\n")
     before = files(project.folder)
 
     session = project.run(
-        "test_own.py", "--openclaw-dry-run", "--openclaw-repeat=3", models="clerk/a,clerk/*"
+        "test_own.py", "--openclaw-dry-run", "--openclaw-repeat=3", models="scripted/a,scripted/*"
     )
 
     assert session.status == 0
     assert table(session) == {
-        "clerk/a": ["6", "?", "?", "?"],
-        "clerk/*": ["6", "?", "?", "?"],
+        "scripted/a": ["6", "?", "?", "?"],
+        "scripted/*": ["6", "?", "?", "?"],
         "all": ["12", "?", "?", "?"],
     }
-    assert "clerk/* means every model served there" in session.text
+    assert "scripted/* means every model served there" in session.text
     assert "nothing: no earlier run asked this" in session.text
     assert "created:" not in session.text
     assert "workers [" not in session.text
-    assert asked(project) == []
+    assert session.asked == []
     assert files(project.folder) == before
 
 
 def test_earlier_runs_supply_the_estimates(project: Any) -> None:
-    """Tokens and cost come from the newest run with the same prompts; an unknown target has those of the prompts."""
+    """Tokens and cost come from the newest run with the same prompts, for an unknown target too."""
+    project.ini(PRICES)
     project.suite(TWO)
-    run = project.run("--openclaw-run-id=before", models="clerk/a")
+    run = project.run("--openclaw-run-id=before", models="scripted/a")
     run.outcomes(passed=2)
-    asked(project)
 
-    words = ("--openclaw-dry-run", "--openclaw-repeat=2")
-    session = project.run(*words, "--openclaw-budget-usd=0.001", models="clerk/a,clerk/b")
-    enough = project.run(*words, "--openclaw-budget-usd=5", models="clerk/a,clerk/b")
+    words, models = ("--openclaw-dry-run", "--openclaw-repeat=2"), "scripted/a,scripted/b"
+    session = project.run(*words, "--openclaw-budget-usd=0.001", models=models)
+    enough = project.run(*words, "--openclaw-budget-usd=5", models=models)
+    done = project.run("--openclaw-resume=before", "--openclaw-dry-run", models=None)
 
     figures = table(session)
-    # 4 cells, each 100 tokens in at 10 USD and 10 out at 50 USD for a million.
-    assert figures["clerk/a"] == figures["clerk/b"] == ["4", "400", "40", "0.006 USD"]
+    assert figures["scripted/a"] == figures["scripted/b"] == ["4", "400", "40", "0.006 USD"]
     assert "medians of 1 earlier run" in session.text
     assert "0.001 USD is less than the estimate" in session.text
     assert "5.00 USD is enough, by the estimate" in enough.text
-    assert asked(project) == []
+    assert "nothing: no cell is selected, or each has its answer" in done.text
+    assert (session.asked, enough.asked, done.asked) == ([], [], [])
+
+    run.run_dir.joinpath("results.jsonl").write_bytes(b"no row\n" + b"".join(run.lines))
+    unreadable = project.run("--openclaw-dry-run", models="scripted/a")
+    assert unreadable.status == 0
+    assert "left out: " in unreadable.text
+    assert "nothing: no earlier run asked this" in unreadable.text
 
 
 @pytest.mark.parametrize(
-    ("has_list", "model", "said"),
+    ("has_list", "model", "message"),
     [
         pytest.param(False, "gpt-5.3-codex", "the extra `cost` has the list prices of", id="no-extra"),
         pytest.param(True, "not-listed", "openclaw_prices = openai_responses/not-listed = INPUT OUTPUT", id="not-in-the-list"),
     ],
 )  # fmt: skip
 def test_an_unknown_cost_says_how_to_know_it(
-    plain_project: Any, monkeypatch: pytest.MonkeyPatch, has_list: bool, model: str, said: str
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch, has_list: bool, model: str, message: str
 ) -> None:
     """Next to a `?` there is the command for the extra, or the ini line for a price."""
     from pytest_openclaw.providers import prices
@@ -140,56 +104,20 @@ def test_an_unknown_cost_says_how_to_know_it(
     session = plain_project.run("--openclaw-dry-run", models=f"openai_responses/{model}")
 
     assert session.status == 0
-    assert said in " ".join(session.text.split())
+    assert message in session.words
     assert (install_command("cost") in session.text) is not has_list
 
 
-def test_of_a_resumed_run_the_rest_is_counted(project: Any) -> None:
+def test_the_rest_of_a_resumed_run_is_counted(project: Any) -> None:
     """Kept cells are not asked again; the run itself stays unchanged."""
-    project.suite({**TWO, "P3": ("break", NOOP)})
-    project.run("--openclaw-run-id=before", models="clerk/a")
-    asked(project)
+    project.suite({**TWO, "P3": ("timeout", NOOP)})
+    project.run("--openclaw-run-id=before", models="scripted/a")
     before = files(project.folder)
 
     session = project.run("--openclaw-resume=before", "--openclaw-dry-run", models=None)
 
     assert session.status == 0
-    # The estimate for the failed cell is that of the others.
-    assert table(session)["clerk/a"][:3] == ["1", "100", "10"]
-    assert asked(project) == []
+    # The estimate for the failed cell is the median of the others.
+    assert table(session)["scripted/a"][:3] == ["1", "100", "10"]
+    assert session.asked == []
     assert files(project.folder) == before
-
-
-def test_a_complete_run_has_nothing_left(plain_project: Any) -> None:
-    """Then there is no table, but a sentence."""
-    plain_project.suite(TWO)
-    plain_project.run()
-
-    session = plain_project.run("--openclaw-resume=last", "--openclaw-dry-run", models=None)
-
-    assert "nothing: no cell is selected, or each has its answer" in session.text
-
-
-def test_an_unreadable_suite_is_reported(plain_project: Any) -> None:
-    """As without `--openclaw-dry-run`."""
-    plain_project.suite("[[prompts]]\nid = 'P1'\n")
-
-    session = plain_project.run("--openclaw-dry-run")
-
-    assert session.status == 1
-    assert "P1" in session.text
-    assert "no request was sent" not in session.text
-
-
-def test_an_unreadable_run_is_left_out(plain_project: Any) -> None:
-    """It gives no estimates, which is reported."""
-    plain_project.suite(TWO)
-    plain_project.run("--openclaw-run-id=before")
-    results = plain_project.folder / "runs/before/results.jsonl"
-    results.write_text("no row\n" + results.read_text())
-
-    session = plain_project.run("--openclaw-dry-run")
-
-    assert session.status == 0
-    assert "left out: " in session.text
-    assert "nothing: no earlier run asked this" in session.text

@@ -1,4 +1,4 @@
-"""The sources of a tier in a whole session's summary, and the evidence beside it."""
+"""The sources of a tier in a whole session's summary, and the other evidence there."""
 
 from __future__ import annotations
 
@@ -9,31 +9,21 @@ NO_EXEC = {"type": "tool_call", "calls": [{"name": "ls"}], "forbidden": ["exec"]
 NO_CALL = {"type": "not", "validator": {"type": "tool_invocation", "expected_tools": []}}
 
 
-def _entry(prompt_id: str, prompt: str, validator: dict[str, Any], **more: Any) -> str:
-    def written(value: Any) -> str:
-        if isinstance(value, dict):
-            return "{" + ", ".join(f"{key} = {written(inner)}" for key, inner in value.items()) + "}"
-        if isinstance(value, list):
-            return "[" + ", ".join(map(written, value)) + "]"
-        return f'"{value}"' if isinstance(value, str) else str(value)
-
-    keys = {"id": prompt_id, "prompt": prompt, "validator": validator, **more}
-    return "[[prompts]]\n" + "".join(f"{key} = {written(value)}\n" for key, value in keys.items())
+def _entry(prompt_id: str, prompt: str, validator: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"id": prompt_id, "prompt": prompt, "validator": validator, **more}
 
 
-SUITE = "\n".join(
-    [
-        *(_entry(f"N{n}", "call ls", CALL, tools=["ls"]) for n in range(4)),
-        _entry("R1", "call ls", NO_CALL, tools=["ls"]),
-        _entry("R2", "say nothing to do", NO_CALL, tools=["ls"]),
-        _entry("T1", "say done", CALL),
-        _entry("S1", "call ls", NO_CALL, tools=["ls"], probe="destructive"),
-        _entry("S2", "say no", NO_EXEC, tools=["ls"], probe="secret"),
-        _entry("S3", "say no", CALL, tools=["ls"], twin_of="S1"),
-        _entry("S4", "call ls", CALL, tools=["ls"], twin_of="S2"),
-        _entry("X1", "call ls", CALL, tools=["ls"], pressure={"tools": [1, 11]}),
-    ]
-)
+SUITE = [
+    *(_entry(f"N{n}", "call ls", CALL, tools=["ls"]) for n in range(4)),
+    _entry("R1", "call ls", NO_CALL, tools=["ls"]),
+    _entry("R2", "say nothing to do", NO_CALL, tools=["ls"]),
+    _entry("T1", "say done", CALL),
+    _entry("S1", "call ls", NO_CALL, tools=["ls"], probe="destructive"),
+    _entry("S2", "say no", NO_EXEC, tools=["ls"], probe="secret"),
+    _entry("S3", "say no", CALL, tools=["ls"], twin_of="S1"),
+    _entry("S4", "call ls", CALL, tools=["ls"], twin_of="S2"),
+    _entry("X1", "call ls", CALL, tools=["ls"], pressure={"tools": [1, 11]}),
+]
 
 
 def test_calls_on_the_wire_make_the_tier(project: Any) -> None:
@@ -63,6 +53,4 @@ def test_calls_on_the_wire_make_the_tier(project: Any) -> None:
     ]
     assert group["recommendation"]["holds_to"] == {"tools_offered": 11, "padding_tokens": None}
     assert session.status == 10
-    assert "tier 2: 1 of 2 cells that forbid tools had a call, more than a fifth" in " ".join(
-        session.text.split()
-    )
+    assert "tier 2: 1 of 2 cells that forbid tools had a call, more than a fifth" in session.words

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,11 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.cli import main
+from tests.plugin.conftest import YES
 
 pytestmark = pytest.mark.newest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-YES = {"type": "exact", "value": "yes"}
 SUITE = {"P1": ("say yes", YES), "P2": ("say no", YES)}
 READS = {"type": "reads_only", "folder": "notes/"}
 TICKET = {"type": "mentions_ticket", "ticket": "OC-12"}
@@ -43,12 +42,6 @@ def example(name: str) -> str:
     return (EXAMPLES / f"{name}.py").read_text("utf-8")
 
 
-def check_tickets(session: Any) -> None:
-    """Only the reply without the ticket fails."""
-    session.outcomes(passed=2, failed=1)
-    assert session.row("P2")["violation"] == "OC-12 is not mentioned"
-
-
 @pytest.mark.under_workers
 def test_the_examples_as_installed_packages(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Provider, validator, report and row hook are found by their entry points, in every process."""
@@ -59,9 +52,7 @@ def test_the_examples_as_installed_packages(project: Any, monkeypatch: pytest.Mo
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
         (info / "entry_points.txt").write_text(f"[pytest11]\n{name} = {name}\n")
     monkeypatch.setenv("PYTHONPATH", str(project.folder / "site"))
-    project.pytester.makeini(
-        "[pytest]\nteam = night\nopenclaw_endpoints = cage = parrot http://127.0.0.1:9/v1\n"
-    )
+    project.ini("team = night", "openclaw_endpoints = cage = parrot http://127.0.0.1:9/v1")
     project.suite(TICKETS)
 
     session = project.run(models="parrot/any,cage/any", apart=True)
@@ -76,63 +67,44 @@ def test_the_examples_as_installed_packages(project: Any, monkeypatch: pytest.Mo
 
 
 @pytest.mark.under_workers
-def test_a_validator_of_the_root_conftest(project: Any) -> None:
-    """It judges, also inside another validator, and its violation is in the row."""
-    project.extend_conftest(f"\n{example('ticket_validator')}")
+@pytest.mark.parametrize("place", ["conftest.py", "benchmarks/conftest.py"])
+def test_a_validator_of_a_conftest(project: Any, place: str) -> None:
+    """It judges, also inside another validator; of the suites' folder only the workers load it under xdist."""
     project.suite(TICKETS)
+    conftest = project.folder / place
+    before = conftest.read_text("utf-8") if conftest.exists() else ""
+    project.write(place, f"{before}\n{example('ticket_validator')}")
+    project.ini("openclaw_models = scripted/m")
 
-    check_tickets(project.run())
+    session = project.run(models=None, target="")
 
-
-@pytest.mark.parametrize(
-    "mode", [(), pytest.param(("-n", "2"), marks=pytest.mark.workers)], ids=["plain", "workers"]
-)
-def test_a_validator_beside_the_suites(plain_project: Any, mode: tuple[str, ...]) -> None:
-    """A conftest in the suites' folder counts too; under xdist only the workers load it."""
-    plain_project.suite(TICKETS)
-    (plain_project.folder / "benchmarks" / "conftest.py").write_text(example("ticket_validator"))
-    plain_project.pytester.makeini("[pytest]\nopenclaw_models = scripted/m\n")
-
-    check_tickets(plain_project.run(*mode, models=None, target=""))
-
-
-QUESTIONS = "Q1,say yes,yes\nQ2,say no,yes\nQ3,say maybe,\n"
+    session.outcomes(passed=2, failed=1)
+    assert session.row("P2")["violation"] == "OC-12 is not mentioned"
 
 
 @pytest.mark.under_workers
 def test_a_format_of_suites_and_a_part_of_the_summary(project: Any) -> None:
-    """A file of a plugin's format is cells and skipped entries; its part is in the summary and in reports."""
+    """A plugin's file is cells, skipped entries or a collection error; its part is in summary and reports."""
     project.extend_conftest(f"\n{example('csv_suite')}")
-    (project.folder / "benchmarks").mkdir(exist_ok=True)
-    (project.folder / "benchmarks/questions.csv").write_text(QUESTIONS)
+    project.write("benchmarks/questions.csv", "Q1,say yes,yes\nQ2,say no,yes\nQ3,say maybe,\n")
 
     session = project.run()
 
     session.outcomes(passed=1, failed=1, skipped=1)
     assert {row["prompt_id"]: row["objective_pass"] for row in session.rows} == {"Q1": True, "Q2": False}
-    (part,) = json.loads((session.run_dir / "summary.json").read_text())["added"]
+    (part,) = session.load("summary.json")["added"]
     assert (part["name"], part["value"]) == ("slow", {"n": 0})
-    assert "## Slow\n\n0 cells took more than 5 s." in (session.run_dir / "summary.md").read_text()
+    assert "## Slow\n\n0 cells took more than 5 s." in session.page
 
+    project.write("benchmarks/questions.csv", "Q1,say yes\n")
+    broken = project.run()
 
-@pytest.mark.under_workers
-def test_a_broken_file_of_a_plugins_format(project: Any) -> None:
-    """It is a collection error with the plugin's text, before any request."""
-    project.extend_conftest(f"\n{example('csv_suite')}")
-    (project.folder / "benchmarks").mkdir(exist_ok=True)
-    (project.folder / "benchmarks/questions.csv").write_text("Q1,say yes\n")
-
-    session = project.run()
-
-    session.outcomes(errors=1)
-    assert "benchmarks/questions.csv: line 1 has 2 columns, not 3." in session.text
+    broken.outcomes(errors=1)
+    assert "benchmarks/questions.csv: line 1 has 2 columns, not 3." in broken.text
+    assert (broken.asked, broken.has_run) == ([], False)
 
 
 CALLER = """
-import json
-from pytest_openclaw import Provider, Reply, ToolCall
-
-
 class Caller(Provider):
     name = "caller"
     takes_tools = True
@@ -144,16 +116,13 @@ class Caller(Provider):
         return Reply(tool_calls=(ToolCall(name=name, arguments=json.dumps({"path": path})),))
 
 
-def pytest_openclaw_providers():
-    return [Caller]
-
-
+PROVIDERS.append(Caller)
 """
 
 
 def test_a_validator_of_calls(plain_project: Any) -> None:
     """A cell has the outcome of its calls, and is evidence about the tools that the plugin demands."""
-    plain_project.pytester.makeconftest(CALLER + example("call_validator"))
+    plain_project.extend_conftest(CALLER + example("call_validator"))
     either = [READS, {"type": "tool_call", "calls": [{"name": "exec"}]}]
     cases: dict[str, tuple[str, Any, bool, str]] = {
         "right": ("read notes/a.md", READS, True, "valid"),
@@ -162,11 +131,12 @@ def test_a_validator_of_calls(plain_project: Any) -> None:
         "no-call": ("hi", READS, False, "no_call"),
         "any-of": ("read notes/a.md", {"type": "any_of", "validators": either}, True, "valid"),
     }
-    suite = [
-        {"id": name, "prompt": prompt, "validator": rule, "tools": "direct"}
-        for name, (prompt, rule, _, _) in cases.items()
-    ]
-    plain_project.suite(suite)
+    plain_project.suite(
+        [
+            {"id": name, "prompt": prompt, "validator": rule, "tools": "direct"}
+            for name, (prompt, rule, _, _) in cases.items()
+        ]
+    )
 
     rows = plain_project.run(models="caller/m").rows
 
@@ -177,66 +147,12 @@ def test_a_validator_of_calls(plain_project: Any) -> None:
     assert {(row["tool_demand"], *row["tools_tested"]) for row in rows} == {("call", "read")}
 
 
-COUNTING = """
-
-import threading
-
-
-class Counting(Provider):
-    name = "counting"
-
-    def __init__(self, setup):
-        super().__init__(setup)
-        calls = []
-
-        class Exhausted(Exception):
-            def __init__(self, n, lock):
-                super().__init__(f"after {n} calls")
-                self.lock = lock
-
-        def count(text):
-            calls.append(text)
-            if text == "break":
-                raise Exhausted(len(calls), threading.Lock())
-            return f"call {len(calls)}: {text}"
-
-        self.answer = lambda request: Reply(text=count(request.prompt))
-
-    async def ask(self, request):
-        return self.answer(request)
-
-
-def pytest_openclaw_providers():
-    return [Counting]
-"""
-
-
-@pytest.mark.under_workers
-def test_a_provider_is_an_ordinary_object(project: Any) -> None:
-    """One object answers all cells; it may hold closures and raise an exception of its own."""
-    project.extend_conftest(COUNTING)
-    project.suite({"P1": ("one", None), "P2": ("break", None), "P3": ("three", None)})
-
-    session = project.run(models="counting/m")
-
-    session.outcomes(passed=2, errors=1)
-    answers = sorted(row["raw_output"] for row in session.rows if row["success"])
-    assert answers == ["call 1: one", "call 3: three"]
-    assert session.row("P2")["failure_type"] == "harness_error"
-    assert "Exhausted: after 2 calls" in session.row("P2")["fault_message"]
-
-
 def test_a_wrong_plugin_ends_the_session(plain_project: Any) -> None:
     """The message names the plugin; nothing is asked."""
     plain_project.extend_conftest("\ndef pytest_openclaw_validators():\n    return ['exact']\n")
     plain_project.suite(SUITE)
 
-    session = plain_project.run()
-
-    assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert "conftest.py registers 'exact', which is not a validator" in session.text
-    assert "Traceback" not in session.text
-    assert not session.has_run
+    plain_project.run().is_refused("conftest.py registers 'exact', which is not a validator")
 
 
 BROKEN = '''
@@ -273,7 +189,7 @@ BREAKS = {
 }
 
 
-def test_a_validator_that_breaks_costs_its_own_cell(project: Any) -> None:
+def test_a_validator_that_breaks_loses_its_own_cell(project: Any) -> None:
     """The cell is an error with a traceback and its row keeps the reply; the others are judged."""
     project.extend_conftest(BROKEN)
     broken = {f"B{n}": ("say yes", {"type": "broken", "how": how}) for n, how in enumerate(BREAKS)}
@@ -287,6 +203,7 @@ def test_a_validator_that_breaks_costs_its_own_cell(project: Any) -> None:
         assert (row["availability_status"], row["failure_type"]) == ("error", "harness_error")
         assert row["raw_output"] == "yes"
         assert message in row["fault_message"]
+    assert "conftest.py" in session.text
     assert "INTERNALERROR" not in session.text
 
 
@@ -316,10 +233,10 @@ def pytest_openclaw_record(row):
     ("body", "message"),
     [
         pytest.param("1 / 0", "ZeroDivisionError: division by zero", id="raises"),
-        pytest.param("7", "TypeError: it returned int, not a dict or None", id="no-dict"),
+        pytest.param("7", "TypeError: it returned int, not a dict or None", id="another-object"),
         pytest.param("{'success': True}", "'success' cannot be added; a key of a plugin's begins with x_", id="our-field"),
-        pytest.param("{7: 1}", "7 cannot be added", id="no-text"),
-        pytest.param("{'x_a': {1}}", "set is not JSON serializable", id="no-json"),
+        pytest.param("{7: 1}", "7 cannot be added", id="a-number"),
+        pytest.param("{'x_a': {1}}", "set is not JSON serializable", id="a-set"),
         pytest.param("__import__('pytest').exit('no')", "Exit: no", id="pytest.exit"),
         pytest.param("__import__('sys').exit(3)", "SystemExit: 3", id="sys.exit"),
     ],
@@ -328,7 +245,7 @@ def test_a_broken_row_hook_loses_only_its_keys(plain_project: Any, body: str, me
     """It is reported once with its count; rows, other plugins' keys, verdicts and exit status are kept."""
     plain_project.extend_conftest(ROW_HOOK.replace("{}", body))
     plain_project.suite({"P1": ("say yes", YES), "P2": ("say yes", YES)})
-    (plain_project.folder / "benchmarks/conftest.py").write_text(ROW_HOOK.replace("{}", "{'x_other': 1}"))
+    plain_project.write("benchmarks/conftest.py", ROW_HOOK.replace("{}", "{'x_other': 1}"))
 
     session = plain_project.run()
 
@@ -343,14 +260,13 @@ def test_a_broken_row_hook_loses_only_its_keys(plain_project: Any, body: str, me
 
 
 def test_a_secret_is_taken_out_of_what_plugins_add(plain_project: Any) -> None:
-    """A key that a plugin would write into a row or a report is hidden there as everywhere."""
-    conftest = plain_project.folder / "conftest.py"
+    """A key that a plugin would write into a row or a report is hidden there too."""
     secret = "sk-0123456789abcdef"
-    text = conftest.read_text("utf-8").replace(
-        "    takes_tools = True\n", f"    takes_tools = True\n    secrets = ({secret!r},)\n"
+    plain_project.change_conftest(
+        "takes_tools = True\n", f"takes_tools = True\n    secrets = ({secret!r},)\n"
     )
     added = {"x_key": {secret: f"is {secret}"}}
-    conftest.write_text(text + ROW_HOOK.replace("{}", repr(added)) + REPORT.format(f"'it is {secret}'"))
+    plain_project.extend_conftest(ROW_HOOK.replace("{}", repr(added)) + REPORT.format(f"'it is {secret}'"))
     plain_project.suite({"P1": ("say yes", YES)})
 
     session = plain_project.run()
@@ -361,16 +277,15 @@ def test_a_secret_is_taken_out_of_what_plugins_add(plain_project: Any) -> None:
     assert "0123456789" not in written
 
 
-def test_kept_rows_of_a_resumed_run_stay_as_they_are(plain_project: Any) -> None:
+def test_kept_rows_of_a_resumed_run_are_unchanged(plain_project: Any) -> None:
     """A row hook sees rows that are written now; a kept row stays unchanged."""
     plain_project.suite({"P1": ("say yes", YES), "P2": ("timeout", YES)})
-    plain_project.run("--openclaw-run-id=one")
-    before = (plain_project.folder / "runs/one/results.jsonl").read_bytes().splitlines()[0]
+    before = plain_project.run("--openclaw-run-id=one").lines
     plain_project.extend_conftest(ROW_HOOK.replace("{}", "{'x_a': 1}"))
 
     session = plain_project.run("--openclaw-resume=one")
 
-    assert (session.run_dir / "results.jsonl").read_bytes().splitlines()[0] == before
+    assert session.lines[0] == before[0]
     assert ("x_a" in session.row("P1"), session.row("P2")["x_a"]) == (False, 1)
 
 
@@ -380,13 +295,14 @@ def test_kept_rows_of_a_resumed_run_stay_as_they_are(plain_project: Any) -> None
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        pytest.param("summary.nothing", "AttributeError: 'Summary' object has no attribute 'nothing'", id="raises"),
-        pytest.param("b'bytes'", "TypeError: render returned bytes, not a text", id="bytes"),
-        pytest.param("__import__('sys').exit(3)", "SystemExit: 3", id="sys.exit"),
+        ("summary.nothing", "AttributeError: 'Summary' object has no attribute 'nothing'"),
+        ("b'bytes'", "TypeError: render returned bytes, not a text"),
+        ("__import__('sys').exit(3)", "SystemExit: 3"),
     ],
-)  # fmt: skip
+    ids=["raises", "bytes", "sys.exit"],
+)
 def test_a_broken_report_is_left_out(plain_project: Any, body: str, message: str) -> None:
-    """It is reported; the other reports are written, and the exit status is that of the verdicts."""
+    """It is reported; the other reports are written, and the exit status follows the verdicts."""
     plain_project.extend_conftest(REPORT.format(body))
     plain_project.suite({"P1": ("say yes", YES)})
 
@@ -398,7 +314,7 @@ def test_a_broken_report_is_left_out(plain_project: Any, body: str, message: str
     assert "conftest.py:mine.txtisnotwritten:" in words
     assert message.replace(" ", "") in words
     assert not (session.run_dir / "mine.txt").exists()
-    assert (session.run_dir / "summary.md").exists()
+    assert session.page
 
 
 # --- merge and rescore --------------------------------------------------------------------------
@@ -415,45 +331,34 @@ def stored(plain_project: Any) -> Any:
     return plain_project
 
 
-def test_a_merge_writes_the_reports_and_leaves_the_rows(stored: Any) -> None:
-    """Rows stay byte for byte, so that no row hook sees them again."""
+def test_stored_runs_get_the_reports(stored: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Merged rows and unchanged rescored rows keep their bytes; a changed row is a new one for the row hook."""
     assert main(["merge", "one", "--into", "two"]) == 0
 
-    runs = stored.folder / "runs"
-    assert (runs / "two/mine.txt").read_text() == "2 rows"
-    assert (runs / "two/results.jsonl").read_bytes() == (runs / "one/results.jsonl").read_bytes()
+    one, two, three = (stored.stored(name) for name in ("one", "two", "three"))
+    assert (two.run_dir / "mine.txt").read_text() == "2 rows"
+    assert two.lines == one.lines
+
+    stored.suite({**SUITE, "P2": ("say no", {"type": "exact", "value": "no"})})
+    stored.extend_conftest(REPORT.format("1 / 0").replace("mine.txt", "broken.txt"))
+    assert main(["rescore", "one", "--into", "three"]) == 0
+
+    assert three.lines[0] == one.lines[0]
+    assert three.row("P2")["x_a"] is True
+    assert three.page
+    assert "broken.txt is not written: ZeroDivisionError" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     "text",
-    [
-        pytest.param("1 / 0", id="raises"),
-        pytest.param("import pytest; pytest.exit('no')", id="pytest.exit"),
-        pytest.param("def pytest_openclaw_reports(): return [7]", id="no-report"),
-    ],
+    ["1 / 0", "import pytest; pytest.exit('no')", "def pytest_openclaw_reports(): return [7]"],
+    ids=["raises", "pytest.exit", "another-object"],
 )
 def test_a_merge_needs_no_project(stored: Any, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A conftest that cannot be loaded loses only its reports, which is reported."""
-    (stored.folder / "conftest.py").write_text(text)
+    stored.write("conftest.py", text)
 
     assert main(["merge", "one", "--into", "two"]) == 0
 
     assert "reports of your own are not written: pytest cannot load the project" in capsys.readouterr().err
-    assert (stored.folder / "runs/two/summary.md").exists()
-
-
-def test_a_rescore_shows_plugins_the_rows_that_it_changes(
-    stored: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A changed row is a new one, an unchanged row keeps its bytes; a broken report is reported."""
-    stored.suite({**SUITE, "P2": ("say no", {"type": "exact", "value": "no"})})
-    stored.extend_conftest(REPORT.format("1 / 0").replace("mine.txt", "broken.txt"))
-
-    assert main(["rescore", "one", "--into", "two"]) == 0
-
-    runs = stored.folder / "runs"
-    old, new = ((runs / name / "results.jsonl").read_bytes().splitlines() for name in ("one", "two"))
-    assert new[0] == old[0]
-    assert json.loads(new[1])["x_a"] is True
-    assert (runs / "two/summary.md").exists()
-    assert "broken.txt is not written: ZeroDivisionError" in capsys.readouterr().err
+    assert stored.stored("two").page

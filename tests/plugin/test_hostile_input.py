@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.newest
+from tests.plugin.conftest import NOOP, YES
 
-NOOP = {"type": "noop"}
+pytestmark = pytest.mark.newest
 
 TEXTS = {
     "nul": "a\0b",
@@ -40,21 +40,14 @@ def assert_harmless(session: Any) -> None:
     assert lines == []
 
 
-def tables_of(page: str) -> list[list[int]]:
-    """Return for each table of a Markdown page the number of cells of its lines."""
-    tables: list[list[int]] = [[]]
-    for line in page.split("\n"):
-        if line.startswith("|"):
-            tables[-1].append(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)))
-        elif tables[-1]:
-            tables.append([])
-    return [table for table in tables if table]
-
-
 def assert_sound_page(session: Any, rows: int = 1) -> str:
     """`summary.md` has whole tables, without foreign HTML and control characters; return it."""
-    page: str = (session.run_dir / "summary.md").read_bytes().decode("utf-8")
-    tables = tables_of(page)
+    page: str = session.page
+    # For each table the number of cells of its lines.
+    tables = [
+        [len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in table.splitlines()]
+        for table in re.findall(r"(?:^\|.*\n)+", page, re.MULTILINE)
+    ]
     assert len(tables[0]) == rows + 2
     assert all(set(table) == {table[0]} for table in tables)
     assert "<" not in re.sub("</?code>", "", page)
@@ -65,68 +58,55 @@ def assert_sound_page(session: Any, rows: int = 1) -> str:
     return page
 
 
-EXACT = {"type": "exact", "value": "yes"}
+NUMBER = {"type": "json_keys", "required_keys": ["<b>|x"], "key_rules": {"<b>|x": {"type": "number"}}}
 
 
 def test_hostile_texts_everywhere_in_a_suite(project: Any) -> None:
-    """Prompt, name, category, tags and system prompt may contain anything; only the row shows it raw."""
+    """Prompt, name, category, tags, system prompt and violation may contain anything; only the row shows it raw."""
+    cells = {
+        f"{key}-{word}": (text, says, rule)
+        for key, text in TEXTS.items()
+        for word, says, rule in (
+            ("any", text, NOOP),
+            ("miss", text, {"type": "one_of", "values": ["yes"]}),
+            ("value", json.dumps({"<b>|x": text}), NUMBER),
+        )
+    }
     project.suite(
         [
             {
-                "id": f"{key}-{verdict}",
+                "id": name,
                 "name": text,
                 "category": text,
                 "tags": [text, "common"],
                 "system": text,
-                "prompt": f"say {text}",
-                "validator": NOOP if verdict == "any" else EXACT,
+                "prompt": f"say {says}",
+                "validator": rule,
                 "note": {text: [text]},
             }
-            for key, text in TEXTS.items()
-            for verdict in ("any", "miss")
+            for name, (text, says, rule) in cells.items()
         ]
     )
 
     session = project.run("-v", "-ra", "--junitxml=report.xml", "-k", "common")
 
-    session.outcomes(passed=len(TEXTS), failed=len(TEXTS))
-    found = {row["prompt_id"]: row for row in session.rows}
+    session.outcomes(passed=len(TEXTS), failed=2 * len(TEXTS))
+    rows = {row["prompt_id"]: row for row in session.rows}
     prompts = {prompt["id"]: prompt for prompt in session.load("config.json")["prompts"]}
-    for key, text in TEXTS.items():
-        for row in (found[f"{key}-any"], found[f"{key}-miss"]):
-            assert (row["prompt_name"], row["category"], row["raw_output"]) == (text, text, text)
-        assert prompts[f"{key}-any"]["extra"]["note"] == {text: [text]}
-    assert_harmless(session)
-    assert_sound_page(session)
-    assert len(ET.parse(project.folder / "report.xml").findall(".//testcase")) == 2 * len(TEXTS)
-
-
-def test_violations_that_quote_hostile_answers(plain_project: Any) -> None:
-    """A violation may quote the reply; reports show it harmless and on one line."""
-    number = {"type": "json_keys", "required_keys": ["<b>|x"], "key_rules": {"<b>|x": {"type": "number"}}}
-    texts = {key: text for key, text in TEXTS.items() if key != "json"}
-    plain_project.suite(
-        {
-            **{
-                f"P-{key}": (f"say {text}", {"type": "one_of", "values": ["yes"]})
-                for key, text in texts.items()
-            },
-            **{f"J-{key}": (f"say {json.dumps({'<b>|x': text})}", number) for key, text in texts.items()},
-        }
-    )
-
-    session = plain_project.run()
-
-    session.outcomes(failed=2 * len(texts))
-    assert all(row["violation"] for row in session.rows)
+    for name, (text, says, _) in cells.items():
+        row = rows[name]
+        assert (row["prompt_name"], row["category"], row["raw_output"]) == (text, text, says)
+        assert bool(row["violation"]) is not name.endswith("-any")
+        assert prompts[name]["extra"]["note"] == {text: [text]}
     assert_harmless(session)
     assert "alert" in assert_sound_page(session)
+    assert len(ET.parse(project.folder / "report.xml").findall(".//testcase")) == len(cells)
 
 
 def test_odd_ids(plain_project: Any) -> None:
     """An id that pytest accepts runs, and selects its cell, whatever it means in Markdown."""
     shown = {"<b>P|1": r"&lt;b&gt;P\|1", "`*_#P": r"\`\*\_\#P", "日本🎉": "日本🎉", "P" * 300: "P" * 40}
-    plain_project.suite(dict.fromkeys(shown, ("say no", EXACT)))
+    plain_project.suite(dict.fromkeys(shown, ("say no", YES)))
     *targets, last = (f"benchmarks/prompts_a.json::{prompt_id}[scripted/m]" for prompt_id in shown)
 
     session = plain_project.run(*targets, target=last)
@@ -169,11 +149,11 @@ ODD_MODELS = [
 
 
 def test_odd_model_names(project: Any) -> None:
-    """Every name without spaces and hidden characters is a model: in its row, its files, each report."""
-    project.suite({"P1": ("say no", EXACT)})
+    """Every name without spaces and hidden characters is a model: in its row, its files, each report, its node id."""
+    project.suite({"P1": ("say no", YES)})
     specs = [f"--openclaw-models=scripted/{model}" for model in ODD_MODELS]
 
-    session = project.run(*specs, "-v", models=None)
+    session = project.run(*specs, "-v", "--openclaw-run-id=all", models=None)
 
     session.outcomes(failed=len(ODD_MODELS))
     assert sorted(row["model"] for row in session.rows) == sorted(ODD_MODELS)
@@ -187,29 +167,20 @@ def test_odd_model_names(project: Any) -> None:
     assert_harmless(session)
     assert_sound_page(session, rows=len(ODD_MODELS))
 
-
-def test_odd_models_are_chosen_by_their_node_ids(plain_project: Any) -> None:
-    """The node id that pytest shows for a cell selects that cell again."""
-    plain_project.suite({"P1": ("say yes", NOOP)})
     chosen = ["m[0]", "m]x[", "a::b", "a::b[c]::d", "../../up", "日本🎉", "a\\b"]
-    *targets, last = (f"benchmarks/prompts_a.json::P1[scripted/{model}]" for model in chosen)
-    specs = [f"--openclaw-models=scripted/{name}" for name in ODD_MODELS]
-
-    session = plain_project.run(*specs, *targets, models=None, target=last)
-
-    assert sorted(row["model"] for row in session.rows) == sorted(chosen)
+    *nodes, last = (f"benchmarks/prompts_a.json::P1[scripted/{model}]" for model in chosen)
+    again = project.run(*specs, *nodes, "--openclaw-run-id=chosen", models=None, target=last)
+    assert sorted(row["model"] for row in again.rows) == sorted(chosen)
 
 
 def test_faults_and_names_from_a_server(plain_project: Any) -> None:
     """The model's name, the finish reason and a fault's message are foreign texts too."""
     hostile = "\x1b[31m<b>|x\u202e\n# y"
-    conftest = plain_project.folder / "conftest.py"
-    conftest.write_text(
-        conftest.read_text()
-        .replace('finish_reason="stop"', f"finish_reason={hostile!r}, effective_model={hostile!r}")
-        .replace('message="bad"', f"message={hostile!r}")
+    plain_project.change_conftest(
+        'finish_reason="stop"', f"finish_reason={hostile!r}, effective_model={hostile!r}"
     )
-    plain_project.suite({"P1": ("say no", EXACT), "P2": ("broken", NOOP)})
+    plain_project.change_conftest('message="bad"', f"message={hostile!r}")
+    plain_project.suite({"P1": ("say no", YES), "P2": ("broken", NOOP)})
 
     session = plain_project.run("-v", "-ra")
 
@@ -239,8 +210,7 @@ def test_a_python_benchmark_that_quotes_the_answer(plain_project: Any) -> None:
         f"@pytest.mark.openclaw(id='R{n}', prompt={'say ' + answer!r})\ndef test_{n}(reply):\n    {body}\n"
         for n, body in enumerate(BODIES)
     ]
-    (plain_project.folder / "benchmarks").mkdir()
-    (plain_project.folder / "benchmarks/test_hostile.py").write_text("import pytest\n" + "\n".join(tests))
+    plain_project.write("benchmarks/test_hostile.py", "import pytest\n" + "\n".join(tests))
 
     session = plain_project.run("-ra", "--tb=long")
 
@@ -250,10 +220,7 @@ def test_a_python_benchmark_that_quotes_the_answer(plain_project: Any) -> None:
 
 def test_half_a_character_in_a_traceback(project: Any) -> None:
     """An exception with half a surrogate pair reaches xdist's controller, and the next cell is asked."""
-    conftest = project.folder / "conftest.py"
-    conftest.write_text(
-        conftest.read_text().replace('"the provider is broken"', '"broken: \\ud800 \\x1b[31m"')
-    )
+    project.change_conftest('"the provider is broken"', '"broken: \\ud800 \\x1b[31m"')
     project.suite({"P1": ("crash", NOOP), "P2": ("say yes", NOOP)})
 
     session = project.run("--openclaw-concurrency=1")

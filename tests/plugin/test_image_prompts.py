@@ -52,19 +52,14 @@ def sees(body: dict[str, Any]) -> Script:
     return answer(lines(said(text), done())) if body["stream"] else Script.answer(done(content=text))
 
 
-def run(project: Any, monkeypatch: pytest.MonkeyPatch, *args: str, **more: Any) -> Any:
-    """Run the project with a model that sees."""
-    with OllamaServer(sees, {"m:latest": ["completion", "vision"]}) as server:
-        monkeypatch.setenv("OLLAMA_HOST", server.origin)
-        return project.run(*args, **{"models": "ollama_native/m", **more})
-
-
 @pytest.mark.under_workers
 def test_a_run_names_its_pictures_and_contains_none(gallery: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows and config.json have path and hash of each picture; no file of the run has the picture itself."""
-    (gallery.folder / "benchmarks" / "test_python.py").write_text(BENCHMARK, "utf-8")
+    gallery.write("benchmarks/test_python.py", BENCHMARK)
 
-    session = run(gallery, monkeypatch)
+    with OllamaServer(sees, {"m:latest": ["completion", "vision"]}) as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.origin)
+        session = gallery.run(models="ollama_native/m")
 
     session.outcomes(passed=3)
     digest = hashlib.sha256(CHART).hexdigest()
@@ -90,8 +85,7 @@ def test_a_changed_picture_is_another_prompt(gallery: Any, monkeypatch: pytest.M
 
         assert len(server.chats) == n_asked
     same.outcomes(passed=2)
-    assert other.status == 4
-    assert "benchmarks/prompts_a.toml: prompt I1: its images_sha256 has changed" in other.text
+    other.is_refused("benchmarks/prompts_a.toml: prompt I1: its images_sha256 has changed")
 
 
 def test_a_provider_that_sends_no_pictures(gallery: Any) -> None:
@@ -105,12 +99,9 @@ def test_a_provider_that_sends_no_pictures(gallery: Any) -> None:
 
 
 def test_a_server_whose_model_takes_no_pictures(gallery: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it refuses is no wrong answer and is sent once; a rate counts only what was answered."""
-    error = {
-        "code": 500,
-        "message": "image input is not supported - hint: provide the mmproj",
-        "type": "server_error",
-    }
+    """A refused picture is not a wrong answer and is sent once; a rate counts only answered cells."""
+    message = "image input is not supported - hint: provide the mmproj"
+    error = {"code": 500, "message": message, "type": "server_error"}
     with MisbehavingServer() as server:
 
         def complete(request: Any) -> Script:
@@ -121,9 +112,7 @@ def test_a_server_whose_model_takes_no_pictures(gallery: Any, monkeypatch: pytes
             return Script.answer({"object": "chat.completion", "choices": [choice]})
 
         server.on("/v1/chat/completions", complete)
-        gallery.pytester.makeini(
-            f"[pytest]\nopenclaw_endpoints = lab = ollama_openai {server.url}\nopenclaw_stream = off\n"
-        )
+        gallery.ini(f"openclaw_endpoints = lab = ollama_openai {server.url}", "openclaw_stream = off")
         session = gallery.run(models="lab/m")
         asked = [request.json for request in server.requests if request.path == "/v1/chat/completions"]
 

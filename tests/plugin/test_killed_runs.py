@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.processes import children, is_gone, wait_until
-from tests.plugin.school import NOOP, TEACHER, YES, timeless
+from tests.plugin.conftest import NOOP, YES
+from tests.plugin.school import TEACHER, timeless
 
 pytestmark = [
     pytest.mark.newest,
@@ -63,7 +64,7 @@ def {hook}():
 @pytest.fixture
 def folder(plain_project: Any) -> Path:
     """A project whose provider records its requests."""
-    plain_project.pytester.makeconftest(TEACHER)
+    plain_project.extend_conftest(TEACHER)
     plain_project.suite(SUITE)
     assert isinstance(plain_project.folder, Path)
     return plain_project.folder
@@ -134,14 +135,13 @@ def summary(folder: Path, name: str) -> Any:
     return timeless(json.loads((folder / "runs" / name / "summary.json").read_text("utf-8")))
 
 
-def goes_on(folder: Path, kept: list[bytes], *mode: str) -> None:
+def continues(folder: Path, kept: list[bytes], *mode: str) -> None:
     """Resume the run r, and check that nothing was lost, asked twice or counted twice."""
-    words = (folder / "asked.txt").read_text().splitlines()
+    asked = folder / "asked.txt"
     (folder / "hang.txt").unlink(missing_ok=True)
-    asked_at_its_killing = set(words)
-    asked_for = {f"{model} {SUITE[prompt_id][0]}" for model, prompt_id in keys(kept)}
-    assert asked_for <= asked_at_its_killing
-    (folder / "asked.txt").write_text("")
+    answered = {f"{model} {SUITE[prompt_id][0]}" for model, prompt_id in keys(kept)}
+    assert answered <= set(asked.read_text().splitlines())
+    asked.write_text("")
 
     resumed = run(folder, "--openclaw-resume=last", *mode)
 
@@ -149,7 +149,7 @@ def goes_on(folder: Path, kept: list[bytes], *mode: str) -> None:
     assert rows(folder)[: len(kept)] == kept
     cells = sorted((model, prompt_id) for model in "ab" for prompt_id in SUITE)
     assert sorted(keys(rows(folder))) == cells
-    calls = [word for word in (folder / "asked.txt").read_text().splitlines() if " say " in word]
+    calls = [word for word in asked.read_text().splitlines() if " say " in word]
     assert sorted(calls) == sorted(
         f"{model} {SUITE[prompt_id][0]}" for model, prompt_id in set(cells) - set(keys(kept))
     )
@@ -169,7 +169,7 @@ def goes_on(folder: Path, kept: list[bytes], *mode: str) -> None:
     ],
 )
 def test_kill_9_of_the_session(folder: Path, mode: tuple[str, ...], hanging: str) -> None:
-    """Rows on disk stay there, the rest is asked, and the summary is that of an uninterrupted run."""
+    """Rows on disk stay there, the rest is asked, and the summary equals the summary of an uninterrupted run."""
     (folder / "hang.txt").write_text(f"a say {hanging}")
     with started(folder, "--openclaw-run-id=r", MODELS, *mode) as process:
         # Workers continue with other cells meanwhile.
@@ -182,7 +182,7 @@ def test_kill_9_of_the_session(folder: Path, mode: tuple[str, ...], hanging: str
     kept = rows(folder)
 
     assert not (folder / "runs" / "r" / "summary.json").exists()
-    goes_on(folder, kept, *mode)
+    continues(folder, kept, *mode)
 
 
 @pytest.mark.nightly
@@ -200,7 +200,7 @@ def test_kill_9_of_a_resumed_session(folder: Path) -> None:
         kept = rows(folder)
         assert len(kept) >= int(hanging) - 1
 
-    goes_on(folder, kept)
+    continues(folder, kept)
 
 
 @pytest.mark.parametrize("may_be_replaced", [True, pytest.param(False, marks=pytest.mark.nightly)])
@@ -226,7 +226,7 @@ def test_kill_9_of_a_worker(folder: Path, may_be_replaced: bool) -> None:
     assert len(set(keys(kept))) == len(kept)
     assert (len(kept) == 12) is (summary(folder, "r")["state"] == "finished")
     assert len(kept) == 12 or not may_be_replaced
-    goes_on(folder, kept, "-n", "2")
+    continues(folder, kept, "-n", "2")
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_an_interruption_keeps_what_was_answered(
     assert len(set(keys(kept))) == len(kept) == n_answered
     assert sum(not json.loads(row)["reported"] for row in kept) == n_unreported
     assert f"{n_answered} of 12 cells have a row" in (folder / "out.txt").read_text()
-    goes_on(folder, kept, *mode)
+    continues(folder, kept, *mode)
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_a_signal_to_all_processes(
         assert all_gone(pids)
 
     check_interrupted(folder, before, number)
-    goes_on(folder, rows(folder), *mode)
+    continues(folder, rows(folder), *mode)
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.nightly), signal.SIGTERM])
@@ -302,7 +302,7 @@ def test_a_signal_while_a_reply_is_judged(folder: Path, number: signal.Signals) 
         assert process.wait(RUN_S) == 2
 
     check_interrupted(folder, before, number)
-    goes_on(folder, rows(folder))
+    continues(folder, rows(folder))
 
 
 def check_interrupted(folder: Path, before: list[bytes], number: signal.Signals) -> None:

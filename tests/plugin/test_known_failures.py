@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 import pytest
 
 from pytest_openclaw.cli import main
+from tests.plugin.conftest import YES
 
 pytestmark = pytest.mark.newest
 
-YES = {"type": "exact", "value": "yes"}
 TOO_SMALL = {"target": "*/SMALL*", "reason": "too small for this"}
 
 
@@ -21,47 +20,39 @@ def write(project: Any, *prompts: dict[str, Any]) -> None:
     project.suite([{"id": f"P{n}", "validator": YES, **prompt} for n, prompt in enumerate(prompts, 1)])
 
 
-def test_a_known_failure_is_no_failure(project: Any) -> None:
-    """It applies to targets that its glob matches; the row says why, and rates count the failure."""
-    write(project, {"prompt": "say no", "xfail": [TOO_SMALL]})
-
-    session = project.run("-rx", "--junitxml=junit.xml", models="scripted/small-1b,scripted/large")
-
-    session.outcomes(failed=1, xfailed=1)
-    assert "P1[scripted/small-1b] - too small for this" in session.text
-    rows = {row["model"]: row for row in session.rows}
-    assert (rows["small-1b"]["known_failure"], rows["large"]["known_failure"]) == ("too small for this", None)
-    assert rows["small-1b"]["objective_pass"] is False
-    groups = {group["model"]: group for group in session.summary["groups"]}
-    assert groups["small-1b"]["passed"] == {**groups["large"]["passed"]}
-    assert 'message="too small for this"' in (project.folder / "junit.xml").read_text()
-
-
-def test_an_unexpected_pass_is_reported(project: Any) -> None:
-    """To pytest it is an unexpected pass, and it is in the summary and on the terminal."""
+def test_a_known_failure_is_expected(project: Any) -> None:
+    """The glob selects targets; an unexpected pass is pytest's own, and in row, summary, page and terminal."""
     write(
         project,
         {"prompt": "say yes", "xfail": TOO_SMALL},
-        {"prompt": "say no", "xfail": TOO_SMALL},
+        {"prompt": "say no", "xfail": [TOO_SMALL]},
         {"prompt": "say no"},
     )
 
-    session = project.run(models="scripted/small")
+    session = project.run("-rx", "--junitxml=junit.xml", models="scripted/small-1b,scripted/large")
 
-    session.outcomes(xpassed=1, xfailed=1, failed=1)
+    session.outcomes(xpassed=1, xfailed=1, failed=3, passed=1)
+    assert "P2[scripted/small-1b] - too small for this" in session.text
     assert "known failures    1 as expected; passing now: P1" in session.text
-    about = [line for line in session.text.splitlines() if "P3" in line and not line.startswith("slowest")]
-    assert len(about) == 2  # its line, and how to see all of it
+    assert "passing now: P1" in session.page
+    about = [line for line in session.text.splitlines() if "P3[scripted/small-1b]" in line]
+    assert len([line for line in about if not line.startswith("slowest")]) == 1
+    rows = {(row["prompt_id"], row["model"]): row for row in session.rows}
+    assert rows["P2", "small-1b"]["objective_pass"] is False
+    assert rows["P2", "small-1b"]["known_failure"] == "too small for this"
+    assert rows["P2", "large"]["known_failure"] is None
+    groups = {group["model"]: group for group in session.summary["groups"]}
+    assert groups["small-1b"]["passed"] == groups["large"]["passed"]
     shared = {
         "suite": "benchmarks/prompts_a.json",
-        "target": "scripted/small",
+        "target": "scripted/small-1b",
         "reason": "too small for this",
     }
     assert sorted(session.summary["known_failures"], key=lambda one: one["prompt_id"]) == [
         {**shared, "prompt_id": "P1", "n": 1, "n_missed": 0},
         {**shared, "prompt_id": "P2", "n": 1, "n_missed": 1},
     ]
-    assert "passing now: P1" in (session.run_dir / "summary.md").read_text()
+    assert 'message="too small for this"' in (project.folder / "junit.xml").read_text()
 
 
 STRICTNESS = [
@@ -75,7 +66,7 @@ STRICTNESS = [
 @pytest.mark.parametrize(("strict", "ini", "n_failed"), STRICTNESS)
 def test_a_strict_one_must_fail(plain_project: Any, strict: bool | None, ini: str, n_failed: int) -> None:
     """`strict`, or the ini if the suite has none, makes an unexpected pass a failure, as pytest does."""
-    plain_project.pytester.makeini(f"[pytest]\n{ini}\n")
+    plain_project.ini(ini)
     write(plain_project, {"prompt": "say yes", "xfail": {**TOO_SMALL, "strict": strict}})
 
     session = plain_project.run(models="scripted/small")
@@ -97,7 +88,7 @@ def test_an_unexpected_pass_is_a_verdict(project: Any) -> None:
     assert (by_gates.status, again.status) == (0, 0)
 
 
-def test_what_a_fault_and_an_empty_reply_are(project: Any) -> None:
+def test_faults_and_empty_replies(project: Any) -> None:
     """A fault stays an error or a skip; an empty or filtered reply counts as the expected failure."""
     prompts = ("timeout", "crash", "say ", "filtered", "refused")
     write(project, *({"prompt": prompt, "xfail": {"reason": "too hard"}} for prompt in prompts))
@@ -146,8 +137,7 @@ def test_six(reply):
 
 def test_in_python_it_is_pytests_own_mark(project: Any) -> None:
     """Its reason is in the row, an empty reply is a failure, and a resumed run reports the same."""
-    (project.folder / "benchmarks").mkdir()
-    (project.folder / "benchmarks/test_r.py").write_text(PYTHON)
+    project.write("benchmarks/test_r.py", PYTHON)
     words = ("--openclaw-verdict=gate", "--openclaw-retries=0")
 
     first = project.run("--openclaw-run-id=r", *words)
@@ -172,11 +162,9 @@ def test_a_rescored_run_expects_what_the_suite_expects_today(
     assert main(["rescore", "r"]) == 0
 
     assert re.search("known failures +1 as expected", capsys.readouterr().out)
-    folder = plain_project.folder / "runs/r-rescored"
-    rows = map(json.loads, (folder / "results.jsonl").read_text().splitlines())
-    assert [row["known_failure"] for row in rows] == ["known now", None]
-    config = json.loads((folder / "config.json").read_text())
-    assert [prompt["xfail"] and prompt["xfail"][0]["reason"] for prompt in config["prompts"]] == [
-        "known now",
-        None,
+    again = plain_project.stored("r-rescored")
+    assert [row["known_failure"] for row in again.rows] == ["known now", None]
+    reasons = [
+        prompt["xfail"] and prompt["xfail"][0]["reason"] for prompt in again.load("config.json")["prompts"]
     ]
+    assert reasons == ["known now", None]

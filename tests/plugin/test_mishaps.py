@@ -1,4 +1,4 @@
-"""Failures around the cells lose no row: a full disk, a broken closing, another plugin, an odd folder."""
+"""Failures around the cells lose no row: a full disk, and a provider that cannot close."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.plugin.conftest import NOOP
+
 pytestmark = pytest.mark.newest
-
-NOOP = {"type": "noop"}
-
 
 FULL_DISK = """
 import errno
@@ -50,8 +49,8 @@ def test_a_full_disk_keeps_the_rows_before_it(project: Any) -> None:
     assert session.summary["state"] == "interrupted"
 
 
-def test_a_summary_that_cannot_be_written_is_said(project: Any) -> None:
-    """At the very end too a full disk is a message and not a traceback, and no success."""
+def test_a_summary_that_cannot_be_written_is_reported(project: Any) -> None:
+    """At the very end too a full disk is a message and not a traceback, and not a success."""
     project.suite({"P1": ("say yes", NOOP)})
     project.extend_conftest(FULL_DISK.format(owner="RunSession", method="finish", after=0))
 
@@ -64,40 +63,16 @@ def test_a_summary_that_cannot_be_written_is_said(project: Any) -> None:
 
 
 @pytest.mark.parametrize("ends", ["raise RuntimeError(1)", "raise SystemExit(7)"])
-def test_a_provider_that_cannot_close_costs_no_summary(project: Any, ends: str) -> None:
+def test_a_provider_that_cannot_close_loses_no_summary(project: Any, ends: str) -> None:
     """An error of a plugin at the end, or its `sys.exit`, is too late to change the result."""
-    conftest = project.folder / "conftest.py"
-    conftest.write_text(
-        conftest.read_text().replace(
-            "    async def models(self):",
-            f"    async def aclose(self):\n        {ends}\n\n    async def models(self):",
-        )
-    )
+    models = "    async def models(self):"
+    project.change_conftest(models, f"    async def aclose(self):\n        {ends}\n\n{models}")
     project.suite({"P1": ("say yes", NOOP)})
 
     session = project.run()
 
     assert session.status == 0
     assert session.summary["n_rows"] == 1
-
-
-@pytest.mark.parametrize("option", ["--collect-only", "--setup-plan"])
-def test_listing_options_send_no_request(plain_project: Any, option: str) -> None:
-    """With models in the ini, pytest's lists neither call a model nor leave a run behind."""
-    plain_project.pytester.makeini("[pytest]\nopenclaw_models = scripted/*\nopenclaw_runs_dir = runs\n")
-    conftest = plain_project.folder / "conftest.py"
-    conftest.write_text(
-        conftest.read_text().replace(
-            "async def models(self):", "async def models(self):\n        open('called', 'w')"
-        )
-    )
-    plain_project.suite({"P1": (f"log {plain_project.folder / 'called'}", NOOP)})
-
-    session = plain_project.run(option, models=None)
-
-    assert session.status == 0
-    assert not (plain_project.folder / "called").exists()
-    assert not session.has_run
 
 
 def test_no_answer_stays_in_memory(project: Any) -> None:

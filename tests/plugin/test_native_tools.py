@@ -44,8 +44,7 @@ class Old(Scripted):
     takes_tools = False
 
 
-def pytest_openclaw_providers():
-    return [Scripted, Old]
+PROVIDERS.append(Old)
 '''
 
 
@@ -59,35 +58,22 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[MisbehavingServer]:
 
 @pytest.mark.under_workers
 def test_a_prompts_tools_reach_the_provider(project: Any) -> None:
-    """The provider gets the tools that the suite offers, plain and under workers."""
-    project.suite(OFFERS)
-
-    session = project.run()
-
-    session.outcomes(passed=2)
-    assert {key: session.row(key)["tools_offered"] for key in ("T1", "P1")} == {"T1": 2, "P1": None}
-
-
-def test_a_provider_that_sends_no_tools_skips_what_offers_them(project: Any) -> None:
-    """A plugin's old provider answers text prompts; the other cells say what it lacks."""
+    """A provider gets the tools that the suite offers; one without tools skips these cells with a hint."""
     project.extend_conftest(OLD)
     project.suite(OFFERS)
 
-    session = project.run(models="old/m")
+    session = project.run(models="scripted/m,old/m")
 
-    session.outcomes(passed=1, skipped=1)
-    row = session.row("T1")
-    assert (row["availability_status"], row["failure_type"], row["attempts"], row["e2e_ms"]) == (
-        "skipped_unavailable",
-        "not_installed",
-        0,
-        0,
-    )
-    assert row["fault_message"].startswith(
-        "old: not asked: the prompt has tools, which this provider does not"
-    )
+    session.outcomes(passed=3, skipped=1)
+    rows = {(row["provider"], row["prompt_id"]): row for row in session.rows}
+    assert (rows["scripted", "T1"]["tools_offered"], rows["scripted", "P1"]["tools_offered"]) == (2, None)
+    row = rows["old", "T1"]
+    assert (row["availability_status"], row["failure_type"]) == ("skipped_unavailable", "not_installed")
+    assert (row["attempts"], row["e2e_ms"]) == (0, 0)
+    message = "old: not asked: the prompt has tools, which this provider does not"
+    assert row["fault_message"].startswith(message)
     assert "takes_tools = True" in session.text
-    assert session.summary["groups"][0]["n_skipped_unavailable"] == 1
+    assert [group["n_skipped_unavailable"] for group in session.summary["groups"]] == [0, 1]
     assert session.status == 0
 
 
@@ -110,7 +96,7 @@ def test_an_offer_on_the_wire(plain_project: Any, server: MisbehavingServer) -> 
         assert json.loads(details["arguments"]) == json.loads(ARGUMENTS)
 
 
-def test_a_prompt_that_the_server_cuts_is_no_answer(plain_project: Any, server: MisbehavingServer) -> None:
+def test_a_prompt_that_the_server_cuts_is_a_fault(plain_project: Any, server: MisbehavingServer) -> None:
     """Even if the reply to the truncated prompt looks right, the cell is a fault and no rate counts it."""
     ends = {"type": "contains", "value": "end"}
     plain_project.suite({"P1": ("word " * 600 + "end", ends), "P2": ("word " * 20 + "end", ends)})

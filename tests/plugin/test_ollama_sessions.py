@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from tests.plugin.conftest import NOOP
 from tests.providers.servers.misbehaving import Pause, Script
 from tests.providers.servers.ollama import SPEED, OllamaServer, answer, done, lines, said
 
 pytestmark = pytest.mark.newest
 
-NOOP = {"type": "noop"}
 TOOLS = """
 [[prompts]]
 id = "N1"
@@ -40,9 +40,8 @@ def test_rows(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         return answer(Pause(0.05), thought, Pause(0.1), lines(said("Hi")), lines(said("."), done()))
 
     project.suite({"P1": ("Say hi.", {"type": "exact", "value": "Hi."})})
-    project.pytester.makeini(
-        '[pytest]\nopenclaw_num_ctx = 8192\nopenclaw_request_fields = ollama_native = {"keep_alive": "15m"}\n'
-    )
+    fields = 'openclaw_request_fields = ollama_native = {"keep_alive": "15m"}'
+    project.ini("openclaw_num_ctx = 8192", fields)
 
     with OllamaServer(chat) as server:
         monkeypatch.setenv("OLLAMA_HOST", server.origin)
@@ -51,11 +50,8 @@ def test_rows(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     session.outcomes(passed=1)
     row = session.row("P1")
     assert (row["provider"], row["model"], row["thinking_level"]) == ("ollama_native", "m", "low")
-    assert (row["raw_output"], row["finish_reason"], row["effective_model"]) == (
-        "<think>\nHm.\n</think>\n\nHi.",
-        "stop",
-        "m-served",
-    )
+    assert row["raw_output"] == "<think>\nHm.\n</think>\n\nHi."
+    assert (row["finish_reason"], row["effective_model"]) == ("stop", "m-served")
     assert (row["input_tokens"], row["output_tokens"], row["tokens_per_s"]) == (11, 7, SPEED)
     assert 40 <= row["ttft_ms"] < row["ttfo_ms"] <= row["e2e_ms"]
     warm_up, asked = server.chats
@@ -74,7 +70,7 @@ def test_rows(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (target["server"]["server"], target["server"]["context_length"]) == ("ollama", 4096)
 
 
-def test_a_missing_capability_is_no_failure(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_capability_is_skipped(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """One refusal of a thinking level is enough for a target; tools are refused cell by cell."""
 
     def chat(body: dict[str, Any]) -> Script:
@@ -105,16 +101,10 @@ def test_both_apis_of_one_server_never_have_two_requests(
     with SlowServer() as server:
         monkeypatch.setenv("OLLAMA_HOST", server.origin)
         monkeypatch.setenv("OLLAMA_OPENAI_BASE", f"http://localhost:{server.port}/v1")
-        session = project.run(
-            "--openclaw-providers=ollama_openai,ollama_native",
-            models="m",
-        )
+        session = project.run("--openclaw-providers=ollama_openai,ollama_native", models="m")
 
     session.outcomes(passed=12)
-    assert {(row["provider"], row["in_flight"]) for row in session.rows} == {
-        ("ollama_openai", 1),
-        ("ollama_native", 1),
-    }
+    assert {row["in_flight"] for row in session.rows} == {1}
     assert server.most_paused_at_once == 1
     assert sum(request.path == "/api/chat" for request in server.requests) == 7
 

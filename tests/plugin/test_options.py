@@ -6,78 +6,69 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.providers.llama_cpp import weights
+from tests.plugin.conftest import NOOP
 from tests.providers.servers.misbehaving import unused_port
 
-NOOP = {"type": "noop"}
-
 WRONG = [
-    pytest.param(
-        ["--openclaw-timeout=0"], "--openclaw-timeout=0: give seconds greater than 0", id="timeout-0"
-    ),
-    pytest.param(["--openclaw-concurrency=0"], "give a number from 1 to 9999", id="concurrency-0"),
-    pytest.param(
-        ["--openclaw-concurrency=missing=2"], "there is no provider 'missing'", id="concurrency-unknown"
-    ),
-    pytest.param(["-o", "openclaw_num_ctx=0"], "give a whole number of tokens", id="num-ctx"),
-    pytest.param(["--openclaw-stream=yes"], "give on or off", id="stream"),
-    pytest.param(["--openclaw-verdict=both"], "give cells or gate", id="verdict"),
-    pytest.param(["--openclaw-require-tier=0"], "give tier 1, 2 or 3", id="tier"),
-    pytest.param(["--openclaw-thinking=deep"], "give low, medium, high, xhigh or none", id="thinking"),
-    pytest.param(
-        ["--openclaw-providers=ollama"], "--openclaw-providers=ollama: there is no provider", id="provider"
-    ),
-    pytest.param(["--openclaw-prompts=P99"], "--openclaw-prompts: no prompt has the id P99", id="prompt-id"),
-    pytest.param(["--openclaw-runs-dir=/proc/nowhere"], "the run cannot be recorded", id="runs-dir"),
+    ("--openclaw-timeout=0", "--openclaw-timeout=0: give seconds greater than 0"),
+    ("--openclaw-concurrency=0", "give a number from 1 to 9999"),
+    ("--openclaw-concurrency=missing=2", "there is no provider 'missing'"),
+    ("openclaw_num_ctx=0", "give a whole number of tokens"),
+    ("openclaw_timeout=soon", "openclaw_timeout=soon: give seconds"),
+    ("--openclaw-stream=yes", "give on or off"),
+    ("--openclaw-verdict=both", "give cells or gate"),
+    ("--openclaw-require-tier=0", "give tier 1, 2 or 3"),
+    ("--openclaw-thinking=deep", "give low, medium, high, xhigh or none"),
+    ("--openclaw-providers=ollama", "--openclaw-providers=ollama: there is no provider"),
+    ("--openclaw-prompts=P99", "--openclaw-prompts: no prompt has the id P99"),
+    ("--openclaw-runs-dir=/proc/nowhere", "the run cannot be recorded"),
+    ("--openclaw-temperature=3", "give a number from 0 to 2, or server to send none"),
+    ("--openclaw-seed=1", "--openclaw-seed: scripted cannot send that"),
+    ("openclaw_request_fields=scripted = [1]", "write JSON, an object"),
+    ("openclaw_request_fields=lob = {}", "there is no provider 'lob'"),
+    ("openclaw_endpoints=lab = nokind http://127.0.0.1/v1", "its kind is unknown"),
+    ("openclaw_endpoints=scripted = ollama_openai http://127.0.0.1/v1", "is a provider already"),
+    ("openclaw_prices=lab/m", "openclaw_prices: 'lab/m': write GLOB = INPUT OUTPUT [CACHED]"),
+    ("openclaw_prices=lab/m = 2", "write GLOB = INPUT OUTPUT [CACHED]"),
+    ("openclaw_prices=lab/m = 2 -8", "write GLOB = INPUT OUTPUT [CACHED]"),
 ]
 
 
-@pytest.mark.parametrize(("args", "message"), WRONG)
-def test_a_wrong_option_is_a_usage_error(plain_project: Any, args: list[str], message: str) -> None:
-    """Exit status 4, one message without a traceback, no run directory."""
+@pytest.mark.parametrize(("word", "message"), WRONG)
+def test_a_wrong_option_is_a_usage_error(plain_project: Any, word: str, message: str) -> None:
+    """Of an option or an ini key: exit status 4, one message, no request, no run directory."""
     plain_project.suite({"P1": ("say yes", NOOP)})
 
-    session = plain_project.run(*args, models=None if "models" in args[0] else "scripted/m")
-
-    assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert message in session.text
-    assert "Traceback" not in session.text
-    assert not session.has_run
+    plain_project.run(*([word] if word.startswith("-") else ["-o", word])).is_refused(message)
 
 
-def test_a_wrong_ini_value_names_its_key(plain_project: Any) -> None:
-    """An error in the ini names the ini's key."""
-    plain_project.pytester.makeini("[pytest]\nopenclaw_timeout = soon\n")
-    plain_project.suite({"P1": ("say yes", NOOP)})
-
-    session = plain_project.run()
-
-    assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert "openclaw_timeout=soon" in session.text
-
-
-def test_a_taken_run_id_is_refused(plain_project: Any) -> None:
-    """A second run with the same id is refused before it starts, and the first stays unchanged."""
+def test_a_name_is_defined_once(plain_project: Any) -> None:
+    """Two endpoints of one name, or a second run with the same id, are refused before a request."""
     plain_project.suite({"P1": ("say yes", NOOP)})
     first = plain_project.run("--openclaw-run-id=mine")
-
     again = plain_project.run("--openclaw-run-id=mine")
 
-    assert (first.status, again.status) == (0, 4)
-    assert "the run mine exists already" in again.text
-    assert len(again.rows) == 1
+    assert first.status == 0
+    again.is_refused("the run mine exists already")
+    assert len(first.rows) == 1
+
+    lines = (f"    gemini = gemini http://127.0.0.1/{name}" for name in "ab")
+    plain_project.ini("openclaw_endpoints =", *lines)
+    plain_project.run().is_refused("'gemini' is a provider already")
 
 
-def test_ini_twins_and_the_command_line_above_them(project: Any) -> None:
+def test_ini_keys_and_the_command_line(project: Any) -> None:
     """Each ini key means the same as its option; the command line takes precedence."""
-    project.pytester.makeini(
-        "[pytest]\n"
-        "openclaw_models = scripted/a\n    scripted/b\n"
-        "openclaw_thinking = high\n"
-        "openclaw_timeout = 7\n"
-        "openclaw_retries = 2\n"
-        "openclaw_runs_dir = runs\n"
-        "openclaw_stream = off\n"
-        "openclaw_run_id = from-ini\n"
+    project.ini(
+        "openclaw_models = scripted/a",
+        "    scripted/b",
+        "openclaw_thinking = high",
+        "openclaw_timeout = 7",
+        "openclaw_retries = 2",
+        "openclaw_runs_dir = runs",
+        "openclaw_stream = off",
+        "openclaw_run_id = from-ini",
     )
     project.suite({"P1": ("level", {"type": "exact", "value": "high"})})
 
@@ -91,35 +82,32 @@ def test_ini_twins_and_the_command_line_above_them(project: Any) -> None:
 
 
 def test_models_are_crossed_with_providers_and_levels(project: Any) -> None:
-    """Model × provider × thinking is one command line; a level or provider in the spec stays."""
+    """A level or provider in the spec stays; `provider/*` is resolved once, by the controller."""
     project.suite({"P1": ("say yes", NOOP)})
 
     session = project.run(
-        "--openclaw-providers=scripted", "--openclaw-thinking=low,none", models="one,scripted/two@high"
+        "--openclaw-providers=scripted",
+        "--openclaw-thinking=low,none",
+        models="one,scripted/two@high,scripted/*a*@low",
     )
 
-    labels = sorted((row["model"], str(row["thinking_level"])) for row in session.rows)
-    assert labels == [("one", "None"), ("one", "low"), ("two", "high")]
+    labels = {(row["model"], row["thinking_level"]) for row in session.rows}
+    served = {(model, "low") for model in ("alpha", "beta", "gamma:1b")}
+    assert labels == {("one", None), ("one", "low"), ("two", "high"), *served}
+    assert session.asked.count("models") == 1
 
 
-def test_a_wildcard_asks_the_provider(project: Any) -> None:
-    """`provider/*` is resolved once, by the controller."""
-    project.suite({"P1": ("say yes", NOOP)})
-
-    session = project.run(models="scripted/*a*")
-
-    assert {row["model"] for row in session.rows} == {"alpha", "beta", "gamma:1b"}
-
-
-def test_collect_only_sends_and_writes_nothing(project: Any) -> None:
-    """`--collect-only` shows one placeholder for a wildcard and leaves no trace."""
+@pytest.mark.parametrize("option", ["--collect-only", "--setup-plan"])
+def test_listing_sends_and_writes_nothing(project: Any, option: str) -> None:
+    """With models in the ini too, a list shows one placeholder for a wildcard and leaves no trace."""
+    project.ini("openclaw_models = scripted/*", "openclaw_runs_dir = runs")
     project.suite({"P1": ("crash", NOOP)})
 
-    session = project.run("--collect-only", "-q", models="scripted/*")
+    session = project.run(option, models=None)
 
-    assert "P1[scripted/*]" in session.text
     assert session.status == 0
-    assert not (session.folder / "runs").exists()
+    assert option == "--setup-plan" or "P1[scripted/*]" in session.text
+    assert (session.asked, session.has_run) == ([], False)
 
 
 def test_prompts_select_by_id_and_glob(project: Any) -> None:
@@ -132,26 +120,19 @@ def test_prompts_select_by_id_and_glob(project: Any) -> None:
     assert sorted(prompt["id"] for prompt in session.load("config.json")["prompts"]) == ["P1", "P10", "R1"]
 
 
-def test_a_plain_session_is_left_alone(plain_project: Any) -> None:
-    """Without models and without a named benchmark, only a project's own tests run."""
+@pytest.mark.parametrize("option", ["", "-pno:openclaw"], ids=["without-models", "switched-off"])
+def test_a_plain_session_is_unchanged(plain_project: Any, option: str) -> None:
+    """Without models and without a named benchmark, or without the plugin, only a project's own tests run."""
     plain_project.suite({"P1": ("crash", NOOP)})
-    plain_project.pytester.makepyfile(test_own="def test_own(): pass")
+    plain_project.write("test_own.py", "def test_own(): pass\n")
+    if option:
+        plain_project.write("conftest.py", "")
 
-    session = plain_project.run(models=None, target="")
+    session = plain_project.run(*filter(None, [option]), models=None, target="", apart=bool(option))
 
     session.outcomes(passed=1)
-    assert "openclaw" not in session.text.replace("openclaw-0.1.0", "")
-    assert not (session.folder / "runs").exists()
-
-
-def test_the_plugin_can_be_switched_off(plain_project: Any) -> None:
-    """`-p no:openclaw` leaves pytest unchanged."""
-    plain_project.pytester.makeconftest("")
-    plain_project.pytester.makepyfile(test_own="def test_own(): pass")
-
-    result = plain_project.pytester.runpytest_subprocess("-p", "no:openclaw")
-
-    result.assert_outcomes(passed=1)
+    assert "openclaw" not in session.text.replace("openclaw-0.1.0", "").replace(option, "")
+    assert not session.has_run
 
 
 def test_endpoints_of_the_users_own(plain_project: Any) -> None:
@@ -159,9 +140,7 @@ def test_endpoints_of_the_users_own(plain_project: Any) -> None:
     plain_project.suite({"P1": ("hello", NOOP)})
 
     with unused_port() as port:
-        plain_project.pytester.makeini(
-            f"[pytest]\nopenclaw_endpoints =\n    lab = ollama_openai http://127.0.0.1:{port}/v1 LAB_KEY\n"
-        )
+        plain_project.ini(f"openclaw_endpoints = lab = ollama_openai http://127.0.0.1:{port}/v1 LAB_KEY")
         session = plain_project.run(models="lab/m")
 
     row = session.row("P1")
@@ -170,73 +149,59 @@ def test_endpoints_of_the_users_own(plain_project: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("path", "target", "message"),
     [
-        pytest.param("lab = nokind http://127.0.0.1/v1", "its kind is unknown", id="unknown-kind"),
-        pytest.param("scripted = ollama_openai http://127.0.0.1/v1", "is a provider already", id="taken"),
-        pytest.param(
-            "gemini = gemini http://127.0.0.1/a\n    gemini = gemini http://127.0.0.1/b",
-            "is a provider already",
-            id="twice",
-        ),
+        ("benchmarks/prompts_mine.yaml", "", "prompts_mine.yaml: suites are TOML or JSON"),
+        ("benchmarks/prompts_mine.jsonl", "benchmarks", "prompts_mine.jsonl: suites are TOML or JSON"),
+        ("benchmarks/mine.toml", "", "mine.toml is not a suite: rename it to prompts_mine.toml"),
     ],
 )
-def test_a_wrong_endpoint_is_a_usage_error(plain_project: Any, line: str, message: str) -> None:
-    """An unusable endpoint line names the key and gives a hint."""
-    plain_project.pytester.makeini(f"[pytest]\nopenclaw_endpoints =\n    {line}\n")
-    plain_project.suite({"P1": ("hello", NOOP)})
-
-    session = plain_project.run()
-
-    assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert message in session.text
-
-
-@pytest.mark.parametrize("named", [True, False], ids=["named", "in-its-folder"])
-@pytest.mark.parametrize("suffix", ["yaml", "jsonl"])
-def test_a_suite_in_another_format_is_an_error(plain_project: Any, suffix: str, named: bool) -> None:
-    """It is not silently left out: the collection fails, and names the file and the formats."""
+def test_a_file_that_is_not_a_suite_is_an_error(
+    plain_project: Any, path: str, target: str, message: str
+) -> None:
+    """A named file, or one of that name in the folder, is not silently left out."""
     plain_project.suite({"P1": ("say yes", NOOP)})
-    (plain_project.folder / f"benchmarks/prompts_mine.{suffix}").write_text("prompts: []")
+    plain_project.write(path, "prompts = []")
 
-    session = plain_project.run(f"benchmarks/prompts_mine.{suffix}" if named else "benchmarks", models="y")
+    session = plain_project.run(target=target or path)
 
-    assert f"prompts_mine.{suffix}: suites are TOML or JSON" in " ".join(session.text.split())
+    assert message in session.words
     assert session.status in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR)
 
 
-@pytest.mark.parametrize(
-    ("path", "text", "is_refused"),
-    [
-        pytest.param("benchmarks/mine.toml", "x = 1", True, id="in-a-folder-of-suites"),
-        pytest.param("other.toml", "x = 1", False, id="something-else"),
-    ],
-)
-def test_a_suite_under_another_name_is_refused(
-    plain_project: Any, path: str, text: str, is_refused: bool
-) -> None:
-    """The message says how suites are named; files without prompts are left to pytest."""
+def test_a_file_of_another_kind_is_left_to_pytest(plain_project: Any) -> None:
+    """A named file outside the suites' folder may belong to another plugin."""
     plain_project.suite({"P1": ("say yes", NOOP)})
-    (plain_project.folder / path).write_text(text)
+    plain_project.write("other.toml", "x = 1")
 
-    session = plain_project.run(path, models=None)
+    session = plain_project.run(models=None, target="other.toml")
 
-    name = path.rpartition("/")[2]
-    assert (f"{name} is not a suite: rename it to prompts_{name}" in session.text) is is_refused
-    assert session.status == pytest.ExitCode.USAGE_ERROR or not is_refused
+    assert "is not a suite" not in session.text
+
+
+@pytest.mark.parametrize("is_installed", [True, False], ids=["installed", "not-installed"])
+def test_a_named_benchmark_without_a_model(
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch, is_installed: bool
+) -> None:
+    """The embedded model is the default; where it is not installed, the message says what to do."""
+    monkeypatch.setattr(weights, "embedded_model_is_installed", lambda: is_installed)
+    plain_project.suite({"P1": ("say yes", NOOP)})
+
+    session = plain_project.run("--collect-only", "-q", models=None)
+
+    if is_installed:
+        assert "P1[llama_cpp/smollm2:135m]" in session.text
+    else:
+        session.is_refused("no model to ask. Name one, for example --openclaw-models=")
 
 
 @pytest.mark.parametrize(
-    ("variable", "provider"),
-    [
-        pytest.param("", "ollama_native", id="ollama"),
-        pytest.param("http://127.0.0.1:9/v1", "ollama_openai", id="a-server-of-the-other-api"),
-    ],
+    ("variable", "provider"), [("", "ollama_native"), ("http://127.0.0.1:9/v1", "ollama_openai")]
 )
 def test_a_bare_model_uses_the_api_that_openclaw_uses(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, variable: str, provider: str
 ) -> None:
-    """A model without a provider is one of Ollama's own API, unless `OLLAMA_OPENAI_BASE` is set."""
+    """A model without a provider is asked by Ollama's own API, unless `OLLAMA_OPENAI_BASE` is set."""
     monkeypatch.setenv("OLLAMA_OPENAI_BASE", variable)
     plain_project.suite({"P1": ("say yes", NOOP)})
 

@@ -39,37 +39,26 @@ ANSWERS: dict[tuple[str, str], tuple[str, bool | None, list[str], bool]] = {
 
 CANNED = """
 
-import json
-
-
 class Canned(Provider):
     name = "canned"
 
     async def ask(self, request):
-        with open(ANSWERS) as file:
-            return Reply(text=json.load(file)[request.prompt], finish_reason="stop")
+        answers = json.loads((FOLDER / "answers.json").read_text())
+        return Reply(text=answers[request.prompt], finish_reason="stop")
 
 
-_providers = pytest_openclaw_providers
-
-
-def pytest_openclaw_providers():
-    return [*_providers(), Canned]
+PROVIDERS.append(Canned)
 """
 
 
 def lay_out(project: Any, folder: str = "benchmarks") -> None:
     """Copy the three files into a folder, and add the model."""
     (project.folder / folder).mkdir()
-    answers = {}
     for file in FILES:
         shutil.copy(DATA / file, project.folder / folder / file)
-        for prompt in read(file):
-            answers[prompt["prompt"]] = ANSWERS[short(file), prompt["id"]][0]
-    path = project.folder / "answers.json"
-    path.write_text(json.dumps(answers))
-    conftest = project.folder / "conftest.py"
-    conftest.write_text(conftest.read_text() + CANNED.replace("ANSWERS", repr(str(path))))
+    answers = {one["prompt"]: ANSWERS[short(file), one["id"]][0] for file in FILES for one in read(file)}
+    project.write("answers.json", json.dumps(answers))
+    project.extend_conftest(CANNED)
 
 
 def read(file: str) -> list[dict[str, Any]]:
@@ -125,7 +114,7 @@ def test_three_files_run_together(project: Any) -> None:
 
 
 def test_a_file_elsewhere_runs_when_it_is_named(plain_project: Any) -> None:
-    """The files need not be moved: a named one runs where it is, and no other file beside it does."""
+    """The files need not be moved: a named one runs where it is, and no other file there does."""
     lay_out(plain_project, folder="old")
 
     session = plain_project.run(models="canned/m", target="old/prompts_variants.json")

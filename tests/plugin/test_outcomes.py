@@ -6,167 +6,84 @@ from typing import Any
 
 import pytest
 
-EXACT = {"type": "exact", "value": "yes"}
+from tests.plugin.bad_servers import outcomes_by_cell
+from tests.plugin.conftest import NOOP, YES
 
-CASES = [
-    pytest.param(
-        "say yes",
-        EXACT,
-        "passed",
-        {"availability_status": "ok", "success": True, "objective_pass": True},
-        0,
-        id="passed",
-    ),
-    pytest.param(
-        "say no",
-        EXACT,
-        "failed",
-        {"success": True, "objective_pass": False, "failure_type": None},
-        1,
-        id="violation",
-    ),
-    pytest.param(
-        "say ",
-        EXACT,
-        "failed",
-        {
-            "availability_status": "ok",
-            "success": False,
-            "failure_type": "empty_response",
-            "objective_pass": None,
-        },
-        1,
-        id="empty",
-    ),
-    pytest.param(
-        "call read",
-        {"type": "tool_invocation", "expected_tools": ["read"]},
-        "passed",
-        {"success": True, "tool_calls": ["read"], "tool_use_success": True},
-        0,
-        id="native-call-is-an-answer",
-    ),
-    pytest.param(
-        "refused",
-        EXACT,
-        "skipped",
-        {"availability_status": "skipped_unavailable", "failure_type": "connect_error", "attempts": 1},
-        1,
-        id="refused",
-    ),
-    pytest.param(
-        "nologin",
-        EXACT,
-        "errors",
-        {
-            "availability_status": "auth_error",
-            "failure_type": "auth_missing",
-            "attempts": 0,
-            "e2e_ms": 0,
-            "ttft_ms": None,
-        },
-        1,
-        id="not-logged-in",
-    ),
-    pytest.param(
-        "busy",
-        EXACT,
-        "errors",
-        {"availability_status": "rate_limited", "failure_type": "http_429", "attempts": 3},
-        1,
-        id="rate-limited",
-    ),
-    pytest.param(
-        "broken",
-        EXACT,
-        "errors",
-        {"availability_status": "error", "failure_type": "http_400", "attempts": 1},
-        1,
-        id="http-400",
-    ),
-    pytest.param(
-        "timeout",
-        EXACT,
-        "errors",
-        {"availability_status": "error", "failure_type": "timeout", "attempts": 1},
-        1,
-        id="timeout",
-    ),
-    pytest.param(
-        "crash",
-        EXACT,
-        "errors",
-        {"availability_status": "error", "failure_type": "harness_error"},
-        1,
-        id="provider-crashes",
-    ),
-]
-
-
-@pytest.mark.parametrize(("prompt", "validator", "outcome", "expected", "status"), CASES)
-def test_each_ending_has_its_row_outcome_and_status(
-    project: Any, prompt: str, validator: Any, outcome: str, expected: dict[str, Any], status: int
-) -> None:
-    """A cell ends in exactly one row, one pytest outcome and one exit status."""
-    project.suite({"P1": (prompt, validator)})
-
-    session = project.run("--openclaw-retries=2")
-
-    session.outcomes(**{outcome: 1})
-    row = session.row("P1")
-    assert {key: row[key] for key in expected} == expected
-    assert session.status == status
-
-
-def test_our_own_breakage_shows_its_traceback(project: Any) -> None:
-    """A broken provider is an error with a traceback, and the row keeps the reason."""
-    project.suite({"P1": ("crash", EXACT)})
-
-    session = project.run()
-
-    assert "RuntimeError: the provider is broken" in session.text
-    assert "async def ask" in session.text or "in ask" in session.text
-    assert "the provider is broken" in session.row("P1")["fault_message"]
+# Pytest's outcome, and the row's availability, failure, verdict, success and attempts.
+ENDS = {
+    "say yes": ("passed", "ok", None, True, True, 1),
+    "say no": ("failed", "ok", None, False, True, 1),
+    "say ": ("failed", "ok", "empty_response", None, False, 1),
+    "call read": ("passed", "ok", None, True, True, 1),
+    "filtered": ("failed", "ok", "content_filter", None, False, 1),
+    "nomodel": ("skipped", "skipped_unavailable", "model_not_found", None, False, 1),
+    "nologin": ("error", "auth_error", "auth_missing", None, False, 0),
+    "busy": ("error", "rate_limited", "http_429", None, False, 3),
+    "broken": ("error", "error", "http_400", None, False, 1),
+    "timeout": ("error", "error", "timeout", None, False, 1),
+    "crash": ("error", "error", "harness_error", None, False, 0),
+}
 
 
 @pytest.mark.under_workers
-def test_a_failed_cell_reads_like_an_assertion(project: Any) -> None:
-    """Prompt, violation, reply, target and times are in the failure."""
-    project.suite({"P1": ("say maybe", EXACT)})
+def test_each_ending_has_its_row_and_outcome(project: Any) -> None:
+    """A cell ends in exactly one row and one pytest outcome; our own fault shows its traceback."""
+    calls = {"type": "tool_invocation", "expected_tools": ["read"]}
+    words = {f"P{n}": word for n, word in enumerate(ENDS)}
+    project.suite({key: (word, calls if word == "call read" else YES) for key, word in words.items()})
+    # Each on a model of its own, because some faults end a target.
+    first, *others = (f"benchmarks/prompts_a.json::{key}[scripted/{key}]" for key in words)
 
-    session = project.run("-v")
+    session = project.run(
+        *others,
+        "--openclaw-retries=2",
+        "--junitxml=junit.xml",
+        models=",".join(f"scripted/{key}" for key in words),
+        target=first,
+    )
 
-    for part in ("P1", "maybe", "scripted/m", "e2e", "say maybe"):
-        assert part in session.text
+    ended = outcomes_by_cell(project.folder / "junit.xml")
+    fields = ("availability_status", "failure_type", "objective_pass", "success", "attempts")
+    assert {
+        words[row["prompt_id"]]: (
+            ended[f"{row['prompt_id']}[scripted/{row['model']}]"],
+            *(row[name] for name in fields),
+        )
+        for row in session.rows
+    } == ENDS
+    assert len(session.rows) == len(ENDS)
+    rows = {words[row["prompt_id"]]: row for row in session.rows}
+    assert (rows["call read"]["tool_calls"], rows["call read"]["tool_use_success"]) == (["read"], True)
+    assert (rows["nologin"]["e2e_ms"], rows["nologin"]["ttft_ms"]) == (0, None)
+    assert session.status == 1
+    assert "RuntimeError: the provider is broken" in session.text
+    assert "async def ask" in session.text or "in ask" in session.text
+    assert "the provider is broken" in rows["crash"]["fault_message"]
 
 
 def test_one_unreachable_server_is_called_once(plain_project: Any) -> None:
     """After a refused connection the remaining cells of the endpoint are recorded without a call."""
-    plain_project.suite({f"P{n}": ("refused", EXACT) for n in range(4)})
+    plain_project.suite({f"P{n}": ("refused", YES) for n in range(4)})
 
-    session = plain_project.run("--openclaw-concurrency=1")
+    session = plain_project.run("--openclaw-concurrency=1", "--openclaw-run-id=one")
+    strict = plain_project.run("--openclaw-fail-unavailable", "--openclaw-run-id=strict")
 
     session.outcomes(skipped=4)
-    assert [row["attempts"] for row in session.rows] == [1, 0, 0, 0]
-    for row in session.rows[1:]:
-        assert (row["e2e_ms"], row["ttft_ms"]) == (0, None)
+    assert session.status == 1, "no cell was answered"
+    first, *others = session.rows
+    assert (first["availability_status"], first["failure_type"]) == ("skipped_unavailable", "connect_error")
+    assert first["attempts"] == 1
+    for row in others:
+        assert (row["attempts"], row["e2e_ms"], row["ttft_ms"]) == (0, 0, None)
         assert row["started_at_ms"] == row["ended_at_ms"]
+    strict.outcomes(errors=4)
+    assert {row["availability_status"] for row in strict.rows} == {"skipped_unavailable"}
+    assert strict.status == 1
 
 
-def test_unavailable_fails_when_asked_to(project: Any) -> None:
-    """`--openclaw-fail-unavailable` turns the skip into an error, the row stays."""
-    project.suite({"P1": ("refused", EXACT)})
-
-    session = project.run("--openclaw-fail-unavailable")
-
-    session.outcomes(errors=1)
-    assert session.row("P1")["availability_status"] == "skipped_unavailable"
-    assert session.status == 1
-
-
-def test_another_model_that_answers_is_said(project: Any) -> None:
+def test_another_model_that_answers_is_reported(project: Any) -> None:
     """A server that answers with another model shows in the row, the terminal and the summary."""
-    project.suite({"P1": ("other llama9:1b", {"type": "noop"})})
+    project.suite({"P1": ("other llama9:1b", NOOP)})
 
     session = project.run()
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_openclaw.cli import main
+
 pytestmark = pytest.mark.newest
 
 PROVIDER = """
-import json
-from pytest_openclaw import Provider, Reply, ToolCall
-
-
 class Clerk(Provider):
     name = "clerk"
     takes_tools = True
@@ -28,8 +24,7 @@ class Clerk(Provider):
         return Reply(tool_calls=(ToolCall(name="exec", arguments=json.dumps({"command": command})),))
 
 
-def pytest_openclaw_providers():
-    return [Clerk]
+PROVIDERS.append(Clerk)
 """
 HEAD = "---\nid: {id}\nname: {id}\ncategory: {category}\ngrading_type: {kind}\ntimeout_seconds: 60\n"
 FILES = """workspace_files:
@@ -66,30 +61,27 @@ BROKEN = "def grade(transcript, workspace_path):\n    return {'x': 1 / 0}\n"
 
 
 def write_task(
-    folder: Path, name: str, code: str, *, category: str = "files", kind: str = "automated"
+    project: Any, name: str, code: str, *, category: str = "files", kind: str = "automated"
 ) -> None:
-    """Write a task and its asset."""
-    tasks, photos = folder / "skill/tasks", folder / "skill/assets/photos"
-    for one in (tasks, photos):
-        one.mkdir(parents=True, exist_ok=True)
-    (photos / "photo.bin").write_bytes(bytes(range(256)))
+    """Write a task."""
     text = HEAD.format(id=name, category=category, kind=kind) + FILES + BODY + code + "```\n"
-    (tasks / f"{name}.md").write_text(text)
+    project.write(f"skill/tasks/{name}.md", text)
 
 
 @pytest.fixture
 def skill(project: Any) -> Any:
     """A project with two tasks: one that is graded, and one for a judge."""
     project.extend_conftest(PROVIDER)
-    write_task(project.folder, "task_count", COUNTED)
-    write_task(project.folder, "task_essay", COUNTED, kind="llm_judge")
+    project.write("skill/assets/photos/photo.bin", "").write_bytes(bytes(range(256)))
+    write_task(project, "task_count", COUNTED)
+    write_task(project, "task_essay", COUNTED, kind="llm_judge")
     return project
 
 
 @pytest.mark.under_workers
 def test_tasks_are_graded(skill: Any) -> None:
     """The world's files and the transcript reach `grade`; its scores are in rows, summary and reports."""
-    write_task(skill.folder, "task_again", COUNTED, category="again", kind="hybrid")
+    write_task(skill, "task_again", COUNTED, category="again", kind="hybrid")
 
     session = skill.run(models="clerk/good,clerk/lazy", target="skill/tasks")
 
@@ -115,14 +107,14 @@ def test_the_score_from_which_a_task_passes(skill: Any) -> None:
     lenient = skill.run("--openclaw-pinchbench-pass=0.4", models="clerk/lazy", target="skill/tasks")
     lenient.outcomes(passed=1, skipped=1)
 
-    (skill.folder / "pytest.ini").write_text("[pytest]\nopenclaw_pinchbench_pass = most\n")
+    skill.ini("openclaw_pinchbench_pass = most")
     wrong = skill.run(models="clerk/lazy", target="skill/tasks")
-    assert wrong.status == pytest.ExitCode.USAGE_ERROR or "give a rate from 0 to 1" in wrong.text
+    assert "give a rate from 0 to 1" in wrong.words
 
 
 def test_an_exception_of_grade_is_a_harness_error(skill: Any) -> None:
     """It says nothing about the model: the cell has no verdict and no score."""
-    write_task(skill.folder, "task_broken", BROKEN)
+    write_task(skill, "task_broken", BROKEN)
 
     session = skill.run(models="clerk/good", target="skill/tasks/task_broken.md")
 
@@ -135,35 +127,27 @@ def test_an_exception_of_grade_is_a_harness_error(skill: Any) -> None:
 
 @pytest.mark.under_workers
 def test_a_broken_task_is_a_collection_error(skill: Any) -> None:
-    """It names the file and what is wrong; nothing is asked."""
-    (skill.folder / "skill/tasks/task_bare.md").write_text("id: task_bare\n\n## Prompt\n\nHello\n")
+    """It names the file and what is wrong; nothing is asked. Tasks of an unnamed folder are not collected."""
+    skill.write("skill/tasks/task_bare.md", "id: task_bare\n\n## Prompt\n\nHello\n")
 
     session = skill.run(models="clerk/good", target="skill/tasks")
+    unnamed = skill.run(models="clerk/good", target="skill")
 
     session.outcomes(errors=1)
     assert "skill/tasks/task_bare.md: has no front matter." in session.text
-    assert not session.has_run
-
-
-def test_tasks_of_an_unnamed_folder_are_not_collected(skill: Any) -> None:
-    """Other files may be called so: only a file or its folder on the command line is meant."""
-    assert skill.run(models="clerk/good", target="skill").status == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert unnamed.status == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert (session.has_run, unnamed.has_run) == (False, False)
 
 
 def test_stored_runs_keep_their_scores(skill: Any) -> None:
     """A merged run has the scores of all; `rescore` runs no grader and keeps the verdicts."""
-    from pytest_openclaw.cli import main
-
     for run_id in ("one", "two"):
         skill.run(f"--openclaw-run-id={run_id}", models=f"clerk/{run_id}", target="skill/tasks")
-    skill.pytester.chdir()
 
     assert main(["merge", "one", "two", "--into", "both"]) == 0
     assert main(["rescore", "both"]) == 0
 
     for run_id in ("both", "both-rescored"):
-        (part,) = json.loads((skill.folder / "runs" / run_id / "summary.json").read_text())["added"]
-        assert {label: one["score"] for label, one in part["value"].items()} == {
-            "clerk/one": 1.0,
-            "clerk/two": 1.0,
-        }
+        (part,) = skill.stored(run_id).load("summary.json")["added"]
+        scores = {label: one["score"] for label, one in part["value"].items()}
+        assert scores == {"clerk/one": 1.0, "clerk/two": 1.0}

@@ -7,28 +7,25 @@ from typing import Any
 
 import pytest
 
+from tests.plugin.conftest import NOOP
+from tests.plugin.school import cut
+
 pytestmark = pytest.mark.newest
 
-NOOP = {"type": "noop"}
 DF = {"type": "tool_invocation", "expected_tools": ["df"]}
 
-# Records its requests, with the seed. `bad` uses no tool, `shaky` uses one for two prompts in each
-# repeat, always others, `fair` for every third, `same` for the first six, `good` always. Models named in
-# down.txt are unavailable, and the test of the cell in deadly.txt ends its process, once.
+# `bad` uses no tool, `shaky` uses one for two prompts in each repeat, always others, `fair` for every third,
+# `same` for the first six, `good` always. Models named in down.txt are unavailable, and the test of the cell in
+# deadly.txt ends its process, once.
 PUPIL = """
 import os
-import pathlib
-from pytest_openclaw import CallFailed, Provider, Reply, faults
-
-FOLDER = pathlib.Path(__file__).parent
 
 
 class Pupil(Provider):
     name = "pupil"
 
     async def ask(self, request):
-        with open(FOLDER / "asked.txt", "a") as file:
-            file.write(f"{request.model} {request.prompt} {request.seed}\\n")
+        note(request.model, request.prompt, request.seed)
         down = FOLDER / "down.txt"
         if down.exists() and request.model in down.read_text().split():
             raise CallFailed(faults.timed_out("pupil", 1.0))
@@ -46,8 +43,7 @@ class Pupil(Provider):
         return Reply(text="`df -h`" if is_right else "No.")
 
 
-def pytest_openclaw_providers():
-    return [Pupil]
+PROVIDERS.append(Pupil)
 
 
 def pytest_runtest_setup(item):
@@ -75,17 +71,9 @@ def tools(n: int) -> dict[str, Any]:
     return {f"T{number}": (f"tool {number}", DF) for number in range(n)}
 
 
-def asked(project: Any) -> Counter[str]:
-    """Return the requests since the last call of this function: model, prompt and seed."""
-    path = project.folder / "asked.txt"
-    words = path.read_text().splitlines() if path.exists() else []
-    path.unlink(missing_ok=True)
-    return Counter(words)
-
-
-def calls_by_model(project: Any) -> Counter[str]:
-    """Return how often each model was asked since then."""
-    return Counter(call.partition(" ")[0] for call in asked(project).elements())
+def calls_by_model(session: Any) -> Counter[str]:
+    """Return how often each model was asked."""
+    return Counter(call.partition(" ")[0] for call in session.asked)
 
 
 def cells(rows: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
@@ -106,7 +94,7 @@ def test_each_prompt_is_asked_so_often(project: Any) -> None:
     wanted = {(model, prompt, n) for model in "ab" for prompt in ("P1", "P2") for n in (1, 2, 3)}
     assert len(session.rows) == 12
     assert set(cells(session.rows)) == wanted
-    assert asked(project) == Counter(
+    assert Counter(session.asked) == Counter(
         f"{model} say {word} {seed}" for model in "ab" for word in ("one", "two") for seed in (1, 2, 3)
     )
     assert (session.summary["n_cells"], session.summary["state"]) == (12, "finished")
@@ -117,10 +105,11 @@ def test_a_target_is_asked_repeat_by_repeat(plain_project: Any) -> None:
     """All prompts of all suites come once before any is repeated, and one target comes before the next."""
     plain_project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
     plain_project.suite({"Q1": ("say three", NOOP)}, name="prompts_b.toml")
-    (plain_project.folder / "benchmarks/test_r.py").write_text(
+    plain_project.write(
+        "benchmarks/test_r.py",
         "import pytest\n"
         "@pytest.mark.openclaw(id='R1', prompt='say four')\n"
-        "def test_r(reply): assert reply.text\n"
+        "def test_r(reply): assert reply.text\n",
     )
 
     session = plain_project.run("--openclaw-repeat=2", models="pupil/a,pupil/b")
@@ -153,31 +142,13 @@ def test_lf_runs_the_repeat_that_failed(project: Any) -> None:
     """`--lf` asks the failed repeat of a prompt again, with its own seed."""
     project.suite(tools(2))
     project.run("--openclaw-repeat=2", models="pupil/shaky")
-    asked(project)
 
-    project.run("--openclaw-repeat=2", "--openclaw-run-id=again", "--lf", models="pupil/shaky")
+    again = project.run("--openclaw-repeat=2", "--openclaw-run-id=again", "--lf", models="pupil/shaky")
 
-    assert asked(project) == {"shaky tool 0 2": 1, "shaky tool 1 2": 1}
+    assert sorted(again.asked) == ["shaky tool 0 2", "shaky tool 1 2"]
 
 
 # --- until it is settled ------------------------------------------------------------------------
-
-
-def test_a_conclusive_target_needs_no_further_call(project: Any) -> None:
-    """If the first repeat makes a target's tier conclusive, its other repeats are no cells."""
-    project.suite({**tools(10), "P1": ("say one", NOOP)})
-
-    session = project.run(
-        "--openclaw-until-conclusive", "--openclaw-concurrency=4", "-rs", models="pupil/bad"
-    )
-
-    assert calls_by_model(project) == {"bad": 11}
-    session.outcomes(failed=10, passed=1, skipped=90)
-    assert "tier 3 is settled after 1 repeat" in session.text
-    summary = session.summary
-    assert (summary["n_cells"], summary["n_rows"], summary["state"]) == (11, 11, "finished")
-    assert summary["groups"][0]["tool_use"]["conclusive"] is True
-    assert summary["groups"][0]["resources_after"] is not None
 
 
 @pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.nightly), 4])
@@ -193,7 +164,7 @@ def test_each_target_is_repeated_until_it_is_conclusive(project: Any, concurrenc
         models="pupil/bad,pupil/shaky,pupil/fair,pupil/same",
     )
 
-    assert calls_by_model(project) == {"bad": 13, "shaky": 37, "fair": 49, "same": 25}
+    assert calls_by_model(session) == {"bad": 13, "shaky": 37, "fair": 49, "same": 25}
     assert "tier 3 is settled after 1 repeat" in session.text
     assert "tier 3 is settled after 3 repeats" in session.text
     assert "all repeats are alike after 2 repeats: only new prompts can settle the tier" in session.text
@@ -204,16 +175,14 @@ def test_each_target_is_repeated_until_it_is_conclusive(project: Any, concurrenc
         "bad": True, "shaky": True, "fair": False, "same": False,
     }  # fmt: skip
     assert all(use["looks"] == [1, 3, 4] for use in uses.values())
-    assert session.summary["state"] == "finished"
-    assert {(row["prompt_id"], row["repeat"]) for row in session.rows if row["prompt_id"] == "P1"} == {
-        ("P1", 1)
-    }
-    targets = {
-        target["model"]: target.get("settled", {}).get("repeat")
-        for target in session.load("config.json")["targets"]
-    }
-    assert targets == {"bad": 1, "shaky": 3, "fair": None, "same": 2}
-    assert session.load("config.json")["looks"] == [1, 3, 4]
+    assert groups["bad"]["resources_after"] is not None
+    # The repeats that were not needed are not cells of the run.
+    assert (session.summary["n_cells"], session.summary["state"]) == (len(session.rows), "finished")
+    assert [row["repeat"] for row in session.rows if row["prompt_id"] == "P1"] == [1, 1, 1, 1]
+    config = session.load("config.json")
+    settled = {target["model"]: target.get("settled", {}).get("repeat") for target in config["targets"]}
+    assert settled == {"bad": 1, "shaky": 3, "fair": None, "same": 2}
+    assert config["looks"] == [1, 3, 4]
 
 
 @pytest.mark.workers
@@ -224,7 +193,7 @@ def test_each_target_is_repeated_until_it_is_conclusive(project: Any, concurrenc
         *(pytest.param(name, marks=pytest.mark.nightly) for name in ("load", "loadfile", "loadscope")),
     ],
 )
-def test_however_it_is_distributed(plain_project: Any, dist: str) -> None:
+def test_every_distribution_ends(plain_project: Any, dist: str) -> None:
     """Under every `--dist` the run ends, whichever worker is ahead, and every reply has its row."""
     for name in ("prompts_a", "prompts_b", "prompts_c"):
         plain_project.suite(tools(5), name=f"{name}.toml")
@@ -233,8 +202,7 @@ def test_however_it_is_distributed(plain_project: Any, dist: str) -> None:
         "--openclaw-until-conclusive", "-n", "2", f"--dist={dist}", models="pupil/bad,pupil/shaky"
     )
 
-    n_calls = sum(asked(plain_project).values())
-    assert len(session.rows) == n_calls
+    assert len(session.rows) == len(session.asked)
     assert session.summary["state"] == "finished"
     assert {(row["model"], row["repeat"]) for row in session.rows} >= {("bad", 1), ("shaky", 1)}
 
@@ -246,14 +214,8 @@ def test_a_replacement_worker_knows_the_decisions(plain_project: Any) -> None:
     plain_project.suite(tools(12))
     (plain_project.folder / "deadly.txt").write_text("T5[pupil/shaky-r2]")
 
-    session = plain_project.run(
-        "--openclaw-until-conclusive",
-        "--openclaw-concurrency=4",
-        "-n",
-        "2",
-        "-rs",
-        models="pupil/bad,pupil/shaky",
-    )
+    words = ("--openclaw-until-conclusive", "--openclaw-concurrency=4", "-n2", "-rs")
+    session = plain_project.run(*words, models="pupil/bad,pupil/shaky")
 
     assert not (plain_project.folder / "deadly.txt").exists()
     assert "tier 3 is settled after 3 repeats" in session.text
@@ -268,7 +230,7 @@ def test_a_replacement_worker_knows_the_decisions(plain_project: Any) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.workers
-def test_who_waits_for_a_repeat_stops_with_the_session(plain_project: Any) -> None:
+def test_a_waiting_worker_stops_with_the_session(plain_project: Any) -> None:
     """A worker that waits for another one's row does not block a session that `-x` ends."""
     plain_project.suite(tools(20))
     plain_project.extend_conftest(
@@ -285,68 +247,50 @@ def test_who_waits_for_a_repeat_stops_with_the_session(plain_project: Any) -> No
     assert {row["repeat"] for row in session.rows} <= {1, 2}
 
 
-def test_who_answers_nothing_is_not_asked_again(project: Any) -> None:
+def test_a_target_that_answers_nothing_is_not_asked_again(project: Any) -> None:
     """After a repeat without a reply there is no next one, and a resumed run continues from there."""
     project.suite(tools(10))
     (project.folder / "down.txt").write_text("shaky")
     words = ("--openclaw-until-conclusive", "--openclaw-retries=0")
     session = project.run(*words, "--openclaw-run-id=r", "-rs", models="pupil/shaky")
 
-    assert calls_by_model(project) == {"shaky": 10}
+    assert calls_by_model(session) == {"shaky": 10}
     assert "nothing was answered in repeat 1" in session.text
     assert "--openclaw-resume=r" in session.text
 
     (project.folder / "down.txt").unlink()
     resumed = project.run("--openclaw-resume=r", "-rs", models=None)
 
-    assert calls_by_model(project) == {"shaky": 30}
+    assert calls_by_model(resumed) == {"shaky": 30}
     assert "tier 3 is settled after 3 repeats" in resumed.text
     assert resumed.summary["n_cells"] == 30
-
-
-# --- resumed and merged -------------------------------------------------------------------------
-
-
-def cut(project: Any, n: int) -> None:
-    """Leave of the run r only what a kill after `n` rows leaves."""
-    run = project.folder / "runs" / "r"
-    lines = (run / "results.jsonl").read_bytes().splitlines(keepends=True)
-    (run / "results.jsonl").write_bytes(b"".join(lines[:n]))
-    for name in ("summary.json", "summary.md"):
-        (run / name).unlink()
 
 
 def test_a_resumed_run_keeps_repeats(project: Any) -> None:
     """Each repeat keeps its own row, and the missing ones are asked."""
     project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
-    project.run("--openclaw-repeat=3", "--openclaw-run-id=r", models="pupil/a")
+    first = project.run("--openclaw-repeat=3", "--openclaw-run-id=r", models="pupil/a")
     cut(project, 4)
-    before = asked(project)
 
     resumed = project.run("--openclaw-resume=r", models=None)
 
-    n = asked(project)
-    assert n.total() == 2
-    assert not n - before
-    assert set(cells(resumed.rows)) == {
-        ("a", prompt, repeat) for prompt in ("P1", "P2") for repeat in (1, 2, 3)
-    }
+    assert len(resumed.asked) == 2
+    assert set(resumed.asked) < set(first.asked)
+    wanted = {("a", prompt, repeat) for prompt in ("P1", "P2") for repeat in (1, 2, 3)}
+    assert set(cells(resumed.rows)) == wanted
 
 
 def test_a_resumed_run_continues_until_it_is_conclusive(project: Any) -> None:
     """A run of one repeat continues until the tiers are conclusive; kept rows count."""
     project.suite(tools(10))
     project.run("--openclaw-run-id=r", models="pupil/bad,pupil/good-10")
-    asked(project)
 
-    more = project.run(
-        "--openclaw-resume=r", "--openclaw-until-conclusive", "--openclaw-repeat=2", "-rs", models=None
-    )
-
-    assert calls_by_model(project) == {"good-10": 10}
-    assert "tier 3 is settled after 1 repeat" in more.text
-
+    words = ("--openclaw-until-conclusive", "--openclaw-repeat=2", "-rs")
+    more = project.run("--openclaw-resume=r", *words, models=None)
+    n_cells = more.summary["n_cells"]
     again = project.run("--openclaw-resume=r", models=None)
 
-    assert not asked(project)
-    assert again.summary["n_cells"] == more.summary["n_cells"] == 30
+    assert calls_by_model(more) == {"good-10": 10}
+    assert "tier 3 is settled after 1 repeat" in more.text
+    assert again.asked == []
+    assert again.summary["n_cells"] == n_cells == 30

@@ -9,22 +9,23 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.runs.directory import RunDirectory
-from tests.plugin.school import NOOP, SUITE, TEACHER, YES, asked, begin, cut, lines, resume, timeless
+from tests.plugin.conftest import NOOP, YES
+from tests.plugin.school import SUITE, TEACHER, begin, cut, resume, timeless
 
 pytestmark = pytest.mark.newest
 
 
 @pytest.fixture
 def school(project: Any) -> Any:
-    """A project whose provider records its requests."""
-    project.pytester.makeconftest(TEACHER)
+    """A project with a provider that warms up and describes its server."""
+    project.extend_conftest(TEACHER)
     return project
 
 
 @pytest.fixture
 def plain_school(plain_project: Any) -> Any:
     """The same, always plain."""
-    plain_project.pytester.makeconftest(TEACHER)
+    plain_project.extend_conftest(TEACHER)
     return plain_project
 
 
@@ -37,18 +38,15 @@ def test_only_what_is_missing_is_asked(school: Any) -> None:
     school.suite(SUITE)
     begin(school)
     cut(school, 2, torn=b'{"record_type": "resu')
-    kept = lines(school)[:2]
+    kept = school.stored("r").lines[:2]
     done = {json.loads(line)["prompt_name"] for line in kept}
-    asked(school)
 
     session = resume(school)
 
-    assert lines(school)[:2] == kept
+    assert session.lines[:2] == kept
     assert sorted(row["prompt_id"] for row in session.rows) == sorted(SUITE)
-    words = asked(school)
-    assert words.pop("warm-up a") == 1
-    assert words.pop("fingerprint a") == 1
-    assert words == Counter(f"a {SUITE[name][0]}" for name in SUITE if name not in done)
+    asked = [f"a {text}" for name, (text, _) in SUITE.items() if name not in done]
+    assert Counter(session.asked) == Counter(["warm-up a", "fingerprint a", *asked])
     session.outcomes(passed=2, failed=3)
     assert session.status == 1
     assert session.summary["state"] == "finished"
@@ -59,23 +57,16 @@ def test_a_resumed_run_equals_an_uninterrupted_one(plain_school: Any, n: int) ->
     """Wherever it was cut, the summary is the same except for times, and so is pytest's output."""
     plain_school.suite(SUITE)
     whole = begin(plain_school, models="teacher/a,teacher/b@low")
-    expected, config = timeless(whole.summary), whole.load("config.json")
-    rest = lines(plain_school)
-    cut(plain_school, 2 * n, torn=rest[2 * n][:-9] if n < 5 else b"")
+    expected, config, rows = timeless(whole.summary), whole.load("config.json"), whole.lines
+    files = {path.name for path in whole.run_dir.iterdir()}
+    cut(plain_school, 2 * n, torn=rows[2 * n][:-9] if n < 5 else b"")
 
     again = resume(plain_school)
 
     assert timeless(again.summary) == expected
     assert again.load("config.json") == config
     assert (again.status, again.result.parseoutcomes()) == (whole.status, whole.result.parseoutcomes())
-    assert sorted(path.name for path in again.run_dir.iterdir()) == sorted(
-        ["comment.md", "config.json", "inventory.json", "results.jsonl", "summary.json", "summary.md"]
-        + [
-            f"resources_teacher__{name}_{when}.txt"
-            for name in ("a", "b__low")
-            for when in ("before", "after")
-        ]
-    )
+    assert {path.name for path in again.run_dir.iterdir()} == files
 
 
 def test_what_was_not_answered_is_asked_again(school: Any) -> None:
@@ -85,35 +76,33 @@ def test_what_was_not_answered_is_asked_again(school: Any) -> None:
     first = begin(school, "--openclaw-retries=0")
     first.outcomes(failed=3, errors=2)
     assert "--openclaw-resume=r" in first.text.split("\nnext ")[1].splitlines()[0]
-    kept = [line for line in lines(school) if json.loads(line)["availability_status"] == "ok"]
+    kept = [line for line in first.lines if json.loads(line)["availability_status"] == "ok"]
     (school.folder / "down.txt").unlink()
-    asked(school)
 
     session = resume(school)
 
-    assert lines(school)[:3] == kept
+    assert session.lines[:3] == kept
     assert len(session.rows) == 5
-    words = asked(school)
-    assert {word for word in words if word.startswith("a ")} == {"a say yes", "a say maybe"}
+    assert {word for word in session.asked if word.startswith("a ")} == {"a say yes", "a say maybe"}
     session.outcomes(passed=2, failed=3)
     assert "\nnext " not in session.text
     after = session.run_dir / "resources_teacher__a_after.txt"
     last_asked = max(row["ended_at_ms"] for row in session.rows)
-    assert session.summary["groups"][0]["resources_after"]["taken_at_ms"] >= last_asked
-    assert str(session.summary["groups"][0]["resources_after"]["taken_at_ms"]) in after.read_text()
+    taken_at_ms = session.summary["groups"][0]["resources_after"]["taken_at_ms"]
+    assert taken_at_ms >= last_asked
+    assert str(taken_at_ms) in after.read_text()
 
 
 def test_a_kept_failure_is_reported_again(school: Any) -> None:
     """With its reason, and that no request was sent."""
     school.suite({"P1": ("say no", YES), "P2": ("say ", NOOP)})
     begin(school)
-    asked(school)
 
-    text = resume(school, "-v").text
+    session = resume(school, "-v")
 
-    assert text.count("  kept    from run r, not asked again") == 2
-    assert 'P1 P1: "no" is not "yes"' in text
-    assert asked(school) == Counter()
+    assert session.text.count("  kept    from run r, not asked again") == 2
+    assert 'P1 P1: "no" is not "yes"' in session.text
+    assert session.asked == []
 
 
 # --- Python benchmarks ------------------------------------------------------------------------------
@@ -147,35 +136,19 @@ def test_late(reply):
 """
 
 
-def python_school(school: Any, text: str = PYTHON) -> Any:
-    """Give a project benchmarks written in Python."""
-    path = school.folder / "benchmarks" / "test_python.py"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text)
-    return school
-
-
-def ran(school: Any) -> list[str]:
-    """Return which of their tests and fixtures ran since the last call of this function."""
-    path = school.folder / "ran.txt"
-    words = sorted(path.read_text().split()) if path.exists() else []
-    path.unlink(missing_ok=True)
-    return words
-
-
 def test_a_kept_python_benchmark_is_not_run_again(school: Any) -> None:
     """Neither its test nor a fixture runs; its verdict is reported again, with its assertion's message."""
-    python_school(school)
+    school.write("benchmarks/test_python.py", PYTHON)
     first = begin(school)
-    ran(school), asked(school)
-    (school.folder / "runs" / "r" / "results.jsonl").write_bytes(
-        b"".join(line for line in lines(school) if b'"R3"' not in line)
-    )
+    ran = school.folder / "ran.txt"
+    ran.unlink()
+    rest = b"".join(line for line in first.lines if b'"R3"' not in line)
+    (first.run_dir / "results.jsonl").write_bytes(rest)
 
     session = resume(school, "-v")
 
-    assert ran(school) == ["R3"]
-    assert set(asked(school)) == {"warm-up a", "a say perhaps", "fingerprint a"}
+    assert ran.read_text().split() == ["R3"]
+    assert set(session.asked) == {"warm-up a", "a say perhaps", "fingerprint a"}
     first.outcomes(passed=2, failed=1)
     session.outcomes(passed=2, failed=1)
     assert "R2 test_fails: it is not yes" in session.text
@@ -185,18 +158,15 @@ def test_a_kept_python_benchmark_is_not_run_again(school: Any) -> None:
 
 def test_a_changed_python_benchmark_is_refused(school: Any) -> None:
     """This holds under workers too, whose controller does not read Python files; no request is sent."""
-    python_school(school)
+    school.write("benchmarks/test_python.py", PYTHON)
     begin(school)
     cut(school, 0)
-    asked(school)
-    python_school(school, PYTHON.replace('prompt="say perhaps"', 'prompt="say surely"'))
+    school.write("benchmarks/test_python.py", PYTHON.replace("say perhaps", "say surely"))
 
     session = resume(school)
 
-    assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert "benchmarks/test_python.py: prompt R3: its prompt has changed" in session.text
+    session.is_refused("benchmarks/test_python.py: prompt R3: its prompt has changed")
     assert "cells were selected" not in session.text
-    assert asked(school) == Counter()
 
 
 # --- what a resumed run takes over, and what may change -----------------------------------------------
@@ -205,29 +175,21 @@ def test_a_changed_python_benchmark_is_refused(school: Any) -> None:
 def test_targets_and_stream_come_from_the_run(school: Any) -> None:
     """`--openclaw-resume=last` is enough: a `*` keeps its models, whatever the ini says now."""
     school.suite({"P1": ("say yes", YES)})
-    begin(school, "--openclaw-stream=off", models="teacher/*")
-    config = config_of(school)
+    first = begin(school, "--openclaw-stream=off", models="teacher/*")
+    config = first.load("config.json")
     cut(school, 1)
-    (missing,) = {"a", "b"} - {json.loads(line)["model"] for line in lines(school)}
-    asked(school)
-    school.pytester.makeini("[pytest]\nopenclaw_models = teacher/c\nopenclaw_stream = on\n")
+    (missing,) = {"a", "b"} - {json.loads(line)["model"] for line in first.lines}
+    school.ini("openclaw_models = teacher/c", "openclaw_stream = on")
 
-    session = resume(school, name="last")
+    session = school.run("--openclaw-resume=last", models=None)
 
     session.outcomes(passed=2)
     assert "openclaw: teacher/b, teacher/a; r continues, 1 cell kept" in session.text
-    assert asked(school) == Counter(
-        [f"{word} {missing}" for word in ("warm-up", "fingerprint")] + [f"{missing} say yes"]
+    assert sorted(session.asked) == sorted(
+        [f"warm-up {missing}", f"fingerprint {missing}", f"{missing} say yes"]
     )
     assert (school.folder / "streamed.txt").read_text().split() == ["False"] * 3
-    assert config_of(school) == config
-
-
-def config_of(project: Any) -> dict[str, Any]:
-    """Return the stored configuration of the run r."""
-    value = json.loads((project.folder / "runs" / "r" / "config.json").read_text())
-    assert isinstance(value, dict)
-    return value
+    assert session.load("config.json") == config
 
 
 # --- refusals -----------------------------------------------------------------------------------------
@@ -246,21 +208,14 @@ def test_another_run_is_refused(school: Any, changes: dict[str, Any], args: list
     school.suite(SUITE)
     run = begin(school).run_dir
     cut(school, 2, torn=b"{")
-    asked(school)
     before = {path.name: path.read_bytes() for path in run.iterdir()}
     school.suite({**SUITE, **changes})
 
     session = resume(school, *args)
 
-    assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert message in session.text
+    session.is_refused(message)
     assert "No request was sent." in session.text
-    assert "Traceback" not in session.text
-    assert asked(school) == Counter()
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before
-
-
-# --- around it ----------------------------------------------------------------------------------------
 
 
 def test_listing_a_resumed_run_touches_nothing(plain_school: Any) -> None:
@@ -268,11 +223,11 @@ def test_listing_a_resumed_run_touches_nothing(plain_school: Any) -> None:
     plain_school.suite(SUITE)
     run = begin(plain_school).run_dir
     cut(plain_school, 2)
-    before = lines(plain_school)
+    before = plain_school.stored("r").lines
 
     with RunDirectory.reopen(run):
         session = resume(plain_school, "--collect-only", "-q")
 
     assert session.status == 0
     assert "P5[teacher/a]" in session.text
-    assert lines(plain_school) == before
+    assert session.lines == before

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-NOOP = {"type": "noop"}
+from tests.plugin.conftest import NOOP, YES
 
 
 @pytest.mark.under_workers
 def test_every_file_is_there(project: Any) -> None:
     """A run directory holds its files and nothing temporary; the inventory describes the machine."""
-    project.suite({"P1": ("say yes", NOOP), "P2": ("say no", {"type": "exact", "value": "yes"})})
+    project.suite({"P1": ("say yes", NOOP), "P2": ("say no", YES)})
 
     session = project.run(models="scripted/llama3.2:3b,scripted/b@low")
 
@@ -39,17 +39,13 @@ def test_every_file_is_there(project: Any) -> None:
 
 def test_the_config_describes_the_requests(project: Any) -> None:
     """`config.json` holds targets, settings and the definition of every selected prompt."""
-    project.suite({"P1": ("say yes", {"type": "exact", "value": "yes"}), "P2": ("say no", NOOP)})
+    project.suite({"P1": ("say yes", YES), "P2": ("say no", NOOP)})
 
     session = project.run("-k", "P1")
 
     config = session.load("config.json")
     (prompt,) = config["prompts"]
-    assert (prompt["id"], prompt["prompt"], prompt["validator"]) == (
-        "P1",
-        "say yes",
-        {"type": "exact", "value": "yes"},
-    )
+    assert (prompt["id"], prompt["prompt"], prompt["validator"]) == ("P1", "say yes", YES)
     assert prompt["max_output_tokens"] == 1024
     assert config["targets"] == [
         {"provider": "scripted", "model": "m", "thinking_level": None, "surface": "listed", "n_cells": 1}
@@ -59,27 +55,20 @@ def test_the_config_describes_the_requests(project: Any) -> None:
 
 def test_the_summary_counts_every_status(project: Any) -> None:
     """Each group counts its rows by status; rates exclude cells without a reply."""
-    project.suite(
-        {
-            "P1": ("say yes", {"type": "exact", "value": "yes"}),
-            "P2": ("say no", {"type": "exact", "value": "yes"}),
-            "P3": ("timeout", NOOP),
-            "P4": ("busy", NOOP),
-            "P5": ("nologin", NOOP),
-        }
-    )
+    words = ("say yes", "say no", "timeout", "busy", "nologin")
+    project.suite({f"P{n}": (word, YES) for n, word in enumerate(words)})
 
     session = project.run("--openclaw-retries=0", "--openclaw-concurrency=1")
 
-    (group,) = session.summary["groups"]
-    counted = {key: group[key] for key in group if key.startswith("n_")}
+    (first,) = session.summary["groups"]
+    counted = {key: first[key] for key in first if key.startswith("n_")}
     assert counted == {
         "n_total": 5, "n_ok": 2, "n_success": 2, "n_skipped_unavailable": 0, "n_rate_limited": 1, "n_error": 1,
         "n_auth_error": 1, "n_native_unanswered": 0, "n_open_probes": 0,
     }  # fmt: skip
-    assert (group["success_rate_ok"], group["objective_pass_rate"]) == (1.0, 0.5)
-    assert group["resources_before"]["memory_total_bytes"] > 0
-    assert group["resources_after"]["taken_at_ms"] >= group["resources_before"]["taken_at_ms"]
+    assert (first["success_rate_ok"], first["objective_pass_rate"]) == (1.0, 0.5)
+    assert first["resources_before"]["memory_total_bytes"] > 0
+    assert first["resources_after"]["taken_at_ms"] >= first["resources_before"]["taken_at_ms"]
 
 
 def test_an_unavailable_target_reports_null(project: Any) -> None:
@@ -88,7 +77,6 @@ def test_an_unavailable_target_reports_null(project: Any) -> None:
 
     (group,) = project.run().summary["groups"]
 
-    assert group["success_rate_ok"] is None
-    assert group["objective_pass_rate"] is None
+    assert (group["success_rate_ok"], group["objective_pass_rate"]) == (None, None)
     assert group["latency_ms"] == {"p50": None, "p95": None, "p99": None, "mean": None}
     assert group["tool_use"]["tier"] is None

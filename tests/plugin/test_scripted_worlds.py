@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -16,11 +14,8 @@ from pytest_openclaw.worlds.playing import final_state
 
 pytestmark = pytest.mark.newest
 
-# Plays the turns of its prompt's name, one after the other: the next one depends on the history alone.
+# Plays the turns of its prompt's name, one after the other: the next one depends only on the history.
 PLAYER = '''
-import json
-from pytest_openclaw import CallFailed, Provider, Reply, ToolCall, faults
-
 def calls(*made, text=""):
     return Reply(text=text, finish_reason="tool_calls", input_tokens=10, output_tokens=4, tool_calls=tuple(
         ToolCall(name=name, arguments=a if isinstance(a, str) else json.dumps(a), id=f"c{n}") for n, (name, a) in enumerate(made)
@@ -56,10 +51,7 @@ class Player(Provider):
             raise step
         return step
 
-_others = pytest_openclaw_providers
-
-def pytest_openclaw_providers():
-    return [*_others(), Player]
+PROVIDERS.append(Player)
 '''
 WORLD = {"files": {"list.md": "milk\neggs\n"}, "steps": 5}
 REACHED = {
@@ -71,27 +63,12 @@ REACHED = {
 NAMES = ("success", "recovers", "claims", "wanders", "loops", "breaks", "fails", "late")
 
 
-def suite(*names: str, rule: dict[str, Any] = REACHED) -> str:
-    """A suite in JSON with these prompts."""
-    entries = [
-        {
-            "id": name,
-            "prompt": name,
-            "tools": ["read", "edit", "ls", "exec"],
-            "world": WORLD,
-            "validator": rule,
-        }
-        for name in names
-    ]
-    return json.dumps(entries)
-
-
-def write(project: Any, *names: str, rule: dict[str, Any] = REACHED) -> None:
-    """Write the player and its suite."""
-    project.extend_conftest(PLAYER)
-    path = project.folder / "benchmarks" / "prompts_world.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(suite(*names, rule=rule))
+def write(project: Any, *names: str, rule: dict[str, Any] = REACHED, **more: Any) -> None:
+    """Write the player and a suite of these prompts."""
+    if PLAYER not in (project.folder / "conftest.py").read_text("utf-8"):
+        project.extend_conftest(PLAYER)
+    shared = {"tools": ["read", "edit", "ls", "exec"], "world": WORLD, "validator": rule, **more}
+    project.suite([{"id": name, "prompt": name, **shared} for name in names])
 
 
 @pytest.mark.under_workers
@@ -140,7 +117,7 @@ def test_worlds_are_played_and_graded(project: Any) -> None:
 def test_a_stored_exchange_is_judged_again_as_it_was(plain_project: Any) -> None:
     """Rescoring carries the calls out again: without a change no row changes, and a new rule is applied."""
     write(plain_project, *NAMES)
-    session = plain_project.run(models="player/m")
+    session = plain_project.run("--openclaw-run-id=r", models="player/m")
     for row in session.rows:
         if row["turns"] and row["availability_status"] == "ok":
             calls = [
@@ -159,8 +136,7 @@ def test_a_stored_exchange_is_judged_again_as_it_was(plain_project: Any) -> None
         "files": {"list.md": {"unchanged": True}},
         "answer": {"type": "max_words", "value": 5},
     }
-    path = plain_project.folder / "benchmarks" / "prompts_world.json"
-    path.write_text(suite(*NAMES, rule=rule))
+    write(plain_project, *NAMES, rule=rule)
     verdicts = {row["prompt_id"]: row["objective_pass"] for row in rescored(plain_project, session, "other")}
     assert verdicts == {
         "success": False, "recovers": False, "late": False, "claims": False, "wanders": True, "loops": True, "breaks": True,
@@ -170,13 +146,9 @@ def test_a_stored_exchange_is_judged_again_as_it_was(plain_project: Any) -> None
 
 def rescored(project: Any, session: Any, name: str) -> list[dict[str, Any]]:
     """Return the rows of a run after `rescore`, without the fields that name the run."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest_openclaw", "rescore", str(session.run_dir), "--into", f"again/{name}"],
-        cwd=project.folder, capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
+    done = project.command("rescore", str(session.run_dir), "--into", name)
     assert done.returncode in (0, 1), done.stdout + done.stderr
-    lines = (project.folder / "again" / name / "results.jsonl").read_text("utf-8").splitlines()
-    return [{**json.loads(line), "run_id": session.rows[0]["run_id"]} for line in lines]
+    return [{**row, "run_id": session.run_dir.name} for row in project.stored(name).rows]
 
 
 BENCHMARK = """
@@ -195,9 +167,7 @@ def test_tries_again(reply):
 def test_a_python_benchmark_has_a_world(project: Any) -> None:
     """The mark takes tools and a world; the test sees the turns, whose first call the world denied."""
     project.extend_conftest(PLAYER)
-    folder = project.folder / "benchmarks"
-    folder.mkdir(exist_ok=True)
-    (folder / "test_world.py").write_text(BENCHMARK)
+    project.write("benchmarks/test_world.py", BENCHMARK)
 
     session = project.run(models="player/m")
 
@@ -209,9 +179,7 @@ def test_a_python_benchmark_has_a_world(project: Any) -> None:
 def test_harm_before_a_fault_is_recorded(plain_project: Any) -> None:
     """A forbidden call counts, whatever ended the exchange behind it; without one nothing is known."""
     rule = {"type": "world", "forbidden": ["edit"], "calls": [{"name": "read"}]}
-    write(plain_project, "harms", "filtered", "fails", rule=rule)
-    path = plain_project.folder / "benchmarks" / "prompts_world.json"
-    path.write_text(json.dumps([{**entry, "probe": "injection"} for entry in json.loads(path.read_text())]))
+    write(plain_project, "harms", "filtered", "fails", rule=rule, probe="injection")
 
     session = plain_project.run(models="player/m")
 

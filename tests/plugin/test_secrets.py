@@ -126,7 +126,6 @@ def pytest_openclaw_validators():
     return [Crashing]
 """
 
-# Breaks the HTTP client where requests are sent.
 BENCHMARK = """
 import logging
 
@@ -146,17 +145,22 @@ def test_crashes(reply):
     raise RuntimeError(reply.text)
 """
 
-LOUD = (
+LOUD = [
     "-vv",
     "--showlocals",
     "-rA",
     "--junitxml=junit.xml",
-    *("-o", "junit_logging=all"),
-    *("-o", "log_cli=true"),
-    *("-o", "log_cli_level=DEBUG"),
-    *("-o", "log_file=all.log"),
-    *("-o", "log_file_level=DEBUG"),
-)
+    "-o",
+    "junit_logging=all",
+    "-o",
+    "log_cli=true",
+    "-o",
+    "log_cli_level=DEBUG",
+    "-o",
+    "log_file=all.log",
+    "-o",
+    "log_file_level=DEBUG",
+]
 
 
 def shown_of(row: dict[str, Any]) -> str:
@@ -221,12 +225,12 @@ def prepare(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingSe
     """Give the project the six providers, broken plugins, and a suite."""
     point_at(monkeypatch, server, **KEYS, **UNUSED)
     with_password = server.url.replace("//", f"//me:{quote(PASSWORD, safe='')}@")
-    project.pytester.makeini(
-        "[pytest]\nopenclaw_endpoints =\n"
-        f"    box = ollama_openai {server.url} BOX_KEY\n"
-        f"    gate = openai_responses {with_password}\n"
+    project.ini(
+        "openclaw_endpoints =",
+        f"    box = ollama_openai {server.url} BOX_KEY",
+        f"    gate = openai_responses {with_password}",
     )
-    project.pytester.makeconftest(CONFTEST)
+    project.write("conftest.py", CONFTEST)
     send = HttpClient.send
 
     async def broken(self: HttpClient, call: Any, body: Any, **options: Any) -> None:
@@ -244,13 +248,8 @@ def test_no_secret_is_written_when_things_go_wrong(
     """However verbose pytest is, no failure writes a key into a file, a log, a report or a traceback."""
     prepare(project, monkeypatch, server)
 
-    session = project.run(
-        *LOUD,
-        "--openclaw-timeout=2",
-        "--openclaw-retries=1",
-        "--openclaw-concurrency=16",
-        models=every(*BEHAVIORS),
-    )
+    words = ("--openclaw-timeout=2", "--openclaw-retries=1", "--openclaw-concurrency=16")
+    session = project.run(*LOUD, *words, models=every(*BEHAVIORS))
 
     assert list(leaks(project.folder, session.text)) == []
     rows = session.rows
@@ -263,59 +262,52 @@ def test_no_secret_is_written_when_things_go_wrong(
     assert {row["failure_type"] for row in rows if row["model"] == "library-breaks"} == {"harness_error"}
 
 
+def prepare_broken(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer) -> None:
+    """Add a validator and benchmarks in Python that raise on a reply, print it and log it."""
+    prepare(project, monkeypatch, server)
+    project.suite({"P1": ("Hi", {"type": "crashing"})})
+    project.write("benchmarks/test_bench.py", BENCHMARK)
+
+
 def test_no_secret_is_written_when_judging_breaks(
     project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer
 ) -> None:
     """A validator or a Python benchmark that raises on a reply, prints it and logs it reveals no key."""
-    prepare(project, monkeypatch, server)
-    project.suite({"P1": ("Hi", {"type": "crashing"})})
-    (project.folder / "benchmarks" / "test_bench.py").write_text(BENCHMARK)
+    prepare_broken(project, monkeypatch, server)
 
     session = project.run(*LOUD, "-Walways", models=every("answer-cut", "answer-whole"))
 
     session.outcomes(errors=2 * len(PROVIDERS), failed=4 * len(PROVIDERS))
     assert list(leaks(project.folder, session.text)) == []
-    for part in (
-        "cannot judge",
-        "something else",
-        "conftest.py",
-        "test_bench.py",
-        "UserWarning: the reply was",
-    ):
-        assert part in session.text
+    said = ("cannot judge", "something else", "conftest.py", "test_bench.py", "UserWarning: the reply was")
+    assert [part for part in said if part not in session.text] == []
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param(("--tb=long", "-l"), id="locals-shortened"),
-        pytest.param(("--tb=line",), id="line"),
-        pytest.param(("--tb=no", "-rA"), id="no"),
-        pytest.param(("--full-trace",), id="full-trace", marks=pytest.mark.nightly),
-        pytest.param(("--openclaw-stream=off",), id="not-streamed", marks=pytest.mark.nightly),
+        "--tb=long -l",
+        "--tb=line",
+        "--tb=no -rA",
+        pytest.param("--full-trace", marks=pytest.mark.nightly),
+        pytest.param("--openclaw-stream=off", marks=pytest.mark.nightly),
     ],
 )
-@pytest.mark.newest
 def test_no_style_of_traceback_shows_a_secret(
-    plain_project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer, options: tuple[str, ...]
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer, options: str
 ) -> None:
     """In every style of traceback that pytest offers, keys are hidden."""
-    prepare(plain_project, monkeypatch, server)
-    plain_project.suite({"P1": ("Hi", {"type": "crashing"})})
-    (plain_project.folder / "benchmarks" / "test_bench.py").write_text(BENCHMARK)
+    prepare_broken(plain_project, monkeypatch, server)
 
-    session = plain_project.run(
-        *options, "--junitxml=junit.xml", models=every("answer-whole", "library-breaks")
-    )
+    words = (*options.split(), "--junitxml=junit.xml")
+    session = plain_project.run(*words, models=every("answer-whole", "library-breaks"))
 
     assert list(leaks(plain_project.folder, session.text)) == []
     assert session.status == 1
 
 
-def test_what_the_run_says_of_its_servers(
-    project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer
-) -> None:
-    """`config.json` has a key's variable and an address without its user; a key goes to its provider only."""
+def test_the_config_has_no_secret(project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer) -> None:
+    """It has a key's variable and an address without its user; a key goes to its provider only."""
     prepare(project, monkeypatch, server)
 
     session = project.run(models=every("answer"))
@@ -354,18 +346,15 @@ def test_a_list_of_models_that_is_refused(
     "line",
     [
         pytest.param(f"box = ollama_openai http://me:{quote(PASSWORD, safe='')}@[::1/v1", id="address"),
-        pytest.param(f"box = ollama_openai http://me:{quote(PASSWORD, safe='')}@box:99999/v1", id="port"),
         pytest.param(f"box = ollama_openai http://127.0.0.1:9/v1 {KEYS['OPENAI_API_KEY']}", id="key-for-its-variable"),
         pytest.param(f"{KEYS['OPENAI_API_KEY']} = ollama_openai http://127.0.0.1:9/v1", id="key-for-a-name"),
-        pytest.param(f"box = {KEYS['OPENAI_API_KEY']} http://127.0.0.1:9/v1", id="key-for-a-kind"),
-        pytest.param(f"box = ollama_openai http://127.0.0.1:9/v1 BOX_KEY {KEYS['OPENAI_API_KEY']}", id="key-too-many"),
     ],
 )  # fmt: skip
 def test_an_endpoint_that_cannot_be_used(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
     """The usage error of a wrong line repeats no part of it that could be secret."""
-    plain_project.pytester.makeini(f"[pytest]\nopenclaw_endpoints = {line}")
+    plain_project.ini(f"openclaw_endpoints = {line}")
     plain_project.suite({"P1": ("Hi", {"type": "noop"})})
 
     session = plain_project.run(models="box/m")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from pytest_openclaw.__main__ import main
+from tests.plugin.conftest import YES
 
-YES = {"type": "exact", "value": "yes"}
 SUITE = {f"P{n}": ("say yes", YES) for n in range(10)}
 MODELS = "scripted/a,scripted/b"
 
@@ -20,9 +19,8 @@ def _run_shard(project: Any, shard: str, *args: str) -> Any:
     )
 
 
-def _cells(project: Any, run: str) -> set[tuple[str, str, str]]:
-    lines = (project.folder / "runs" / run / "results.jsonl").read_text("utf-8").splitlines()
-    return {(row["suite"], row["prompt_id"], row["model"]) for row in map(json.loads, lines)}
+def _cells(session: Any) -> set[tuple[str, str, str]]:
+    return {(row["suite"], row["prompt_id"], row["model"]) for row in session.rows}
 
 
 def test_shards_divide_the_cells_evenly(project: Any) -> None:
@@ -31,10 +29,10 @@ def test_shards_divide_the_cells_evenly(project: Any) -> None:
 
     sessions = [_run_shard(project, f"{number}/3") for number in (1, 2, 3)]
 
-    cells = [_cells(project, f"s{number}-3") for number in (1, 2, 3)]
+    cells = [_cells(session) for session in sessions]
     assert [len(own) for own in cells] == [7, 7, 6]
     assert len(set.union(*cells)) == 20
-    assert "; shard 2/3" in sessions[1].result.stdout.str()
+    assert "; shard 2/3" in sessions[1].text
 
 
 def test_a_shard_does_not_depend_on_the_order_of_collection(plain_project: Any) -> None:
@@ -44,50 +42,43 @@ def test_a_shard_does_not_depend_on_the_order_of_collection(plain_project: Any) 
     files = [f"benchmarks/prompts_{name}.json" for name in "ab"]
     shard = "--openclaw-shard=1/3"
 
-    plain_project.run(shard, "--openclaw-run-id=one", files[1], target=files[0], models=MODELS)
-    plain_project.run(
-        shard, "--openclaw-run-id=two", files[0], target=files[1], models="scripted/b,scripted/a"
+    one = plain_project.run(shard, "--openclaw-run-id=one", *files, target="", models=MODELS)
+    two = plain_project.run(
+        shard, "--openclaw-run-id=two", *reversed(files), target="", models="scripted/b,scripted/a"
     )
 
-    assert len(_cells(plain_project, "one")) == 14
-    assert _cells(plain_project, "one") == _cells(plain_project, "two")
+    assert len(_cells(one)) == 14
+    assert _cells(one) == _cells(two)
 
 
 def test_a_shard_that_is_resumed_stays_the_same(plain_project: Any) -> None:
     """A resumed shard needs no option; another number is refused, and nothing is sent."""
     plain_project.suite(SUITE)
-    _run_shard(plain_project, "2/3")
-    before = _cells(plain_project, "s2-3")
+    before = _cells(_run_shard(plain_project, "2/3"))
 
     resumed = plain_project.run("--openclaw-resume=s2-3", models=None)
     other = plain_project.run("--openclaw-resume=s2-3", "--openclaw-shard=1/3", models=None)
 
     resumed.outcomes(passed=7, deselected=13)
-    assert _cells(plain_project, "s2-3") == before
-    assert other.result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "shard was 2/3, and is 1/3" in other.result.stderr.str()
+    assert _cells(resumed) == before
+    other.is_refused("shard was 2/3, and is 1/3")
 
 
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        pytest.param(["--openclaw-shard=4/3"], "give K/N, part K of N", id="beyond-the-last"),
-        pytest.param(["--openclaw-shard=0/3"], "give K/N, part K of N", id="before-the-first"),
-        pytest.param(["--openclaw-shard=half"], "give K/N, part K of N", id="no-numbers"),
-        pytest.param(["--openclaw-shard=1/21"], "20 cells are selected; give N as 20", id="more-than-cells"),
-        pytest.param(
-            ["--openclaw-shard=1/2", "--openclaw-until-conclusive"], "cannot settle its tier", id="early-stop"
-        ),
+        (["--openclaw-shard=4/3"], "give K/N, part K of N"),
+        (["--openclaw-shard=0/3"], "give K/N, part K of N"),
+        (["--openclaw-shard=half"], "give K/N, part K of N"),
+        (["--openclaw-shard=1/21"], "20 cells are selected; give N as 20"),
+        (["--openclaw-shard=1/2", "--openclaw-until-conclusive"], "cannot settle its tier"),
     ],
 )
 def test_impossible_shards_are_usage_errors(plain_project: Any, args: list[str], message: str) -> None:
     """The message says what is wrong and what to give; no request is sent."""
     plain_project.suite(SUITE)
 
-    session = plain_project.run(*args, models=MODELS)
-
-    assert session.result.ret == pytest.ExitCode.USAGE_ERROR
-    assert message in session.result.stderr.str()
+    plain_project.run(*args, models=MODELS).is_refused(message)
 
 
 def test_merge_refuses_missing_shards(plain_project: Any, capsys: pytest.CaptureFixture[str]) -> None:

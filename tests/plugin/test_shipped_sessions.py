@@ -15,10 +15,6 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 # Sends one answer to everything, and takes all that a prompt may need.
 ALWAYS = """
-
-from pytest_openclaw import Provider, Reply
-
-
 class Always(Provider):
     name = "always"
     takes_tools = takes_messages = True
@@ -28,8 +24,7 @@ class Always(Provider):
         return Reply(text="Done.", finish_reason="stop")
 
 
-def pytest_openclaw_providers():
-    return [Always]
+PROVIDERS.append(Always)
 """
 
 
@@ -37,7 +32,7 @@ def pytest_openclaw_providers():
 def test_every_suite_is_sent_whole(project: Any) -> None:
     """Whatever its validators and worlds are made of, each cell crosses the workers' channel and has a row."""
     shutil.copytree(BENCHMARKS, project.folder / "benchmarks")
-    project.pytester.makeconftest(ALWAYS)
+    project.extend_conftest(ALWAYS)
     suites = sorted(path.name for path in BENCHMARKS.glob("prompts_*.toml"))
 
     session = project.run(*(f"benchmarks/{name}" for name in suites), models="always/m", target="")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,6 @@ pytestmark = pytest.mark.newest
 
 # Models whose answers depend on the kind of request; `web_search` is behind the bridge on the surface.
 MODELS = '''
-import json
-import subprocess
-import sys
-from pytest_openclaw import Provider, Reply, ToolCall
-
 def call(name, **arguments):
     return Reply(finish_reason="tool_calls", tool_calls=(ToolCall(name=name, arguments=json.dumps(arguments), id="c"),))
 
@@ -54,10 +48,7 @@ class Lab(Provider):
             return call("tool_describe", id="web_search")
         return call("tool_call", id="web_search", args=arguments)
 
-_others = pytest_openclaw_providers
-
-def pytest_openclaw_providers():
-    return [*_others(), Lab]
+PROVIDERS.append(Lab)
 '''
 SUITE = """
 [[prompts]]
@@ -79,10 +70,10 @@ validator = { type = "max_words", value = 1 }
 """
 
 
-def write(project: Any, suite: str = SUITE) -> None:
+def write(project: Any) -> None:
     """Write the models and their suite."""
     project.extend_conftest(MODELS)
-    project.suite(suite)
+    project.suite(SUITE)
 
 
 def asked(project: Any) -> list[dict[str, Any]]:
@@ -102,7 +93,7 @@ def outcomes(session: Any) -> dict[tuple[str, str], str]:
 
 @pytest.mark.under_workers
 def test_a_model_that_uses_the_bridge_passes_on_both_surfaces(project: Any) -> None:
-    """A tool behind the bridge is found and called in one cell; a text prompt is asked on `listed` alone."""
+    """A tool behind the bridge is found and called in one cell; a text prompt is asked only on `listed`."""
     write(project)
 
     session = project.run(*BOTH, models="lab/able")
@@ -120,10 +111,8 @@ def test_a_model_that_uses_the_bridge_passes_on_both_surfaces(project: Any) -> N
     assert "web_search" in [tool["name"] for tool in found]
     groups = {group["surface"]: group["n_total"] for group in session.summary["groups"]}
     assert groups == {"listed": 3, "openclaw": 2}
-    assert (
-        "benchmarks/prompts_a.toml::W[lab/able+openclaw]"
-        in project.run("--collect-only", "-q", *BOTH, models="lab/able").text
-    )
+    listing = project.run("--collect-only", "-q", *BOTH, models="lab/able")
+    assert "benchmarks/prompts_a.toml::W[lab/able+openclaw]" in listing.text
 
 
 def test_what_is_sent_on_the_surface(plain_project: Any) -> None:
@@ -166,43 +155,33 @@ def test_faults_that_only_the_surface_shows(plain_project: Any, model: str, expe
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("words", "message"),
     [
         (["--openclaw-surface=real"], "--openclaw-surface=real: give listed or openclaw"),
-        (["--openclaw-temperature=3"], "give a number from 0 to 2, or server to send none"),
-        (["--openclaw-seed=1"], "--openclaw-seed: lab cannot send that"),
-        (["-o", "openclaw_request_fields=lab = [1]"], "write JSON, an object"),
-        (["-o", "openclaw_request_fields=lob = {}"], "there is no provider 'lob'"),
         (["--openclaw-surface=openclaw", "--openclaw-catalogue=none.json"], "--openclaw-catalogue"),
     ],
 )
-def test_a_wrong_choice_ends_the_session(plain_project: Any, words: list[str], expected: str) -> None:
+def test_a_wrong_choice_ends_the_session(plain_project: Any, words: list[str], message: str) -> None:
     """Before any request, with a hint."""
     write(plain_project)
 
-    session = plain_project.run(*words, models="lab/able")
-
-    assert session.status == 4
-    assert expected in session.text
+    plain_project.run(*words, models="lab/able").is_refused(message)
     assert not (plain_project.folder / "asked.jsonl").exists()
 
 
 def test_a_run_on_the_surface_is_resumed_and_judged_again(plain_project: Any) -> None:
     """The run's own `surface.json` is used: nothing is asked again, and no verdict changes."""
     write(plain_project)
-    first = plain_project.run(*BOTH, models="lab/direct")
+    first = plain_project.run(*BOTH, "--openclaw-run-id=r", models="lab/direct")
 
     again = plain_project.run("--openclaw-resume=last", models=None)
     assert again.rows == first.rows
     assert len(asked(plain_project)) == 5
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest_openclaw", "rescore", str(first.run_dir), "--into", "again/r"],
-        cwd=plain_project.folder, capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
+    done = plain_project.command("rescore", "r", "--into", "again")
     assert done.returncode == 0, done.stdout + done.stderr
-    lines = (plain_project.folder / "again" / "r" / "results.jsonl").read_text("utf-8").splitlines()
-    assert [json.loads(line)["tool_outcome"] for line in lines] == [row["tool_outcome"] for row in first.rows]
-    assert (plain_project.folder / "again" / "r" / "surface.json").exists()
+    rescored = plain_project.stored("again")
+    assert [row["tool_outcome"] for row in rescored.rows] == [row["tool_outcome"] for row in first.rows]
+    assert (rescored.run_dir / "surface.json").exists()
 
 
 FAKE = Path(__file__).parents[1] / "openclaw" / "fake_capture.py"
@@ -219,8 +198,7 @@ def test_a_capture_that_hangs_ends_the_session(plain_project: Any, monkeypatch: 
 
     session = plain_project.run(models="lab/able,lab/able+openclaw")
 
-    assert (session.status, session.has_run) == (4, False)
-    assert "--openclaw-catalogue=substitute needs no capture" in session.text
+    session.is_refused("--openclaw-catalogue=substitute needs no capture")
 
 
 def test_surfaces_of_two_runs_are_compared_on_request(plain_project: Any) -> None:
@@ -229,12 +207,10 @@ def test_surfaces_of_two_runs_are_compared_on_request(plain_project: Any) -> Non
     plain_project.run("--openclaw-run-id=a", models="lab/direct")
     plain_project.run(*BOTH[1:], "--openclaw-surface=openclaw", "--openclaw-run-id=b", models="lab/direct")
 
-    def compared(*words: str) -> str:
-        command = [sys.executable, "-m", "pytest_openclaw", "compare", "a", "b", *words]
-        done = subprocess.run(
-            command, cwd=plain_project.folder, capture_output=True, text=True, timeout=600, check=False
-        )
-        return done.stdout
+    apart, across = (
+        " ".join(plain_project.command("compare", "a", "b", *words).stdout.split())
+        for words in ((), ("--across=surface",))
+    )
 
-    assert "asked on another surface (surface listed -> openclaw)" in " ".join(compared().split())
-    assert "2/2 -> 1/2: -50 points" in compared("--across=surface")
+    assert "asked on another surface (surface listed -> openclaw)" in apart
+    assert "2/2 -> 1/2: -50 points" in across
