@@ -233,11 +233,7 @@ class Asker:
         self._feed_all()
 
     def _submit(
-        self,
-        token: str,
-        cell: Cell | None,
-        request: Request | None,
-        future: Future[CallResult],
+        self, token: str, cell: Cell | None, request: Request | None, future: Future[CallResult]
     ) -> None:
         job = self._jobs.get(token)
         if job is None or job.is_done:
@@ -291,7 +287,6 @@ class Asker:
             self._feed(queue)
 
     def _feed(self, queue: _Queue) -> None:
-        """Send the cells that may be sent now."""
         while not self._is_stopping and len(queue.in_flight) < queue.limit:
             job = self._next_wanted(queue) or self._next_planned(queue)
             if job is None:
@@ -338,7 +333,6 @@ class Asker:
             self._decide(held[0].cell.target.label, held[0].stage - 1, None)
 
     def _sent(self, queue: _Queue, job: _Job, task: asyncio.Task[CallResult]) -> None:
-        """Keep the result of a call, and send the next cell."""
         del queue.in_flight[job]
         if task.cancelled():
             job.result = AskerFailed("the provider, or the end of the session, cancelled the request")

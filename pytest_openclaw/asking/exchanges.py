@@ -25,7 +25,7 @@ from pytest_openclaw.openclaw.recovery import (
     nudge,
 )
 from pytest_openclaw.openclaw.thinking import strip_thinking
-from pytest_openclaw.providers.prices import summed, total_usd
+from pytest_openclaw.providers.prices import summed, together, total_usd
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.replies import (
@@ -176,7 +176,6 @@ class _Exchange:
     # --- the result ---
 
     def ending(self, ended_by: EndedBy) -> CallResult:
-        """Return the whole exchange as one reply."""
         reply = replace(
             summed(self._replies),
             tool_calls=tuple(call for turn in self.turns for call in turn.calls),
@@ -192,7 +191,6 @@ class _Exchange:
         return self._ended(reply)
 
     def broken(self, fault: Fault) -> CallResult:
-        """Return the fault that ended it, with the earlier text."""
         if len(self.endings) == 1 and isinstance(self.endings[0].result, Fault):
             return self.endings[0]
         said = [*(reply.raw or reply.text for reply in self._replies), fault.raw]
@@ -214,10 +212,7 @@ class _Exchange:
         return frozenset().union(*(reply.cut for reply in self._replies))
 
     def _timing(self) -> Timing:
-        """Return the time of all turns, without retries and the world, so that it is a latency."""
-        first = self.endings[0].timing
-        e2e_ms = sum(ending.timing.e2e_ms for ending in self.endings)
-        return replace(first, e2e_ms=e2e_ms, ended_at_ms=first.started_at_ms + round(e2e_ms))
+        return together([ending.timing for ending in self.endings])
 
 
 def _speed(replies: Sequence[Reply]) -> float | None:

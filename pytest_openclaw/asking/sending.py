@@ -282,7 +282,6 @@ class Sender:
     # --- money ---
 
     def _spent(self, target: Target) -> Fault | None:
-        """Return the fault of a cell that is not sent because the budget is spent."""
         budget_usd = self._settings.budget_usd
         if budget_usd is None or self.spent_usd < budget_usd:
             return None

@@ -123,7 +123,6 @@ def _carried(arguments: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _refusal(tool: Tool, inner: Dispatched) -> str:
-    """Return the bridge's message for invalid arguments."""
     wrong = "; ".join(line[4:] for line in inner.message.split("\n") if line.startswith("  - "))
     expected = signature(tool.parameters)
     shown = "" if expected == UNKNOWN else f" Expected input: {expected}."

@@ -133,7 +133,6 @@ def read_fences(text: str) -> Fenced:
 
 
 def _fences(text: str) -> Iterator[tuple[re.Match[str], re.Match[str] | None]]:
-    """Yield the opening and the closing mark of each fence."""
     opened: re.Match[str] | None = None
     for match in _FENCE.finditer(text):
         if opened is None:
@@ -153,7 +152,6 @@ def _tag(opened: re.Match[str]) -> str:
 
 
 def _commands(body: str) -> Iterator[tuple[int, str]]:
-    """Yield place and name of the first word of each command line."""
     continued = False
     until: str | None = None
     for line in _LINE.finditer(body):

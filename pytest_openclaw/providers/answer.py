@@ -334,7 +334,6 @@ class Answer:
     # --- how ----------------------------------------------------------------------------------
 
     def _stamp(self, *, output: bool) -> None:
-        """Note the time of a token."""
         self._touch()
         self._has_resumed |= self._is_finished
         if self.streaming and (self._first_token is None or (output and self._first_output is None)):

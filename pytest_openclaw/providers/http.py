@@ -131,7 +131,6 @@ class HttpClient:
     # --- failures ---------------------------------------------------------------------------------
 
     def _broken(self, error: httpx2.HTTPError) -> Fault:
-        """Return the fault of an incomplete answer."""
         said = shortened(str(error))
         if isinstance(error, httpx2.DecodingError):
             return faults.malformed(self.name, f"its compression is broken: {said}")

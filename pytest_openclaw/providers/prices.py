@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_openclaw.values.protocols import Provider
-    from pytest_openclaw.values.replies import Fault
+    from pytest_openclaw.values.replies import Fault, Timing
     from pytest_openclaw.values.requests import Request, Target
     from pytest_openclaw.values.settings import OwnPrice, Settings
 
@@ -115,9 +115,10 @@ def total_usd(attempts: Iterable[tuple[Reply | Fault, float | None]]) -> float |
 def summed(replies: Sequence[Reply]) -> Reply:
     """Return the last reply of an exchange with the texts, calls and counts of all of them.
 
-    A total is None if one of its counts is not known.
+    A total is None if one of its counts is not known. Its time is the sum of theirs.
     """
-    totals: dict[str, Any] = {}
+    timings = [reply.timing for reply in replies if reply.timing]
+    totals: dict[str, Any] = {"timing": together(timings) if timings else None}
     for name in ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens"):
         counts = [getattr(reply, name) for reply in replies]
         totals[name] = None if None in counts else sum(counts)
@@ -129,6 +130,12 @@ def summed(replies: Sequence[Reply]) -> Reply:
         usage=tuple(usage for reply in replies for usage in reply.usage),
         **totals,
     )
+
+
+def together(timings: Sequence[Timing]) -> Timing:
+    """Return the time of several attempts, without the time between them, so that it is a latency."""
+    e2e_ms = sum(timing.e2e_ms for timing in timings)
+    return replace(timings[0], e2e_ms=e2e_ms, ended_at_ms=timings[0].started_at_ms + round(e2e_ms))
 
 
 def _sum(parts: Sequence[float | None]) -> float | None:

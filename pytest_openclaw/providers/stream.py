@@ -156,7 +156,6 @@ class AnswerBody:
             raise CallFailed(faults.stream_broken(self.name, why))
 
     def _close_whole(self, text: str) -> None:
-        """Read a body without events: a whole answer."""
         if self._payload is None and load_object(text) is not None:
             self._take(Event("message", text))
         was_streaming = self.answer.streaming

@@ -28,7 +28,7 @@ def engine(embedded_model: str) -> Iterator[Engine]:
     """A running engine with the template that supports tools; it answers three APIs and requires its key."""
     spec = engine_spec(embedded_model, context_tokens=CONTEXT_TOKENS)
     with asyncio.Runner() as runner:
-        engine = runner.run(start_engine(spec, environ=os.environ))
+        engine = runner.run(start_engine(spec, os.environ))
         yield engine
         runner.run(engine.process.stop())
 

@@ -22,7 +22,7 @@ from pytest_openclaw.util.signals import how_it_ended
 from pytest_openclaw.values.faults import CallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping
 
 SERVER = (sys.executable, "-P", "-m", "pytest_openclaw.providers.llama_cpp.server")
 """The command that runs the engine; `-P` keeps the working folder's modules out of it."""
@@ -78,15 +78,9 @@ class Engine:
 class Engines:
     """Keeps one engine at a time, of the model in use; one that has crashed is started again."""
 
-    def __init__(
-        self,
-        spec_of: Callable[[str], EngineSpec],
-        environ: Mapping[str, str],
-        command: Sequence[str] = SERVER,
-    ) -> None:
+    def __init__(self, spec_of: Callable[[str], EngineSpec], environ: Mapping[str, str]) -> None:
         self._spec_of = spec_of
         self._environ = environ
-        self._command = command
         self._model = ""
         self._engine: Engine | None = None
         self._n_users = 0
@@ -124,7 +118,7 @@ class Engines:
     async def _start(self, model: str) -> Engine:
         spec = self._spec_of(model)
         await self.aclose()
-        self._engine = await start_engine(spec, environ=self._environ, command=self._command)
+        self._engine = await start_engine(spec, self._environ)
         self._model = model
         return self._engine
 
@@ -132,13 +126,7 @@ class Engines:
 # --- starting -----------------------------------------------------------------------------------
 
 
-async def start_engine(
-    spec: EngineSpec,
-    *,
-    environ: Mapping[str, str],
-    command: Sequence[str] = SERVER,
-    ready_within_s: int = READY_WITHIN_S,
-) -> Engine:
+async def start_engine(spec: EngineSpec, environ: Mapping[str, str]) -> Engine:
     """Start an engine and wait until it has loaded its model.
 
     Raises:
@@ -146,7 +134,7 @@ async def start_engine(
     """
     if not engine_is_installed():
         raise EngineError(f"the embedded engine is not installed. Run: {install_engine()}")
-    argv = (*command, json.dumps(asdict(spec), default=str))
+    argv = (*SERVER, json.dumps(asdict(spec), default=str))
     # It exits at the end of its input.
     program = Program(argv=argv, env=child_environ(environ), cwd=Path.cwd(), keeps_stdin=True)
     try:
@@ -154,14 +142,14 @@ async def start_engine(
     except CallFailed as failed:
         raise EngineError(failed.fault.message) from failed
     try:
-        async with asyncio.timeout(ready_within_s):
+        async with asyncio.timeout(READY_WITHIN_S):
             while (line := await process.next_line()) is not None:
                 if ready := load_object(line.decode("utf-8", "replace").removeprefix(READY)):
                     return Engine(**ready, process=process)
         await process.wait_exit(LAST_BREATH_S)
         why = why_it_ended(process.exit_status, _words_of(process, spec), spec.alias)
     except TimeoutError:
-        why = f"the embedded engine did not load {spec.alias} within {ready_within_s:g} s"
+        why = f"the embedded engine did not load {spec.alias} within {READY_WITHIN_S} s"
         why = f"{why}: {_reason(_words_of(process, spec))}"
     except BaseException:
         await process.stop()

@@ -49,7 +49,6 @@ def thread_count(available: int, physical: int | None, cpu_quota: str) -> int:
 
 
 def _serve(spec: dict[str, Any], token: str) -> str:
-    """Load the model, start serving and return the address."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()

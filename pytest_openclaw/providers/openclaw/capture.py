@@ -117,10 +117,7 @@ async def _first_request(
 
 
 async def _run(
-    scratch: Scratch,
-    argv: tuple[str, ...],
-    environ: Mapping[str, str],
-    until: asyncio.Event | None = None,
+    scratch: Scratch, argv: tuple[str, ...], environ: Mapping[str, str], until: asyncio.Event | None = None
 ) -> Running:
     program = Program(argv=argv, env=environment(scratch, environ), cwd=scratch.workspace)
     printed = await run(_NAME, program, within_s=PATIENCE_S, until=until)

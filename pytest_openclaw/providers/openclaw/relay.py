@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.providers.openclaw.loopback import Incoming
     from pytest_openclaw.providers.over_http import OverHttp
     from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.replies import EndedBy, Fault, Reply, Timing, Turn
+    from pytest_openclaw.values.replies import EndedBy, Fault, Reply, Turn
     from pytest_openclaw.values.requests import Request
     from pytest_openclaw.values.tool_calls import Tool
 
@@ -113,7 +113,6 @@ class Relay:
             return Outgoing(500)
 
     async def _receive(self, incoming: Incoming) -> Outgoing:
-        """Forward a request if it is OpenClaw's."""
         if not hmac.compare_digest(incoming.authorization.encode(), f"Bearer {self.token}".encode()):
             return Outgoing(401)
         if incoming.path != self._server.path:
@@ -213,11 +212,7 @@ def _n_images_in(message: JsonObject) -> int:
 
 
 def reply_of(
-    run: RecordedRun,
-    result: Reply | None,
-    request: Request,
-    *,
-    plain: Callable[[str], str] = str,
+    run: RecordedRun, result: Reply | None, request: Request, *, plain: Callable[[str], str] = str
 ) -> Reply:
     """Return the exchange as one reply.
 
@@ -233,7 +228,6 @@ def reply_of(
         summed(replies),
         # The model's text has precedence over OpenClaw's version of it.
         text=replies[-1].text or (plain(result.text) if result else ""),
-        timing=_together([step.answer.timing() for step in run.steps]),
     )
     if not request.is_exchange:
         return whole
@@ -290,21 +284,11 @@ def _ended_by(turns: Sequence[Turn], request: Request, *, is_over: bool) -> Ende
     return "malformed_call" if is_broken(last, dispatched) else "answer"
 
 
-def _together(timings: Sequence[Timing]) -> Timing:
-    e2e_ms = sum(timing.e2e_ms for timing in timings)
-    return replace(timings[0], e2e_ms=e2e_ms, ended_at_ms=timings[0].started_at_ms + round(e2e_ms))
-
-
 def joined(runs: Sequence[Reply]) -> Reply:
     """Return the runs of a session, one or more, as one reply."""
     if len(runs) == 1:
         return runs[0]
-    timings = [run.timing for run in runs if run.timing]
-    return replace(
-        summed(runs),
-        timing=_together(timings) if timings else None,
-        turns=tuple(turn for run in runs for turn in run.turns),
-    )
+    return replace(summed(runs), turns=tuple(turn for run in runs for turn in run.turns))
 
 
 def broken_after(runs: Sequence[Reply], fault: Fault) -> Fault:

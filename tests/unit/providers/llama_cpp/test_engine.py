@@ -10,6 +10,7 @@ import subprocess
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -26,10 +27,11 @@ from pathlib import Path
 from pytest_openclaw.providers.llama_cpp import engine as checks
 from pytest_openclaw.providers.llama_cpp.engine import EngineSpec, start_engine
 checks.engine_is_installed = lambda: True
+checks.SERVER = json.loads(sys.argv[1])
 
 async def own():
     spec = EngineSpec(weights=Path("a.gguf"), alias="a.gguf")
-    engine = await start_engine(spec, environ={}, command=json.loads(sys.argv[1]))
+    engine = await start_engine(spec, {})
     print(engine.process.pid, flush=True)
     await asyncio.sleep(600)
 
@@ -50,18 +52,20 @@ def spec_of(model):
 
 async def start(command, within_s=60):
     """Start an engine of `a.gguf`."""
-    return await start_engine(spec_of("a.gguf"), environ={}, command=command, ready_within_s=within_s)
+    with patch.multiple(checks, SERVER=command, READY_WITHIN_S=within_s):
+        return await start_engine(spec_of("a.gguf"), {})
 
 
 @asynccontextmanager
 async def open_engines():
     """Fake engines that are ended."""
-    engines = Engines(spec_of, {}, FAKE)
-    try:
-        yield engines
-    finally:
-        await engines.aclose()
-        await engines.aclose()
+    engines = Engines(spec_of, {})
+    with patch.object(checks, "SERVER", FAKE):
+        try:
+            yield engines
+        finally:
+            await engines.aclose()
+            await engines.aclose()
 
 
 async def served_by(engines, model):
