@@ -83,14 +83,6 @@ def _without_counters(name: str) -> Iterator[str]:
             yield from (form, re.sub(r"[:._/-]\d+$", "", form), re.sub(r"\d+$", "", form))
 
 
-def is_repeated(name: str) -> bool:
-    """Whether an unknown name is sent to the model again, with the result of its call.
-
-    OpenClaw 2026.9.6 leaves a call with any other name out of the next request, as if it had not been made.
-    """
-    return _REPEATED.fullmatch(name.strip()) is not None
-
-
 def same_tool(name: str, other: str) -> bool:
     """Whether two names are one tool's: case, blanks, old names and the usual namespaces left out."""
     return _plain(_NAMESPACE.sub("", name.strip(), count=1)) == _plain(
@@ -417,8 +409,8 @@ def dispatch(call: ToolCall, tools: Sequence[Tool], *, over_bridge: bool = False
 
 
 def is_forgotten(made: Dispatched) -> bool:
-    """Whether a call and its error are not sent to the model again, because no tool has such a name."""
-    return made.problem == "unknown_tool" and not is_repeated(made.call.name)
+    """Whether a call is left out of the next request, as if it had not been made: no tool has such a name."""
+    return made.problem == "unknown_tool" and not _REPEATED.fullmatch(made.call.name.strip())
 
 
 def _schema_of(tool: Tool) -> BoundedSchema:

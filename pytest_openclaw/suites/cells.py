@@ -22,7 +22,7 @@ from pytest_openclaw.suites.conversation import written_messages
 from pytest_openclaw.suites.offered import as_listed, on_surface, why_not_on_openclaw
 from pytest_openclaw.suites.prompt import pass_text
 from pytest_openclaw.util.text import file_bytes, valid_text
-from pytest_openclaw.values.prompts import Cell
+from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.requests import LISTED, OPENCLAW
 from pytest_openclaw.values.settings import SUITE_LOOKS
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.prompts import Prompt
     from pytest_openclaw.values.requests import CellKey, Target
     from pytest_openclaw.values.settings import Shard
     from pytest_openclaw.values.tool_calls import Surface, Tool
@@ -57,7 +56,11 @@ _ALWAYS = (
     "suite", "id", "name", "prompt", "expected_tool_calls", "category", "tags", "system", "max_output_tokens",
     "timeout_s", "repeat", "variant_of", "extra",
 )  # fmt: skip
-_IF_SET = ("role", "turns", "probe", "twin_of", "padding_tokens", "pressure_of")
+_IN_OTHER_FORM = {
+    *("validator", "validator_spec", "min_passes", "known_failures", "images", "messages", "tools"),
+    *("tools_spec", "world", "surface", "listed"),
+}
+_IF_SET = tuple(name for name in Prompt.__dataclass_fields__ if name not in {*_ALWAYS, *_IN_OTHER_FORM})
 
 
 def _fields(prompt: Prompt) -> dict[str, Any]:
