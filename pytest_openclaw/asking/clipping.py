@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.util.json_text import line_of
-from pytest_openclaw.util.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES, MAX_TEXT_BYTES, clip, valid_text
+from pytest_openclaw.util.text import (
+    MAX_ANSWER_BYTES,
+    MAX_CALLS_BYTES,
+    MAX_TEXT_BYTES,
+    clip,
+    map_texts,
+    valid_text,
+)
 from pytest_openclaw.values.rows import to_row
 
 if TYPE_CHECKING:
@@ -134,7 +141,7 @@ def clipped(record: Record) -> Record:
     bare: dict[str, Any] = {**kept, **dict.fromkeys(lists, ()), "cut": None}
     room = MAX_ROW_BYTES - _ROOM_FOR_CUT - _size(to_row(replace(record, **bare)))
     for name, items in lists.items():
-        short = [_with_short_texts(item) for item in items]
+        short = [map_texts(item, clip) for item in items]
         ends = accumulate(_size(item) + len(", ") for item in short)
         kept[name] = tuple(item for item, end in zip(short, ends, strict=True) if end <= room)
         if [*kept[name]] != items:
@@ -149,15 +156,6 @@ def unjudged(record: Record) -> Record:
         return record
     cut = tuple(name for name in record.cut if name not in _OF_JUDGMENT)
     return replace(record, truncated=bool(cut), cut=cut or None)
-
-
-def _with_short_texts(value: Any) -> Any:
-    """Return a JSON value with all texts shortened to the limit."""
-    if isinstance(value, str):
-        return clip(value)
-    if isinstance(value, dict):
-        return {key: _with_short_texts(item) for key, item in value.items()}
-    return [_with_short_texts(item) for item in value] if isinstance(value, list) else value
 
 
 def _size(value: Any) -> int:

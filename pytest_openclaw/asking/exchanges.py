@@ -228,17 +228,9 @@ def _speed(replies: Sequence[Reply]) -> float | None:
 
 def _received(turn: Turn, dispatched: Callable[[ToolCall], Dispatched]) -> tuple[Turn, ...]:
     """Return a turn for the next request, without forgotten calls; no turn if it is empty."""
-    has_words = bool(strip_thinking(turn.text).strip())
-    if not turn.calls:
-        return (turn,) if has_words else ()
-    kept = [
-        (call, result)
-        for call, result in zip(turn.calls, turn.results, strict=False)
-        if not is_forgotten(dispatched(call))
-    ]
-    if len(kept) == len(turn.calls):
-        return (turn,)
-    if not kept and not has_words:
+    answered = zip(turn.calls, turn.results, strict=False)
+    kept = [(call, result) for call, result in answered if not is_forgotten(dispatched(call))]
+    if not kept and not strip_thinking(turn.text).strip():
         return ()
     calls, results = zip(*kept, strict=True) if kept else ((), ())
     return (replace(turn, calls=calls, results=results),)
