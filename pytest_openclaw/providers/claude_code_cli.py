@@ -54,7 +54,6 @@ class ClaudeCodeCLI(ProgramProvider):
     """
 
     name = "claude_code_cli"
-    example = "opus"
 
     def __init__(self, setup: ProviderSetup) -> None:
         """Find the address and the credentials; raise TargetError if the address is invalid."""

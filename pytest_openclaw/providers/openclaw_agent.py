@@ -61,7 +61,6 @@ class OpenClawAgent(ProgramProvider):
     """Models of any server, called by OpenClaw's own agent."""
 
     name = "openclaw_agent"
-    example = "ollama/qwen3:8b"
     is_openclaw: ClassVar[bool] = True
 
     def __init__(self, setup: ProviderSetup) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from pytest_openclaw.providers import BUILTIN
 from pytest_openclaw.util.files import FOLDER_MODE
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
@@ -275,8 +276,6 @@ class ProgramProvider(Provider):
     takes: ClassVar[frozenset[str]] = frozenset({"images"})
     takes_messages: ClassVar[bool] = True
     plays_worlds: ClassVar[bool] = True
-    #: the name of a model, for a hint
-    example: ClassVar[str]
 
     def __init__(self, setup: ProviderSetup) -> None:
         super().__init__(setup)
@@ -288,7 +287,8 @@ class ProgramProvider(Provider):
 
     async def models(self) -> tuple[str, ...]:
         """Raise an error: the program does not list its models."""
-        why = f"it does not list its models. Name one, for example {self.setup.name}/{self.example}."
+        example = next((one.example for one in BUILTIN if one.name == self.name), "MODEL")
+        why = f"it does not list its models. Name one, for example {self.setup.name}/{example}."
         raise CallFailed(faults.cli_failed(self.setup.name, why))
 
     async def fingerprint(self, model: str) -> JsonObject:

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
 MOST_NAMED = 4
 """Targets that the header names."""
-_ENDED = {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
 
 
 class Owner:
@@ -350,7 +349,8 @@ class Owner:
 
 
 def _is_whole(session: pytest.Session, exitstatus: int | pytest.ExitCode) -> bool:
-    return exitstatus in _ENDED and not (session.shouldstop or session.shouldfail)
+    has_ended = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    return has_ended and not (session.shouldstop or session.shouldfail)
 
 
 # Options that a resumed run keeps itself, and those that would end it at the first replayed verdict.

@@ -67,8 +67,6 @@ def clean_warning(warning: warnings.WarningMessage, redactor: Redactor) -> None:
 
 _TITLES = {"error": "ERRORS", "failed": "FAILURES"}
 """The categories of pytest's reports that are shortened, with the titles of pytest's own sections."""
-_USUAL_CHARS = "fE"
-"""Pytest's default for `-r`."""
 
 
 class CellFailures:
@@ -112,7 +110,7 @@ class CellFailures:
         """Whether nothing asks for more: neither `-v`, `--tb` nor `-r`, nor the node id of a cell."""
         option = self._config.option
         names_a_cell = any("::" in word for word in option.file_or_dir or ())
-        is_usual = option.tbstyle in ("auto", "line") and option.reportchars == _USUAL_CHARS
+        is_usual = option.tbstyle in ("auto", "line") and option.reportchars == "fE"  # the default of -r
         is_quiet = self._config.get_verbosity() <= 0 and not getattr(option, "no_summary", False)
         return is_usual and is_quiet and not names_a_cell
 
