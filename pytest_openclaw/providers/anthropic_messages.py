@@ -9,22 +9,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_openclaw.providers import wire
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
-from pytest_openclaw.providers.wire import (
-    chosen,
-    count_in,
-    counts_in,
-    error_in,
-    function_of,
-    json_text,
-    load_object,
-    object_in,
-    objects_in,
-    text_in,
-    users_content,
-    with_ids,
-)
 from pytest_openclaw.values.settings import THINKING_ROOM_TOKENS
 from pytest_openclaw.values.tool_calls import ToolCall
 
@@ -65,7 +52,7 @@ def messages_body(request: Request, refused: Collection[str] = ()) -> JsonObject
         "max_tokens": request.max_output_tokens,
         "messages": _messages(request),
         "stream": request.stream,
-        **chosen(system=request.system),
+        **wire.chosen(system=request.system),
     }
     if request.thinking_level:
         budget = THINKING_ROOM_TOKENS[request.thinking_level]
@@ -80,16 +67,16 @@ def messages_body(request: Request, refused: Collection[str] = ()) -> JsonObject
         # Anthropic's highest temperature is 1, a request's is 2.
         body["temperature"] = min(request.temperature, 1.0)
     if request.tools:
-        body["tools"] = [function_of(tool, "input_schema") for tool in request.tools]
+        body["tools"] = [wire.function_of(tool, "input_schema") for tool in request.tools]
     return body
 
 
 def _messages(request: Request) -> list[JsonObject]:
     messages: list[JsonObject] = []
     conversation = request.conversation
-    for received, turn in zip(conversation, with_ids(conversation), strict=True):
+    for received, turn in zip(conversation, wire.with_ids(conversation), strict=True):
         if turn.user is not None:
-            messages.append({"role": "user", "content": users_content(turn, image_block)})
+            messages.append({"role": "user", "content": wire.users_content(turn, image_block)})
         # A message without content is refused.
         if said := [*_blocks(received, turn)]:
             messages.append({"role": "assistant", "content": said})
@@ -114,7 +101,7 @@ def _blocks(received: Turn, turn: Turn) -> Iterator[JsonObject]:
     if turn.text.strip():  # the API refuses a blank text
         yield {"type": "text", "text": turn.text}
     for call in turn.calls:
-        given = load_object(call.arguments) or {}  # in the API the input can only be an object
+        given = wire.load_object(call.arguments) or {}  # in the API the input can only be an object
         yield {"type": "tool_use", "id": call.id, "name": call.name, "input": given}
 
 
@@ -123,21 +110,21 @@ def _blocks(received: Turn, turn: Turn) -> Iterator[JsonObject]:
 
 def read_messages(payload: JsonObject, answer: Answer) -> WireError | None:
     """Add an event of a stream, or a whole message, to the answer so far; return the error, if it is one."""
-    if error := error_in(payload):
+    if error := wire.error_in(payload):
         return error
-    index = count_in(payload.get("index"))
+    index = wire.count_in(payload.get("index"))
     match payload.get("type"):
         case "message_start":
-            message = object_in(payload.get("message"))
-            answer.receive_model(text_in(message.get("model")))
-            _read_usage(object_in(message.get("usage")), answer, at_start=True)
+            message = wire.object_in(payload.get("message"))
+            answer.receive_model(wire.text_in(message.get("model")))
+            _read_usage(wire.object_in(message.get("usage")), answer, at_start=True)
         case "content_block_start":
-            _read_block(object_in(payload.get("content_block")), index, answer)
+            _read_block(wire.object_in(payload.get("content_block")), index, answer)
         case "content_block_delta":
-            _read_delta(object_in(payload.get("delta")), index, answer)
+            _read_delta(wire.object_in(payload.get("delta")), index, answer)
         case "message_delta":
-            _read_usage(object_in(payload.get("usage")), answer)
-            return _read_end(object_in(payload.get("delta")), answer)
+            _read_usage(wire.object_in(payload.get("usage")), answer)
+            return _read_end(wire.object_in(payload.get("delta")), answer)
         case "message_stop":
             answer.receive_end()
         case "message":
@@ -147,8 +134,8 @@ def read_messages(payload: JsonObject, answer: Answer) -> WireError | None:
 
 def _read_block(block: JsonObject, index: int | None, answer: Answer) -> None:
     """Read the start of a block, which some gateways send with all of its text."""
-    answer.receive_whole("text", text_in(block.get("text")), key=index, starts=True)
-    answer.receive_whole("reasoning", text_in(block.get("thinking")), key=index, starts=True)
+    answer.receive_whole("text", wire.text_in(block.get("text")), key=index, starts=True)
+    answer.receive_whole("reasoning", wire.text_in(block.get("thinking")), key=index, starts=True)
     if block.get("type") == "tool_use":
         call = _call_of(block)
         # An empty input is also the place for the pieces to come.
@@ -158,8 +145,8 @@ def _read_block(block: JsonObject, index: int | None, answer: Answer) -> None:
 
 
 def _read_delta(delta: JsonObject, index: int | None, answer: Answer) -> None:
-    text = text_in(delta.get("text"))
-    thinking = text_in(delta.get("thinking"))
+    text = wire.text_in(delta.get("text"))
+    thinking = wire.text_in(delta.get("thinking"))
     match delta.get("type"):
         case "text_delta":
             answer.receive_text(text, key=index)
@@ -167,46 +154,46 @@ def _read_delta(delta: JsonObject, index: int | None, answer: Answer) -> None:
             answer.receive_text(thinking, "reasoning", key=index)
             answer.receive_block({"thinking": thinking}, key=index)
         case "signature_delta":
-            answer.receive_block({"signature": text_in(delta.get("signature"))}, key=index)
+            answer.receive_block({"signature": wire.text_in(delta.get("signature"))}, key=index)
         case "input_json_delta":
-            answer.receive_tool_call(key=index, arguments=json_text(delta.get("partial_json")))
+            answer.receive_tool_call(key=index, arguments=wire.json_text(delta.get("partial_json")))
 
 
 def _read_whole(message: JsonObject, answer: Answer) -> WireError | None:
     """Read a whole message, which may come after the events of its blocks."""
-    answer.receive_model(text_in(message.get("model")))
-    blocks = objects_in(message.get("content"))
+    answer.receive_model(wire.text_in(message.get("model")))
+    blocks = wire.objects_in(message.get("content"))
     is_new = not answer.has_tokens
-    answer.receive_whole("reasoning", "".join(text_in(block.get("thinking")) for block in blocks))
-    answer.receive_whole("text", "".join(text_in(block.get("text")) for block in blocks))
+    answer.receive_whole("reasoning", "".join(wire.text_in(block.get("thinking")) for block in blocks))
+    answer.receive_whole("text", "".join(wire.text_in(block.get("text")) for block in blocks))
     answer.receive_calls([_call_of(block) for block in blocks if block.get("type") == "tool_use"])
     for block in blocks if is_new else ():
         if block.get("type") in _SIGNED:
             answer.receive_block(block)
-    _read_usage(object_in(message.get("usage")), answer)
+    _read_usage(wire.object_in(message.get("usage")), answer)
     return _read_end(message, answer)
 
 
 def _call_of(block: JsonObject) -> ToolCall:
     given = block.get("input")
     return ToolCall(
-        name=text_in(block.get("name")),
-        arguments=given if isinstance(given, str) else json_text(object_in(given)),
-        id=text_in(block.get("id")) or None,
+        name=wire.text_in(block.get("name")),
+        arguments=given if isinstance(given, str) else wire.json_text(wire.object_in(given)),
+        id=wire.text_in(block.get("id")) or None,
     )
 
 
 def _read_end(holder: JsonObject, answer: Answer) -> WireError | None:
-    if not (reason := text_in(holder.get("stop_reason"))):
+    if not (reason := wire.text_in(holder.get("stop_reason"))):
         return None
-    said = text_in(object_in(holder.get("stop_details")).get("explanation"))
+    said = wire.text_in(wire.object_in(holder.get("stop_details")).get("explanation"))
     return answer.receive_finish_word(reason, said=said)
 
 
 def _read_usage(usage: JsonObject, answer: Answer, *, at_start: bool = False) -> None:
     """Set the counts; at the start of a message the count of its output is only a placeholder."""
     if usage:
-        counts = counts_in(usage, _COUNTS)
+        counts = wire.counts_in(usage, _COUNTS)
         answer.receive_usage(**counts | ({"output_tokens": None} if at_start else {}))
 
 

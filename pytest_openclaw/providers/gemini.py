@@ -10,20 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
 from pytest_openclaw.openclaw.thinking import strip_thinking
+from pytest_openclaw.providers import wire
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
-from pytest_openclaw.providers.wire import (
-    chosen,
-    counts_in,
-    error_in,
-    function_of,
-    json_text,
-    load_object,
-    object_in,
-    objects_in,
-    text_in,
-    texts_in,
-)
 from pytest_openclaw.values.settings import THINKING_ROOM_TOKENS
 from pytest_openclaw.values.tool_calls import ToolCall
 
@@ -60,7 +49,7 @@ def gemini_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
     takes only a part of JSON Schema.
     """
     temperature = None if "temperature" in refused else request.temperature
-    config = chosen(temperature=temperature, seed=request.seed)
+    config = wire.chosen(temperature=temperature, seed=request.seed)
     config["maxOutputTokens"] = request.max_output_tokens
     if level := request.thinking_level:
         budget, name = {"thinkingBudget": THINKING_ROOM_TOKENS[level]}, {"thinkingLevel": level.upper()}
@@ -69,7 +58,7 @@ def gemini_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
     if request.system is not None:
         body["systemInstruction"] = {"parts": [{"text": request.system}]}
     if request.tools:
-        functions = [function_of(tool, "parametersJsonSchema") for tool in request.tools]
+        functions = [wire.function_of(tool, "parametersJsonSchema") for tool in request.tools]
         body["tools"] = [{"functionDeclarations": functions}]
     return body
 
@@ -112,7 +101,7 @@ def _parts(turn: Turn) -> list[JsonObject]:
 
 def _call_part(call: ToolCall) -> JsonObject:
     # In the API the arguments can only be an object.
-    return {"functionCall": {**_id(call), "name": call.name, "args": load_object(call.arguments) or {}}}
+    return {"functionCall": {**_id(call), "name": call.name, "args": wire.load_object(call.arguments) or {}}}
 
 
 def _id(call: ToolCall) -> JsonObject:
@@ -125,38 +114,38 @@ def _id(call: ToolCall) -> JsonObject:
 
 def read_gemini(payload: JsonObject, answer: Answer) -> WireError | None:
     """Add a chunk of a stream, or a whole answer, to the answer so far; return the error, if it is one."""
-    if error := error_in(payload):
+    if error := wire.error_in(payload):
         return error
-    answer.receive_model(text_in(payload.get("modelVersion")))
-    _read_usage(object_in(payload.get("usageMetadata")), answer)
-    feedback = object_in(payload.get("promptFeedback"))
-    if blocked := text_in(feedback.get("blockReason")):
-        answer.receive_note(text_in(feedback.get("blockReasonMessage")) or blocked)
+    answer.receive_model(wire.text_in(payload.get("modelVersion")))
+    _read_usage(wire.object_in(payload.get("usageMetadata")), answer)
+    feedback = wire.object_in(payload.get("promptFeedback"))
+    if blocked := wire.text_in(feedback.get("blockReason")):
+        answer.receive_note(wire.text_in(feedback.get("blockReasonMessage")) or blocked)
         answer.receive_finish("content_filter")
-    candidate = next(iter(objects_in(payload.get("candidates"))), {})
-    reason = text_in(candidate.get("finishReason"))
-    parts = objects_in(object_in(candidate.get("content")).get("parts"))
+    candidate = next(iter(wire.objects_in(payload.get("candidates"))), {})
+    reason = wire.text_in(candidate.get("finishReason"))
+    parts = wire.objects_in(wire.object_in(candidate.get("content")).get("parts"))
     calls = [_call_of(part) for part in parts if "functionCall" in part]
     repeats = len(calls) > 1 and answer.receive_repeated(calls, at_end=bool(reason))
     for part in parts:
         channel: Channel = "reasoning" if part.get("thought") else "text"
-        answer.receive_text(text_in(part.get("text")), channel, at_end=bool(reason))
+        answer.receive_text(wire.text_in(part.get("text")), channel, at_end=bool(reason))
         answer.receive_block(part)
     for call in [] if repeats else calls:
         answer.receive_tool_call(id=call.id, name=call.name or None, arguments=call.arguments, whole=True)
     if reason == "STOP" and answer.has_tool_calls:
         reason = "tool_calls"
-    said = text_in(candidate.get("finishMessage"))
+    said = wire.text_in(candidate.get("finishMessage"))
     return answer.receive_finish_word(reason, said=said) if reason else None
 
 
 def _call_of(part: JsonObject) -> ToolCall:
     """Return a call, which always comes whole."""
-    call = object_in(part.get("functionCall"))
+    call = wire.object_in(part.get("functionCall"))
     return ToolCall(
-        name=text_in(call.get("name")),
-        arguments=json_text(object_in(call.get("args"))),
-        id=text_in(call.get("id")) or None,
+        name=wire.text_in(call.get("name")),
+        arguments=wire.json_text(wire.object_in(call.get("args"))),
+        id=wire.text_in(call.get("id")) or None,
     )
 
 
@@ -164,7 +153,7 @@ def _read_usage(usage: JsonObject, answer: Answer) -> None:
     """Add the counts; thoughts are not in the candidates' count, unless the total shows that they are."""
     if not usage:
         return
-    counts = counts_in(usage, _COUNTS)
+    counts = wire.counts_in(usage, _COUNTS)
     n_written, n_thought = counts["output_tokens"], counts["reasoning_tokens"]
     if n_thought is not None and None in (n_written, counts["total_tokens"]):
         counts |= {"output_tokens": (n_written or 0) + n_thought, "total_tokens": None}
@@ -213,6 +202,6 @@ class Gemini(OverHttp):
             name.removeprefix("models/")
             for entry in await self.listed_models()
             # A gateway may leave out the methods of its models.
-            if method in (texts_in(entry.get("supportedGenerationMethods")) or [method])
-            and (name := text_in(entry.get("name")))
+            if method in (wire.texts_in(entry.get("supportedGenerationMethods")) or [method])
+            and (name := wire.text_in(entry.get("name")))
         )

@@ -11,26 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_openclaw.openclaw.thinking import strip_thinking
+from pytest_openclaw.providers import wire
 from pytest_openclaw.providers.address import Address, parse_ollama_host
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
-from pytest_openclaw.providers.wire import (
-    chosen,
-    count_in,
-    counts_in,
-    error_in,
-    error_of_object,
-    function_of,
-    json_text,
-    load_object,
-    object_in,
-    objects_in,
-    positive_in,
-    text_in,
-    texts_in,
-    users_content,
-    with_ids,
-)
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import MALFORMED_CALL, UNEXPECTED_CALL, meaning_of
 from pytest_openclaw.values.requests import LISTED
@@ -108,21 +92,21 @@ class Ollama(OverHttp):
             # No Ollama, or one without this model, does not say; the request will.
             url = f"{self.address.root_url.removesuffix('/api')}/api/show"
             shown = await self.question(url, {"model": model})
-            self._sees[model] = "vision" in (texts_in(shown.get("capabilities")) or ["vision"])
+            self._sees[model] = "vision" in (wire.texts_in(shown.get("capabilities")) or ["vision"])
         return self._sees[model]
 
     async def fingerprint(self, model: str) -> JsonObject:
         """Return the server's facts under our names, without those that it does not report."""
         root = self.address.root_url
-        version = text_in((await self.question(f"{root}/api/version")).get("version"))
+        version = wire.text_in((await self.question(f"{root}/api/version")).get("version"))
         shown = await self.question(f"{root}/api/show", {"model": model})
         running = _entry_of(await self.question(f"{root}/api/ps"), model)
-        capabilities, template = texts_in(shown.get("capabilities")), text_in(shown.get("template"))
+        capabilities, template = wire.texts_in(shown.get("capabilities")), wire.text_in(shown.get("template"))
         found = {
             "server": "ollama" if version else None,
             "server_version": version,
             "digest": running.get("digest"),
-            "quantisation": object_in(shown.get("details")).get("quantization_level"),
+            "quantisation": wire.object_in(shown.get("details")).get("quantization_level"),
             "context_length": running.get("context_length"),
             "template_sha256": _sha256_of(template),
             "template_shows_tools": "tools" in capabilities if capabilities else None,
@@ -141,8 +125,8 @@ class Ollama(OverHttp):
 def _entry_of(answer: JsonObject, model: str) -> JsonObject:
     """Return the model's entry in a list of a server; a name without a tag means `:latest`."""
     for name in (model, f"{model}:latest"):
-        for entry in objects_in(answer.get("data")) or objects_in(answer.get("models")):
-            if name in (*map(entry.get, ("id", "name", "model")), *texts_in(entry.get("aliases"))):
+        for entry in wire.objects_in(answer.get("data")) or wire.objects_in(answer.get("models")):
+            if name in (*map(entry.get, ("id", "name", "model")), *wire.texts_in(entry.get("aliases"))):
                 return entry
     return {}
 
@@ -170,12 +154,12 @@ def ollama_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
         "truncate": False,
         "shift": False,
         "options": {
-            **chosen(temperature=request.temperature, seed=request.seed),
+            **wire.chosen(temperature=request.temperature, seed=request.seed),
             "num_predict": request.max_output_tokens,
         },
     }
     if request.tools:
-        body["tools"] = [{"type": "function", "function": function_of(tool)} for tool in request.tools]
+        body["tools"] = [{"type": "function", "function": wire.function_of(tool)} for tool in request.tools]
     return body
 
 
@@ -187,20 +171,20 @@ def _ollama_messages(request: Request) -> list[JsonObject]:
     for turn in request.conversation:
         if turn.user is not None:
             images = [image.base64 for image in turn.images]
-            messages.append({"role": "user", "content": turn.user, **chosen(images=images or None)})
+            messages.append({"role": "user", "content": turn.user, **wire.chosen(images=images or None)})
         if not turn.is_users_alone:
             calls = [
                 {
                     "type": "function",
-                    "function": {"name": call.name, "arguments": load_object(call.arguments) or {}},
-                    **chosen(id=call.id or None),
+                    "function": {"name": call.name, "arguments": wire.load_object(call.arguments) or {}},
+                    **wire.chosen(id=call.id or None),
                 }
                 for call in turn.calls
             ]
-            more = chosen(thinking=turn.reasoning or None, tool_calls=calls or None)
+            more = wire.chosen(thinking=turn.reasoning or None, tool_calls=calls or None)
             messages.append({"role": "assistant", "content": strip_thinking(turn.text), **more})
         for call, text in zip(turn.calls, turn.results, strict=False):
-            more = chosen(tool_call_id=call.id or None)
+            more = wire.chosen(tool_call_id=call.id or None)
             messages.append({"role": "tool", "tool_name": call.name, **more, "content": text})
     return messages
 
@@ -210,15 +194,15 @@ def _ollama_messages(request: Request) -> list[JsonObject]:
 
 def read_ollama(payload: JsonObject, answer: Answer) -> WireError | None:
     """Add a line of a stream, or a whole answer, to the answer so far; return the error, if it is one."""
-    if error := error_in(payload):
+    if error := wire.error_in(payload):
         return error
-    answer.receive_model(text_in(payload.get("model")))
-    message = object_in(payload.get("message"))
-    reason, is_done = text_in(payload.get("done_reason")), payload.get("done") is True
+    answer.receive_model(wire.text_in(payload.get("model")))
+    message = wire.object_in(payload.get("message"))
+    reason, is_done = wire.text_in(payload.get("done_reason")), payload.get("done") is True
     at_end = is_done or bool(reason)
-    answer.receive_text(text_in(message.get("thinking")), "reasoning", at_end=at_end)
-    answer.receive_text(text_in(message.get("content")), at_end=at_end)
-    calls = [call for entry in objects_in(message.get("tool_calls")) if (call := _call_of(entry)).name]
+    answer.receive_text(wire.text_in(message.get("thinking")), "reasoning", at_end=at_end)
+    answer.receive_text(wire.text_in(message.get("content")), at_end=at_end)
+    calls = [call for entry in wire.objects_in(message.get("tool_calls")) if (call := _call_of(entry)).name]
     if not answer.receive_repeated(calls, at_end=at_end):
         for call in calls:  # each always arrives whole
             answer.receive_tool_call(id=call.id, name=call.name, arguments=call.arguments, whole=True)
@@ -233,18 +217,19 @@ def read_ollama(payload: JsonObject, answer: Answer) -> WireError | None:
 
 def _call_of(entry: JsonObject) -> ToolCall:
     """Return a call of an answer by either API; some servers send its arguments as an object."""
-    function = object_in(entry.get("function"))
+    function = wire.object_in(entry.get("function"))
     return ToolCall(
-        name=text_in(function.get("name")),
-        arguments=json_text(function.get("arguments")),
-        id=text_in(entry.get("id")) or None,
+        name=wire.text_in(function.get("name")),
+        arguments=wire.json_text(function.get("arguments")),
+        id=wire.text_in(entry.get("id")) or None,
     )
 
 
 def _read_ollama_counts(payload: JsonObject, answer: Answer) -> None:
     """Add the counts and the server's own speeds; cached tokens took no time of reading."""
-    n_prompt, n_output = count_in(payload.get("prompt_eval_count")), count_in(payload.get("eval_count"))
-    cached = count_in(payload.get("prompt_eval_cached_count"))
+    n_prompt = wire.count_in(payload.get("prompt_eval_count"))
+    n_output = wire.count_in(payload.get("eval_count"))
+    cached = wire.count_in(payload.get("prompt_eval_cached_count"))
     if n_prompt is not None or n_output is not None:
         answer.receive_usage(input_tokens=n_prompt, output_tokens=n_output, cached_tokens=cached)
     n_new = None
@@ -258,7 +243,7 @@ def _read_ollama_counts(payload: JsonObject, answer: Answer) -> None:
 
 
 def _per_second(count: int | None, duration: Any) -> float | None:
-    duration_ns = positive_in(duration)
+    duration_ns = wire.positive_in(duration)
     return count * 1e9 / duration_ns if count and duration_ns else None
 
 
@@ -296,13 +281,13 @@ class OllamaNative(Ollama):
 
     def context_tokens(self, request: Request) -> int:
         """Return the context that the request's own fields or the ini ask for, or the usual one."""
-        num_ctx = object_in(request.fields.get("options")).get("num_ctx", self._num_ctx)
-        return count_in(num_ctx) or super().context_tokens(request)
+        num_ctx = wire.object_in(request.fields.get("options")).get("num_ctx", self._num_ctx)
+        return wire.count_in(num_ctx) or super().context_tokens(request)
 
     def body(self, request: Request) -> JsonObject:
         """Return the JSON body for `request`, with the context that the ini sets."""
         body = super().body(request)
-        body["options"] |= chosen(num_ctx=self._num_ctx)
+        body["options"] |= wire.chosen(num_ctx=self._num_ctx)
         return body
 
     async def models(self) -> tuple[str, ...]:
@@ -310,7 +295,7 @@ class OllamaNative(Ollama):
         url, names = f"{self.address.base_url}/api/show", await super().models()
         shown = {name: await self.question(url, {"model": name}) for name in names}
         # An older server reports no capabilities.
-        known = {name: texts_in(show.get("capabilities")) for name, show in shown.items()}
+        known = {name: wire.texts_in(show.get("capabilities")) for name, show in shown.items()}
         return tuple(name for name, words in known.items() if "completion" in (words or ["completion"]))
 
 
@@ -325,7 +310,7 @@ def chat_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
     body: JsonObject = {
         "model": request.model,
         "messages": _chat_messages(request, with_reasoning=_NO_REASONING in refused),
-        **chosen(temperature=request.temperature, seed=request.seed),
+        **wire.chosen(temperature=request.temperature, seed=request.seed),
         "max_tokens" if request.surface == LISTED else "max_completion_tokens": request.max_output_tokens,
         "stream": request.stream,
     }
@@ -334,7 +319,7 @@ def chat_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
     if request.thinking_level:
         body |= {"reasoning_effort": request.thinking_level, "think": True}
     if request.tools:
-        body["tools"] = [{"type": "function", "function": function_of(tool)} for tool in request.tools]
+        body["tools"] = [{"type": "function", "function": wire.function_of(tool)} for tool in request.tools]
         body["tool_choice"] = "auto"
     return {name: value for name, value in body.items() if name not in refused}
 
@@ -344,9 +329,9 @@ def _chat_messages(request: Request, *, with_reasoning: bool) -> list[JsonObject
     messages: list[JsonObject] = []
     if request.system is not None:
         messages.append({"role": "system", "content": request.system})
-    for turn in with_ids(request.conversation):
+    for turn in wire.with_ids(request.conversation):
         if turn.user is not None:
-            messages.append({"role": "user", "content": users_content(turn, _picture)})
+            messages.append({"role": "user", "content": wire.users_content(turn, _picture)})
         if not turn.is_users_alone:
             said: JsonObject = {"role": "assistant", "content": turn.text or (None if turn.calls else "")}
             if turn.calls:
@@ -373,18 +358,18 @@ def _picture(image: Image) -> JsonObject:
 
 def read_chat(payload: JsonObject, answer: Answer) -> WireError | None:
     """Add a chunk, or a whole completion, to the answer so far; return the error, if it is one."""
-    if error := error_in(payload):
+    if error := wire.error_in(payload):
         return error
-    answer.receive_model(text_in(payload.get("model")))
-    choices = objects_in(payload.get("choices"))
+    answer.receive_model(wire.text_in(payload.get("model")))
+    choices = wire.objects_in(payload.get("choices"))
     is_chunk = payload.get("object") == "chat.completion.chunk"
     calls: list[ToolCall] = []
     for place, choice in enumerate(choices):
         # Copilot sends an answer's text and calls as several choices.
-        number = place if len(choices) > 1 else count_in(choice.get("index")) or 0
-        at_end = bool(text_in(choice.get("finish_reason")))
-        message = object_in(choice.get("message"))
-        has_news = _read_piece(object_in(choice.get("delta")), number, answer, at_end=at_end)
+        number = place if len(choices) > 1 else wire.count_in(choice.get("index")) or 0
+        at_end = bool(wire.text_in(choice.get("finish_reason")))
+        message = wire.object_in(choice.get("message"))
+        has_news = _read_piece(wire.object_in(choice.get("delta")), number, answer, at_end=at_end)
         if is_chunk and not (at_end or has_news):
             _read_piece(message, number, answer)
         elif message and not (is_chunk and has_news):
@@ -395,12 +380,12 @@ def read_chat(payload: JsonObject, answer: Answer) -> WireError | None:
         if error := _read_end(choice, answer):
             return error
     answer.receive_calls(calls)
-    groq = object_in(payload.get("x_groq"))
+    groq = wire.object_in(payload.get("x_groq"))
     if groq.get("error"):
-        return error_of_object(groq["error"])
+        return wire.error_of_object(groq["error"])
     # Moonshot's stream has the usage in the choice.
-    usages = [object_in(holder.get("usage")) for holder in (payload, groq, *choices[:1])]
-    _read_usage(next(filter(None, usages), {}), object_in(payload.get("timings")), answer)
+    usages = [wire.object_in(holder.get("usage")) for holder in (payload, groq, *choices[:1])]
+    _read_usage(next(filter(None, usages), {}), wire.object_in(payload.get("timings")), answer)
     return None
 
 
@@ -412,45 +397,46 @@ def _read_piece(message: JsonObject, number: int, answer: Answer, *, at_end: boo
     entries = _calls_in(message)
     if len(entries) < 2 or not answer.receive_repeated([*map(_call_of, entries)], at_end=at_end):
         for entry in entries:
-            call, index = _call_of(entry), count_in(entry.get("index"))
+            call, index = _call_of(entry), wire.count_in(entry.get("index"))
             answer.receive_tool_call(
                 key=(number, index) if number and index is not None else index,
                 id=call.id,
                 name=call.name or None,
                 arguments=call.arguments,
-                whole=isinstance(object_in(entry.get("function")).get("arguments"), (dict, list)),
+                whole=isinstance(wire.object_in(entry.get("function")).get("arguments"), (dict, list)),
             )
     return bool(any(texts.values()) or entries)
 
 
 def _texts_in(message: JsonObject) -> dict[Channel, str]:
     """Return the texts of a message or delta; its content may be a list of parts."""
-    reasoning = next((text for name in _REASONING_FIELDS if (text := text_in(message.get(name)))), "")
-    content, text, refusal = message.get("content"), "", text_in(message.get("refusal"))
+    reasoning = next((text for name in _REASONING_FIELDS if (text := wire.text_in(message.get(name)))), "")
+    content, text, refusal = message.get("content"), "", wire.text_in(message.get("refusal"))
     for part in content if isinstance(content, list) else [content]:
         if isinstance(part, str):
             text += part
         elif isinstance(part, dict):
-            text += text_in(part.get("text"))
-            refusal += text_in(part.get("refusal"))
+            text += wire.text_in(part.get("text"))
+            refusal += wire.text_in(part.get("refusal"))
             thinking = part.get("thinking")  # a text, or a list of texts
-            reasoning += text_in(thinking)
-            reasoning += "".join(text_in(thought.get("text")) for thought in objects_in(thinking))
+            reasoning += wire.text_in(thinking)
+            reasoning += "".join(wire.text_in(thought.get("text")) for thought in wire.objects_in(thinking))
     return {"reasoning": reasoning, "text": text, "refusal": refusal}
 
 
 def _calls_in(message: JsonObject) -> list[JsonObject]:
     """Return the entries of calls; `function_call` is an older form, which gateways send in addition."""
-    entries = objects_in(message.get("tool_calls"))
-    if not entries and (old := object_in(message.get("function_call"))):
+    entries = wire.objects_in(message.get("tool_calls"))
+    if not entries and (old := wire.object_in(message.get("function_call"))):
         return [{"index": 0, "function": old}]
     return entries
 
 
 def _read_end(choice: JsonObject, answer: Answer) -> WireError | None:
     """Read how a choice ended; with an error object OpenRouter reports a failure of the server behind it."""
-    reason, native = text_in(choice.get("finish_reason")), text_in(choice.get("native_finish_reason"))
-    error = error_of_object(choice["error"]) if choice.get("error") else None
+    reason = wire.text_in(choice.get("finish_reason"))
+    native = wire.text_in(choice.get("native_finish_reason"))
+    error = wire.error_of_object(choice["error"]) if choice.get("error") else None
     if error and meaning_of(native) not in (MALFORMED_CALL, UNEXPECTED_CALL):
         return error
     said = error.message if error else ""
@@ -460,18 +446,18 @@ def _read_end(choice: JsonObject, answer: Answer) -> WireError | None:
 def _read_usage(usage: JsonObject, timings: JsonObject, answer: Answer) -> None:
     """Add the counts and llama.cpp's own speeds; the speed of a single token is meaningless."""
     if usage:
-        counts = counts_in(usage, _COUNTS)
-        n_prompt, n_new = counts["input_tokens"], count_in(timings.get("prompt_n"))
+        counts = wire.counts_in(usage, _COUNTS)
+        n_prompt, n_new = counts["input_tokens"], wire.count_in(timings.get("prompt_n"))
         if counts["cached_tokens"] is None:
-            counts["cached_tokens"] = count_in(timings.get("cache_n"))
+            counts["cached_tokens"] = wire.count_in(timings.get("cache_n"))
         if counts["cached_tokens"] is None and n_prompt and n_new and n_new <= n_prompt:
             counts["cached_tokens"] = n_prompt - n_new  # versions before `cache_n`
         answer.receive_usage(**counts)
     if timings:
-        has_speed = (count_in(timings.get("predicted_n")) or 0) > 1
+        has_speed = (wire.count_in(timings.get("predicted_n")) or 0) > 1
         answer.receive_speeds(
-            positive_in(timings.get("predicted_per_second")) if has_speed else None,
-            positive_in(timings.get("prompt_per_second")),
+            wire.positive_in(timings.get("predicted_per_second")) if has_speed else None,
+            wire.positive_in(timings.get("prompt_per_second")),
         )
 
 
@@ -496,15 +482,15 @@ class OllamaOpenAI(Ollama):
     async def fingerprint(self, model: str) -> JsonObject:
         """Return the facts of llama.cpp, of another server with a list of models, or of Ollama."""
         entry = _entry_of(await self.question(f"{self.address.base_url}/models"), model)
-        props, meta = await self.question(f"{self.address.root_url}/props"), object_in(entry.get("meta"))
-        in_use = object_in(props.get("default_generation_settings")).get("n_ctx") or meta.get("n_ctx")
+        props, meta = await self.question(f"{self.address.root_url}/props"), wire.object_in(entry.get("meta"))
+        in_use = wire.object_in(props.get("default_generation_settings")).get("n_ctx") or meta.get("n_ctx")
         found = {
-            "server": _SERVERS.get(text_in(entry.get("owned_by"))),
+            "server": _SERVERS.get(wire.text_in(entry.get("owned_by"))),
             "server_version": props.get("build_info"),
             "quantisation": props.get("model_ftype") or meta.get("ftype"),
             "context_length": in_use or entry.get("max_model_len"),
-            "template_sha256": _sha256_of(text_in(props.get("chat_template"))),
-            "template_shows_tools": object_in(props.get("chat_template_caps")).get("supports_tools"),
+            "template_sha256": _sha256_of(wire.text_in(props.get("chat_template"))),
+            "template_shows_tools": wire.object_in(props.get("chat_template_caps")).get("supports_tools"),
         }
         known = {name: value for name, value in found.items() if value not in (None, "")}
         return known | await super().fingerprint(model)

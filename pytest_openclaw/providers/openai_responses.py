@@ -5,23 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_openclaw.providers import wire
 from pytest_openclaw.providers.answer import CHANNELS
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
-from pytest_openclaw.providers.wire import (
-    chosen,
-    count_in,
-    counts_in,
-    error_in,
-    error_of_object,
-    function_of,
-    json_text,
-    object_in,
-    objects_in,
-    text_in,
-    users_content,
-    with_ids,
-)
 from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
@@ -62,19 +49,20 @@ def responses_body(request: Request, refused: Collection[str] = ()) -> JsonObjec
         body["reasoning"] = {"effort": request.thinking_level}
     else:
         temperature = None if "temperature" in refused else request.temperature
-        body |= chosen(temperature=temperature)
+        body |= wire.chosen(temperature=temperature)
     if request.tools:
         # Without `strict` it means true in this API, which most schemas do not support.
-        body["tools"] = [{"type": "function", **function_of(tool), "strict": False} for tool in request.tools]
+        functions = map(wire.function_of, request.tools)
+        body["tools"] = [{"type": "function", **function, "strict": False} for function in functions]
     return body
 
 
 def _items(request: Request) -> list[JsonObject]:
     """Return the whole conversation, because nothing is stored on the server."""
     items: list[JsonObject] = []
-    for number, turn in enumerate(with_ids(request.conversation)):
+    for number, turn in enumerate(wire.with_ids(request.conversation)):
         if turn.user is not None:
-            content = users_content(turn, _picture, kind="input_text")
+            content = wire.users_content(turn, _picture, kind="input_text")
             items.append({"type": "message", "role": "user", "content": content})
         if turn.text:
             # As its original item; servers reject one without id or status.
@@ -102,32 +90,32 @@ def _picture(image: Image) -> JsonObject:
 
 def read_responses(payload: JsonObject, answer: Answer) -> WireError | None:
     """Add an event of a stream, or a whole response, to the answer so far; return the error, if it is one."""
-    kind = text_in(payload.get("type"))
+    kind = wire.text_in(payload.get("type"))
     if kind in _ENDS or payload.get("object") == "response":
-        return _read_end(object_in(payload.get("response")) if kind in _ENDS else payload, answer)
+        return _read_end(wire.object_in(payload.get("response")) if kind in _ENDS else payload, answer)
     if kind in ("", "error"):
-        return error_in(payload)
+        return wire.error_in(payload)
     name, is_whole = kind.removeprefix("response."), kind.endswith(".done")
     if name == "created":
-        answer.receive_model(text_in(object_in(payload.get("response")).get("model")))
+        answer.receive_model(wire.text_in(wire.object_in(payload.get("response")).get("model")))
     elif name.startswith("output_item."):
         _read_item(payload, answer, starts=not is_whole)
     elif name.startswith("function_call_arguments."):
-        arguments = text_in(payload.get("arguments" if is_whole else "delta"))
+        arguments = wire.text_in(payload.get("arguments" if is_whole else "delta"))
         answer.receive_tool_call(key=_key(payload), arguments=arguments, whole=is_whole)
     elif channel := _channel_of(name):
         part = "summary" if "summary" in name else "content"
-        key = _block_key(payload, part, count_in(payload.get(f"{part}_index")) or 0)
+        key = _block_key(payload, part, wire.count_in(payload.get(f"{part}_index")) or 0)
         if is_whole:
             answer.receive_whole(channel, _text_of(payload), key=key)
         else:
-            answer.receive_text(text_in(payload.get("delta")), channel, key=key)
+            answer.receive_text(wire.text_in(payload.get("delta")), channel, key=key)
     return None
 
 
 def _read_item(event: JsonObject, answer: Answer, *, starts: bool) -> None:
     """Add an item as it starts, or as it is complete."""
-    item = object_in(event.get("item"))
+    item = wire.object_in(event.get("item"))
     if item.get("type") == "function_call":
         call = _call_of(item)
         answer.receive_tool_call(
@@ -140,19 +128,19 @@ def _read_item(event: JsonObject, answer: Answer, *, starts: bool) -> None:
 
 def _read_end(response: JsonObject, answer: Answer) -> WireError | None:
     """Add a whole response, or the one that ends a stream, which repeats the deltas."""
-    answer.receive_model(text_in(response.get("model")))
+    answer.receive_model(wire.text_in(response.get("model")))
     status = response.get("status")
     if response.get("error") or status in ("failed", "cancelled"):
-        error = error_of_object(response.get("error") or {})
+        error = wire.error_of_object(response.get("error") or {})
         return error if error.message or error.code else replace(error, message=f"the response is {status}")
-    items = objects_in(response.get("output"))
+    items = wire.objects_in(response.get("output"))
     texts = [text for item in items for text in _texts_of(item)]
     for channel in CHANNELS:
         answer.receive_whole(channel, "".join(text for of, _, _, text in texts if of == channel))
     answer.receive_calls([_call_of(item) for item in items if item.get("type") == "function_call"])
-    if usage := object_in(response.get("usage")):
-        answer.receive_usage(**counts_in(usage, _COUNTS))
-    why = text_in(object_in(response.get("incomplete_details")).get("reason"))
+    if usage := wire.object_in(response.get("usage")):
+        answer.receive_usage(**wire.counts_in(usage, _COUNTS))
+    why = wire.text_in(wire.object_in(response.get("incomplete_details")).get("reason"))
     failure = answer.receive_finish_word(why or ("incomplete" if status == "incomplete" else "stop"))
     if failure is None:
         answer.receive_end()
@@ -169,24 +157,24 @@ def _channel_of(name: str) -> Channel | None:
 
 
 def _text_of(part: JsonObject) -> str:
-    return text_in(part.get("text")) or text_in(part.get("refusal"))
+    return wire.text_in(part.get("text")) or wire.text_in(part.get("refusal"))
 
 
 def _texts_of(item: JsonObject) -> Iterator[tuple[Channel, str, int, str]]:
     """Yield the texts of an item: channel, `content` or `summary`, the place there, and the text."""
     is_thought = item.get("type") == "reasoning"
     for kind in ("content", "summary") if is_thought or item.get("type") == "message" else ():
-        for place, part in enumerate(objects_in(item.get(kind))):
-            channel = "reasoning" if is_thought else _channel_of(text_in(part.get("type")))
+        for place, part in enumerate(wire.objects_in(item.get(kind))):
+            channel = "reasoning" if is_thought else _channel_of(wire.text_in(part.get("type")))
             if channel is not None:
                 yield channel, kind, place, _text_of(part)
 
 
 def _call_of(item: JsonObject) -> ToolCall:
     return ToolCall(
-        name=text_in(item.get("name")),
-        arguments=json_text(item.get("arguments")),
-        id=text_in(item.get("call_id")) or None,
+        name=wire.text_in(item.get("name")),
+        arguments=wire.json_text(item.get("arguments")),
+        id=wire.text_in(item.get("call_id")) or None,
     )
 
 
@@ -194,13 +182,13 @@ def _key(event: JsonObject, item: JsonObject | None = None) -> str | int | None:
     """Return the shared key of one call's events; llama.cpp sends the call's id instead of the item's."""
     item = item or {}
     ids = (event.get("item_id"), item.get("id"), item.get("call_id"))
-    return next(filter(None, map(text_in, ids)), None) or count_in(event.get("output_index"))
+    return next(filter(None, map(wire.text_in, ids)), None) or wire.count_in(event.get("output_index"))
 
 
 def _block_key(event: JsonObject, part: str, place: int) -> Hashable:
     """Return the key of one text; some servers omit the number of its item, and others the item's id."""
-    number = count_in(event.get("output_index"))
-    return (text_in(event.get("item_id")) if number is None else number), part, place
+    number = wire.count_in(event.get("output_index"))
+    return (wire.text_in(event.get("item_id")) if number is None else number), part, place
 
 
 # --- the provider -------------------------------------------------------------------------------
