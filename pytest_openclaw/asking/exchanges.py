@@ -15,15 +15,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.openclaw import recovery
 from pytest_openclaw.openclaw.bridge import is_lookup, promoted_calls
 from pytest_openclaw.openclaw.dispatch import is_forgotten
-from pytest_openclaw.openclaw.recovery import (
-    at_last_step,
-    is_asked_again,
-    is_broken,
-    is_given_up,
-    nudge,
-)
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.prices import summed, together, total_usd
 from pytest_openclaw.util.errors import OpenClawError
@@ -115,15 +109,15 @@ class _Exchange:
         self._message = None
         self.turns.append(turn)
         run, dispatched = self.turns[self._n_before :], self._playing.dispatched
-        if ended_by == "malformed_call" and is_asked_again(run, dispatched):
+        if ended_by == "malformed_call" and recovery.is_asked_again(run, dispatched):
             ended_by = None
         else:
             self.received += _received(replace(turn, user=None, carried=reply.carried), dispatched)
-        if ended_by in ("answer", "malformed_call") and (wanted := nudge(run, dispatched)):
+        if ended_by in ("answer", "malformed_call") and (wanted := recovery.nudge(run, dispatched)):
             self._ask_for_words(wanted)
             ended_by = None
         if ended_by is None and len(run) >= self._world.steps:
-            return at_last_step(run)
+            return recovery.at_last_step(run)
         return None if ended_by == "answer" and self._send_next_message() else ended_by
 
     def _send_next_message(self) -> bool:
@@ -154,7 +148,7 @@ class _Exchange:
         if tools and not self.offered:
             native = tuple(replace(call, unoffered=True) for call in native)
         run = self.turns[self._n_before :]
-        if is_given_up([*(turn.calls for turn in run), native], playing.dispatched):
+        if recovery.is_given_up([*(turn.calls for turn in run), native], playing.dispatched):
             return native, (), "loop"
         if reply.finish_reason in (MALFORMED_CALL, UNEXPECTED_CALL):
             return native, (), "malformed_call"
@@ -168,7 +162,7 @@ class _Exchange:
         is_left = native and (reply.finish_reason == "length" or not tools)
         results = None if is_left else playing.answer_turn(calls)
         if results is None:
-            return calls, (), "malformed_call" if is_broken(calls, playing.dispatched) else "answer"
+            return calls, (), "malformed_call" if recovery.is_broken(calls, playing.dispatched) else "answer"
         made = zip(map(playing.dispatched, calls), results, strict=True)
         self._note = yield_note(made)
         return calls, results, "answer" if self._note else None

@@ -15,19 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pytest
 
+from pytest_openclaw import options
 from pytest_openclaw.openclaw.catalog import read_catalogue
-from pytest_openclaw.options import (
-    BY_NAME,
-    OPTIONS,
-    base_dir,
-    lookup,
-    matching,
-    named_benchmarks,
-    number,
-    on_off,
-    options_given,
-    suite_dirs,
-)
 from pytest_openclaw.suites.targets import parse_endpoint, parse_targets
 from pytest_openclaw.suites.wording import closest, shown
 from pytest_openclaw.util.errors import TargetError
@@ -65,7 +54,7 @@ def load_settings(config: pytest.Config, providers: Collection[str]) -> Settings
     """
     endpoints = load_endpoints(config, providers)
     names = [*providers, *(endpoint.name for endpoint in endpoints)]
-    given = {option.name: value for option in OPTIONS if (value := _value(config, option.name)) is not None}
+    given = {name: value for name in options.BY_NAME if (value := _value(config, name)) is not None}
     if given.get("until-conclusive"):
         given.setdefault("repeat", MOST_REPEATS)
         if shard := given.get("shard"):
@@ -79,7 +68,7 @@ def load_settings(config: pytest.Config, providers: Collection[str]) -> Settings
     values = {"run_id": time, **{name.replace("-", "_"): value for name, value in given.items()}}
     values |= {
         "targets": _targets(config, names, given),
-        "suite_dirs": suite_dirs(config),
+        "suite_dirs": options.suite_dirs(config),
         "surface": None,  # `start.load_surface` reads it
         "timeout_s": given.get("timeout", Settings.timeout_s),
         "concurrency": _concurrency(config, names),
@@ -87,7 +76,7 @@ def load_settings(config: pytest.Config, providers: Collection[str]) -> Settings
         "catalogue": _catalogue(config),
         "request_fields": _request_fields(config, names),
         "runs_dir": _path(
-            config, str(given.get("runs-dir", "runs")), lookup(config, "runs-dir")[1]
+            config, str(given.get("runs-dir", "runs")), options.lookup(config, "runs-dir")[1]
         ).resolve(),
         "run_id_given": "run-id" in given,
         "gates": _gates(config, given),
@@ -103,8 +92,8 @@ def load_settings(config: pytest.Config, providers: Collection[str]) -> Settings
 
 
 def _value(config: pytest.Config, name: str) -> Any:
-    value, where = lookup(config, name)
-    parse = BY_NAME[name].parse
+    value, where = options.lookup(config, name)
+    parse = options.BY_NAME[name].parse
     if not value or parse is None:
         return value or None
     if not isinstance(value, list):
@@ -120,7 +109,7 @@ def _parsed(where: str, text: str, parse: Callable[[str], T]) -> T:
 
 
 def _lines(config: pytest.Config, name: str, parse: Callable[[str], T]) -> list[T]:
-    key = BY_NAME[name].ini
+    key = options.BY_NAME[name].ini
     try:
         return [parse(line.strip()) for line in config.getini(key) or () if line.strip()]
     except (ValueError, TargetError) as error:
@@ -134,7 +123,7 @@ def split(values: Sequence[str]) -> list[str]:
 
 def _path(config: pytest.Config, name: str, where: str) -> Path:
     """Return a path; a relative one is relative to the current folder, or to the ini file that has it."""
-    base = config.invocation_params.dir if where.startswith("--") else base_dir(config)
+    base = config.invocation_params.dir if where.startswith("--") else options.base_dir(config)
     return base / Path(name).expanduser()
 
 
@@ -144,7 +133,7 @@ def _no_provider(name: str, providers: Collection[str]) -> NoReturn:
 
 
 def _concurrency(config: pytest.Config, providers: Collection[str]) -> Concurrency:
-    count = matching("[1-9][0-9]{0,3}", int, "give a number from 1 to 9999, or provider=N,…")
+    count = options.matching("[1-9][0-9]{0,3}", int, "give a number from 1 to 9999, or provider=N,…")
 
     def parse(text: str) -> Concurrency:
         everywhere = None
@@ -159,7 +148,7 @@ def _concurrency(config: pytest.Config, providers: Collection[str]) -> Concurren
                 _no_provider(name, providers)
         return Concurrency(everywhere=everywhere, by_provider=by_provider)
 
-    value, where = lookup(config, "concurrency")
+    value, where = options.lookup(config, "concurrency")
     return _parsed(where, value or "", parse)
 
 
@@ -201,7 +190,7 @@ def load_endpoints(config: pytest.Config, kinds: Collection[str]) -> tuple[Endpo
 def _own_price(line: str) -> OwnPrice:
     hint = "write GLOB = INPUT OUTPUT [CACHED] in USD per million tokens, for example: lab/* = 0.5 1.5"
     pattern, _, figures = (part.strip() for part in line.rpartition("="))
-    read = number(lambda usd: 0 <= usd < inf, f"{line!r}: {hint}")
+    read = options.number(lambda usd: 0 <= usd < inf, f"{line!r}: {hint}")
     prices = [read(figure) for figure in figures.split()]
     if not pattern or len(prices) not in {2, 3}:
         raise ValueError(f"{line!r}: {hint}")
@@ -215,7 +204,7 @@ def _own_price(line: str) -> OwnPrice:
 def _gates(config: pytest.Config, given: dict[str, Any]) -> Gates:
     values = {field: given[option] for field, option in GATE_OPTIONS.items() if option in given}
     gates = Gates(**values, by_target=tuple(_lines(config, "gates", parse_gate_line)))
-    return firm_gates(gates, gates, options_given(config))
+    return firm_gates(gates, gates, options.options_given(config))
 
 
 def parse_gate_line(line: str) -> GateLine:
@@ -228,7 +217,7 @@ def parse_gate_line(line: str) -> GateLine:
     target, _, rest = (part.strip() for part in line.rpartition(":"))
     # A switch has the name of its field here, because `gate-` would be said twice.
     known = {
-        field.replace("_", "-"): on_off if field in GATE_SWITCHES else BY_NAME[option].parse
+        field.replace("_", "-"): options.on_off if field in GATE_SWITCHES else options.BY_NAME[option].parse
         for field, option in GATE_OPTIONS.items()
     }
     changes: dict[str, Any] = {}
@@ -253,7 +242,7 @@ def parse_gate_line(line: str) -> GateLine:
 
 def _catalogue(config: pytest.Config) -> str:
     """Return the path of a file of `capture-tools`, relative to the current folder if it is in it."""
-    value, where = lookup(config, "catalogue")
+    value, where = options.lookup(config, "catalogue")
     name = str(value or "").strip()
     if name in ("", INSTALLED, SUBSTITUTE):
         return name
@@ -267,7 +256,7 @@ def _catalogue(config: pytest.Config) -> str:
 
 
 def _targets(config: pytest.Config, providers: Collection[str], given: dict[str, Any]) -> tuple[Target, ...]:
-    specs, where = lookup(config, "models")
+    specs, where = options.lookup(config, "models")
     if "resume" in given and not where.startswith("--"):
         return ()  # a resumed run keeps its own
     # Ollama's own API, unless the environment names a server of the OpenAI-compatible one.
@@ -275,7 +264,7 @@ def _targets(config: pytest.Config, providers: Collection[str], given: dict[str,
     chosen = given.get("providers", (usual,))
     for name in chosen:
         if name not in (*providers, usual):
-            _parsed(lookup(config, "providers")[1], name, lambda name: _no_provider(name, providers))
+            _parsed(options.lookup(config, "providers")[1], name, lambda name: _no_provider(name, providers))
     levels = [None if level == "none" else level for level in given.get("thinking", ("none",))]
     surfaces = sorted(given.get("surface", SURFACES[:1]), key=SURFACES.index)
     try:
@@ -294,7 +283,7 @@ def _embedded_default(config: pytest.Config) -> list[str]:
     """Return the embedded model, for a benchmark that is named without models."""
     from pytest_openclaw.providers.llama_cpp.weights import embedded_model_is_installed, install_engine
 
-    if not named_benchmarks(config):
+    if not options.named_benchmarks(config):
         return []
     if embedded_model_is_installed():
         return [EMBEDDED_TARGET]

@@ -16,19 +16,11 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.openclaw.recovery import at_last_step
+from pytest_openclaw.providers import wire
 from pytest_openclaw.providers.anthropic_messages import read_messages
 from pytest_openclaw.providers.claude.command_line import PREFIX
 from pytest_openclaw.providers.prices import summed
 from pytest_openclaw.providers.processes import fault_of_words
-from pytest_openclaw.providers.wire import (
-    count_in,
-    load_object,
-    object_in,
-    objects_in,
-    shortened,
-    text_in,
-    texts_in,
-)
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import WireError
@@ -161,7 +153,7 @@ class Stream:
     def receive_line(self, raw: bytes) -> None:
         """Read one line of output; lines outside the format are skipped."""
         text = raw.decode("utf-8", "replace")
-        line = load_object(text)
+        line = wire.load_object(text)
         if line is None:
             self.printed = text.strip() or self.printed
         if line is None or self.over:
@@ -170,20 +162,20 @@ class Stream:
             case "system":
                 self._read_system(line)
             case "user" if self._is_exchange:
-                self._read_results(objects_in(object_in(line.get("message")).get("content")))
+                self._read_results(wire.objects_in(wire.object_in(line.get("message")).get("content")))
             case "stream_event":
-                self._read_event(object_in(line.get("event")))
+                self._read_event(wire.object_in(line.get("event")))
             case "assistant":
-                self.error = text_in(line.get("error")) or self.error
+                self.error = wire.text_in(line.get("error")) or self.error
             case "result":
                 self.result = line
                 message = self._messages[-1]
-                message.stop_reason = message.stop_reason or text_in(line.get("stop_reason"))
+                message.stop_reason = message.stop_reason or wire.text_in(line.get("stop_reason"))
                 self._end()
 
     def _read_system(self, line: JsonObject) -> None:
         if line.get("subtype") == "init":
-            given = texts_in(line.get("tools"))
+            given = wire.texts_in(line.get("tools"))
             self.lacking = tuple(own for name, own in self._offered.items() if name not in given)
             self.over = bool(self.lacking)
         if line.get("status") == "requesting":
@@ -193,10 +185,10 @@ class Stream:
         message = self._messages[-1]
         ours = {call.id for call in message.answer.reply().tool_calls}
         for block in blocks:
-            call_id, content = text_in(block.get("tool_use_id")), block.get("content")
+            call_id, content = wire.text_in(block.get("tool_use_id")), block.get("content")
             if call_id in ours:
-                texts = [text_in(part.get("text")) for part in objects_in(content)] or [text_in(content)]
-                message.results[call_id] = valid_text("\n".join(texts))
+                parts = [wire.text_in(part.get("text")) for part in wire.objects_in(content)]
+                message.results[call_id] = valid_text("\n".join(parts or [wire.text_in(content)]))
 
     def _read_event(self, event: JsonObject) -> None:
         """Read an event of the Messages API, whose stop reason is kept unchanged."""
@@ -206,7 +198,7 @@ class Stream:
                 if self.over:
                     return
             case "message_delta":
-                reason = text_in(object_in(event.get("delta")).get("stop_reason"))
+                reason = wire.text_in(wire.object_in(event.get("delta")).get("stop_reason"))
                 self._messages[-1].stop_reason = reason or self._messages[-1].stop_reason
                 event = {**event, "delta": {}}
             case "message_stop":
@@ -251,8 +243,8 @@ class Stream:
         if result is None:  # ended by us, after the model's message
             return self.reply()
         # An error subtype has the words in `errors` instead of `result`.
-        words = [text_in(result.get("result")), *texts_in(result.get("errors"))]
-        said = shortened("; ".join(filter(None, words)))
+        words = [wire.text_in(result.get("result")), *wire.texts_in(result.get("errors"))]
+        said = wire.shortened("; ".join(filter(None, words)))
         if "refusal" in (self._messages[-1].stop_reason, result.get("stop_reason")):
             return replace(self.reply(), finish_reason="refusal", refusal=said)
         if self.error == "max_output_tokens" and has_tokens:
@@ -261,7 +253,7 @@ class Stream:
         if result.get("subtype") == "error_max_turns" and is_done:
             # For a single prompt the call is the answer; in an exchange the turns are used up.
             return self.reply(at_limit=True)
-        status = count_in(result.get("api_error_status"))
+        status = wire.count_in(result.get("api_error_status"))
         if self.error or status is not None:
             return self._refused(name, request.model, said, status, access)
         # An answer without tokens is the CLI's own, for example to a slash command.
