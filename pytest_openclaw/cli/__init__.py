@@ -56,8 +56,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _find_project(arguments)
         answer = load_command(arguments.command).run(arguments)
-    except (OpenClawError, OSError) as error:
-        _complain(prog, _in_words(error))
+    except OpenClawError as error:
+        _complain(prog, str(error))
+        return REFUSED
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _complain(prog, f"{where}{error.strerror or error}")
         return REFUSED
     for warning in answer.warnings:
         _complain(prog, warning)
@@ -125,13 +129,6 @@ def _find_project(arguments: argparse.Namespace) -> None:
     if getattr(arguments, "rootdir", here) is None:
         root = project_folder(here)
         arguments.rootdir = Path() if root == here else root
-
-
-def _in_words(error: Exception) -> str:
-    if isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror or error}"
-    return str(error)
 
 
 def _show(answer: CommandResult, *, as_json: bool) -> None:

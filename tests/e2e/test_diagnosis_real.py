@@ -31,15 +31,15 @@ PROMPT: dict[str, Any] = {
 
 
 @contextmanager
-def serving(model: str, folder: Path) -> Iterator[Engine]:
+def serving(model: str) -> Iterator[Engine]:
     """A running engine with the chat template of the weights."""
     spec = EngineSpec(weights=find_weights(model), alias=model, template=None)
     with asyncio.Runner() as runner:
-        engine = runner.run(start_engine(spec, folder / "engine.log", environ=os.environ))
+        engine = runner.run(start_engine(spec, os.environ))
         try:
             yield engine
         finally:
-            runner.run(engine.stop())
+            runner.run(engine.process.stop())
 
 
 def diagnosis(folder: Path, url: str, token: str, model: str, prompt: dict[str, Any]) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def diagnosis(folder: Path, url: str, token: str, model: str, prompt: dict[str, 
 
 def test_the_template_is_broken(tmp_path: Path, embedded_model: str) -> None:
     """The weights' own template shows no tools: the prompt is as long with them as without."""
-    with serving(embedded_model, tmp_path) as engine:
+    with serving(embedded_model) as engine:
         found = diagnosis(tmp_path, engine.url, engine.token, embedded_model, PROMPT)
 
     assert (found["cause"], found["template_shows_tools"]) == ("template", False), found
