@@ -78,17 +78,10 @@ def teamcity_commands(log: str) -> list[Command]:
     return [Command(name) for name in re.findall(r"##teamcity\[([A-Za-z][\w.-]*)\s", log)]
 
 
-PARSERS = {
-    "github": github_commands,
-    "azure": azure_commands,
-    "gitlab": gitlab_commands,
-    "teamcity": teamcity_commands,
-}
-
-
-def all_commands(log: str) -> list[tuple[str, Command]]:
-    """Return each system's commands in a log, with the system's name."""
-    return [(name, command) for name, parse in PARSERS.items() for command in parse(log)]
+def all_commands(log: str) -> list[Command]:
+    """Return the commands of every system in a log."""
+    parsers = (github_commands, azure_commands, gitlab_commands, teamcity_commands)
+    return [command for parse in parsers for command in parse(log)]
 
 
 COMMANDS = {

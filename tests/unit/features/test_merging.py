@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import jsonschema
 import pytest
@@ -29,20 +29,13 @@ from tests.unit.runs.stored_runs import SUITE, A, B, definition, files_of, load,
 NOW_MS = 1_800_000_000_000
 
 
-class Merged(NamedTuple):
-    """A merged run, and the notes about it."""
-
-    new: NewRun
-    notes: tuple[str, ...]
-
-
-def _merge(*paths: Path, prefer: Any = None) -> Merged:
+def _merge(*paths: Path, prefer: Any = None) -> tuple[NewRun, list[str]]:
     new, notes = merge_runs([load_run(path) for path in paths], prefer)
-    return Merged(new, tuple(notes))
+    return new, [*notes]
 
 
-def _write(merged: Merged, runs_dir: Path) -> Path:
-    path, _ = write_run(merged.new, runs_dir / "whole", exactly=True, now_ms=NOW_MS)
+def _write(merged: tuple[NewRun, list[str]], runs_dir: Path) -> Path:
+    path, _ = write_run(merged[0], runs_dir / "whole", exactly=True, now_ms=NOW_MS)
     return path
 
 
@@ -132,7 +125,7 @@ def test_one_run_is_copied(tmp_path: Path) -> None:
     merged = _merge(path)
     whole = _write(merged, tmp_path)
 
-    assert merged.notes == ()
+    assert merged[1] == []
     assert (whole / "results.jsonl").read_bytes() == (path / "results.jsonl").read_bytes()
     old, new = load(path, "config.json"), load(whole, "config.json")
     assert new.pop("parts")[0]["run_id"] == "one"
@@ -184,7 +177,7 @@ def test_different_gates_are_none(two: Any, tmp_path: Path) -> None:
     merged = _merge(*two(gates=asdict(Gates(min_pass_rate=0.5))))
     whole = _write(merged, tmp_path)
 
-    assert merged.notes == ("the gates differ, so that no gate applies to the whole",)
+    assert merged[1] == ["the gates differ, so that no gate applies to the whole"]
     assert load(whole, "summary.json")["verdict"] == "not_gated"
     assert load(whole, "config.json")["gates"] is None
 
@@ -199,10 +192,10 @@ def test_an_unfinished_run_is_reported(tmp_path: Path) -> None:
     merged = _merge(killed, other)
     summary = load(_write(merged, tmp_path), "summary.json")
 
-    assert merged.notes == (f"{killed} is not finished: 3 of its 4 cells have no row",)
+    assert merged[1] == [f"{killed} is not finished: 3 of its 4 cells have no row"]
     assert (summary["state"], summary["n_cells"], summary["n_rows"]) == ("interrupted", 5, 2)
     # The killed run does not say which one of its three prompts was selected for B.
-    assert _merge(killed, rest).new.n_selected == {A: 3, B: 2}
+    assert _merge(killed, rest)[0].n_selected == {A: 3, B: 2}
 
 
 def test_a_model_that_was_not_served_alike_is_reported(tmp_path: Path) -> None:
@@ -215,7 +208,7 @@ def test_a_model_that_was_not_served_alike_is_reported(tmp_path: Path) -> None:
     merged = _merge(two, one)
     inventory = load(_write(merged, tmp_path), "inventory.json")
 
-    assert merged.notes == (f"lab/a was not served alike: digest is d1 in {one}, d2 in {two}",)
+    assert merged[1] == [f"lab/a was not served alike: digest is d1 in {one}, d2 in {two}"]
     assert inventory["targets"][A.label]["server"] is None
     assert [part["targets"][A.label]["server"]["digest"] for part in inventory["parts"]] == ["d1", "d2"]
 
@@ -227,7 +220,7 @@ def test_each_machine_may_reach_its_own_server(two: Any, tmp_path: Path) -> None
     merged = _merge(*two(providers=there, retries=0))
     config = load(_write(merged, tmp_path), "config.json")
 
-    assert merged.notes == ()
+    assert merged[1] == []
     assert config["providers"] == {"lab": {"kind": "ollama_openai", "base_url": None}}
     assert (config["retries"], config["verdict"]) == (None, "cells")
     assert [part["retries"] for part in config["parts"]] == [5, 0]
@@ -291,11 +284,11 @@ def test_the_same_row_twice_is_one_row(tmp_path: Path) -> None:
     one = store(tmp_path / "one", records)
     copy = store(tmp_path / "copy", records[:2])
 
-    merged = _merge(one, copy, one)
+    new, notes = _merge(one, copy, one)
 
-    assert merged.new.n_selected == {A: 2, B: 1}
-    assert len(merged.new.rows) == 3
-    assert merged.notes == ()
+    assert new.n_selected == {A: 2, B: 1}
+    assert len(new.rows) == 3
+    assert notes == []
 
 
 def test_different_rows_of_a_cell_are_refused(tmp_path: Path) -> None:
@@ -318,29 +311,25 @@ def test_the_user_may_say_which_row_counts(tmp_path: Path, prefer: str, kept: li
     one = store(tmp_path / "one", [row(A, "P1", ended_at_ms=5000), row(A, "P2", ended_at_ms=300)])
     two = store(tmp_path / "two", [row(A, "P1", ended_at_ms=1100), row(A, "P2", ended_at_ms=1200)])
 
-    merged = _merge(one, two, prefer=prefer)
+    new, notes = _merge(one, two, prefer=prefer)
 
-    assert [found.record.ended_at_ms for found in merged.new.rows] == kept
-    assert merged.new.n_selected == {A: 2}
-    assert merged.notes == (f"2 cells have different rows; the {prefer} is kept",)
-
-
-SURFACE = Surface(source="substitute", release="openclaw-2026.9.6", system="You are an assistant.")
-
-
-def _on_openclaw(path: Path, prompt_id: str) -> Path:
-    """A run of one prompt on both surfaces, as a session leaves it."""
-    rows = [row(one, prompt_id, surface=one.surface) for one in (A, A.on("openclaw"))]
-    store(path, rows, surface=surface_facts(SURFACE))
-    (path / "surface.json").write_text(json.dumps(asdict(SURFACE)))
-    return path
+    assert [found.record.ended_at_ms for found in new.rows] == kept
+    assert new.n_selected == {A: 2}
+    assert notes == [f"2 cells have different rows; the {prefer} is kept"]
 
 
 def test_runs_on_openclaw_are_merged_with_their_surface(tmp_path: Path) -> None:
     """Targets on both surfaces stay apart, and the merged run keeps what OpenClaw sends."""
-    whole = _write(_merge(*(_on_openclaw(tmp_path / name, name) for name in ("P1", "P2"))), tmp_path / "runs")
+    surface = Surface(source="substitute", release="openclaw-2026.9.6", system="You are an assistant.")
+    paths = [tmp_path / prompt_id for prompt_id in ("P1", "P2")]
+    for path in paths:
+        rows = [row(one, path.name, surface=one.surface) for one in (A, A.on("openclaw"))]
+        store(path, rows, surface=surface_facts(surface))
+        (path / "surface.json").write_text(json.dumps(asdict(surface)))
+
+    whole = _write(_merge(*paths), tmp_path / "runs")
 
     part = load_run(whole)
-    assert (part.surface, part.n_selected) == (SURFACE, {A: 2, A.on("openclaw"): 2})
-    assert load(whole, "config.json")["surface"] == surface_facts(SURFACE)
+    assert (part.surface, part.n_selected) == (surface, {A: 2, A.on("openclaw"): 2})
+    assert load(whole, "config.json")["surface"] == surface_facts(surface)
     assert {group["surface"] for group in load(whole, "summary.json")["groups"]} == {"listed", "openclaw"}

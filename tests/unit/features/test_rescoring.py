@@ -92,11 +92,6 @@ def _measured(prompt: Prompt, reply: Reply) -> Record:
     return from_row(json.loads(json.dumps(to_row(record))))
 
 
-def _channelled(reasoning: str, text: str) -> str:
-    """The raw text of a reply with a separate reasoning channel, as the built-in providers write it."""
-    return f"<think>\n{reasoning}\n</think>\n\n{text}" if reasoning else text
-
-
 YES, NO = ({"type": "exact", "value": value} for value in ("yes", "no"))
 FREE = {"type": "tool_invocation", "expected_tools": ["free"]}
 RESTRAINT = {"type": "not", "validator": {"type": "tool_invocation", "expected_tools": []}}
@@ -138,7 +133,9 @@ _TURNS = st.lists(
 def test_an_exchange_is_judged_the_same_again(turns: list[Turn], more: str, ended: Any) -> None:
     """Its turns have all of it: nothing is ambiguous, and nothing is lost if `raw_output` was cut."""
     turns = [replace(one, results=one.results[: len(one.calls)], text=one.text + more) for one in turns]
-    raws = [_channelled(one.reasoning, one.text) for one in turns]
+    # As the built-in providers write a separate reasoning channel.
+    thoughts = [f"<think>\n{one.reasoning}\n</think>\n\n" if one.reasoning else "" for one in turns]
+    raws = [thought + one.text for thought, one in zip(thoughts, turns, strict=True)]
     reply = Reply(
         text=turns[-1].text,
         reasoning=turns[-1].reasoning,

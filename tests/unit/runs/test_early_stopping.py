@@ -147,13 +147,6 @@ def test_fixed_repeats_are_awaited_and_not_decided_on() -> None:
     assert early_stopping.ended == {}
 
 
-def test_a_target_with_nothing_but_numbers_of_its_own_is_never_ended() -> None:
-    """All its cells are asked in any case."""
-    early_stopping = _stopping([N, N], (1, 2), (N, N))
-
-    assert _decisions(early_stopping, [*_repeat(1), *_repeat(2)]) == []
-
-
 # --- within the first repeat ----------------------------------------------------------------------
 
 

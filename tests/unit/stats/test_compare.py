@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,7 +18,7 @@ from pytest_openclaw.reports.comparison import details_of
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_run, read_baseline
 from pytest_openclaw.stats import comparison
-from pytest_openclaw.stats.comparison import ComparedRuns, Obstacle, Obstacles, adjusted_together, sign_flip
+from pytest_openclaw.stats.comparison import Obstacle, Obstacles, adjusted_together, sign_flip
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs, named_targets, parse_across
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import Target
@@ -56,17 +53,6 @@ def test_a_target_is_better_or_worse_or_neither(
     assert (verdicts.word, *(getattr(verdicts, name) for name in fields)) == (word, *counts)
 
 
-def test_repeats_of_a_prompt_prove_no_more_than_a_prompt() -> None:
-    """Five prompts that fail five times each are five prompts; sixty cells of them prove nothing."""
-    base = [row for repeat in range(1, 6) for row in cells("+++++", repeat=repeat)]
-    candidate = [row for repeat in range(1, 6) for row in cells("-----", repeat=repeat)]
-
-    verdicts = only(base, candidate).verdicts
-
-    assert (verdicts.n_prompts, verdicts.n_cells, verdicts.word) == (5, 25, "no difference seen")
-    assert verdicts.p == 2 / 2**5
-
-
 def test_targets_share_the_level() -> None:
     """Six worse prompts are conclusive in a single target, and not in one of two compared targets."""
     base, candidate = cells("++++++"), cells("------")
@@ -79,14 +65,15 @@ def test_targets_share_the_level() -> None:
 
 
 def test_a_loss_that_is_seen_has_an_interval_of_losses() -> None:
-    """Six prompts that all pass less often of four times: p 0.03, where Student's t reaches above 0."""
+    """Six prompts that all pass less often of four times are six: p 0.03, where Student's t reaches above 0."""
     base = [row for repeat in (1, 2, 3, 4) for row in cells("++++++", repeat=repeat)]
     marks = ("+---++", "+---++", "----++", "------")
     candidate = [row for repeat, each in enumerate(marks, 1) for row in cells(each, repeat=repeat)]
 
     verdicts = only(base, candidate).verdicts
 
-    assert (verdicts.word, verdicts.p) == ("worse", 2 / 2**6)
+    assert (verdicts.n_prompts, verdicts.n_cells, verdicts.p) == (6, 24, 2 / 2**6)
+    assert verdicts.word == "worse"
     assert verdicts.interval_95 is not None
     assert verdicts.interval_95.high == 0
 
@@ -189,15 +176,6 @@ def test_cells_are_listed_under_the_target_that_has_them() -> None:
     ]
 
 
-@pytest.mark.parametrize("n", [0, 3, 8])
-def test_a_written_comparison_is_read_as_it_was(n: int) -> None:
-    """This covers comparisons with and without intervals, with excluded cells and different conditions."""
-    base, candidate = [*cells("+" * n + "?"), *cells("+", OTHER)], cells("-" * n + "?", in_flight=3, host="b")
-    made = compare(base, candidate, notes=["x"])
-
-    assert msgspec.convert(json.loads(json.dumps(asdict(made))), ComparedRuns) == made
-
-
 # --- ratios -------------------------------------------------------------------------------------
 
 
@@ -282,22 +260,16 @@ def test_the_range_is_the_published_formula() -> None:
 # --- the exact test ------------------------------------------------------------------------------
 
 
-def _by_brute_force(totals: Sequence[int]) -> float:
-    differing = [total for total in totals if total]
-    sums = [
-        sum(sign * total for sign, total in zip(signs, differing, strict=True))
-        for signs in itertools.product((-1, 1), repeat=len(differing))
-    ]
-    return sum(abs(one) >= abs(sum(totals)) for one in sums) / len(sums)
-
-
 @settings(deadline=None)
 @given(totals=st.lists(st.integers(-5, 5), max_size=9))
 def test_every_choice_of_signs_is_counted(totals: list[int]) -> None:
     """The p of a randomisation test is the share of sign choices that lead at least as far."""
+    choices = itertools.product((-1, 1), repeat=len(totals))
+    sums = [abs(sum(sign * total for sign, total in zip(signs, totals, strict=True))) for signs in choices]
+
     found = sign_flip(totals)
 
-    assert found.p == pytest.approx(_by_brute_force(totals), abs=1e-12)
+    assert found.p == pytest.approx(sum(one >= abs(sum(totals)) for one in sums) / len(sums), abs=1e-12)
     assert found.sign == (sum(totals) > 0) - (sum(totals) < 0)
 
 

@@ -158,19 +158,15 @@ def _once(n: int) -> list[list[float]]:
     return [[value] for value in range(1, n + 1)]
 
 
-def _ranks(n: int, q: float) -> tuple[int, int]:
-    interval = percentile_interval(_once(n), q)
-    assert interval is not None
-    return int(interval.low), int(interval.high)
-
-
 @pytest.mark.parametrize("q", [5, 50, 60, 95, 99])
 @pytest.mark.parametrize("more", [0, 1, 7, 100, 3000])
 def test_ranks_miss_with_a_chance_of_5_percent_at_most(q: int, more: int) -> None:
     """By SciPy's binomial distribution; and an end further in would miss too often."""
     share = q / 100
     n = FEWEST[q] + more
-    low, high = _ranks(n, q)
+    interval = percentile_interval(_once(n), q)
+    assert interval
+    low, high = interval.low, interval.high
 
     below, above = stats.binom.cdf(low - 1, n, share), stats.binom.sf(high - 1, n, share)
     assert max(below, above) <= 0.025 + 1e-9

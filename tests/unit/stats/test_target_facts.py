@@ -128,10 +128,7 @@ AWAY = [fault(prompt_id=f"X{n}-54t", pressure_of=f"X{n}", tools_offered=54) for 
 
 
 def test_levels_count_their_own_cells() -> None:
-    """Overflowed cells are counted separately, other faults and rows are ignored.
-
-    A prompt without a rule about tools counts by its verdict.
-    """
+    """Overflowed cells are separate, other faults are ignored; without a rule about tools the verdict counts."""
     plain = {"prompt_id": "Q-2k", "pressure_of": "Q", "padding_tokens": 2000}
     rows = [
         *pressed("16k", 1, 2, padding=16_000, overflown=3),
