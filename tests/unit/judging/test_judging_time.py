@@ -30,9 +30,17 @@ from tests.searching import examples
 from tests.unit.judging.test_judge import OK, make_prompt
 from tests.unit.judging.test_laws import SPECS
 
-# The time for a second's work on an idle machine; a rule with quadratic time takes minutes.
-HANG_S = 40.0
-MOMENT_S = 2.0
+
+def _work_s() -> float:
+    """Return the processor time of a fixed piece of work on this machine."""
+    began = time.process_time()
+    sum(range(1_000_000))
+    return time.process_time() - began
+
+
+# Limits follow the machine: about 2 s and 40 s where the work takes 15 ms. Quadratic time takes minutes.
+WORK_S = max(_work_s() for _ in range(5))
+MOMENT_S, HANG_S = 130 * WORK_S, 2600 * WORK_S
 
 PIECES = [
     "`", "``", "```", "```\n", "```bash\n", "~~~\n", "`a ", "[", "]", "[[", "[]", "{", "}", "{}", '{"',
