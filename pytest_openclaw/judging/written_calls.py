@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 MOST_CALLS = 256
 
 
+_WORDINGS = load_wordings("examples")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Asked:
     """What a prompt asks for that looks like a call.
@@ -57,17 +60,6 @@ class Asked:
     words: frozenset[str] = frozenset()
 
 
-_SHOWS = re.compile(
-    r"\b(?:examples?|formats?|syntax|looks? like|template|schema|json|xml|quote|written|write out|spell"
-    r"|beispiel\w*|ejemplos?|formatos?)\b|示例|例子|格式",
-    re.IGNORECASE,
-)
-_CODES = re.compile(
-    r"\b(?:code|python|javascript|typescript|one-?liner|snippet|expression|script|function)\b", re.IGNORECASE
-)
-_JSON = re.compile(r"\bjson\b", re.IGNORECASE)
-
-
 def asked_by(texts: Sequence[str], *, may_show: bool) -> Asked:
     """Return what a prompt asks for.
 
@@ -77,9 +69,9 @@ def asked_by(texts: Sequence[str], *, may_show: bool) -> Asked:
     """
     whole = "\n".join(texts)
     return Asked(
-        shows=bool(may_show and _SHOWS.search(whole)),
-        codes=bool(_CODES.search(whole)),
-        words=frozenset(re.findall(r"\w+", whole)) if _JSON.search(whole) else frozenset(),
+        shows=bool(may_show and _WORDINGS["shows"].search(whole)),
+        codes=bool(_WORDINGS["codes"].search(whole)),
+        words=frozenset(re.findall(r"\w+", whole)) if _WORDINGS["json"].search(whole) else frozenset(),
     )
 
 
@@ -129,7 +121,6 @@ def _outermost(found: Iterable[WrittenCall]) -> list[WrittenCall]:
 # --- Made or shown ----------------------------------------------------------------------------------
 
 _NEAR = 400
-_WORDINGS = load_wordings("examples")
 _PLACEHOLDER = re.compile(
     r"[>=:]\s*[\"']?(?:\.\.\.|…|<[\w ./-]{2,40}>|\{\{?[\w ]{1,40}\}?\}|/?path/to/[\w./-]*"
     r"|your[_ -][\w ./-]{1,40}|[A-Z]+_(?:HERE|NAME))[\"'<,}\s]|\.\.\.\s*[})\]]"

@@ -221,25 +221,6 @@ _KEYED_ARGUMENTS = re.compile(rf"[\"'\u201c]?\b({_OR.join(_ARGUMENTS)})[\"'\u201
 _CUT_KEY = re.compile(r"\"\s{0,99}+,\s{0,99}+\"(\w{3,20})\"?\s{0,20}+\Z")
 """After a name, the key at which a text is cut off."""
 _TRAILING_COMMA = re.compile(r",(?=\s{0,200}+[}\]])")
-_MARKERS = (
-    (
-        re.compile(
-            r"<\|?(?:\w{1,20}[:_])?(?:tool_calls?|toolcalls?|function_calls?|functioncall|tools?|tool_use)\|?>$",
-            re.IGNORECASE,
-        ),
-        "hermes",
-    ),
-    (re.compile(r"<\|python_tag\|>$"), "llama"),
-    (re.compile(r"\[(?:AVAILABLE_)?TOOL_CALLS\]$"), "mistral"),
-    (re.compile(r"<\|START_ACTION\|>$|Action:\s{0,9}(?:```\w{0,9})?$", re.IGNORECASE), "command"),
-    (re.compile(r"\[TOOL_REQUEST\]$"), "bracket"),
-    (
-        re.compile(r"functools$|<\|action_start\|>(?:<\|plugin\|>)?$|<\|tools_prefix\|>$|function call$"),
-        "phi",
-    ),
-    (re.compile(r"<\|role_sep\|>$"), "phi"),
-    (re.compile(r"<\|(?:message|constrain)\|>(?:json)?$"), "harmony"),
-)
 _FINAL = re.compile(r"final(?:<\|constrain\|>\w{0,9})?<\|message\|>$|assistantfinal$")
 """The channel of gpt-oss for the answer to the user."""
 _AFTER_NAME = re.compile(r"[\s:`*\"\]]*(?:```\w{0,9}\s*)?\Z")
@@ -407,9 +388,9 @@ def _read_broken(written: str, names: ToolNames) -> Iterator[_Read]:
 
 def _form(before: str) -> str:
     marked = before.rstrip(" \t\r\n[(,")[-60:]
-    for marker, form in _MARKERS:
-        if marker.search(marked):
-            return form
+    for form, markers in _WORDINGS["markers"].items():
+        if any(marker.search(marked) for marker in markers):
+            return str(form)
     return "json"
 
 

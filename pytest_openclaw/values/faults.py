@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import how_it_ended, was_ended_from_outside
@@ -217,12 +217,13 @@ _MOST_SERVED, _LONGEST_NAME = 8, 80
 
 
 @cache
-def _words() -> tuple[Mapping[str, re.Pattern[str]], Mapping[str, int]]:
-    """Return the patterns and the statuses of `server_errors.toml`, which only a failing server needs."""
+def _words() -> tuple[Mapping[str, re.Pattern[str]], Mapping[str, int], Mapping[str, Mapping[str, Any]]]:
+    """Return patterns, statuses and meanings of `server_errors.toml`, which only a failing server needs."""
     text = resources.files("pytest_openclaw.values").joinpath("server_errors.toml").read_text("utf-8")
     tables = tomllib.loads(text)
-    status = tables.pop("status")
-    return {kind: re.compile("|".join(words), re.IGNORECASE) for kind, words in tables.items()}, status
+    status, meaning = tables.pop("status"), tables.pop("meaning")
+    patterns = {kind: re.compile("|".join(words), re.IGNORECASE) for kind, words in tables.items()}
+    return patterns, status, meaning
 
 
 def with_served(fault: Fault, model: str, served: Sequence[str]) -> Fault:
@@ -238,31 +239,6 @@ def with_served(fault: Fault, model: str, served: Sequence[str]) -> Fault:
 _AVAILABILITY: Mapping[int, AvailabilityStatus] = {401: "auth_error", 403: "auth_error", 429: "rate_limited"}
 
 
-class _Refusal(NamedTuple):
-    """The meaning of a table of `server_errors.toml`; `{status}` is the HTTP status, or 401 without one."""
-
-    failure_type: str
-    availability: AvailabilityStatus
-    what: str
-    scope: FaultScope = "cell"
-
-
-_REFUSALS: Mapping[str | None, _Refusal] = {
-    "quota": _Refusal("quota_exhausted", "rate_limited", "the quota or credit is used up", "target"),
-    "key": _Refusal("http_{status}", "auth_error", "HTTP {status}", "target"),
-    "context": _Refusal("context_overflow", "error", "the prompt is longer than {model}'s context"),
-    "filter": _Refusal("content_filter", "ok", "the content filter stopped it"),
-    "model": _Refusal(
-        "model_not_found", "skipped_unavailable", "the server has no model '{model}'", "target"
-    ),
-    "tools": _Refusal(NO_TOOLS, "skipped_unavailable", "{model} cannot be offered these tools there"),
-    "images": _Refusal(NO_IMAGES, "skipped_unavailable", "{model} cannot be shown pictures there"),
-    "thinking": _Refusal(
-        "http_400", "skipped_unavailable", "{model} has no thinking levels, so name it without one", "target"
-    ),
-}
-
-
 def refused_by_server(
     name: str, model: str, error: WireError, *, retry_after_s: float | None = None
 ) -> Fault:
@@ -273,13 +249,13 @@ def refused_by_server(
         why = f"the server cannot read a call of {model}: {said}"
         return replace(malformed(name, why), written=error.written)
     kind = "quota" if status == 402 else _kind_of(error, status, model)
-    if refusal := _REFUSALS.get(kind):
+    if meaning := _words()[2].get(kind or ""):
         values = {"status": error.status or 401, "model": model}
         return Fault(
-            failure_type=refusal.failure_type.format(**values),
-            status=refusal.availability,
-            message=f"{name}: {refusal.what.format(**values)}: {said}",
-            scope=refusal.scope,
+            failure_type=meaning["failure_type"].format(**values),
+            status=meaning["status"],
+            message=f"{name}: {meaning['what'].format(**values)}: {said}",
+            scope=meaning["scope"],
         )
     may_recover = kind != "permanent"
     if status is None or kind == "broken":
