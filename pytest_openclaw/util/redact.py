@@ -10,16 +10,18 @@ import base64
 import json
 import logging
 import re
+import tomllib
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib import resources
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, quote_plus, unquote
 
 from pytest_openclaw.util.text import map_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 HIDDEN = "[secret]"
 # Shorter texts are not keys: replacing "ollama" everywhere would spoil every row of a local server.
@@ -125,22 +127,9 @@ def _forms(secret: str) -> frozenset[str]:
 
 # --- keys of published formats ----------------------------------------------------------------
 
-# From https://github.com/gitleaks/gitleaks/blob/master/config/gitleaks.toml, bounded: a search is linear.
-_KEYS = (
-    # A name such as `sk-my-first-key` has no such run.
-    r"sk-(?=[\w-]{0,80}?[A-Za-z0-9]{16})(?=[\w-]{0,80}?[0-9])[\w-]{20,255}",
-    r"[sr]k_(?:live|test|prod)_[A-Za-z0-9]{16,128}",
-    r"(?:gsk_|xai-|pplx-)[A-Za-z0-9]{40,128}|hf_[A-Za-z0-9]{34,64}|AIza[\w-]{35}",
-    r"gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_\w{36,255}",
-    r"glpat-[\w-]{20,255}(?:\.[\w.]{8,32})?",
-    r"xox[a-z]-(?=[A-Za-z-]{0,20}[0-9])[A-Za-z0-9-]{20,255}|xapp-[0-9]-[A-Za-z0-9-]{20,255}",
-    r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w+/]{30,80}",
-    r"A[KS]IA[A-Z2-7]{16}(?<!EXAMPLE)(?![A-Za-z0-9])",
-    r"npm_[A-Za-z0-9]{36,64}|pypi-AgE[\w-]{50,512}",
-    r"eyJ[\w-]{10,4096}\.eyJ[\w-]{10,8192}\.[\w-]{10,1024}",
-    r"(?<=[Bb]earer )(?=[\w.~+/-]{0,80}?[0-9])(?=[\w.~+/-]{0,80}?[a-z])[\w.~+/-]{20,4096}=*",
-    r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY(?: BLOCK)?-----[^-]{64,}(?:-----END [A-Z ]{0,40}-----)?",
-)
+_KEYS: Sequence[str] = tomllib.loads(
+    resources.files("pytest_openclaw.util").joinpath("secrets.toml").read_text("utf-8")
+)["keys"]
 # No letter, digit or hyphen is before a key, unless an escape ends in it.
 _BEFORE = r"(?:(?<![A-Za-z0-9-])|(?<=\\[ntrbf])|(?<=%[0-9A-F]{2}))"
 _PUBLISHED = re.compile(f"{_BEFORE}(?:{'|'.join(_KEYS)})", re.ASCII)
