@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from pytest_openclaw.cli import main
 from pytest_openclaw.options import OPTIONS
-from pytest_openclaw.reports.comparison import ACROSS, REASONS
+from pytest_openclaw.reports.numbers import words
+from pytest_openclaw.stats.comparison import Reason
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.settings import ACROSS as DIFFERENCES
@@ -54,6 +56,7 @@ def test_the_comparison_is_what_is_printed(
 
 def test_every_reason_and_option_is_documented() -> None:
     """The table has all reasons; every option that the page names exists."""
-    assert all(words in PAGE for words in REASONS.values())
-    assert set(ACROSS.values()) == set(DIFFERENCES) == set(re.findall(r"`--across=(\w+)` \|", PAGE))
+    assert set(words("set_aside")) == set(get_args(Reason))
+    assert all(reason in PAGE for reason in words("set_aside").values())
+    assert set(words("across").values()) == set(DIFFERENCES) == set(re.findall(r"`--across=(\w+)` \|", PAGE))
     assert set(re.findall(r"--openclaw-[a-z-]+[a-z]", PAGE)) <= {option.flag for option in OPTIONS}

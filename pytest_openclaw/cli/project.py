@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.providers import Builtin
-    from pytest_openclaw.runs.report_files import Plugins
+    from pytest_openclaw.runs.summaries import Plugins
     from pytest_openclaw.values.protocols import Provider
     from pytest_openclaw.values.settings import Endpoint
 
@@ -105,7 +105,7 @@ class Project:
 
 def plugins_of(root: Path) -> tuple[Plugins, list[str]]:
     """Return the plugins of a project; only the built-in ones and a warning if it cannot be loaded."""
-    from pytest_openclaw.runs.report_files import Plugins
+    from pytest_openclaw.runs.summaries import Plugins
 
     try:
         return load_project(root.resolve(strict=True), ()).plugins, []

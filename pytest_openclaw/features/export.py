@@ -26,7 +26,7 @@ from pytest_openclaw.cli.result import Command, CommandResult, add_filters, add_
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_there, parse_json, replacing
 from pytest_openclaw.util.text import UNSEEN, counted, valid_text
-from pytest_openclaw.values.rows import to_row
+from pytest_openclaw.values.rows import ROW_KEYS
 
 if TYPE_CHECKING:
     import argparse
@@ -49,13 +49,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
         raise OpenClawError(f"{into} exists already; name a file that does not")
     run = read_run(arguments, even_active=True)
     chosen = [row for row in run.rows.values() if is_chosen(row.record, arguments)]
-    fields: dict[str, None] = {}
-    extra: set[str] = set()
-    for row in chosen:
-        record = row.whole
-        fields = fields or dict.fromkeys(key for key in to_row(record) if key not in record.extra)
-        extra.update(record.extra)
-    names = [*fields, *sorted(extra)]
+    names = [*ROW_KEYS, *sorted({key for row in chosen for key in row.whole.extra})]
     # Read line by line: the texts of a large run do not fit into memory.
     text = render_csv((parse_json(row.line) for row in chosen), names)
     data = {"run": run.name, "into": str(into) if into else None, "n_rows": len(chosen), "columns": names}

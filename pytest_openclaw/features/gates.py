@@ -127,10 +127,10 @@ def _gates(arguments: argparse.Namespace, run: StoredRun) -> Gates:
     gates = firm_gates(own, Gates(**given), {GATE_OPTIONS[name] for name in given})
     unset = Gates()
     is_set = any(replace(one, conclusive=False, by_target=()) != unset for one in gates.all_there_are)
-    if not is_set and run.gates is None:
-        raise OpenClawError(f"{run.name}: its parts had different gates; name what counts, {_FOR_EXAMPLE}")
     if not is_set:
-        raise OpenClawError(f"{run.name}: it has no gate of its own; name one, {_FOR_EXAMPLE}")
+        differ = "its parts had different gates; name what counts"
+        why = differ if run.gates is None else "it has no gate of its own; name one"
+        raise OpenClawError(f"{run.name}: {why}, {_FOR_EXAMPLE}")
     compared = [one.fail_on for one in gates.all_there_are if one.fail_on]
     if compared and not arguments.baseline:
         raise OpenClawError(f"--fail-on {compared[0]} needs the run to compare with: --baseline RUN, or last")

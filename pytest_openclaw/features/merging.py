@@ -144,7 +144,8 @@ def merge_runs(parts: Sequence[StoredRun], prefer: Prefer | None = None) -> tupl
         ),
     )
     definitions = {key: definition for part in parts for key, definition in part.prompts.items()}
-    configs = [_settings_of(part) for part in parts]
+    left_out = ("schema_version", "models", "prompts")
+    configs = [{name: part.config[name] for name in part.config if name not in left_out} for part in parts]
     new = NewRun(
         n_selected=n_selected,
         rows=[rows[key] for key in order],
@@ -292,12 +293,6 @@ def _natural(text: str) -> list[str]:
 
 
 # --- their files ----------------------------------------------------------------------------------
-
-
-def _settings_of(part: StoredRun) -> JsonObject:
-    """Return a part's config for the merged one: everything except the definitions of prompts."""
-    left_out = ("schema_version", "models", "prompts")
-    return {name: value for name, value in part.config.items() if name not in left_out}
 
 
 def _joined_inventory(inventories: Sequence[JsonObject]) -> JsonObject:

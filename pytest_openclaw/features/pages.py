@@ -30,9 +30,7 @@ from pytest_openclaw.cli.result import (
     write_over_ours,
 )
 from pytest_openclaw.reports.cells import offered_tools
-from pytest_openclaw.reports.html import render_page
-from pytest_openclaw.reports.html.cells import Shown
-from pytest_openclaw.reports.html.page import FIRST_WORDS, ShownRun
+from pytest_openclaw.reports.html.page import FIRST_WORDS, Shown, ShownRun, render_page
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.stats.run_comparison import compare_runs, parse_across

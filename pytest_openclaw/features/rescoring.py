@@ -39,9 +39,8 @@ from pytest_openclaw.reports.cells import verdict_of
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.runs.directory import SURFACE
 from pytest_openclaw.runs.reading import is_python
-from pytest_openclaw.runs.report_files import Plugins
 from pytest_openclaw.runs.rows import OF_REPLY, of_judgment
-from pytest_openclaw.runs.summaries import NewRow, NewRun, write_run
+from pytest_openclaw.runs.summaries import NewRow, NewRun, Plugins, write_run
 from pytest_openclaw.stats.summary import to_json
 from pytest_openclaw.suites.cells import definition as definition_of
 from pytest_openclaw.suites.load import load_suite

@@ -33,12 +33,12 @@ from pytest_openclaw.cli.result import Command, CommandResult, add_run, read_run
 from pytest_openclaw.providers.address import Address
 from pytest_openclaw.reports.facts import ABLE, render_best
 from pytest_openclaw.runs.summaries import summary_of
-from pytest_openclaw.stats.groups import group_records
+from pytest_openclaw.stats.groups import group_records, headline
 from pytest_openclaw.stats.summary import best_of
 from pytest_openclaw.stats.tool_use import PROVEN_PERCENT, PROVEN_PROMPTS
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import printable
-from pytest_openclaw.values.requests import OPENCLAW_ITSELF, most_realistic
+from pytest_openclaw.values.requests import OPENCLAW_ITSELF
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -111,15 +111,13 @@ def _candidates(run: StoredRun, overrides: Mapping[str, str]) -> list[Candidate]
             "benchmarks/prompts_native.toml."
         )
     rows = group_records(row.record for row in run.rows.values())
-    realistic = most_realistic(run.n_selected)
     return [
         Candidate(
             group=group,
             ref=ref_of(group.target, run.config, overrides),
             rows=rows.get(group.target, ()),
         )
-        for group in groups
-        if group.target in realistic
+        for group in headline(groups)
     ]
 
 

@@ -45,13 +45,17 @@ def tested_tools(prompt: Prompt, answer: Reply, outcome: ToolOutcome | None) -> 
     wanted = demands_of(prompt.validator).calls
     if prompt.tools is None or not outcome or not wanted:
         return ()
-    spec = said_tools(prompt.tools_spec)
-    listed = spec if isinstance(spec, list) else ()
-    own = {entry.get("name") for entry in listed if isinstance(entry, Mapping)}
-    names = {tool.name for tool in reached_tools(prompt.tools)}.difference(own)
+    names = {tool.name for tool in reached_tools(prompt.tools)} - own_tools(prompt)
     if outcome == "valid":
         names &= {call.tool or "" for call in with_inner_calls(answer.dispatched) if call.is_executed}
     return tuple(sorted(name for name in names if any(call.is_for(name) for call in wanted)))
+
+
+def own_tools(prompt: Prompt) -> set[str]:
+    """Return the names of the tools that the suite describes itself."""
+    listed = said_tools(prompt.tools_spec)
+    entries = listed if isinstance(listed, list) else ()
+    return {str(entry.get("name")) for entry in entries if isinstance(entry, Mapping)}
 
 
 JUDGED = ("answer", "tool_call_details")
@@ -193,8 +197,12 @@ def _without_written(prompt: Prompt, answer: Reply, verdict: Verdict) -> Verdict
     if demands_of(prompt.validator).restrains and called_needlessly(prompt, answer):
         return replace(verdict, passed=False, violation="a call is written as text; no call was due")
     is_about_text = tool_demand_of(prompt) != "call" or demands_of(prompt.validator).judges_text
-    if prompt.tools and is_about_text and is_only_a_call(prompt, answer.text):
-        return replace(verdict, passed=False, violation="the answer is only a call, written as text")
+    calls = calls_written_in(prompt, answer.text) if prompt.tools and is_about_text else ()
+    if calls:
+        from pytest_openclaw.judging.written_calls import is_nothing_else
+
+        if is_nothing_else(answer.text, calls):
+            return replace(verdict, passed=False, violation="the answer is only a call, written as text")
     return verdict
 
 
@@ -350,14 +358,6 @@ def calls_written_in(prompt: Prompt, text: str, thinking: str = "") -> tuple[Wri
     said = (prompt.prompt, *prompt.turns, prompt.system or "")
     asked = asked_by(said, may_show=tool_demand_of(prompt) != "call")
     return find_written_calls(text, prompt.tools or (), expected, asked=asked, thinking=thinking)
-
-
-def is_only_a_call(prompt: Prompt, text: str) -> bool:
-    """Whether an answer is nothing but a call in writing."""
-    from pytest_openclaw.judging.written_calls import is_nothing_else
-
-    calls = calls_written_in(prompt, text)
-    return bool(calls) and is_nothing_else(text, calls)
 
 
 def is_right_step(prompt: Prompt, made: Sequence[Dispatched]) -> bool:

@@ -16,6 +16,7 @@ from pytest_openclaw.reports.numbers import (
     render_time,
     render_usd,
     shorten,
+    words,
 )
 from pytest_openclaw.suites.cells import tools_sha256
 from pytest_openclaw.suites.offered import read_tools
@@ -27,40 +28,13 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.rows import Record
-    from pytest_openclaw.values.tool_calls import Tool, ToolOutcome
+    from pytest_openclaw.values.tool_calls import Tool
 
 MOST_TURNS = 12
 LONGEST = {"prompt": 400, "user": 400, "reply": 1200}
 """Characters of texts of a failed cell."""
 LONGEST_OTHER = 300
 LABEL_WIDTH = 9
-ENDS = {
-    "step_limit": "at the last step that it had",
-    "loop": "in a loop: the same call with the same result, again and again",
-    "malformed_call": "at a call whose arguments are not JSON, which ends OpenClaw's run",
-}
-OUTCOMES: Mapping[ToolOutcome, str] = {
-    "valid": "all that had to be called was called",
-    "forbidden_call": "all that was due was done, and something that is forbidden",
-    "extra_call": "all that was due was done, and more calls were made",
-    "wrong_tool": "OpenClaw would execute these calls, but they are of other tools than those that were due",
-    "bad_arguments": "a tool was called with arguments that it does not take, or not those that were due",
-    "unknown_tool": "a tool was called that was not offered",
-    "malformed_json": "a call's arguments are not JSON, which ends OpenClaw's run",
-    "leaked_as_text": "a call was written into the text, where nothing executes it",
-    "claimed_not_done": "the text says that it was done, and nothing was called for it",
-    "no_call": "nothing was called",
-    "out_of_steps": "the right tools were called, and the last step was used up",
-    "unfinished": "the right tools were called, and something that was due is missing",
-    "restrained": "nothing was called, as it was due",
-    "called_needlessly": "a tool was called where none was due",
-}
-"""Each outcome in words."""
-WORDS = {
-    "empty_response": "the model answered with nothing",
-    "refusal": "the model refused",
-    "content_filter": "a content filter cut the answer off",
-}
 
 
 def render_failure(record: Record, prompt: Mapping[str, Any], tools: Sequence[Tool] | None) -> str:
@@ -121,16 +95,18 @@ def render_cell(
 
 
 def _why(record: Record) -> str:
-    return record.violation or record.fault_message or WORDS.get(record.failure_type or "", "")
+    return (
+        record.violation or record.fault_message or words("failure_type").get(record.failure_type or "", "")
+    )
 
 
 def _facts(record: Record) -> Iterator[tuple[str, str]]:
     if record.tool_outcome and record.tools_offered is not None:
-        yield "outcome", f"{record.tool_outcome}: {OUTCOMES[record.tool_outcome]}"
+        yield "outcome", f"{record.tool_outcome}: {words('outcome')[record.tool_outcome]}"
     if record.tool_calls and record.tools_offered is None:
         yield "tools", ", ".join(record.tool_calls)
-    if record.ended_by and record.ended_by in ENDS:
-        yield "ended", ENDS[record.ended_by]
+    if ended := words("ended_by").get(record.ended_by or ""):
+        yield "ended", ended
 
 
 def _conversation(

@@ -7,13 +7,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.blocks import Finding
-from pytest_openclaw.reports.numbers import one_line
+from pytest_openclaw.reports.numbers import one_line, words
 from pytest_openclaw.stats.comparison import NO_DIFFERENCE
 from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.values.requests import OPENCLAW, OPENCLAW_ITSELF
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from pytest_openclaw.stats.comparison import (
         ComparedRuns,
@@ -26,25 +26,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.summary import Summary
 
 
-REASONS: Mapping[Reason, str] = {
-    "only_in_baseline": "only in the baseline",
-    "only_in_candidate": "only in the candidate",
-    "asked_differently": "asked differently",
-    "on_another_surface": "asked on another surface",
-    "served_differently": "served differently",
-    "prompt_changed": "the prompt has changed",
-    "validator_changed": "the validator has changed",
-    "not_answered_in_baseline": "not answered in the baseline",
-    "not_answered_in_candidate": "not answered in the candidate",
-}
-ACROSS: Mapping[Reason, str] = {
-    "asked_differently": "settings",
-    "on_another_surface": "surface",
-    "served_differently": "serving",
-    "prompt_changed": "prompt",
-    "validator_changed": "validator",
-}
-"""By reason, the word for `--across` that compares such cells anyway."""
 TITLES = {"latency": "latency", "ttft": "TTFT", "output_tokens": "output tokens", "cost": "cost"}
 NOT_COMPARED = "no judged cell could be compared"
 WIDTH = 100
@@ -96,10 +77,11 @@ def notes_of(compared: ComparedRuns, option: str) -> Iterator[Finding]:
 
 def _set_aside(apart: SetAside, option: str) -> str:
     detail = f" ({apart.detail})" if apart.detail else ""
-    across = f"; {option}={ACROSS[apart.reason]} compares them" if apart.reason in ACROSS else ""
+    word = words("across").get(apart.reason)
+    across = f"; {option}={word} compares them" if word else ""
     named = first_few(apart.prompts, MOST_PROMPTS)
     cells = counted(apart.n_cells, "cell")
-    return f"{cells} of {apart.target}: {REASONS[apart.reason]}{detail}: {named}{across}"
+    return f"{cells} of {apart.target}: {words('set_aside')[apart.reason]}{detail}: {named}{across}"
 
 
 def reasons_in_short(compared: ComparedRuns) -> str:
@@ -107,7 +89,8 @@ def reasons_in_short(compared: ComparedRuns) -> str:
     counts: Counter[Reason] = Counter()
     for apart in compared.set_aside:
         counts[apart.reason] += apart.n_cells
-    return ", ".join(f"{counted(n, 'cell')} {REASONS[reason]}" for reason, n in counts.items())
+    reasons = words("set_aside")
+    return ", ".join(f"{counted(n, 'cell')} {reasons[reason]}" for reason, n in counts.items())
 
 
 def details_of(comparison: Comparison) -> Iterator[tuple[str, str]]:
@@ -125,16 +108,13 @@ def details_of(comparison: Comparison) -> Iterator[tuple[str, str]]:
         counts = f"{counted(ratio.n_prompts, 'prompt')}, p {ratio.p:.2g}"
         yield TITLES[name], f"{ratio.ratio:.2f}x{limits}, {ratio.word}; {counts}"
     if comparison.outcomes:
-        yield "tool use", _outcomes(comparison)
+        changes = (f"{one.outcome} {one.n_base} -> {one.n_candidate}" for one in comparison.outcomes)
+        yield "tool use", ", ".join(changes)
     yield from (("note", one_line(note, WIDTH)) for note in comparison.notes)
 
 
 def _passed(verdicts: VerdictChange) -> str:
     return f"{verdicts.n_base}/{verdicts.n_cells} -> {verdicts.n_candidate}/{verdicts.n_cells}"
-
-
-def _outcomes(comparison: Comparison) -> str:
-    return ", ".join(f"{one.outcome} {one.n_base} -> {one.n_candidate}" for one in comparison.outcomes)
 
 
 def _points(difference: float, between: Interval | None) -> str:

@@ -28,12 +28,10 @@ from pytest_openclaw.util.text import counted, first_few
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pytest_openclaw.stats.groups import Group
+    from pytest_openclaw.stats.groups import Group, Repeats
     from pytest_openclaw.stats.intervals import Interval
-    from pytest_openclaw.stats.pressure import Load
-    from pytest_openclaw.stats.repeats import Repeats
     from pytest_openclaw.stats.summary import Best, Summary
-    from pytest_openclaw.stats.tool_use import ToolUse
+    from pytest_openclaw.stats.tool_use import Load
     from pytest_openclaw.values.tool_calls import ToolOutcome
 
 HEADERS = ("target", "passed", "95% CI", "p50", "p95", "TTFT", "tok/s", "USD", "tier", "tools")
@@ -135,7 +133,9 @@ def findings(summary: Summary, *, are_misses_shown: bool = False) -> Iterator[Fi
     yield from gate_findings(summary)
     yield from comparison_findings(summary)
     for group in summary.groups:
-        yield from _of_target(group)
+        for label, text in _notes(group):
+            if text:
+                yield Finding(label=label, text=text, target=group.target.label)
     if summary.best:
         yield Finding(label="best with tools", text=render_best(summary.best))
     if note := surface_note(summary):
@@ -147,9 +147,6 @@ def findings(summary: Summary, *, are_misses_shown: bool = False) -> Iterator[Fi
             yield Finding(label=part.name, text=text, target=target)
     if summary.known_failures:
         yield Finding(label="known failures", text=_known_failures(summary))
-    if row := summary.slowest:
-        text = f"{row.prompt_id} {row.prompt_name}: {render_ms(row.e2e_ms)}"
-        yield Finding(label="slowest", text=text, target=row.target)
     if charged := [group for group in summary.groups if group.cost_usd]:
         total = render_usd(sum(group.cost_usd or 0.0 for group in charged))
         whose = charged[0].target.label if len(charged) == 1 else f"{len(charged)} targets"
@@ -204,12 +201,6 @@ def comparison_findings(summary: Summary) -> Iterator[Finding]:
     yield from (Finding(label="note", text=note) for note in compared.notes)
 
 
-def _of_target(group: Group) -> Iterator[Finding]:
-    for label, text in _notes(group):
-        if text:
-            yield Finding(label=label, text=text, target=group.target.label)
-
-
 def _notes(group: Group) -> Iterator[tuple[str, str]]:
     """Yield labels and texts; an empty text is not shown."""
     use, found, repeats, twins = group.tool_use, group.recommendation, group.repeats, group.twins
@@ -217,7 +208,9 @@ def _notes(group: Group) -> Iterator[tuple[str, str]]:
         yield "to improve it", f"{' and '.join(need.text for need in found.needs)}, without a miss"
     if (settled := group.settled) and settled.prompts < settled.of:
         yield "settled", f"after {settled.prompts} of {settled.of} prompts, so the others were not asked"
-    yield "not tier 1", render_cap(use)
+    if use.capped_by:
+        needless = f"{use.needless.n_success} of {use.restraint.n} cells that forbid tools"
+        yield "not tier 1", f"it called needlessly in {needless}, more than a fifth"
     if use.evidence == "text" and use.tier is not None:
         n = group.n_native_unanswered
         unanswered = f"; {counted(n, 'native cell')} had no answer" if n else ""
@@ -226,6 +219,8 @@ def _notes(group: Group) -> Iterator[tuple[str, str]]:
         total = use.restraint.n if outcome == "called_needlessly" else use.n
         advice = _advice(group, outcome)
         yield outcome, f"{use.outcomes[outcome]} of {counted(total, 'cell')}{'; ' if advice else ''}{advice}"
+    if fault := group.diagnosis:
+        yield "part at fault", f"{fault.cause or 'unknown'}, by {fault.prompt_id}: {fault.in_words}"
     if use.n_leaked:
         chooses = 100 * use.n_leaked_valid >= CHOOSES_WELL * use.n_leaked
         who = "the model chooses tools well; the server" if chooses else "the server"
@@ -256,9 +251,9 @@ def flakiest(repeats: Repeats) -> str:
 
 
 def _advice(group: Group, outcome: ToolOutcome) -> str:
-    use, diagnosis = group.tool_use, group.diagnosis
-    if diagnosis and use.evidence == "native" and outcome in SYMPTOMS:
-        return diagnosis.in_words
+    use = group.tool_use
+    if group.diagnosis and use.evidence == "native" and outcome in SYMPTOMS:
+        return ""  # the diagnosis says it
     if outcome == "leaked_as_text":
         return parser_remedy(group.target.provider, group.server)
     return advice_on(outcome, use.evidence)
@@ -272,14 +267,6 @@ def render_best(best: Best, compared: str = POSSIBLE) -> str:
         return f"{fastest}{among}: each other one is shown to be worse"
     listed = f"{', '.join(others[:-1])} and {others[-1]}"
     return f"{listed}{among}: no one is shown to be worse than the best; {fastest} is the fastest"
-
-
-def render_cap(use: ToolUse) -> str:
-    """Say why the target is not Tier 1 although its rate is; empty if nothing keeps it out."""
-    if not use.capped_by:
-        return ""
-    needless = f"{use.n_needless} of {use.restraint.n} cells that forbid tools"
-    return f"it called needlessly in {needless}, more than a fifth"
 
 
 def _strain(group: Group) -> str:

@@ -1,15 +1,20 @@
-"""Figures and foreign texts in reports; a dash means no data, zero is a measurement."""
+"""Figures, words and foreign texts in reports; a dash means no data, zero is a measurement."""
 
 from __future__ import annotations
 
 import textwrap
+import tomllib
 import unicodedata
 from datetime import UTC, datetime
+from functools import cache
+from importlib import resources
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.util.text import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_openclaw.stats.intervals import Interval
 
 
@@ -17,6 +22,14 @@ DASH = "–"
 WIDTH = 80
 MOST_PER_COLUMN = 4
 LONGEST_SENTENCE = 600
+
+
+@cache
+def words(table: str) -> Mapping[str, str]:
+    """Return a table of `words.toml`."""
+    text = resources.files("pytest_openclaw.reports").joinpath("words.toml").read_text("utf-8")
+    found: Mapping[str, str] = tomllib.loads(text)[table]
+    return found
 
 
 def render_ms(milliseconds: float | None) -> str:

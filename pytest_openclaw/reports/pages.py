@@ -19,7 +19,7 @@ from pytest_openclaw.reports.blocks import (
     is_empty,
 )
 from pytest_openclaw.reports.facts import answers, findings, gate_findings, state, targets_table
-from pytest_openclaw.reports.numbers import DASH, LONGEST_SENTENCE, one_line
+from pytest_openclaw.reports.numbers import DASH, LONGEST_SENTENCE, one_line, words
 from pytest_openclaw.reports.sections import sections_of
 
 if TYPE_CHECKING:
@@ -30,12 +30,6 @@ if TYPE_CHECKING:
 
 MARKER = "<!-- pytest-openclaw -->"
 """The first line, by which a workflow finds the comment to change."""
-TITLES = {
-    "passed": "gates passed",
-    "failed": "gates failed",
-    "no_verdict": "no verdict",
-    "not_gated": "no gate was set",
-}
 MOST = 20
 """Lines of a list of the comment."""
 LONGEST_COMMENT = 60_000
@@ -53,7 +47,9 @@ def render_markdown(summary: Summary) -> str:
 
 def render_comment(summary: Summary) -> str:
     """Return `comment.md`: the answers, gates, targets and findings; details are folded away."""
-    page = MarkdownPage(MARKER, f"### OpenClaw benchmark: {TITLES[summary.verdict]}", is_comment=True)
+    page = MarkdownPage(
+        MARKER, f"### OpenClaw benchmark: {words('verdict')[summary.verdict]}", is_comment=True
+    )
     gates = [*gate_findings(summary)]
     others = [one for one in findings(summary) if one not in gates]
     page.add(

@@ -16,8 +16,7 @@ from pytest_openclaw.reports.numbers import (
     render_tier,
     render_tokens,
 )
-from pytest_openclaw.stats.tiers import TIER_FLOORS, TIER_NAMES
-from pytest_openclaw.stats.tool_use import OUTCOMES
+from pytest_openclaw.stats.tool_use import OUTCOMES, TIER_FLOORS, TIER_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +37,6 @@ def sections_of(summary: Summary) -> list[Section]:
         _repeats(groups),
         _tiers(groups),
         _outcomes(groups),
-        _diagnosis(groups),
         _pressure(groups),
         _safety(groups),
         _list("missed", "Missed by all targets", _missed(summary)),
@@ -162,24 +160,6 @@ def _outcomes(groups: Sequence[Group]) -> Section:
             for label, use in uses
         ],
         words=("evidence",),
-    )
-
-
-def _diagnosis(groups: Sequence[Group]) -> Section:
-    entries = [
-        Finding(
-            label=found.cause or "unknown",
-            text=f"{found.prompt_id}: {found.in_words}",
-            target=group.target.label,
-        )
-        for group in groups
-        if (found := group.diagnosis)
-    ]
-    return Section(
-        id="diagnosis",
-        title="Part at fault",
-        intro="The requests that show it are in diagnosis_<target>.json of the run's directory.",
-        blocks=[Findings(entries=entries)],
     )
 
 

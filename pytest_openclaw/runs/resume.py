@@ -217,20 +217,16 @@ def find_changes(config: JsonObject, kept: Collection[CellKey], plan: Plan, sett
 def _changed_prompts(config: JsonObject, plan: Plan) -> Iterator[str]:
     recorded = {(prompt["suite"], prompt["id"]): prompt for prompt in config.get("prompts", ())}
     checked = keys_to(PROMPTS, "resume", "equal", PROMPTS)
-    for key, prompt in recorded.items():
-        now = plan.prompts.get(key)
-        if now is None:
-            yield f"{_prompt_name(key)} is not selected now, or was removed"
-        elif keys := [name for name in checked if prompt.get(name) != now.get(name)]:
-            yield f"{_prompt_name(key)}: its {', '.join(keys)} {'has' if len(keys) == 1 else 'have'} changed"
-    for key in plan.prompts:
-        if key not in recorded:
-            yield f"{_prompt_name(key)} is selected now, and was not in the recorded run"
-
-
-def _prompt_name(key: PromptKey) -> str:
-    suite, prompt_id = key
-    return f"{suite}: prompt {prompt_id}"
+    for key in dict.fromkeys([*recorded, *plan.prompts]):
+        suite, prompt_id = key
+        name = f"{suite}: prompt {prompt_id}"
+        then, now = recorded.get(key), plan.prompts.get(key)
+        if then is None:
+            yield f"{name} is selected now, and was not in the recorded run"
+        elif now is None:
+            yield f"{name} is not selected now, or was removed"
+        elif keys := [one for one in checked if then.get(one) != now.get(one)]:
+            yield f"{name}: its {', '.join(keys)} {'has' if len(keys) == 1 else 'have'} changed"
 
 
 def _changed_settings(config: JsonObject, settings: Settings) -> Iterator[str]:

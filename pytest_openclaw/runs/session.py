@@ -10,12 +10,10 @@ from pytest_openclaw.openclaw.catalog import release_of
 from pytest_openclaw.runs.directory import CONFIG, SUMMARY, SURFACE
 from pytest_openclaw.runs.environment import Environment
 from pytest_openclaw.runs.reading import in_planned_order, without_texts
-from pytest_openclaw.runs.report_files import Plugins
 from pytest_openclaw.runs.resume import answered_rows
-from pytest_openclaw.runs.summaries import write_summary
-from pytest_openclaw.stats.groups import Settled
+from pytest_openclaw.runs.summaries import Plugins, write_summary
+from pytest_openclaw.stats.groups import always_alike
 from pytest_openclaw.stats.recommendation import recommend
-from pytest_openclaw.stats.repeats import always_alike
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs
 from pytest_openclaw.stats.summary import Budget, Summary, summarize_run
 from pytest_openclaw.stats.tool_use import is_futile, tool_use_of
@@ -24,6 +22,7 @@ from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.faults import BUDGET_SPENT
 from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.rows import to_row
+from pytest_openclaw.values.run_files import Settled
 from pytest_openclaw.values.settings import CONFIG_VERSION, settings_to_json
 
 if TYPE_CHECKING:

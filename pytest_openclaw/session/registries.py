@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pluggy
 
     from pytest_openclaw.reports.pages import Report
-    from pytest_openclaw.runs.report_files import PluginHook, Plugins
+    from pytest_openclaw.runs.summaries import PluginHook, Plugins
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.settings import Settings
 
@@ -120,17 +120,14 @@ def plugins_of(config: pytest.Config, clean: Callable[[Any], Any] = lambda value
     Raises:
         pytest.UsageError: see `reports_of`.
     """
-    from pytest_openclaw.runs.report_files import PluginHook, Plugins
+    from pytest_openclaw.runs.summaries import Plugins
 
     def hooks(hook: pluggy.HookCaller, argument: str) -> tuple[PluginHook, ...]:
         def see(one: pluggy.HookImpl, value: object) -> Any:
             return one.function(*({argument: value, "config": config}[name] for name in one.argnames))
 
         # In pytest's order; each by itself, so that an error of one does not affect another.
-        return tuple(
-            PluginHook(claimant=one.plugin_name, see=partial(see, one))
-            for one in reversed(hook.get_hookimpls())
-        )
+        return tuple((one.plugin_name, partial(see, one)) for one in reversed(hook.get_hookimpls()))
 
     return Plugins(
         reports=reports_of(config),

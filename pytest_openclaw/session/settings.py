@@ -18,9 +18,10 @@ import pytest
 from pytest_openclaw import options
 from pytest_openclaw.openclaw.catalog import read_catalogue
 from pytest_openclaw.suites.targets import parse_endpoint, parse_targets
-from pytest_openclaw.suites.wording import closest, shown
+from pytest_openclaw.suites.wording import closest
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.util.files import parse_json
+from pytest_openclaw.util.typed import shown
 from pytest_openclaw.values.requests import SURFACES, Target
 from pytest_openclaw.values.settings import (
     DEFAULT_PROVIDER,

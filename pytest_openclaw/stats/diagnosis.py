@@ -32,14 +32,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.tool_calls import ToolOutcome
 
 
-_BY_PROVIDER = {
-    "ollama_native": "ollama",
-    "openai_responses": "public",
-    "anthropic_messages": "public",
-    "gemini": "public",
-}
-
-
 @cache
 def _advice() -> Mapping[str, Any]:
     return tomllib.loads(resources.files("pytest_openclaw.stats").joinpath("advice.toml").read_text("utf-8"))
@@ -59,7 +51,7 @@ def parser_remedy(provider: str, server: str | None) -> str:
         return remedies["llama_cpp"]
     if server == "ollama" and provider != "ollama_native":
         return remedies["ollama /v1"]
-    return remedies.get(server or "") or remedies[_BY_PROVIDER.get(provider, "unknown")]
+    return remedies.get(server or "") or remedies[_advice()["server"].get(provider, "unknown")]
 
 
 Cause = Literal["model", "template", "parser", "stream"]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pytest_openclaw.stats.comparison import LEVEL
 from pytest_openclaw.stats.groups import Group, summarize_group
 from pytest_openclaw.stats.intervals import cut_percent, percent_range
-from pytest_openclaw.stats.tiers import MOST_NEEDLESS, TIER_FLOORS
+from pytest_openclaw.stats.tool_use import MOST_NEEDLESS, TIER_FLOORS
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.faults import BUDGET_SPENT
 
@@ -134,10 +134,8 @@ def check_gates(
 def overall(results: Sequence[GateResult]) -> Literal["passed", "failed", "no_verdict", "not_gated"]:
     """Return the ruling of all gates together."""
     rulings = {result.ruling for result in results}
-    for ruling in ("failed", "no_verdict", "passed"):
-        if ruling in rulings:
-            return ruling
-    return "not_gated"
+    ordered: tuple[Ruling, ...] = ("failed", "no_verdict", "passed")
+    return next((ruling for ruling in ordered if ruling in rulings), "not_gated")
 
 
 def unmatched(gates: Gates, targets: Sequence[Target]) -> tuple[str, ...]:
@@ -252,7 +250,7 @@ def _check_tier(group: Group, wanted: int) -> _Check:
     state, text, _ = _check_interval(use, use.tier_interval, TOOL_CELLS, TIER_FLOORS[wanted], joint)
     if use.tier > wanted and use.capped_by and use.needless_interval:
         # Needless calls keep it out of the tier that its rate would earn.
-        needless = f"{use.n_needless} of {use.restraint.n} cells that forbid tools had a call"
+        needless = f"{use.needless.n_success} of {use.restraint.n} cells that forbid tools had a call"
         text = f"tier {use.tier}: {needless}, more than a fifth"
         if state != "fails" and use.needless_interval.low <= MOST_NEEDLESS:
             return _Check("open", f"{NOT_CONCLUSIVE}{text}", use.tier)

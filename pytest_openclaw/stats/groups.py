@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.stats.diagnosis import Diagnosis, diagnosis_of, evidence_in
 from pytest_openclaw.stats.intervals import Interval, Rate, distribution_of, has_passed, is_judged, rate_of
-from pytest_openclaw.stats.pressure import PressureLevel, pressure_levels
 from pytest_openclaw.stats.recommendation import (
     ProbeResult,
     Recommendation,
@@ -20,29 +20,97 @@ from pytest_openclaw.stats.recommendation import (
     role_results,
     twins_done,
 )
-from pytest_openclaw.stats.repeats import Repeats, repeats_of
 from pytest_openclaw.stats.serving import OpenClawTurn, context_in, server_in, turn_of
-from pytest_openclaw.stats.tool_use import Proof, ToolUse, count_native_unanswered, tool_proofs, tool_use_of
+from pytest_openclaw.stats.tool_use import (
+    PressureLevel,
+    Proof,
+    ToolUse,
+    count_native_unanswered,
+    pressure_levels,
+    tool_proofs,
+    tool_use_of,
+)
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.requests import SurfaceName, Target, ThinkingLevel, most_realistic, target_of
+from pytest_openclaw.values.run_files import Settled
 
 if TYPE_CHECKING:
     from pytest_openclaw.values.rows import Record
 
 
+_ending_of = attrgetter(
+    "success", "objective_pass", "violation", "tool_outcome", "tool_use_success", "tool_calls",
+    "tool_call_count", "output_tokens", "reasoning_tokens", "finish_reason",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, kw_only=True)
-class Settled:
-    """When the asking of a target ended early.
+class FlakyPrompt:
+    """A prompt of which some repeats passed and some did not."""
+
+    suite: str
+    prompt_id: str
+    n: int
+    n_success: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeats:
+    """The prompts that were asked more than once.
 
     Attributes:
-        repeat: the last repeat.
-        prompts: the prompts of its first repeat that count for the tier and were asked.
-        of: all prompts that count for the tier.
+        n_prompts: how many, with two judged repeats or more.
+        n_passed: those that passed each time.
+        flaky: those that passed only sometimes, the flakiest first.
+        always_alike: every repeat of each prompt ended as the others did, so that only new prompts add
+            evidence; see `always_alike`.
     """
 
-    repeat: int
-    prompts: int
-    of: int
+    n_prompts: int
+    n_passed: int
+    flaky: Sequence[FlakyPrompt]
+    always_alike: bool
+
+
+def repeats_of(judged: Iterable[Record]) -> Repeats | None:
+    """Return the results of one target's repeats; None if no prompt has two."""
+    repeated = _repeated(judged)
+    if not repeated:
+        return None
+    prompts = [
+        FlakyPrompt(suite=suite, prompt_id=prompt_id, n=len(rows), n_success=sum(map(has_passed, rows)))
+        for (suite, prompt_id), rows in repeated.items()
+    ]
+    flaky = [one for one in prompts if 0 < one.n_success < one.n]
+    return Repeats(
+        n_prompts=len(prompts),
+        n_passed=sum(one.n_success == one.n for one in prompts),
+        flaky=sorted(flaky, key=lambda one: abs(2 * one.n_success - one.n) / one.n),
+        always_alike=_are_alike(repeated.values()),
+    )
+
+
+def always_alike(answered: Iterable[Record]) -> bool:
+    """Whether repeats of one prompt never differ: in verdict, calls, violation and numbers of tokens.
+
+    Such a server answers the same each time, whatever the seed. False if no prompt has two answers.
+    """
+    return _are_alike(_repeated(answered).values())
+
+
+def _repeated(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
+    """Return the rows of each prompt that has two or more."""
+    prompts: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        prompts.setdefault((record.suite, record.prompt_id), []).append(record)
+    return {key: rows for key, rows in prompts.items() if len(rows) > 1}
+
+
+def _are_alike(repeated: Collection[Sequence[Record]]) -> bool:
+    return bool(repeated) and all(_ending_of(row) == _ending_of(rows[0]) for rows in repeated for row in rows)
+
+
+# --- the figures -----------------------------------------------------------------------------------
 
 
 def settled_of(config: JsonObject) -> dict[Target, Settled]:
@@ -193,7 +261,9 @@ def summarize_group(
         success_interval_95=succeeded.interval_95,
         objective_pass_rate=objective.rate,
         objective_pass_interval_95=objective.interval_95,
-        wall_clock_ms=_wall_clock_ms(records),
+        wall_clock_ms=max(row.ended_at_ms for row in records) - min(row.started_at_ms for row in records)
+        if records
+        else None,
         latency_ms=latency.values,
         latency_intervals_95=latency.intervals,
         ttft_ms=ttft.values,
@@ -234,12 +304,6 @@ def summarize_group(
         server=server_in(inventory, target.label),
         settled=settled,
     )
-
-
-def _wall_clock_ms(records: Sequence[Record]) -> int | None:
-    if not records:
-        return None
-    return max(record.ended_at_ms for record in records) - min(record.started_at_ms for record in records)
 
 
 def _sum(values: Iterable[Any]) -> Any:

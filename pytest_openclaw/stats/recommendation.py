@@ -35,18 +35,22 @@ from pytest_openclaw.stats.intervals import (
     rate_of,
     total_of,
 )
-from pytest_openclaw.stats.pressure import Load, strain_of
 from pytest_openclaw.stats.serving import ABORTED_MS, BEARABLE_MS
-from pytest_openclaw.stats.tiers import MOST_NEEDLESS, TIER_FLOORS, classify_tier, excludes_worse
 from pytest_openclaw.stats.tool_use import (
+    MOST_NEEDLESS,
     PROVEN_PROMPTS,
+    TIER_FLOORS,
+    Load,
     Proof,
+    classify_tier,
     count_native_unanswered,
+    excludes_worse,
     fewest_more,
     joint_interval,
     native_clusters,
     needless_interval,
     proof_of,
+    strain_of,
     tool_proofs,
 )
 from pytest_openclaw.util.text import counted
@@ -54,9 +58,8 @@ from pytest_openclaw.values.prompts import ModelRole, Probe
 from pytest_openclaw.values.requests import LISTED
 
 if TYPE_CHECKING:
-    from pytest_openclaw.stats.pressure import PressureLevel
     from pytest_openclaw.stats.serving import OpenClawTurn
-    from pytest_openclaw.stats.tool_use import ToolUse
+    from pytest_openclaw.stats.tool_use import PressureLevel, ToolUse
     from pytest_openclaw.values.rows import Record
 
 Kind = Literal["unsafe", "not_trusted", "trusted", "trusted_with", "not_enough_evidence"]

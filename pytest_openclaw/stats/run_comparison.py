@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_openclaw.stats.comparison import ComparedRuns, Obstacle, Obstacles, compare_records
 from pytest_openclaw.stats.serving import served_in
@@ -195,7 +195,10 @@ def _prompt_obstacles(
     base: Measured, candidate: Measured, across: Collection[str]
 ) -> Iterator[tuple[PromptKey, Obstacle]]:
     obstacles: dict[str, Reason] = {"prompt": "prompt_changed", "validator": "validator_changed"}
-    then, now = _definitions(base), _definitions(candidate)
+    then, now = (
+        {(prompt["suite"], prompt["id"]): prompt for prompt in run.config["prompts"]}
+        for run in (base, candidate)
+    )
     for key in then.keys() & now.keys():
         changed = [name for name in PROMPTS if then[key].get(name) != now[key].get(name)]
         for need, reason in obstacles.items():
@@ -203,10 +206,6 @@ def _prompt_obstacles(
             if names and need not in across:
                 yield key, Obstacle(reason, ", ".join(names))
                 break
-
-
-def _definitions(run: Measured) -> dict[PromptKey, Mapping[str, Any]]:
-    return {(prompt["suite"], prompt["id"]): prompt for prompt in run.config["prompts"]}
 
 
 def _notes(base: Measured, candidate: Measured) -> Iterator[str]:

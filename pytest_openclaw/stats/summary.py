@@ -95,7 +95,6 @@ class Summary:
         unmatched_gates: globs of gates that match no target of this run.
         missed_by_all: prompts that no target passed, and that some target was expected to.
         known_failures: prompts that a target was expected to miss.
-        slowest: the successful row that took longest.
         budget: budget and spending of the last session; None without a budget.
         best: the targets that may be the best with tools; None without two to compare.
         comparison: with the baseline; None without one.
@@ -116,7 +115,6 @@ class Summary:
     unmatched_gates: Sequence[str] = ()
     missed_by_all: Sequence[MissedPrompt] = ()
     known_failures: Sequence[ExpectedMiss] = ()
-    slowest: SlowestCell | None = None
     best: Best | None = None
     comparison: ComparedRuns | None = None
     surface: JsonObject | None = None
@@ -211,27 +209,6 @@ def known_failures(records: Iterable[Record]) -> tuple[ExpectedMiss, ...]:
             n_missed=sum(not row.success or row.objective_pass is False for row in rows),
         )
         for (suite, prompt_id, target), rows in known.items()
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SlowestCell:
-    """The successful cell that took longest; `target` is its label."""
-
-    target: str
-    prompt_id: str
-    prompt_name: str
-    e2e_ms: int
-
-
-def slowest(records: Sequence[Record]) -> SlowestCell | None:
-    """Return the successful cell that took longest; None without any."""
-    successful = [record for record in records if record.success]
-    if not successful:
-        return None
-    row = max(successful, key=lambda record: record.e2e_ms)
-    return SlowestCell(
-        target=row.target.label, prompt_id=row.prompt_id, prompt_name=row.prompt_name, e2e_ms=row.e2e_ms
     )
 
 
@@ -347,7 +324,6 @@ def summarize_run(
         unmatched_gates=unmatched(gates, [*n_selected]),
         missed_by_all=missed_by_all(records),
         known_failures=known_failures(records),
-        slowest=slowest(records),
         best=best_of(groups, groups_of),
         comparison=comparison,
         surface=surface,

@@ -1,7 +1,14 @@
-"""A target's tool use: the tier, its evidence, and which tools it has proven.
+"""A target's tool use: the tier, its evidence, proven tools, and how it holds up under pressure.
 
 OpenClaw depends on calls on the wire, so a tier rests on them where there are any; results of the text
 detector have another name. The two are never added.
+
+Where several targets are rated or repeats end early, a tier's limits hold for all of them together. The rate
+after `r` repeats of `k` prompts has the variance `between / k + within / (k r)`, and its covariance
+with a later rate is the variance of the later one. This is the canonical form of group-sequential tests
+(Jennison & Turnbull 2000, "Group Sequential Methods", chapter 3), so their limits hold. The more repeats
+resemble each other, the more two looks see the same, and the less often any of them is wrong: the limits
+hold for repeats that do not resemble each other at all.
 """
 
 from __future__ import annotations
@@ -10,11 +17,14 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
-from math import sqrt
-from typing import TYPE_CHECKING, Literal, get_args
+from functools import lru_cache
+from itertools import chain, pairwise
+from math import exp, pi, sqrt
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from pytest_openclaw.stats.intervals import (
+    Z_95,
     Interval,
     Rate,
     cluster_interval,
@@ -24,21 +34,123 @@ from pytest_openclaw.stats.intervals import (
     total_of,
     wilson_95,
 )
-from pytest_openclaw.stats.tiers import (
-    MOST_NEEDLESS,
-    calls_needlessly,
-    classify_tier,
-    excludes_worse,
-    is_conclusive,
-    joint_z,
-    joint_z_against,
-)
+from pytest_openclaw.values.settings import SUITE_LOOKS
 from pytest_openclaw.values.tool_calls import ToolOutcome
 
 if TYPE_CHECKING:
     from pytest_openclaw.stats.intervals import Cluster
     from pytest_openclaw.values.rows import Record
 
+
+# --- tiers ------------------------------------------------------------------------------------------
+
+TIER_NAMES = {1: "Tool-Capable", 2: "Tool-Capable but Inconsistent", 3: "Tool-Incapable"}
+TIER_FLOORS = {1: 0.80, 2: 0.50, 3: 0.0}
+"""The lowest rate of each tier; the seed's thresholds, never rounded first."""
+MOST_NEEDLESS = 0.20
+"""The largest share of needless calls of a Tier 1 target, over the cells that forbid tools."""
+
+
+def classify_tier(n_success: float, n: float) -> int | None:
+    """Return 1, 2 or 3 for a tool-use success rate of at least 80 %, at least 50 %, or less; None for `n` 0.
+
+    Whole numbers are compared, so that 4 of 5 is exactly 80 %.
+    """
+    if n == 0:
+        return None
+    if 100 * n_success >= 80 * n:
+        return 1
+    return 2 if 100 * n_success >= 50 * n else 3
+
+
+def calls_needlessly(n_needless: int, n: int) -> bool:
+    """Whether needless calls are more than a fifth of the cells that forbid tools."""
+    return 100 * n_needless > 20 * n
+
+
+def is_conclusive(tier: int, interval: Interval) -> bool:
+    """Whether the whole interval lies inside the tier."""
+    ceiling = TIER_FLOORS.get(tier - 1, float("inf"))
+    return interval.low >= TIER_FLOORS[tier] and interval.high < ceiling
+
+
+def excludes_worse(tier: int, interval: Interval | None) -> bool:
+    """Whether there is evidence, and it leaves no room for a tier worse than this one."""
+    return interval is not None and interval.low >= TIER_FLOORS[tier]
+
+
+STEPS = 64
+"""Of Simpson's rule; they make a limit at most 0.0003 too high."""
+BISECTIONS = 14
+_NORMAL = NormalDist()
+_LOWEST = -8.0
+
+
+_LARGE_SUITE = 200
+"""Prompts that count, in the suite for which the limit of the looks against a model is computed."""
+
+
+def joint_z(n_targets: int, looks: Sequence[int] = ()) -> float:
+    """Return the z of joint 95 % intervals over all targets and all looks at the end of repeats.
+
+    Over the targets by Bonferroni's inequality, over the looks by one limit for all of them (Pocock 1977,
+    Biometrika 64). A conclusive tier rests on one end of an interval, so the chance that any target of a run
+    gets a conclusive tier above its true one stays at 2.5 %, and below it as well.
+    """
+    return _joint_z(n_targets, tuple(looks))
+
+
+def joint_z_against(n_targets: int, looks: Sequence[int] = ()) -> float:
+    """Return the z of the ends that speak against a model, at which it is looked within the first repeat too.
+
+    Claims for a model and claims against it may each be wrong in 2.5 % of runs, so each has its own limit.
+    The limit of a large suite also holds for a smaller one, whose looks are fewer or more alike.
+    """
+    information = (*SUITE_LOOKS, *(_LARGE_SUITE * look for look in looks))
+    return joint_z(n_targets, information if looks else ())
+
+
+@lru_cache(maxsize=256)
+def _joint_z(n_targets: int, looks: tuple[int, ...]) -> float:
+    level = 0.025 / max(1, n_targets)
+    single = Z_95 if n_targets <= 1 else _NORMAL.inv_cdf(1 - level)
+    if len(looks) <= 1:
+        return single
+    low, high = single, _NORMAL.inv_cdf(1 - level / len(looks))
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _ever_above(middle, looks) > level else (low, middle)
+    return high
+
+
+def _ever_above(z: float, looks: Sequence[int]) -> float:
+    """Return the probability that the standardized rate exceeds `z` at any look, with the rate at the limit.
+
+    Integrated look by look: Armitage, McPherson & Rowe (1969, J. Royal Stat. Soc. A 132).
+    """
+    width = (z - _LOWEST) / STEPS
+    points = [_LOWEST + step * width for step in range(STEPS + 1)]
+    weights = [width / 3 * (1 if step in (0, STEPS) else 2 + 2 * (step % 2)) for step in range(STEPS + 1)]
+    densities = [_NORMAL.pdf(point) for point in points]
+    below = _NORMAL.cdf(z)
+    for look, following in pairwise(looks):
+        kept, new = sqrt(look / following), sqrt(1 - look / following)
+        masses = [density * weight for density, weight in zip(densities, weights, strict=True)]
+        below = sum(
+            mass * _NORMAL.cdf((z - kept * point) / new) for mass, point in zip(masses, points, strict=True)
+        )
+        densities = [
+            sum(
+                mass * exp(-(((at - kept * point) / new) ** 2) / 2)
+                for mass, point in zip(masses, points, strict=True)
+            )
+            / (new * sqrt(2 * pi))
+            for at in points
+        ]
+    return 1 - below
+
+
+# --- tool use --------------------------------------------------------------------------------------
 
 Evidence = Literal["native", "text"]
 
@@ -98,11 +210,6 @@ class ToolUse(Rate):
         over = [f"{self.n_targets} targets"] if self.n_targets > 1 else []
         over += [f"{len(self.looks)} looks"] if len(self.looks) > 1 else []
         return " and ".join(over)
-
-    @property
-    def n_needless(self) -> int:
-        """Cells that forbid tools and had a call."""
-        return self.needless.n_success
 
 
 def is_apart(record: Record) -> bool:
@@ -260,7 +367,7 @@ def _with_tier(use: ToolUse, calls: Sequence[Cluster]) -> ToolUse:
     if tier is None or interval is None:
         return use
     needless = use.needless_interval
-    if tier == 1 and needless and calls_needlessly(use.n_needless, use.needless.n):
+    if tier == 1 and needless and calls_needlessly(use.needless.n_success, use.needless.n):
         # It is settled when neither Tier 3 nor Tier 1 is left.
         is_sure = excludes_worse(2, interval) and needless.low > MOST_NEEDLESS
         return replace(use, tier_interval=interval, tier=2, conclusive=is_sure, capped_by="restraint")
@@ -326,3 +433,97 @@ def tool_proofs(answered: Iterable[Record]) -> dict[str, Proof]:
 
 def _is_most(n_right: int, n: int) -> bool:
     return 100 * n_right >= PROVEN_PERCENT * n
+
+
+# --- pressure: more tools, and more text before the question ---------------------------------------
+
+OVERFLOW = "context_overflow"
+LARGEST_LOSS = 0.5
+"""A level breaks that keeps less than this share of the rate without pressure."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PressureLevel(Rate):
+    """The cells with this many tools and this much text before the question.
+
+    Attributes:
+        padding_tokens: 0 or None without any text before the question.
+        n_overflow: cells that did not fit the context; they are not in `n`.
+    """
+
+    tools_offered: int | None
+    padding_tokens: int | None
+    n_overflow: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """A level on each of the two axes: more tools, more text; None without a harder form on it."""
+
+    tools_offered: int | None = None
+    padding_tokens: int | None = None
+
+
+class Strain(NamedTuple):
+    """The last level at which a target's calls are right, as at all lighter ones, and the next one."""
+
+    holds_to: Load
+    breaks_at: Load
+
+
+def pressure_levels(records: Iterable[Record]) -> list[PressureLevel]:
+    """Return the levels of one target, those without text first, each in order of its size."""
+    levels: dict[tuple[int, int], list[Record]] = {}
+    for record in records:
+        if record.pressure_of is not None:
+            key = (record.padding_tokens or 0, -1 if record.tools_offered is None else record.tools_offered)
+            levels.setdefault(key, []).append(record)
+    return [
+        PressureLevel(
+            **vars(rate_of((row for row in rows if row.availability_status == "ok"), _is_right)),
+            tools_offered=rows[0].tools_offered,
+            padding_tokens=rows[0].padding_tokens,
+            n_overflow=sum(row.failure_type == OVERFLOW for row in rows),
+        )
+        for _, rows in sorted(levels.items())
+    ]
+
+
+def _is_right(record: Record) -> bool:
+    return did_right(record) if record.tool_outcome else record.objective_pass is True
+
+
+def strain_of(levels: Sequence[PressureLevel], floor: float = TIER_FLOORS[2]) -> Strain | None:
+    """Return the pressure that a target withstands; None without a harder form.
+
+    A level breaks if everything overflows, if its rate is less than half of the lightest level's rate, or if
+    its rate is below a floor (of Tier 2, or `floor`) that the lightest level reaches.
+    """
+    if not levels:
+        return None
+    known = [level for level in levels if level.n or level.n_overflow]
+    tools = [(level.tools_offered or 0, level) for level in known if not level.padding_tokens]
+    padding = [(level.padding_tokens, level) for level in known if level.padding_tokens]
+    # Text is compared with the same tools without it.
+    bases = [level for n, level in tools if padding and n == (padding[0][1].tools_offered or 0)]
+    tools_held, tools_broken = _withstood(tools, [level for _, level in tools], floor)
+    padding_held, padding_broken = _withstood(padding, bases or [level for _, level in padding], floor)
+    return Strain(
+        holds_to=Load(tools_offered=tools_held, padding_tokens=padding_held),
+        breaks_at=Load(tools_offered=tools_broken, padding_tokens=padding_broken),
+    )
+
+
+def _withstood(
+    levels: Sequence[tuple[int, PressureLevel]], bases: Sequence[PressureLevel], floor: float
+) -> tuple[int | None, int | None]:
+    """Return the last size on one axis that holds, and the first that breaks."""
+    held = None
+    for size, level in levels:
+        rate, base = level.rate or 0.0, bases[0].rate or 0.0
+        fell = any(rate < limit <= base for limit in (TIER_FLOORS[2], floor))
+        if not level.n or rate < LARGEST_LOSS * base or fell:
+            return held, size
+        # A target that is wrong without pressure withstands no pressure.
+        held = size if base >= TIER_FLOORS[2] else None
+    return held, None

@@ -160,7 +160,7 @@ def stages_of(cells: Iterable[Cell]) -> dict[CellKey, Stage]:
     n_counting: Counter[Target] = Counter()
     n_first: Counter[Target] = Counter()
     for cell in cells:
-        counts = affects_tier(cell.prompt) and not cell.is_fixed_repeat
+        counts = affects_tier(cell.prompt) and cell.prompt.repeat is None
         if cell.repeat == 1:
             n_counting[cell.target] += counts
             number = 1 + sum(n_counting[cell.target] > look for look in SUITE_LOOKS)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta, Struct
 
 from pytest_openclaw.openclaw.paths import place_of
-from pytest_openclaw.suites.wording import Key, shown
+from pytest_openclaw.suites.wording import Key
 from pytest_openclaw.util.bounded import compile_pattern
-from pytest_openclaw.util.typed import Filled
+from pytest_openclaw.util.typed import Filled, shown
 from pytest_openclaw.values.replies import FORMATS, Image, Turn, media_type_of
 from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import Answer, Command, World

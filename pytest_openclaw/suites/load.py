@@ -13,10 +13,9 @@ from msgspec import Struct
 from pytest_openclaw.suites.conversation import MOST_BYTES
 from pytest_openclaw.suites.offered import of_catalogue, under_pressure
 from pytest_openclaw.suites.prompt import check_id, read_prompt
-from pytest_openclaw.suites.wording import shown
 from pytest_openclaw.util.errors import SuiteError
 from pytest_openclaw.util.text import listed
-from pytest_openclaw.util.typed import converted
+from pytest_openclaw.util.typed import converted, shown
 from pytest_openclaw.values.prompts import ModelRole, Suite
 
 if TYPE_CHECKING:
@@ -105,7 +104,12 @@ def parse_suite(
     document = read_document(text, format=format, name=name)
     entries = under_pressure(document.prompts, catalogue)
     if catalogue is not None:
-        entries = [_with_tools_of(catalogue, entry) for entry in entries]
+        entries = [
+            {**entry, "tools": of_catalogue(catalogue, entry["tools"])}
+            if isinstance(entry, dict) and entry.get("tools") is not None
+            else entry
+            for entry in entries
+        ]
     prompts: list[Prompt] = []
     complaints: list[str] = []
     ids: set[str] = set()
@@ -126,12 +130,6 @@ def parse_suite(
         lines = complaints[:MOST_ERRORS] + ([f"and {rest} more."] if rest > 0 else [])
         raise SuiteError("\n".join(f"{name}: {line}" for line in lines))
     return Suite(path=name, prompts=tuple(prompts), named_only=document.named_only)
-
-
-def _with_tools_of(catalogue: Catalogue, entry: Any) -> Any:
-    if not isinstance(entry, dict) or entry.get("tools") is None:
-        return entry
-    return {**entry, "tools": of_catalogue(catalogue, entry["tools"])}
 
 
 def _id_of(raw: Any, ids: set[str]) -> str:

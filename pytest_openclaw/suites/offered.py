@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct, structs
 
+from pytest_openclaw.judging.judge import own_tools
 from pytest_openclaw.openclaw.bridge import BRIDGE
 from pytest_openclaw.openclaw.catalog import (
     CALL,
@@ -21,8 +22,8 @@ from pytest_openclaw.openclaw.catalog import (
     read_catalogue,
     said_tools,
 )
-from pytest_openclaw.suites.wording import Key, closest, read_key, shown
-from pytest_openclaw.util.typed import Filled
+from pytest_openclaw.suites.wording import Key, closest, read_key
+from pytest_openclaw.util.typed import Filled, shown
 from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, Tool
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def on_surface(prompt: Prompt, surface: Surface) -> Prompt:
     text is the text of AGENTS.md.
     """
     assert prompt.tools is not None, "a prompt without tools is asked only on `listed`"
-    own = _own(prompt)
+    own = {tool.name: tool for tool in prompt.tools if tool.name in own_tools(prompt)}
     sent = {tool.name: own.get(tool.name, tool) for tool in surface.tools}
     behind = {tool.name: own.get(tool.name, tool) for tool in surface.deferred}
     added = [tool for tool in prompt.tools if tool.name not in {*sent, *behind, *BRIDGE}]
@@ -165,14 +166,6 @@ def on_surface(prompt: Prompt, surface: Surface) -> Prompt:
 def as_listed(prompt: Prompt) -> Prompt:
     """Return the prompt of the suite, under its present id."""
     return prompt if prompt.listed is None else replace(prompt.listed, id=prompt.id)
-
-
-def _own(prompt: Prompt) -> dict[str, Tool]:
-    """Return the tools that the suite describes itself."""
-    listed = said_tools(prompt.tools_spec)
-    entries = listed if isinstance(listed, list) else []
-    names = {str(entry.get("name")) for entry in entries if isinstance(entry, dict)}
-    return {tool.name: tool for tool in prompt.tools or () if tool.name in names}
 
 
 @cache  # one text for all prompts that add nothing, because each request has it

@@ -16,8 +16,8 @@ from pytest_openclaw.openclaw.catalog import CALL
 from pytest_openclaw.openclaw.dispatch import same_tool
 from pytest_openclaw.suites.conversation import MESSAGES, TURNS, WORLD, images_key
 from pytest_openclaw.suites.offered import Form, flaws_of, read_tools
-from pytest_openclaw.suites.wording import Key, is_plain, read_key, read_keys, shown
-from pytest_openclaw.util.typed import Filled
+from pytest_openclaw.suites.wording import Key, is_plain, read_key, read_keys
+from pytest_openclaw.util.typed import Filled, shown
 from pytest_openclaw.values.prompts import KnownFailure, Probe, Prompt
 from pytest_openclaw.values.requests import label_fits
 

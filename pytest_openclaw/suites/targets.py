@@ -12,9 +12,10 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
-from pytest_openclaw.suites.wording import closest, is_plain, shown
+from pytest_openclaw.suites.wording import closest, is_plain
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.util.text import inert
+from pytest_openclaw.util.typed import shown
 from pytest_openclaw.values.requests import (
     LISTED,
     SURFACES,

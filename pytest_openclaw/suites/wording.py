@@ -8,12 +8,10 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.util.text import UNSEEN
-from pytest_openclaw.util.typed import converted, shown
+from pytest_openclaw.util.typed import converted
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-
-__all__ = ["Key", "closest", "is_plain", "read_key", "read_keys", "shown"]
 
 _BLANK = re.compile(rf"[\s{UNSEEN}]")
 

@@ -141,11 +141,6 @@ class Cell:
         return f"{self.target.label}-r{self.repeat}" if self.n_repeats > 1 else self.target.label
 
     @property
-    def is_fixed_repeat(self) -> bool:
-        """Whether its prompt sets its own repeats, which early stopping does not end."""
-        return self.prompt.repeat is not None
-
-    @property
     def key(self) -> CellKey:
         """The key that distinguishes this cell from every other."""
         return CellKey(self.prompt.suite, self.prompt.id, self.target, self.repeat)

@@ -6,6 +6,7 @@ The published schemas in `schemas/` are generated from them by `python -m tests.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, cast
 
@@ -22,13 +23,14 @@ if TYPE_CHECKING:
     from pytest_openclaw.util.files import JsonObject
 
 
-class SettledEntry(TypedDict):
-    """When a target was asked no more: it was settled, or more repeats would add nothing.
+@dataclass(frozen=True, kw_only=True)
+class Settled:
+    """When the asking of a target ended early: it was settled, or more repeats would add nothing.
 
     Attributes:
-        repeat: In which it was.
-        prompts: The number of asked prompts that count for the tier, in the first repeat.
-        of: The number of all such prompts.
+        repeat: The last repeat.
+        prompts: The prompts of its first repeat that count for the tier and were asked.
+        of: All prompts that count for the tier.
     """
 
     repeat: Repeat
@@ -48,7 +50,7 @@ class TargetEntry(TypedDict):
     model: str
     thinking_level: ThinkingLevel | None
     n_cells: Count
-    settled: NotRequired[SettledEntry]
+    settled: NotRequired[Settled]
     surface: SurfaceName
 
 

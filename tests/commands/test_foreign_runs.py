@@ -17,9 +17,9 @@ from pytest_openclaw.features.rescoring import suite_files
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_run
-from pytest_openclaw.runs.report_files import Plugins
 from pytest_openclaw.runs.resume import Plan, answered_rows, find_changes, settings_of
 from pytest_openclaw.runs.session import RunSession
+from pytest_openclaw.runs.summaries import Plugins
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.settings import Settings

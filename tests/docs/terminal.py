@@ -23,7 +23,6 @@ _MASKS = [
     (re.compile(r"\x1b\[[0-9;]*m"), ""),
     # What the small model says is the same here and there only as long as it is short.
     (re.compile(r"^  reply  .*\n(?: {10}.*\n|\n)*", re.MULTILINE), "reply\n"),
-    (re.compile(r"^slowest .*(?:\n {10}.*)*", re.MULTILINE), "slowest"),
     # Printed only where no remote has the commit of the plugin's clone.
     (re.compile(r"^ +pip wheel .*# for CI.*\n?", re.MULTILINE), ""),
     (re.compile(r"(?:;\s+)?(?:TTFT\s+)?[\d.]+x\s+(?:faster|slower)"), ""),

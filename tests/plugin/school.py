@@ -78,7 +78,7 @@ def timeless(value: Any) -> Any:
     """A summary without what differs between any two runs: times and what follows from them, machine, run id."""
     names = {"run_id", "generated_at_ms", "wall_clock_ms", "latency_ms", "ttft_ms", "tokens_per_s",
              "latency_intervals_95", "ttft_intervals_95", "tokens_per_s_interval_95", "resources_before", "resources_after",
-             "openclaw_turn", "slowest"}  # fmt: skip
+             "openclaw_turn"}  # fmt: skip
     if isinstance(value, dict):
         kept = {key: timeless(item) for key, item in value.items() if key not in names}
         if best := kept.get("best"):  # its targets are in the order of their speed

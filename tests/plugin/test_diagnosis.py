@@ -73,7 +73,7 @@ def test_ollama(project: Any, monkeypatch: pytest.MonkeyPatch, cause: str) -> No
     assert all(one["body"] in server.chats for one in stored["tries"])
     assert stored["url"] == f"{server.origin}/api/chat"
     assert found["finding"] in session.words
-    assert f": {cause}: " in session.page
+    assert f"part at fault: {cause}, by N1: " in session.page
 
 
 def llama_server(respond: Callable[[dict[str, Any]], Script], *, shows_tools: bool) -> MisbehavingServer:

@@ -14,8 +14,7 @@ from pytest_openclaw.judging.judge import affects_tier, judge, tool_demand_of
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.ollama import chat_body
 from pytest_openclaw.stats.intervals import wilson_95
-from pytest_openclaw.stats.tiers import MOST_NEEDLESS, is_conclusive, joint_z
-from pytest_openclaw.stats.tool_use import PROVEN_PROMPTS
+from pytest_openclaw.stats.tool_use import MOST_NEEDLESS, PROVEN_PROMPTS, is_conclusive, joint_z
 from pytest_openclaw.values.replies import Reply
 from tests.suites.shipped import (
     NAMED,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import repeat
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -31,24 +30,16 @@ def scores_of(records: Iterable[Record]) -> SummaryPart | None:
     if not rows:
         return None
     labels, categories = ([*dict.fromkeys(key[n] for key in rows)] for n in (0, 1))
-    means = {label: _mean([row for key in rows if key[0] == label for row in rows[key]]) for label in labels}
     by_category = {key: _mean(its) for key, its in rows.items()}
-    texts = {label: f"{m['score']:.2f} ({m['low']:.2f}–{m['high']:.2f})" for label, m in means.items()}
-    n_tasks = {label: counted(m["n"], "task") for label, m in means.items()}
     values = {
         label: {
-            **means[label],
+            **_mean([row for key, its in rows.items() if key[0] == label for row in its]),
             "categories": {key[1]: its for key, its in by_category.items() if key[0] == label},
         }
         for label in labels
     }
-    table = [
-        (
-            one,
-            *(f"{by_category[key]['score']:.2f}" if key in rows else "–" for key in zip(labels, repeat(one))),
-        )
-        for one in categories
-    ]
+    texts = {label: f"{m['score']:.2f} ({m['low']:.2f}–{m['high']:.2f})" for label, m in values.items()}
+    shown = {key: f"{mean['score']:.2f}" for key, mean in by_category.items()}
     return SummaryPart(
         name="pinchbench",
         value=values,
@@ -58,11 +49,18 @@ def scores_of(records: Iterable[Record]) -> SummaryPart | None:
             AddedTable(
                 caption="Mean scores",
                 head=("target", "tasks", "score"),
-                rows=[(label, str(means[label]["n"]), texts[label]) for label in labels],
+                rows=[(label, str(values[label]["n"]), texts[label]) for label in labels],
             ),
-            AddedTable(caption="Mean scores by category", head=("category", *labels), rows=table),
+            AddedTable(
+                caption="Mean scores by category",
+                head=("category", *labels),
+                rows=[(one, *(shown.get((label, one), "–") for label in labels)) for one in categories],
+            ),
         ],
-        findings={label: f"mean score {texts[label]}, {n_tasks[label]}" for label in labels},
+        findings={
+            label: f"mean score {text}, {counted(values[label]['n'], 'task')}"
+            for label, text in texts.items()
+        },
     )
 
 

@@ -22,8 +22,8 @@ from pytest_openclaw.asking.clipping import (
 from pytest_openclaw.judging.combine import ToolInvocation
 from pytest_openclaw.judging.judge import Judgment, conclude, judge
 from pytest_openclaw.judging.text import Exact, Noop
-from pytest_openclaw.runs.report_files import PluginHook, Plugins
 from pytest_openclaw.runs.rows import record_of
+from pytest_openclaw.runs.summaries import Plugins
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES, MAX_TEXT_BYTES
@@ -314,7 +314,7 @@ def test_a_shortened_field_is_noted(changes: dict[str, Any], kept: Any) -> None:
 def test_the_keys_of_a_plugin_fit_or_are_left_out(n: int, is_added: bool) -> None:
     """A row just below the limit does not grow beyond it, and the plugin is named."""
     row = {"turns": ["x" * (MAX_ROW_BYTES - 2000)]}
-    plugins = Plugins(row_hooks=[PluginHook(claimant="lab", see=lambda _: {"x_lab": "y" * n})])
+    plugins = Plugins(row_hooks=[("lab", lambda _: {"x_lab": "y" * n})])
 
     added = plugins.added_keys(row)
 

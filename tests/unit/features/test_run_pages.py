@@ -10,7 +10,7 @@ import pytest
 
 from pytest_openclaw.features.pages import show_run
 from pytest_openclaw.reports.cells import offered_tools
-from pytest_openclaw.reports.html.cells import cell_data
+from pytest_openclaw.reports.html.page import cell_data
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.summaries import gated_summary
 from pytest_openclaw.stats.summary import to_json

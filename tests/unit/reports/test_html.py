@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.openclaw.catalog import load_catalogue
-from pytest_openclaw.reports.html.cells import (
+from pytest_openclaw.reports.html.page import (
     FAULT,
     MISSED,
     PASSED,
@@ -21,9 +21,10 @@ from pytest_openclaw.reports.html.cells import (
     Shown,
     cell_data,
     change_of,
+    element,
+    fill,
     verdict_of,
 )
-from pytest_openclaw.reports.html.page import element, fill
 from pytest_openclaw.util.text import valid_value
 from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import TARGET, fault, missed, record

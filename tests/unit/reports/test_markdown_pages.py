@@ -164,7 +164,7 @@ def test_sections_without_lines_are_left_out() -> None:
     page, silent = render_markdown(summary_of([record()])), render_markdown(summary_of([fault()]))
 
     titles = [re.findall("^## (.*)", text, re.MULTILINE) for text in (page, silent)]
-    assert titles == [["Findings", "Why", "How long it took"], ["Findings", "Why"]]
+    assert titles == [["Why", "How long it took"], ["Findings", "Why"]]
     assert "USD" not in page
 
 

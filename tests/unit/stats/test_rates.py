@@ -20,7 +20,7 @@ from pytest_openclaw.stats.intervals import (
     student_t,
     wilson_95,
 )
-from pytest_openclaw.stats.tiers import joint_z
+from pytest_openclaw.stats.tool_use import joint_z
 from tests.unit.reports.summaries import record
 
 

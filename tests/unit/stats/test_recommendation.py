@@ -16,10 +16,9 @@ from pytest_openclaw.reports import facts
 from pytest_openclaw.reports.pages import render_comment, render_markdown
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.stats.groups import Group
-from pytest_openclaw.stats.pressure import Load
 from pytest_openclaw.stats.recommendation import Need, Recommendation, probe_results, role_results, twins_done
 from pytest_openclaw.stats.summary import to_json
-from pytest_openclaw.stats.tool_use import tool_use_of
+from pytest_openclaw.stats.tool_use import Load, tool_use_of
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.settings import Gates

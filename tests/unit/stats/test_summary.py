@@ -12,10 +12,9 @@ from pytest_openclaw.reports.comparison import surface_note
 from pytest_openclaw.reports.facts import ABLE, render_best
 from pytest_openclaw.reports.pages import render_markdown
 from pytest_openclaw.reports.terminal import render_terminal
-from pytest_openclaw.stats.groups import headline, summarize_group
+from pytest_openclaw.stats.groups import headline, repeats_of, summarize_group
 from pytest_openclaw.stats.intervals import Interval
-from pytest_openclaw.stats.repeats import repeats_of
-from pytest_openclaw.stats.summary import Best, Summary, known_failures, missed_by_all, slowest, summarize_run
+from pytest_openclaw.stats.summary import Best, Summary, known_failures, missed_by_all, summarize_run
 from pytest_openclaw.values.requests import OPENCLAW, Target, label_fits, most_realistic
 from pytest_openclaw.values.rows import Record, to_row
 from pytest_openclaw.values.settings import Gates
@@ -123,15 +122,6 @@ def test_known_failures_are_counted_by_prompt_and_target() -> None:
     found = [(one.prompt_id, one.n, one.n_missed, one.is_as_expected) for one in known_failures(records)]
 
     assert found == [("A", 2, 1, True), ("B", 1, 0, False), ("C", 1, 1, True), ("D", 1, 0, False)]
-
-
-def test_slowest_is_a_successful_row() -> None:
-    """A timeout is not the slowest answer."""
-    found = slowest([record(e2e_ms=5), record(e2e_ms=9, prompt_id="S"), record(e2e_ms=99, success=False)])
-
-    assert found
-    assert found.prompt_id == "S"
-    assert slowest([]) is None
 
 
 def test_flaky_prompts_passed_only_sometimes() -> None:

@@ -13,7 +13,7 @@ from scipy import stats
 
 from pytest_openclaw.stats.comparison import LEVEL, sign_flip
 from pytest_openclaw.stats.intervals import Z_95, Interval, wilson_95
-from pytest_openclaw.stats.tiers import classify_tier, is_conclusive, joint_z, joint_z_against
+from pytest_openclaw.stats.tool_use import classify_tier, is_conclusive, joint_z, joint_z_against
 from pytest_openclaw.values.settings import Gates, Settings, looks_of
 from tests.unit.reports.summaries import summary_of, tool_cells
 
