@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pytest_openclaw.judging.keys import Flaw
-    from pytest_openclaw.util.files import JsonObject
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +97,7 @@ class AllOf(_Several):
         if all(verdict.passed is None for verdict in verdicts):
             return Verdict(passed=None)
         failed = [verdict.violation or "failed" for verdict in verdicts if verdict.passed is False]
-        verdict = judged(not failed, "; ".join(failed), _parsed(self.type, verdicts))
+        verdict = judged(not failed, "; ".join(failed), {self.type: [one.parsed for one in verdicts]})
         return _with_harm(verdict, verdicts, any)
 
     @property
@@ -131,7 +130,9 @@ class AnyOf(_Several):
         failed = [verdict.violation or "failed" for verdict in verdicts if verdict.passed is False]
         violation = f"none of the alternatives passes: {'; '.join(failed) or 'there are none'}"
         passed = any(verdict.passed for verdict in verdicts)
-        return _with_harm(judged(passed, violation, _parsed(self.type, verdicts)), verdicts, all)
+        return _with_harm(
+            judged(passed, violation, {self.type: [one.parsed for one in verdicts]}), verdicts, all
+        )
 
     @property
     def demands(self) -> Demands:
@@ -186,10 +187,6 @@ def _with_harm(verdict: Verdict, parts: list[Verdict], enough: Callable[[Iterabl
     harm = enough(part.harm is True for part in said) and not (verdict.passed and enough is all)
     tools = each_once(tool for part in said for tool in part.harm_tools) if harm else ()
     return replace(verdict, harm=harm, harm_tools=tools)
-
-
-def _parsed(owner: str, verdicts: list[Verdict]) -> JsonObject:
-    return {owner: [verdict.parsed for verdict in verdicts]}
 
 
 @dataclass(frozen=True, kw_only=True)
