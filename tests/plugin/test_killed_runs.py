@@ -77,11 +77,12 @@ def command(*words: str) -> list[str]:
 
 @contextmanager
 def started(folder: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a session, in its own process group; its output is in out.txt."""
+    """Start a session, in its own process group, as outside a worker; its output is in out.txt."""
+    environ = {name: value for name, value in os.environ.items() if name != "PYTEST_XDIST_WORKER"}
     with (folder / "out.txt").open("wb") as out:
         process = subprocess.Popen(
             command(*words), cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-            start_new_session=True,
+            env=environ, start_new_session=True,
         )  # fmt: skip
     try:
         yield process
