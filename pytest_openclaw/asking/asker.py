@@ -1,8 +1,8 @@
 """Sends the cells of a run and keeps each reply until its test has ended.
 
 There is one `Asker` in the process that owns the run: the pytest session, or xdist's controller. It has one
-asyncio loop in a thread. On each endpoint it sends cells in the order of the plan, and at most `ahead_of` of
-them before their tests ask for them, so that a reply is there when its test begins and replies do not pile
+asyncio loop in a thread. On each endpoint it sends cells in the order of the plan, and at most 2 × limit + 2
+of them before their tests ask for them, so that a reply is there when its test begins and replies do not pile
 up. A cell that a test waits for is sent next, whatever its place in the plan.
 """
 
@@ -37,11 +37,6 @@ _SIGNAL_S = 1.0
 """The interval at which a waiting test looks for Ctrl-C, which does not interrupt a wait on Windows."""
 _SWITCH_S = 0.001
 """How long another thread may compute before this one takes the time of a token that has arrived."""
-
-
-def ahead_of(limit: int) -> int:
-    """Return how many cells of an endpoint may be sent or answered before their tests ask for them."""
-    return 2 * limit + 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -311,7 +306,8 @@ class Asker:
         return None
 
     def _next_planned(self, queue: _Queue) -> _Job | None:
-        while queue.planned and len(queue.ahead) < ahead_of(queue.limit):
+        most_ahead = 2 * queue.limit + 2
+        while queue.planned and len(queue.ahead) < most_ahead:
             job = queue.planned[0]
             is_over = job.is_sent or job.is_done
             if not is_over and self._waits(job):

@@ -143,7 +143,7 @@ class ClaudeCodeCLI(ProgramProvider):
         try:
             async with asyncio.timeout(request.timeout_s) as scope:
                 while not stream.over and (line := await running.next_line()) is not None:
-                    before = stream.n_messages
+                    before = stream.answer
                     stream.receive_line(line)
                     if messages and stream.awaits_message:
                         text = messages.pop(0)
@@ -151,7 +151,7 @@ class ClaudeCodeCLI(ProgramProvider):
                         stream.send_message(text)
                         if not messages:  # after the answer to the last one the CLI ends by itself
                             running.end_input()
-                    if stream.n_messages > before:  # each turn has its own timeout
+                    if stream.answer is not before:  # each turn has its own timeout
                         scope.reschedule(asyncio.get_running_loop().time() + request.timeout_s)
                 if messages and stream.continued:
                     return faults.cli_failed(self.setup.name, CONTINUED, stream.raw())

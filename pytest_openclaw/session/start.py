@@ -14,14 +14,9 @@ from pytest_openclaw.asking.sending import close_all
 from pytest_openclaw.openclaw.catalog import read_catalogue
 from pytest_openclaw.options import SUITE_NAME, named_benchmarks, options_given, suite_dirs
 from pytest_openclaw.providers.prices import Prices, has_list
+from pytest_openclaw.session import registries
 from pytest_openclaw.session.cells import CellParts
 from pytest_openclaw.session.execution import ExecutionHooks
-from pytest_openclaw.session.registries import (
-    make_providers,
-    provider_classes,
-    reports_of,
-    validator_registry,
-)
 from pytest_openclaw.session.reporting import RepeatThreshold
 from pytest_openclaw.session.settings import load_settings
 from pytest_openclaw.suites.targets import expand, is_wildcard
@@ -61,7 +56,7 @@ def start_session(config: pytest.Config) -> Owner | None:
     Raises:
         pytest.UsageError: a check failed; the message has a hint.
     """
-    classes = provider_classes(config)
+    classes = registries.provider_classes(config)
     stack = ExitStack()
     config.add_cleanup(stack.close)
     if hasattr(config, "workerinput"):
@@ -78,7 +73,7 @@ def _start_worker(config: pytest.Config, classes: Classes, stack: ExitStack) -> 
         return
     worker = Worker(config)
     settings = replace(worker.settings, suite_dirs=suite_dirs(config))
-    providers = make_providers(classes, settings)
+    providers = registries.make_providers(classes, settings)
     redactor = Redactor.of_run(providers.values(), os.environ)
     stack.enter_context(redactor.over_logs())
     parts = CellParts(settings=settings, link=worker, redactor=redactor, sends=True, kept=worker.kept)
@@ -109,12 +104,12 @@ def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> O
         baseline = load_baseline(settings, path)
         if any(map(is_wildcard, settings.targets)):
             # Their connections belong to the event loop of this question, so the run has other providers.
-            asked = make_providers(classes, settings)
+            asked = registries.make_providers(classes, settings)
             settings = replace(settings, targets=served_targets(settings, asked))
-    providers = make_providers(classes, settings)
+    providers = registries.make_providers(classes, settings)
     if sends or settings.dry_run:
-        validator_registry(config)
-        reports_of(config)
+        registries.validator_registry(config)
+        registries.reports_of(config)
         check_budget(settings, providers)
         check_requests(settings, providers)
     redactor = Redactor.of_run(providers.values(), os.environ)

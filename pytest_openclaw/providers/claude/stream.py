@@ -92,13 +92,8 @@ class Stream:
 
     @property
     def answer(self) -> Answer:
-        """The content of the current message."""
+        """The content of the current message; each message has one of its own."""
         return self._messages[-1].answer
-
-    @property
-    def n_messages(self) -> int:
-        """The number of messages, with the current one."""
-        return len(self._messages)
 
     def reply(self, *, at_limit: bool = False) -> Reply:
         """Return the reply received so far; `at_limit` if the steps are used up."""
