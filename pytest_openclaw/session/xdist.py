@@ -55,10 +55,15 @@ class JudgedByWorkers:
 
 class _Pickler(pickle.Pickler):
     def reducer_override(self, value: object) -> Any:
-        is_validator = hasattr(type(value), "check") and isinstance(getattr(type(value), "type", None), str)
-        if is_validator and not type(value).__module__.startswith("pytest_openclaw."):
-            return JudgedByWorkers, ()
-        return NotImplemented
+        return (JudgedByWorkers, ()) if _is_of_a_plugin(value) else NotImplemented
+
+
+def _is_of_a_plugin(value: object) -> bool:
+    """Whether a value is a plugin's validator, or one of ours with such a part."""
+    if not (hasattr(type(value), "check") and isinstance(getattr(type(value), "type", None), str)):
+        return False
+    parts = (*getattr(value, "validators", ()), getattr(value, "validator", None))
+    return not type(value).__module__.startswith("pytest_openclaw.") or any(map(_is_of_a_plugin, parts))
 
 
 class Worker:
