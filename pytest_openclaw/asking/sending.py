@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from functools import cache, cached_property
+from inspect import isawaitable
 from typing import TYPE_CHECKING, cast
 
 from pytest_openclaw.asking.clipping import bounded_fault, bounded_reply
@@ -365,8 +366,10 @@ async def ask_once(provider: Provider, request: Request, most_read: int = 0) -> 
         # A provider that plays the exchange itself has this time for each turn.
         turns = request.most_turns if provider.plays_worlds else 1
         async with asyncio.timeout(request.timeout_s * turns + GRACE_S):
-            answered = await provider.ask(request)
-        reply = bounded_reply(_checked(answered))
+            answering: object = provider.ask(request)
+            if not isawaitable(answering):
+                raise TypeError(f"{type(provider).__name__}.ask is not async: write async def ask")
+            reply = bounded_reply(_checked(await answering))
         if cut := cut_prompt(provider.setup.name, request, reply, most_read):
             result = replace(cut, usage=usages_of(reply), cut=reply.cut)  # its tokens are charged
         else:

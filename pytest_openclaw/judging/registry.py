@@ -87,7 +87,13 @@ def build_validator(spec: object, registry: Registry) -> Validator:
             kind = dict[str, Any] | list[Any] if is_unknown else dict[str, Any] if is_one else list[Any]
         value = _read_key(cls.type, name, spec[name], kind, field.metadata.get("hint", ""))
         values[name] = _build_nested(f"{cls.type}.{name}", value, registry) if is_nested else value
-    return cast("Callable[..., Validator]", cls)(**values)
+    try:
+        return cast("Callable[..., Validator]", cls)(**values)
+    except ValueError as error:
+        owner = f"validator {cls.type}"
+        if str(error).startswith(owner):
+            raise
+        raise ValueError(f"{owner}: {error}") from error
 
 
 def _read_key(owner: str, key: str, value: object, kind: Any, example: str = "") -> Any:

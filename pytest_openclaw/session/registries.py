@@ -51,6 +51,10 @@ def provider_classes(config: pytest.Config) -> dict[str, type[Provider] | Builti
                 f"{claimant}: {provider!r} is not a provider: derive the class from "
                 "pytest_openclaw.Provider, with a name without / and an async ask."
             )
+        if getattr(provider, "ask", None) is Provider.ask:
+            raise pytest.UsageError(
+                f"{claimant}: {provider!r} has no ask; write async def ask(self, request) -> Reply."
+            )
         claims.append((name, claimant, provider))
     return _by_name("provider", claims)
 
@@ -169,9 +173,10 @@ def _claims(hook: pluggy.HookCaller) -> Iterable[tuple[str, Any]]:
     """Yield each class with the name of its plugin, which a hook call does not return."""
     for implementation in hook.get_hookimpls():
         returned = implementation.function()
-        if not isinstance(returned, list | tuple | None):
+        if not isinstance(returned, list | tuple):
             raise pytest.UsageError(
                 f"{implementation.plugin_name}: {hook.name} returned {returned!r}, not a list of classes."
+                " Write for example `return [MyClass]`, or `return []` for none."
             )
-        for item in returned or ():
+        for item in returned:
             yield implementation.plugin_name, item

@@ -124,6 +124,9 @@ class Group:
     """The figures of one target.
 
     Attributes:
+        n_total: its cells that have a row.
+        n_ok: cells with an answer.
+        n_success: those whose answer is neither empty, refused nor filtered, right or wrong.
         passed: of the answered cells that have a validator; an empty, refused or filtered answer is
             not a pass. The seed's `objective_pass_rate` leaves those out.
         diagnosis: the part at fault where its tool cells end without a call; None if that was not looked for.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.newest
 
 PACKAGE = "pytest_openclaw"
 ROOT = Path(pytest_openclaw.__file__).parent
+REPOSITORY = Path(__file__).parents[2]
 
 # The map, top to bottom: a module imports from its own entry and from those below.
 MAP = (
@@ -109,6 +111,21 @@ def _imported(node: ast.AST) -> Iterator[str]:
 def test_the_map_names_everything_at_the_top() -> None:
     """A new folder or file there must be added to the map."""
     assert {_place(module) for module in MODULES} == set(MAP)
+
+
+def test_the_page_of_the_architecture_names_what_there_is() -> None:
+    """Each path of the page exists, and each function that it names for a file is in that file."""
+    page = (REPOSITORY / "docs/architecture.md").read_text("utf-8")
+    found = re.findall(r"`([\w./]+(?:/|\.py))`(?:: ((?:`\w+`(?:, )?)+))?", page)
+    found += [(path, name) for name, path in re.findall(r"`(\w+)` in `([\w./]+\.py)`", page)]
+
+    assert len(found) > 40
+    for path, names in found:
+        place = next((one for one in (ROOT / path, REPOSITORY / path) if one.exists()), None)
+        assert place, path
+        for name in re.findall(r"\w+", names):
+            there = rf"^ *(?:(?:async )?def |class )?{name}\b"
+            assert re.search(there, place.read_text("utf-8"), re.MULTILINE), f"{path}: {name}"
 
 
 @pytest.mark.parametrize("folder", [name for name in MAP if (ROOT / name).is_dir()])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.asking import sending
-from pytest_openclaw.asking.sending import LEAST_WORDS, Sender, cut_prompt, wait_before_retry
+from pytest_openclaw.asking.sending import LEAST_WORDS, Sender, ask_once, cut_prompt, wait_before_retry
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed, WireError, refused_by_server
 from pytest_openclaw.values.replies import CallResult, Fault, Reply, Timing, Turn, Usage
@@ -301,3 +301,22 @@ def test_what_counts_as_cut(asked: Request, counts: dict[str, int | None], is_cu
 def test_a_prompt_that_is_read_whole_is_not_cut(words: int, extra: int, cached: int | None) -> None:
     """Every word has at least one token."""
     assert cut_prompt("lab", request(words), reply(input_tokens=words + extra, cached_tokens=cached)) is None
+
+
+async def _text(request: Request) -> Any:
+    return request.prompt
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        pytest.param(lambda request: Reply(text=request.prompt), "write async def ask", id="not-async"),
+        pytest.param(_text, "a provider's ask returns a Reply, not str", id="no-reply"),
+    ],
+)
+def test_what_a_plugins_ask_must_be(ask: Any, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says what to write."""
+    monkeypatch.setattr(provider := Fake(ask), "ask", ask)
+
+    with pytest.raises(TypeError, match=message):
+        asyncio.run(ask_once(provider, request(1)))

@@ -50,6 +50,33 @@ class Late(Unless):
     condition: "OnlyForTypeCheckers"  # noqa: F821
 
 
+@dataclass(frozen=True)
+class AtLeast:
+    """A plugin's rule with a limit for its key."""
+
+    type: ClassVar[str] = "at_least"
+    words: int
+
+    def __post_init__(self) -> None:
+        """Refuse what every reply has."""
+        if self.words < 1:
+            raise ValueError("words is below 1. Write 1 or more.")
+
+    def check(self, reply: Reply) -> Verdict:
+        """Count."""
+        return Verdict(passed=len(reply.text.split()) >= self.words)
+
+
+def test_a_plugins_own_error_is_of_its_type():
+    """The author names the key; type and place are added."""
+    registry = build_registry([("mine", AtLeast), ("mine", Not)])
+
+    with pytest.raises(ValueError, match=r"^validator at_least: words is below 1\. Write 1 or more\.$"):
+        build_validator({"type": "at_least", "words": 0}, registry)
+    with pytest.raises(ValueError, match=r"^not\.validator: validator at_least: words is below 1"):
+        build_validator({"type": "not", "validator": {"type": "at_least", "words": 0}}, registry)
+
+
 def test_builtin_names():
     """The original harness's nine validators exist, under its names."""
     assert set(SEED.split()) <= {validator.type for validator in BUILTIN}

@@ -16,7 +16,7 @@ from pytest_openclaw.session.registries import provider_classes, reports_of, val
 
 
 def _provider(name: Any) -> Any:
-    return type("Mine", (Provider,), {"name": name})
+    return type("Mine", (Provider,), {"name": name, "ask": lambda self, request: None})
 
 
 def _report(name: str) -> Any:
@@ -37,6 +37,8 @@ WRONG = {
     "provider-with-a-slash": ("providers", [_provider("a/b")], "is not a provider: derive the class from pytest_openclaw.Provider"),
     "provider-without-a-name": ("providers", [type("Mine", (), {})], "is not a provider"),
     "provider-without-the-base-class": ("providers", [type("Fake", (), {"name": "fake", "ask": None})], "Fake'> is not a provider: derive the class"),
+    "provider-without-ask": ("providers", [type("Mine", (Provider,), {"name": "mine", "aks": None})], "has no ask; write async def ask(self, request)"),
+    "nothing": ("providers", None, "mine: pytest_openclaw_providers returned None, not a list of classes. Write for example `return [MyClass]`"),
     "number": ("providers", [7], "mine: 7 is not a provider"),
     "no-list": ("validators", 7, "mine: pytest_openclaw_validators returned 7, not a list of classes"),
     "report-twice": ("reports", [_report("SUMMARY.MD")], "the report 'SUMMARY.MD' is claimed by built-in and by mine"),
@@ -81,6 +83,6 @@ def test_a_wrong_plugin_is_named(hook: str, returned: Any, message: str) -> None
 
 
 @pytest.mark.parametrize("hook", COLLECTED)
-def test_nothing_is_nothing(hook: str) -> None:
-    """A hook may return None."""
-    assert len(COLLECTED[hook](_config(hook, None))) > 0
+def test_an_empty_list_adds_nothing(hook: str) -> None:
+    """A hook may have nothing to add; without a list, a forgotten `return` would look the same."""
+    assert len(COLLECTED[hook](_config(hook, []))) > 0
