@@ -10,10 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pytest_openclaw.conclusions.groups import Group
+    from pytest_openclaw.conclusions.summary import AddedTable, Summary, SummaryPart
     from pytest_openclaw.judging.calls import Demands, WantedCall
     from pytest_openclaw.reports.pages import Report
-    from pytest_openclaw.stats.groups import Group
-    from pytest_openclaw.stats.summary import AddedTable, Summary, SummaryPart
     from pytest_openclaw.util.errors import OpenClawError, SuiteError
     from pytest_openclaw.values import faults
     from pytest_openclaw.values.faults import CallFailed
@@ -58,8 +58,8 @@ __all__ = [
 _HOMES = {
     "judging.calls": ("Demands", "WantedCall"),
     "reports.pages": ("Report",),
-    "stats.groups": ("Group",),
-    "stats.summary": ("AddedTable", "Summary", "SummaryPart"),
+    "conclusions.groups": ("Group",),
+    "conclusions.summary": ("AddedTable", "Summary", "SummaryPart"),
     "util.errors": ("OpenClawError", "SuiteError"),
     "values.faults": ("CallFailed",),
     "values.prompts": ("Prompt", "Suite"),

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
+    from pytest_openclaw.conclusions.summary import SummaryPart
     from pytest_openclaw.reports.pages import Report
-    from pytest_openclaw.stats.summary import SummaryPart
     from pytest_openclaw.values.prompts import Suite
     from pytest_openclaw.values.protocols import Provider, Validator
     from pytest_openclaw.values.rows import Record

@@ -27,10 +27,10 @@ from pytest_openclaw.cli.result import (
     read_run,
     terminal_width,
 )
+from pytest_openclaw.conclusions.summary import to_json
 from pytest_openclaw.reports.cells import offered_tools, render_cell, render_cells, turns_of, verdict_of
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.runs.summaries import summary_of
-from pytest_openclaw.stats.summary import to_json
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.rows import to_row
 

@@ -30,9 +30,9 @@ from pytest_openclaw.cli.result import (
     run_path,
     terminal_width,
 )
+from pytest_openclaw.conclusions.run_comparison import compare_runs, named_targets, parse_across
 from pytest_openclaw.reports.comparison import render_comparison
 from pytest_openclaw.runs.reading import load_run
-from pytest_openclaw.stats.run_comparison import compare_runs, named_targets, parse_across
 
 if TYPE_CHECKING:
     import argparse

@@ -1,6 +1,7 @@
-"""Repeats a tool cell without a call in other ways, to find the part at fault; `stats/diagnosis.py` names it.
+"""Repeats a tool cell without a call in other ways, to find the part at fault.
 
-At most 3 requests a target, through the asker like every other: within limits and budget.
+`conclusions/diagnosis.py` names the part. At most 3 requests a target, through the asker like every other:
+within limits and budget.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.asking.sending import request_for
+from pytest_openclaw.conclusions.diagnosis import SYMPTOMS
 from pytest_openclaw.judging.judge import is_leaked
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.over_http import OverHttp
-from pytest_openclaw.stats.diagnosis import SYMPTOMS
 from pytest_openclaw.values.replies import Fault
 
 if TYPE_CHECKING:

@@ -34,6 +34,8 @@ from pytest_openclaw.cli.result import (
     or_argument_error,
     read_run,
 )
+from pytest_openclaw.conclusions.run_comparison import parse_across
+from pytest_openclaw.conclusions.summary import to_json
 from pytest_openclaw.options import OPTIONS
 from pytest_openclaw.reports.blocks import Finding
 from pytest_openclaw.reports.facts import comparison_findings, gate_findings
@@ -42,8 +44,6 @@ from pytest_openclaw.runs.directory import SUMMARY, RunDirectory
 from pytest_openclaw.runs.reading import read_baseline
 from pytest_openclaw.runs.summaries import gated_summary
 from pytest_openclaw.session.settings import parse_gate_line
-from pytest_openclaw.stats.run_comparison import parse_across
-from pytest_openclaw.stats.summary import to_json
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.values.settings import GATE_OPTIONS, GATE_SWITCHES, Gates, firm_gates
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from pytest_openclaw.conclusions.summary import Summary
     from pytest_openclaw.runs.reading import StoredRun
-    from pytest_openclaw.stats.summary import Summary
 
 STATUS = {"passed": 0, "failed": 1, "no_verdict": 10}
 _FOR_EXAMPLE = "for example --min-pass-rate 0.9, or --baseline RUN --fail-on regression"

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.cli.result import Command, CommandResult, add_runs_dir, add_target, fits, terminal_width
+from pytest_openclaw.conclusions.summary import to_json
 from pytest_openclaw.reports.blocks import Table
 from pytest_openclaw.reports.numbers import one_line, render_ms, render_share, render_tier, render_time
 from pytest_openclaw.reports.terminal import table_lines
 from pytest_openclaw.runs.reading import is_run, load_config, load_run
 from pytest_openclaw.runs.summaries import stored_summary, summary_of
-from pytest_openclaw.stats.summary import to_json
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import target_of
 

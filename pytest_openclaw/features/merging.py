@@ -35,10 +35,10 @@ from pytest_openclaw.cli.result import (
     run_path,
     terminal_width,
 )
+from pytest_openclaw.conclusions.summary import to_json
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.runs.reading import load_run, repeats_of
 from pytest_openclaw.runs.summaries import NewRun, write_run
-from pytest_openclaw.stats.summary import to_json
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.util.text import counted, first_few

@@ -29,11 +29,11 @@ from pytest_openclaw.cli.result import (
     run_path,
     write_over_ours,
 )
+from pytest_openclaw.conclusions.run_comparison import compare_runs, parse_across
 from pytest_openclaw.reports.cells import offered_tools
 from pytest_openclaw.reports.html.page import FIRST_WORDS, Shown, ShownRun, render_page
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.summaries import summary_of
-from pytest_openclaw.stats.run_comparison import compare_runs, parse_across
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import counted
 

@@ -34,6 +34,7 @@ from pytest_openclaw.cli.result import (
     read_run,
     terminal_width,
 )
+from pytest_openclaw.conclusions.summary import to_json
 from pytest_openclaw.judging.judge import JUDGED, judge, tool_demand_of
 from pytest_openclaw.reports.cells import verdict_of
 from pytest_openclaw.reports.terminal import render_terminal
@@ -41,7 +42,6 @@ from pytest_openclaw.runs.directory import SURFACE
 from pytest_openclaw.runs.reading import is_python
 from pytest_openclaw.runs.rows import OF_REPLY, of_judgment
 from pytest_openclaw.runs.summaries import NewRow, NewRun, Plugins, write_run
-from pytest_openclaw.stats.summary import to_json
 from pytest_openclaw.suites.cells import definition as definition_of
 from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.suites.offered import catalogue_of, on_surface

@@ -30,11 +30,12 @@ from urllib.parse import urlsplit
 
 from pytest_openclaw import __version__
 from pytest_openclaw.cli.result import Command, CommandResult, add_run, read_run, write_over_ours
+from pytest_openclaw.conclusions.groups import headline
+from pytest_openclaw.conclusions.summary import best_of
 from pytest_openclaw.providers.address import Address
 from pytest_openclaw.reports.facts import ABLE, render_best
 from pytest_openclaw.runs.summaries import summary_of
-from pytest_openclaw.stats.groups import group_records, headline
-from pytest_openclaw.stats.summary import best_of
+from pytest_openclaw.stats.intervals import group_records
 from pytest_openclaw.stats.tool_use import PROVEN_PERCENT, PROVEN_PROMPTS
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import printable
@@ -43,10 +44,10 @@ from pytest_openclaw.values.requests import OPENCLAW_ITSELF
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from pytest_openclaw.conclusions.groups import Group
+    from pytest_openclaw.conclusions.recommendation import Kind, Recommendation
+    from pytest_openclaw.conclusions.summary import Best
     from pytest_openclaw.runs.reading import StoredRun
-    from pytest_openclaw.stats.groups import Group
-    from pytest_openclaw.stats.recommendation import Kind, Recommendation
-    from pytest_openclaw.stats.summary import Best
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import Record

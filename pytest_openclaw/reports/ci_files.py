@@ -14,7 +14,7 @@ from pytest_openclaw.values.rows import Record
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_openclaw.stats.summary import Summary
+    from pytest_openclaw.conclusions.summary import Summary
 
 
 MOST = 10

@@ -15,6 +15,7 @@ from pytest_openclaw.values.requests import OPENCLAW, OPENCLAW_ITSELF
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_openclaw.conclusions.summary import Summary
     from pytest_openclaw.stats.comparison import (
         ComparedRuns,
         Comparison,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
         VerdictChange,
     )
     from pytest_openclaw.stats.intervals import Interval
-    from pytest_openclaw.stats.summary import Summary
 
 
 TITLES = {"latency": "latency", "ttft": "TTFT", "output_tokens": "output tokens", "cost": "cost"}

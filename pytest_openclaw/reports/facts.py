@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.conclusions.diagnosis import SYMPTOMS, advice_on, leaked_in_words, parser_remedy
+from pytest_openclaw.conclusions.groups import headline
+from pytest_openclaw.conclusions.summary import most_frequent_miss
 from pytest_openclaw.reports.blocks import Answer, Answers, Finding, Table
 from pytest_openclaw.reports.comparison import (
     in_short,
@@ -20,17 +23,14 @@ from pytest_openclaw.reports.numbers import (
     render_tokens,
     render_usd,
 )
-from pytest_openclaw.stats.diagnosis import SYMPTOMS, advice_on, leaked_in_words, parser_remedy
-from pytest_openclaw.stats.groups import headline
-from pytest_openclaw.stats.summary import most_frequent_miss
 from pytest_openclaw.util.text import counted, first_few
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pytest_openclaw.stats.groups import Group, Repeats
+    from pytest_openclaw.conclusions.groups import Group, Repeats
+    from pytest_openclaw.conclusions.summary import Best, Summary
     from pytest_openclaw.stats.intervals import Interval
-    from pytest_openclaw.stats.summary import Best, Summary
     from pytest_openclaw.stats.tool_use import Load
     from pytest_openclaw.values.tool_calls import ToolOutcome
 

@@ -25,8 +25,8 @@ from pytest_openclaw.reports.sections import sections_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pytest_openclaw.conclusions.summary import Summary
     from pytest_openclaw.reports.blocks import Block
-    from pytest_openclaw.stats.summary import Summary
 
 MARKER = "<!-- pytest-openclaw -->"
 """The first line, by which a workflow finds the comment to change."""

@@ -21,9 +21,9 @@ from pytest_openclaw.stats.tool_use import OUTCOMES, TIER_FLOORS, TIER_NAMES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pytest_openclaw.conclusions.groups import Group
+    from pytest_openclaw.conclusions.summary import Summary, SummaryPart
     from pytest_openclaw.reports.blocks import Block
-    from pytest_openclaw.stats.groups import Group
-    from pytest_openclaw.stats.summary import Summary, SummaryPart
     from pytest_openclaw.stats.tool_use import ToolUse
 
 

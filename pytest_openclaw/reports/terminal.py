@@ -14,9 +14,9 @@ from pytest_openclaw.util.text import printable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pytest_openclaw.conclusions.summary import Summary
     from pytest_openclaw.providers.prices import Prices
     from pytest_openclaw.reports.blocks import Table
-    from pytest_openclaw.stats.summary import Summary
 
 LABEL_WIDTH = 18
 LEAST_NAME = 24

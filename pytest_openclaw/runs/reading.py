@@ -13,8 +13,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.conclusions.run_comparison import Measured
 from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SURFACE, is_active
-from pytest_openclaw.stats.run_comparison import Measured
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_there, load_object, open_file, parse_json
 from pytest_openclaw.util.typed import shown

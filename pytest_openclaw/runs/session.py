@@ -6,16 +6,16 @@ from collections import Counter, deque
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.conclusions.groups import always_alike
+from pytest_openclaw.conclusions.recommendation import recommend
+from pytest_openclaw.conclusions.run_comparison import Measured, compare_runs
+from pytest_openclaw.conclusions.summary import Budget, Summary, summarize_run
 from pytest_openclaw.openclaw.catalog import release_of
 from pytest_openclaw.runs.directory import CONFIG, SUMMARY, SURFACE
 from pytest_openclaw.runs.environment import Environment
 from pytest_openclaw.runs.reading import in_planned_order, without_texts
 from pytest_openclaw.runs.resume import answered_rows
 from pytest_openclaw.runs.summaries import Plugins, write_summary
-from pytest_openclaw.stats.groups import always_alike
-from pytest_openclaw.stats.recommendation import recommend
-from pytest_openclaw.stats.run_comparison import Measured, compare_runs
-from pytest_openclaw.stats.summary import Budget, Summary, summarize_run
 from pytest_openclaw.stats.tool_use import is_futile, tool_use_of
 from pytest_openclaw.util.signals import epoch_ms, held_signals
 from pytest_openclaw.util.text import counted

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.asking.clipping import MAX_ROW_BYTES
+from pytest_openclaw.conclusions.run_comparison import compare_runs
+from pytest_openclaw.conclusions.summary import Summary, SummaryPart, summarize_run, to_json
 from pytest_openclaw.reports.pages import BUILTIN
 from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SUMMARY, SURFACE, RunDirectory
 from pytest_openclaw.runs.environment import file_names, write_snapshot
 from pytest_openclaw.runs.reading import in_planned_order
-from pytest_openclaw.stats.run_comparison import compare_runs
-from pytest_openclaw.stats.summary import Summary, SummaryPart, summarize_run, to_json
 from pytest_openclaw.util.files import is_there
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.text import valid_text, valid_value
@@ -34,9 +34,9 @@ from pytest_openclaw.values.settings import CONFIG_VERSION, Gates
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from pytest_openclaw.conclusions.run_comparison import Measured
     from pytest_openclaw.reports.pages import Report
     from pytest_openclaw.runs.reading import StoredRow, StoredRun
-    from pytest_openclaw.stats.run_comparison import Measured
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import Record

@@ -36,10 +36,10 @@ from pytest_openclaw.values.rows import PAYLOAD, KeptVerdict, LeftOut, Record
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from pytest_openclaw.conclusions.run_comparison import Measured
+    from pytest_openclaw.conclusions.summary import Summary
     from pytest_openclaw.runs.resume import Plan, ResumedRun
     from pytest_openclaw.runs.session import RunSession
-    from pytest_openclaw.stats.run_comparison import Measured
-    from pytest_openclaw.stats.summary import Summary
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.util.redact import Redactor
     from pytest_openclaw.values.prompts import Cell

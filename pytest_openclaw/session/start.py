@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
+    from pytest_openclaw.conclusions.run_comparison import Measured
     from pytest_openclaw.runs.resume import ResumedRun
     from pytest_openclaw.session.owner import Owner
     from pytest_openclaw.session.registries import Classes
-    from pytest_openclaw.stats.run_comparison import Measured
     from pytest_openclaw.values.protocols import Provider
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.tool_calls import Surface

@@ -1,1 +1,1 @@
-"""Computes rates, intervals and tiers: records to groups to a summary; differences and gates."""
+"""Computes numbers of records: rates with intervals, tiers of tool use, and differences."""

@@ -13,10 +13,10 @@ from math import exp, gcd, log, sqrt
 from statistics import NormalDist, fmean, median
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pytest_openclaw.stats.groups import group_records
 from pytest_openclaw.stats.intervals import (
     Interval,
     cluster_of,
+    group_records,
     is_judged,
     mean_difference_95,
     percentile_interval,

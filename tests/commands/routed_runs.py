@@ -7,8 +7,8 @@ from typing import Any
 
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
+from tests.unit.conclusions.routes import rows_of
 from tests.unit.runs.stored_runs import SUITE, store
-from tests.unit.stats.routes import rows_of
 
 ABLE = Target(provider="ollama_native", model="qwen3:8b")
 MIDDLING = Target(provider="ollama_native", model="mid:7b")

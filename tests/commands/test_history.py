@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.conclusions.summary import to_json
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.summaries import summary_of
-from pytest_openclaw.stats.summary import to_json
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from tests.commands.conftest import CommandLine

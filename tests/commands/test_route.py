@@ -10,9 +10,9 @@ import pytest
 from pytest_openclaw.values.rows import Record
 from tests.commands.conftest import CommandLine
 from tests.commands.routed_runs import ABLE, store_run, three_tiers
+from tests.unit.conclusions.routes import rows_of
 from tests.unit.reports.summaries import fault, tool_cells
 from tests.unit.runs.stored_runs import SUITE, files_of
-from tests.unit.stats.routes import rows_of
 
 KEY = "sk-live-4242424242424242"
 PAGE = Path(__file__).parents[2] / "docs/how-to/route.md"

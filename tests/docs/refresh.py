@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from pytest_openclaw.stats.summary import Summary
+from pytest_openclaw.conclusions.summary import Summary
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values import run_files
 from pytest_openclaw.values.rows import ROW_KEYS, Record

@@ -36,6 +36,7 @@ MAP = (
     "runs",
     "asking",
     "reports",
+    "conclusions",
     "stats",
     "providers",
     "suites",

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from pytest_openclaw.conclusions.summary import summarize_run
 from pytest_openclaw.stats.comparison import Obstacles, compare_records
-from pytest_openclaw.stats.summary import summarize_run
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.settings import Gates

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 from scipy import stats
 
-from pytest_openclaw.stats.groups import Group, summarize_group
+from pytest_openclaw.conclusions.groups import Group, summarize_group
 from pytest_openclaw.stats.intervals import (
     PERCENTILES,
     Cluster,

@@ -13,9 +13,9 @@ from functools import cache
 
 import numpy as np
 
+from pytest_openclaw.conclusions.recommendation import recommend
 from pytest_openclaw.judging.text import Noop
 from pytest_openclaw.runs.session import EarlyStopping
-from pytest_openclaw.stats.recommendation import recommend
 from pytest_openclaw.stats.tool_use import MOST_NEEDLESS, TIER_FLOORS, tool_use_of
 from pytest_openclaw.suites.cells import mixed, spread, stages_of
 from pytest_openclaw.values.prompts import Cell, Prompt

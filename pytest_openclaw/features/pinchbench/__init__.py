@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pytest_openclaw.stats.summary import SummaryPart
+    from pytest_openclaw.conclusions.summary import SummaryPart
     from pytest_openclaw.values.prompts import Suite
     from pytest_openclaw.values.rows import Record
 

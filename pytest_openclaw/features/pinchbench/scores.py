@@ -5,8 +5,8 @@ from __future__ import annotations
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.conclusions.summary import AddedTable, SummaryPart
 from pytest_openclaw.stats.intervals import mean_difference_95
-from pytest_openclaw.stats.summary import AddedTable, SummaryPart
 from pytest_openclaw.util.text import counted
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from pytest_openclaw.util.text import counted, valid_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_openclaw.stats.summary import Summary
+    from pytest_openclaw.conclusions.summary import Summary
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import Record

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_openclaw.conclusions.groups import summarize_group
 from pytest_openclaw.features.routing import (
     KNOWN,
     Candidate,
@@ -22,12 +23,11 @@ from pytest_openclaw.features.routing import (
     render_patch,
 )
 from pytest_openclaw.providers import BUILTIN
-from pytest_openclaw.stats.groups import summarize_group
 from pytest_openclaw.values.requests import OPENCLAW_ITSELF, Target
 from pytest_openclaw.values.rows import Record
 from tests.searching import examples
+from tests.unit.conclusions.routes import NATIVE, rows_of, target
 from tests.unit.reports.summaries import cell, missed, restraint_cells, tool_cells
-from tests.unit.stats.routes import NATIVE, rows_of, target
 
 
 def _target(provider: str, model: str = "qwen3:8b") -> Target:

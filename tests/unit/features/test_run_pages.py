@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.conclusions.summary import to_json
 from pytest_openclaw.features.pages import show_run
 from pytest_openclaw.reports.cells import offered_tools
 from pytest_openclaw.reports.html.page import cell_data
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.summaries import gated_summary
-from pytest_openclaw.stats.summary import to_json
 from pytest_openclaw.values.settings import Gates
 from tests.unit.reports.summaries import missed
 from tests.unit.runs.stored_runs import A, B, definition, row, store

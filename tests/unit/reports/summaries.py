@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pytest_openclaw.conclusions.summary import Summary, summarize_run
 from pytest_openclaw.stats.comparison import ComparedRuns
-from pytest_openclaw.stats.groups import group_records
-from pytest_openclaw.stats.summary import Summary, summarize_run
+from pytest_openclaw.stats.intervals import group_records
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.settings import Gates

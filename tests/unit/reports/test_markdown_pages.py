@@ -12,11 +12,11 @@ from cmarkgfm.cmark import Options
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_openclaw.conclusions.summary import Summary
 from pytest_openclaw.reports.facts import HEADERS
 from pytest_openclaw.reports.pages import LONGEST_COMMENT as LONGEST
 from pytest_openclaw.reports.pages import MARKER, code, render_comment, render_markdown
 from pytest_openclaw.stats.comparison import Obstacle, Obstacles, compare_records
-from pytest_openclaw.stats.summary import Summary
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.settings import Gates
 from tests.unit.reports.summaries import fault, missed, record, summary_of

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.conclusions.summary import Summary
 from pytest_openclaw.providers import prices
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.reports.blocks import Finding
@@ -18,7 +19,6 @@ from pytest_openclaw.reports.terminal import (
     notes_on_cost,
     render_terminal,
 )
-from pytest_openclaw.stats.summary import Summary
 from pytest_openclaw.util.installation import install_command
 from pytest_openclaw.util.text import printable
 from pytest_openclaw.values.protocols import ProviderSetup

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
+from pytest_openclaw.conclusions.run_comparison import Measured, compare_runs, named_targets, parse_across
 from pytest_openclaw.reports.comparison import details_of
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_run, read_baseline
 from pytest_openclaw.stats import comparison
 from pytest_openclaw.stats.comparison import Obstacle, Obstacles, adjusted_together, sign_flip
-from pytest_openclaw.stats.run_comparison import Measured, compare_runs, named_targets, parse_across
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.conclusions.summary import most_frequent_miss
 from pytest_openclaw.stats.intervals import wilson_95
-from pytest_openclaw.stats.summary import most_frequent_miss
 from pytest_openclaw.stats.tool_use import Proof, tool_proofs, tool_use_of
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.tool_calls import ToolOutcome

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.stats.summary import Summary, to_json
+from pytest_openclaw.conclusions.summary import Summary, to_json
 from pytest_openclaw.util.typed import converted
 from pytest_openclaw.values.rows import from_row, to_row
 from pytest_openclaw.values.run_files import ConfigFile, InventoryFile, load_schema

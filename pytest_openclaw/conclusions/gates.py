@@ -15,8 +15,8 @@ from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from pytest_openclaw.conclusions.groups import Group, summarize_group
 from pytest_openclaw.stats.comparison import LEVEL
-from pytest_openclaw.stats.groups import Group, summarize_group
 from pytest_openclaw.stats.intervals import cut_percent, percent_range
 from pytest_openclaw.stats.tool_use import MOST_NEEDLESS, TIER_FLOORS
 from pytest_openclaw.util.text import counted

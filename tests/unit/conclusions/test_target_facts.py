@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.stats.diagnosis import advice_on, diagnosis_of, evidence_in, parser_remedy
-from pytest_openclaw.stats.groups import Group, summarize_group
-from pytest_openclaw.stats.serving import context_in, turn_of
+from pytest_openclaw.conclusions.diagnosis import advice_on, diagnosis_of, evidence_in, parser_remedy
+from pytest_openclaw.conclusions.groups import Group, summarize_group
+from pytest_openclaw.conclusions.serving import context_in, turn_of
 from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, OUTCOMES, pressure_levels, strain_of
 from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import TARGET, cell, fault, pressed, record, restraint_cells, tool_cells

@@ -11,18 +11,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_openclaw.conclusions.groups import Group
+from pytest_openclaw.conclusions.recommendation import (
+    Need,
+    Recommendation,
+    probe_results,
+    role_results,
+    twins_done,
+)
+from pytest_openclaw.conclusions.summary import to_json
 from pytest_openclaw.features.routing import Candidate, Ref, plan_routes, render_patch
 from pytest_openclaw.reports import facts
 from pytest_openclaw.reports.pages import render_comment, render_markdown
 from pytest_openclaw.reports.terminal import render_terminal
-from pytest_openclaw.stats.groups import Group
-from pytest_openclaw.stats.recommendation import Need, Recommendation, probe_results, role_results, twins_done
-from pytest_openclaw.stats.summary import to_json
 from pytest_openclaw.stats.tool_use import Load, tool_use_of
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.settings import Gates
 from tests.searching import examples
+from tests.unit.conclusions.routes import role_rows, target
 from tests.unit.reports.summaries import (
     TARGET,
     cell,
@@ -35,7 +42,6 @@ from tests.unit.reports.summaries import (
     summary_of,
     tool_cells,
 )
-from tests.unit.stats.routes import role_rows, target
 
 NATIVE: dict[str, Any] = {"suite": "native", "tools_offered": 11}
 READ = {**NATIVE, "tools_tested": ("read",)}

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.conclusions.serving import served_in
 from pytest_openclaw.stats.comparison import ComparedRuns, Obstacle, Obstacles, compare_records
-from pytest_openclaw.stats.serving import served_in
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import LISTED
 from pytest_openclaw.values.settings import ACROSS, IDENTITY, PROMPTS, PROVIDERS, SETTINGS, keys_to

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from pytest_openclaw.stats.comparison import LEVEL, ComparedRuns, sign_flip
-from pytest_openclaw.stats.gates import GateResult, check_gates, overall, unmatched
-from pytest_openclaw.stats.groups import (
+from pytest_openclaw.conclusions.gates import GateResult, check_gates, overall, unmatched
+from pytest_openclaw.conclusions.groups import (
     Group,
-    group_records,
     headline,
     settled_of,
     summarize_group,
 )
-from pytest_openclaw.stats.intervals import cluster_of
+from pytest_openclaw.stats.comparison import LEVEL, ComparedRuns, sign_flip
+from pytest_openclaw.stats.intervals import cluster_of, group_records
 from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, calls_of, did_right
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.requests import OPENCLAW_ITSELF

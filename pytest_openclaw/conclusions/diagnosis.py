@@ -22,7 +22,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_openclaw.stats.serving import served_in
+from pytest_openclaw.conclusions.serving import served_in
 from pytest_openclaw.util.text import counted
 
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 @cache
 def _advice() -> Mapping[str, Any]:
-    return tomllib.loads(resources.files("pytest_openclaw.stats").joinpath("advice.toml").read_text("utf-8"))
+    return tomllib.loads(
+        resources.files("pytest_openclaw.conclusions").joinpath("advice.toml").read_text("utf-8")
+    )
 
 
 def advice_on(outcome: ToolOutcome, evidence: Evidence | None) -> str:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_openclaw.conclusions.gates import GateResult
 from pytest_openclaw.session.settings import parse_gate_line
-from pytest_openclaw.stats.gates import GateResult
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.settings import Gates

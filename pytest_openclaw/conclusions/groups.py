@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.stats.diagnosis import Diagnosis, diagnosis_of, evidence_in
-from pytest_openclaw.stats.intervals import Interval, Rate, distribution_of, has_passed, is_judged, rate_of
-from pytest_openclaw.stats.recommendation import (
+from pytest_openclaw.conclusions.diagnosis import Diagnosis, diagnosis_of, evidence_in
+from pytest_openclaw.conclusions.recommendation import (
     ProbeResult,
     Recommendation,
     RoleResult,
@@ -20,7 +19,8 @@ from pytest_openclaw.stats.recommendation import (
     role_results,
     twins_done,
 )
-from pytest_openclaw.stats.serving import OpenClawTurn, context_in, server_in, turn_of
+from pytest_openclaw.conclusions.serving import OpenClawTurn, context_in, server_in, turn_of
+from pytest_openclaw.stats.intervals import Interval, Rate, distribution_of, has_passed, is_judged, rate_of
 from pytest_openclaw.stats.tool_use import (
     PressureLevel,
     Proof,
@@ -206,14 +206,6 @@ class Group:
             thinking_level=self.thinking_level,
             surface=self.surface,
         )
-
-
-def group_records(records: Iterable[Record]) -> dict[Target, list[Record]]:
-    """Return the rows by target, targets in order of their first row."""
-    groups: dict[Target, list[Record]] = {}
-    for record in records:
-        groups.setdefault(record.target, []).append(record)
-    return groups
 
 
 def headline(groups: Iterable[Group]) -> list[Group]:

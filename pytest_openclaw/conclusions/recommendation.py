@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
+from pytest_openclaw.conclusions.serving import ABORTED_MS, BEARABLE_MS
 from pytest_openclaw.stats.intervals import (
     Cluster,
     Interval,
@@ -35,7 +36,6 @@ from pytest_openclaw.stats.intervals import (
     rate_of,
     total_of,
 )
-from pytest_openclaw.stats.serving import ABORTED_MS, BEARABLE_MS
 from pytest_openclaw.stats.tool_use import (
     MOST_NEEDLESS,
     PROVEN_PROMPTS,
@@ -58,7 +58,7 @@ from pytest_openclaw.values.prompts import ModelRole, Probe
 from pytest_openclaw.values.requests import LISTED
 
 if TYPE_CHECKING:
-    from pytest_openclaw.stats.serving import OpenClawTurn
+    from pytest_openclaw.conclusions.serving import OpenClawTurn
     from pytest_openclaw.stats.tool_use import PressureLevel, ToolUse
     from pytest_openclaw.values.rows import Record
 
