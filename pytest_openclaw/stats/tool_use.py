@@ -52,20 +52,16 @@ MOST_NEEDLESS = 0.20
 
 
 def classify_tier(n_success: float, n: float) -> int | None:
-    """Return 1, 2 or 3 for a tool-use success rate of at least 80 %, at least 50 %, or less; None for `n` 0.
+    """Return the best tier whose floor a tool-use success rate reaches; None for `n` 0.
 
-    Whole numbers are compared, so that 4 of 5 is exactly 80 %.
+    Division rounds correctly, so 4 of 5 is the same number as the floor of 0.80.
     """
-    if n == 0:
-        return None
-    if 100 * n_success >= 80 * n:
-        return 1
-    return 2 if 100 * n_success >= 50 * n else 3
+    return min(tier for tier, floor in TIER_FLOORS.items() if n_success / n >= floor) if n else None
 
 
 def calls_needlessly(n_needless: int, n: int) -> bool:
     """Whether needless calls are more than a fifth of the cells that forbid tools."""
-    return 100 * n_needless > 20 * n
+    return n > 0 and n_needless / n > MOST_NEEDLESS
 
 
 def is_conclusive(tier: int, interval: Interval) -> bool:
