@@ -147,6 +147,53 @@ def test_a_validator_of_calls(plain_project: Any) -> None:
     assert {(row["tool_demand"], *row["tools_tested"]) for row in rows} == {("call", "read")}
 
 
+COUNTING = """
+import threading
+
+
+class Counting(Provider):
+    name = "counting"
+
+    def __init__(self, setup):
+        super().__init__(setup)
+        calls = []
+
+        class Exhausted(Exception):
+            def __init__(self, n, lock):
+                super().__init__(f"after {n} calls")
+                self.lock = lock
+
+        def count(text):
+            calls.append(text)
+            if text == "break":
+                raise Exhausted(len(calls), threading.Lock())
+            return f"call {len(calls)}: {text}"
+
+        self.answer = lambda request: Reply(text=count(request.prompt))
+
+    async def ask(self, request):
+        return self.answer(request)
+
+
+PROVIDERS.append(Counting)
+"""
+
+
+@pytest.mark.under_workers
+def test_a_provider_is_an_ordinary_object(project: Any) -> None:
+    """One object answers all cells; it may hold closures and raise an exception of its own."""
+    project.extend_conftest(COUNTING)
+    project.suite({"P1": ("one", None), "P2": ("break", None), "P3": ("three", None)})
+
+    session = project.run(models="counting/m")
+
+    session.outcomes(passed=2, errors=1)
+    answers = sorted(row["raw_output"] for row in session.rows if row["success"])
+    assert answers == ["call 1: one", "call 3: three"]
+    assert session.row("P2")["failure_type"] == "harness_error"
+    assert "Exhausted: after 2 calls" in session.row("P2")["fault_message"]
+
+
 def test_a_wrong_plugin_ends_the_session(plain_project: Any) -> None:
     """The message names the plugin; nothing is asked."""
     plain_project.extend_conftest("\ndef pytest_openclaw_validators():\n    return ['exact']\n")
