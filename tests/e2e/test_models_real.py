@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,8 @@ pytestmark = [
 def asked(folder: Path, model: str, suite: str, *options: str) -> RunFolder:
     """Run a shipped suite to its end; whatever the model says, no cell is a fault."""
     project = Project.create(folder / "project", SETTINGS)
-    named = (str(BENCHMARKS / f"prompts_{suite}.toml"),)
+    shutil.copytree(BENCHMARKS, project.folder / "benchmarks", dirs_exist_ok=True)
+    named = (f"benchmarks/prompts_{suite}.toml",)
     with project.start(*options, "--tb=no", models=f"llama_cpp/{model}", named=named) as session:
         ended = session.end(within_s=SESSION_S)
     rows = ended.run.rows
