@@ -263,7 +263,7 @@ OPTIONS = (
     ),
     _words(
         "across",
-        "Compare with the baseline also what differs in prompt, validator, serving or settings.",
+        "Compare with the baseline also what differs in prompt, validator, serving, settings or surface.",
         "WHAT[,WHAT…]",
         one_of("prompt", "validator", "serving", "settings", "surface"),
     ),

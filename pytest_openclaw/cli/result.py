@@ -78,7 +78,7 @@ def add_across(parser: argparse.ArgumentParser) -> None:
         "--across",
         default="",
         metavar="WHAT[,WHAT…]",
-        help="compare also what differs in prompt, validator, serving or settings",
+        help="compare also what differs in prompt, validator, serving, settings or surface",
     )
 
 
