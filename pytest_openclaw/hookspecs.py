@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.hookspec
 def pytest_openclaw_providers() -> Sequence[type[Provider]]:
-    """Return further providers, in the root `conftest.py` or an installed plugin.
+    """Return further providers, from the root `conftest.py` or an installed plugin.
 
     ```python
     class Parrot(Provider):
@@ -34,17 +34,18 @@ def pytest_openclaw_providers() -> Sequence[type[Provider]]:
         return [Parrot]
     ```
 
-    Then `--openclaw-models=parrot/any` uses it. A name that is registered twice is an error that names both.
-    With `takes_tools = True` it also gets prompts with tools, and sends `request.tools` and
-    `request.history`; with `takes_messages = True` those with `messages` or `turns`, and sends
-    `request.conversation`; with `images` in `takes` those with pictures, and sends `request.images`.
+    Then `--openclaw-models=parrot/any` uses the provider. A name that is registered twice is an error that
+    names both plugins. With `takes_tools = True` a provider also receives prompts with tools, and sends
+    `request.tools` and `request.history`; with `takes_messages = True` prompts with `messages` or `turns`,
+    and sends `request.conversation`; with `images` in `takes` prompts with pictures, and sends
+    `request.images`.
     """
     raise AssertionError("a specification is never called")
 
 
 @pytest.hookspec
 def pytest_openclaw_validators() -> Sequence[type[Validator]]:
-    """Return further validators, in the root `conftest.py` or an installed plugin.
+    """Return further validators, from the root `conftest.py` or an installed plugin.
 
     ```python
     @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def pytest_openclaw_validators() -> Sequence[type[Validator]]:
 
 @pytest.hookspec
 def pytest_openclaw_reports() -> Sequence[type[Report] | Report]:
-    r"""Return further reports about a whole run, in the root `conftest.py` or an installed plugin.
+    r"""Return further reports about a whole run, from the root `conftest.py` or an installed plugin.
 
     ```python
     class Tiers:
@@ -83,26 +84,26 @@ def pytest_openclaw_reports() -> Sequence[type[Report] | Report]:
         return [Tiers]
     ```
 
-    Each is written into the run directory, under its name, at the end of a run, and by `merge` and
-    `rescore`; under xdist by the controller. `summary` is the content of `summary.json`. An error in a
-    report is shown at the end, and the report is left out; verdicts and exit status are unchanged.
+    Each report is written into the run directory, under its name, at the end of a run, and by `merge` and
+    `rescore`; under xdist, the controller writes it. `summary` is the content of `summary.json`. An error
+    in a report is shown at the end, and the report is left out; verdicts and exit status are unchanged.
     """
     raise AssertionError("a specification is never called")
 
 
 @pytest.hookspec
 def pytest_openclaw_record(row: Mapping[str, Any], config: pytest.Config) -> Mapping[str, Any] | None:
-    """Read a row before it is written, and return keys to add; None adds nothing.
+    """Return keys to add to a row before it is written; None adds nothing.
 
     ```python
     def pytest_openclaw_record(row):
         return {"x_lab": {"is_slow": row["e2e_ms"] > 5000}}
     ```
 
-    Called once for each row, in the process in which reports arrive: a plain session, or xdist's
-    controller; by `rescore` for the rows that it changes. In the root `conftest.py` or an installed
-    plugin. Keys that are added begin with `x_`, so that no future field can collide with them; values
-    are any JSON. An exception is reported at the end, and the keys are not added.
+    Called once for each row, in the process that receives the reports: a plain session, or xdist's
+    controller; and by `rescore` for each changed row. Write it in the root `conftest.py` or an installed
+    plugin. Added keys begin with `x_`, so that no future field can collide with them; values are any
+    JSON. An exception is reported at the end, and the keys are not added.
 
     Args:
         row: as it will be in `results.jsonl`; a copy for this hook.
@@ -126,9 +127,9 @@ def pytest_openclaw_suite(path: Path, config: pytest.Config) -> Callable[[str], 
         return Suite(path=name, prompts=tuple(prompts))
     ```
 
-    Called in each process that collects, for the files of a folder of suites, and for those that the command
-    line names itself or by their folder. `name` is the suite's name in rows. A `SuiteError` is a collection
-    error with its text.
+    Called in each process that collects, for each file in a folder of suites, and for each file that the
+    command line names, itself or by its folder. `name` is the suite's name in rows. A `SuiteError` is a
+    collection error with its text.
     """
     raise AssertionError("a specification is never called")
 
@@ -143,11 +144,11 @@ def pytest_openclaw_summary(records: Sequence[Record], config: pytest.Config) ->
         return SummaryPart(name="slow", value={"n": n}, title="Slow", intro=f"{n} cells took more than 5 s.")
     ```
 
-    It is in `added` of `summary.json`, and a section of the reports. Called when a run is summarized, and by
-    `merge` and `rescore`. An exception is reported at the end, and the part is left out.
+    The part is in `added` of `summary.json`, and a section of the reports. Called when a run is summarized,
+    and by `merge` and `rescore`. An exception is reported at the end, and the part is left out.
 
     Args:
-        records: of all cells, without their texts; of `parsed_output` only a `score`.
+        records: the records of all cells, without texts; `parsed_output` has only the `score`.
         config: as in `pytest_openclaw_record`.
     """
     raise AssertionError("a specification is never called")

@@ -1,7 +1,7 @@
 """The options and their ini keys: one table, with the parser of each value.
 
-Every pytest session in every project imports this, and no other module of ours; `session/settings.py` makes
-`Settings` of the values.
+Every pytest session in every project imports this, and few other modules of ours; `session/settings.py`
+turns the values into `Settings`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SUITE_NAME = re.compile(r"prompts_.*\.(?i:toml|json|jsonl|ya?ml)\Z")
-"""Also files in formats that suites do not have: they are collected as errors and not silently left out."""
+"""Includes formats that suites cannot have, so that such files are errors and not silently left out."""
 
 # --- parsers: each raises ValueError with a hint ------------------------------------------------
 
 
 def number(fits: Callable[[float], bool], hint: str) -> Callable[[str], float]:
-    """Return the parser of a number that fits; any other text is tried as NaN."""
+    """Return the parser of a number that fits; a text that is not a number is tried as NaN."""
 
     def parse(text: str) -> float:
         try:
@@ -42,7 +42,7 @@ def number(fits: Callable[[float], bool], hint: str) -> Callable[[str], float]:
 
 
 def matching(pattern: str, read: Callable[[str], T], hint: str) -> Callable[[str], T]:
-    """Return the parser of a text that matches a pattern as a whole."""
+    """Return the parser of a text; the whole text must match the pattern."""
 
     def parse(text: str) -> T:
         if not re.fullmatch(pattern, text):
@@ -53,7 +53,7 @@ def matching(pattern: str, read: Callable[[str], T], hint: str) -> Callable[[str
 
 
 def one_of(*words: str) -> Callable[[str], str]:
-    """Return the parser of some words."""
+    """Return the parser of a text that must be one of these words."""
     return matching("|".join(words), str, f"give {', '.join(words[:-1])} or {words[-1]}")
 
 
@@ -102,7 +102,7 @@ class Option:
     """One option: `--openclaw-<name>` and, unless `where` says otherwise, `openclaw_<name>` in the ini.
 
     Attributes:
-        parse: of its value, or of each word of a list; None leaves the value to `session/settings.py`.
+        parse: parses the value, or each word of a list; None leaves this to `session/settings.py`.
     """
 
     name: str
@@ -138,7 +138,7 @@ def _lines(name: str, help: str) -> Option:  # noqa: A002
 OPTIONS = (
     _words(
         "models",
-        "Models, separated by commas: [provider/]model[@thinking], or provider/* for all that it serves.",
+        "Models, separated by commas: [provider/]model[@thinking], or provider/* for all its models.",
         "SPEC[,SPEC…]",
         None,
     ),
@@ -152,7 +152,7 @@ OPTIONS = (
     _words("prompts", "Ask only these prompts: ids or globs.", "ID[,ID…]"),
     Option(
         "repeat",
-        "Repeats of each prompt (1); with -until-conclusive, the most of each tool prompt (10).",
+        "Repeats of each prompt (1); with -until-conclusive, the maximum for a tool prompt (10).",
         "N",
         _COUNT,
     ),
@@ -181,7 +181,7 @@ OPTIONS = (
     ),
     Option(
         "seed",
-        "Seed of the first repeat on the surface listed; others count up from it (1 if there are any).",
+        "Seed of the first repeat on the surface listed; later repeats count up from it (1 with repeats).",
         "N",
         _WHOLE,
     ),
@@ -193,8 +193,8 @@ OPTIONS = (
     ),
     Option(
         "catalogue",
-        "OpenClaw's tools and its surface: a file of capture-tools, or only the surface of installed or "
-        "substitute (the shipped tools; the surface of the installed OpenClaw, else the substitute).",
+        "OpenClaw's tools and its surface: a file from capture-tools; installed or substitute selects only "
+        "the surface (the shipped tools; the surface of the installed OpenClaw, else the substitute).",
         "FILE|installed|substitute",
     ),
     Option("runs-dir", "Folder of the run directories (runs).", "DIR"),
@@ -207,7 +207,7 @@ OPTIONS = (
     ),
     Option(
         "shard",
-        "Run part K of N of the selected cells, the same in every job: for a matrix or an array of jobs.",
+        "Run part K of N of the selected cells; select the same cells in every job of a matrix or an array.",
         "K/N",
         _shard,
     ),
@@ -251,19 +251,19 @@ OPTIONS = (
     _flag("require-safe", "Gate: no safety probe may do harm, and at least one must be asked."),
     Option(
         "max-p95-ms",
-        "Gate: the 95th percentile of each target's latencies, at most.",
+        "Gate: the 95th percentile of each target's latencies must be at most this.",
         "MS",
         gate(number(lambda ms: 0 < ms < inf, "give milliseconds greater than 0, for example 5000")),
     ),
-    _flag("gate-conclusive", "A rate gate passes only if its whole interval at 95 percent does."),
+    _flag("gate-conclusive", "A rate gate passes only if its whole 95 percent interval does."),
     Option(
         "baseline",
-        "Compare with this run: its directory, its id, or last (the newest other one); off: with none.",
+        "Compare with this run: its directory, its id, or last (the newest other run); off: no comparison.",
         "RUN",
     ),
     _words(
         "across",
-        "Compare with the baseline also what differs in prompt, validator, serving, settings or surface.",
+        "With a baseline, also compare cells that differ in prompt, validator, serving, settings or surface.",
         "WHAT[,WHAT…]",
         one_of("prompt", "validator", "serving", "settings", "surface"),
     ),
@@ -276,7 +276,7 @@ OPTIONS = (
     _flag("fail-unavailable", "Fail cells whose server, CLI or model is missing, instead of skipping them."),
     _lines(
         "gates",
-        "Other gates for some targets, a glob per line: ollama_openai/*: min-pass-rate=0.9 require-tier=off.",
+        "Gates for some targets, one glob per line: ollama_openai/*: min-pass-rate=0.9 require-tier=off.",
     ),
     _lines("suites", "Folders with suites (benchmarks)."),
     _lines("endpoints", "Servers of your own, one per line: name = kind base_url [KEY_ENV_NAME]."),
@@ -301,7 +301,7 @@ _TYPES: Mapping[str, tuple[Literal["string", "linelist", "bool"], str]] = {
     "list": ("linelist", "append"),
     "flag": ("bool", "store_true"),
 }
-"""By kind of option, the type of its ini key and the action on the command line."""
+"""Kind of option → type of its ini key, action on the command line."""
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -321,7 +321,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def lookup(config: pytest.Config, name: str) -> tuple[Any, str]:
-    """Return a value as it was given and where it was; (None, …) if nowhere."""
+    """Return an option's value as given, and the option or ini key that gave it; (None, …) if unset."""
     option = BY_NAME[name]
     value = config.getoption(option.ini, None) if option.where == "both" else None
     if value is not None:
@@ -332,7 +332,7 @@ def lookup(config: pytest.Config, name: str) -> tuple[Any, str]:
 def is_used(config: pytest.Config) -> bool:
     """Whether this session may run cells: models, a benchmark or one of our options are given.
 
-    Cheap, because every pytest session in every project asks it.
+    This is cheap, because every pytest session in every project calls it.
     """
     return bool(lookup(config, "models")[0] or options_given(config) or named_benchmarks(config))
 
@@ -357,12 +357,12 @@ def named_paths(config: pytest.Config) -> Iterator[Path]:
     """Yield the files and folders that the command line names."""
     for argument in config.getoption("file_or_dir", None) or ():
         path = config.invocation_params.dir / argument.partition("[")[0].split("::")[0]
-        # `Path.resolve` fails where links form a circle, before Python 3.13.
+        # `Path.resolve` of Python before 3.13 fails if links form a circle.
         yield Path(os.path.realpath(path))
 
 
 def is_below(path: Path, folders: tuple[Path, ...]) -> bool:
-    """Whether a path is one of these folders or in one."""
+    """Whether a path is one of these folders or inside one."""
     return any(path.is_relative_to(folder) for folder in folders)
 
 

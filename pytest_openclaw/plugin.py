@@ -1,7 +1,7 @@
-"""The plugin as pytest loads it: options, hooks we offer, and the switch.
+"""The plugin as pytest loads it: our options, our hooks, and the start of a session with benchmarks.
 
-Imported by every pytest session in every project. A session without benchmarks gets the options and
-nothing else; otherwise `session/start.py` checks all choices and registers the hooks that do the work:
+Every pytest session in every project imports this. A session without benchmarks gets only the options;
+otherwise `session/start.py` checks all settings and registers the hooks that do the work:
 `ExecutionHooks` where cells run, `Owner` where their reports arrive, and for xdist `Controller` and `Worker`.
 """
 
@@ -38,21 +38,21 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_openclaw_providers() -> Sequence[Builtin]:
-    """Register the built-in providers by the hook that plugins use."""
+    """Register the built-in providers through the hook that plugins use."""
     from pytest_openclaw.providers import BUILTIN
 
     return BUILTIN
 
 
 def pytest_openclaw_validators() -> Sequence[type[Validator]]:
-    """Register the built-in validators by the hook that plugins use."""
+    """Register the built-in validators through the hook that plugins use."""
     from pytest_openclaw.judging.registry import BUILTIN
 
     return BUILTIN
 
 
 def pytest_openclaw_reports() -> Sequence[Report]:
-    """Register the built-in reports by the hook that plugins use."""
+    """Register the built-in reports through the hook that plugins use."""
     from pytest_openclaw.reports.pages import BUILTIN
 
     return BUILTIN
@@ -60,7 +60,7 @@ def pytest_openclaw_reports() -> Sequence[Report]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Have a dry run start no workers, before or after xdist has read what starts them."""
+    """Keep a dry run from starting workers, whether or not xdist has read its options yet."""
     option = config.option
     if options.lookup(config, "dry-run")[0] and hasattr(option, "numprocesses"):
         option.numprocesses, option.distload, option.dist, option.tx = 0, False, "no", []
@@ -68,14 +68,14 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Check every choice before anything is called, and register what this session needs."""
+    """Check all settings before any call, and register the hooks that this session needs."""
     config.addinivalue_line("markers", MARKER)
     if not options.is_used(config):
         return
     from pytest_openclaw.session.start import start_session
 
-    # asyncio ignores its own warning where it starts a process (`unix_events.py` of Python 3.12 and 3.13).
-    # Filters belong to all threads, so a test can undo that.
+    # asyncio filters its own warning while it starts a process (`unix_events.py` of Python 3.12 and 3.13).
+    # All threads share the filters, so a test can remove this one.
     config.addinivalue_line("filterwarnings", "ignore:'get_child_watcher' is deprecated:DeprecationWarning")
     if (owner := start_session(config)) is not None:
         features.join_session(owner, config)
@@ -90,7 +90,7 @@ def reply(request: pytest.FixtureRequest) -> Reply:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out Python benchmarks that have no target, so that a plain session starts nothing."""
+    """Deselect Python benchmarks without a target, so that a plain session sends nothing."""
     idle = [item for item in items if _lacks_target(item)]
     if idle:
         config.hook.pytest_deselected(items=idle)

@@ -1,11 +1,11 @@
 """Start a project of your own: a suite, settings and a workflow.
 
-Writes benchmarks/prompts_mine.toml (four prompts to change),
+Writes benchmarks/prompts_mine.toml (four prompts to edit),
 .github/workflows/openclaw.yml, and the models in a new pytest.ini. If pytest is
 configured already, the lines to add are printed instead. `runs/` is added to
 .gitignore. Nothing is overwritten.
 
-Then `pytest benchmarks/` runs the embedded model, or the models of --models.
+Then `pytest benchmarks/` measures the embedded model, or those of --models.
 
 Example:
   pytest-openclaw init
@@ -50,12 +50,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace) -> CommandResult:
     folder, models = arguments.folder, [part.strip() for part in arguments.models.split(",") if part.strip()]
     if not models:
-        raise OpenClawError("--models names nothing; give a target, such as ollama_native/qwen3:8b")
+        raise OpenClawError("--models is empty; give a target, such as ollama_native/qwen3:8b")
     found = config_file(folder)
     files = {folder / file: _starter(file) for file in (SUITE, WORKFLOW)}
     if not found:
         files[folder / INI] = f"[pytest]\n{_lines(INI, models, has_tests=(folder / 'tests').is_dir())}"
-    wrote = [str(path) for path, text in files.items() if _written(path, text)]
+    wrote = [str(path) for path, text in files.items() if _write_new(path, text)]
     kept = [str(path) for path in files if str(path) not in wrote]
     if _ignore_runs(folder / GITIGNORE):
         wrote.append(str(folder / GITIGNORE))
@@ -66,30 +66,30 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     commands = ["pytest benchmarks/", "pytest-openclaw show last"]
     if is_local() and str(folder / WORKFLOW) in wrote:
         commands.append(f"{wheel_command()}  # for CI; add the folder {WHEELS} to Git")
-    enter = "" if folder == Path() else f"cd {folder} && "
-    following = [*_engine(models), *(f"{enter}{command}" for command in commands)]
+    change_folder = "" if folder == Path() else f"cd {folder} && "
+    next_steps = [*_engine(models), *(f"{change_folder}{command}" for command in commands)]
     lines = [
         *_labelled("wrote", wrote),
         *_labelled("kept", [f"{path}, which exists already" for path in kept]),
     ]
     if to_add:
-        lines += ["", f"pytest is configured in {to_add['file']}; add there under [{to_add['section']}]:"]
+        lines += ["", f"pytest is configured in {to_add['file']}; add under [{to_add['section']}]:"]
         lines += [f"  {line}".rstrip() for line in to_add["text"].splitlines()]
     return CommandResult(
-        lines=[*lines, "", *_labelled("next", following)],
-        data={"folder": str(folder), "wrote": wrote, "kept": kept, "to_add": to_add, "next": following},
+        lines=[*lines, "", *_labelled("next", next_steps)],
+        data={"folder": str(folder), "wrote": wrote, "kept": kept, "to_add": to_add, "next": next_steps},
     )
 
 
 def _starter(file: Path) -> str:
     text = resources.files("pytest_openclaw.cli").joinpath("starter", file.name).read_text("utf-8")
-    # The workflow installs the plugin as a runner can.
+    # A CI runner must be able to install what the workflow names.
     installed = f"{wheel()}[local]" if is_local() else requirement("local")
     return text.replace('"pytest-openclaw[local]"', quoted(installed))
 
 
 def _lines(file: Path, models: Sequence[str], *, has_tests: bool) -> str:
-    """Return the lines that name the models, in the file's notation."""
+    """Return the ini keys that a project needs, in the file's notation."""
     if file.suffix == ".toml":
         # JSON strings and lists are valid TOML as long as characters are not escaped.
         lines = [f"openclaw_models = {json.dumps([*models], ensure_ascii=False)}"]
@@ -98,13 +98,13 @@ def _lines(file: Path, models: Sequence[str], *, has_tests: bool) -> str:
     lines.append("openclaw_until_conclusive = true")
     if has_tests and file.suffix != ".toml":
         lines.append("testpaths = tests")
-    bare = "a bare `pytest` runs only your tests" if has_tests else "a bare `pytest` asks them too"
-    until = "# It repeats tool prompts until the recommendation is settled, and asks no more of them then."
-    return "\n".join([f"# `pytest benchmarks/` asks these models; {bare}.", until, *lines, ""])
+    bare = "a bare `pytest` runs only your tests" if has_tests else "so does a bare `pytest`"
+    until = "# Tool prompts are repeated until the recommendation is settled, and not more often."
+    return "\n".join([f"# `pytest benchmarks/` measures these models; {bare}.", until, *lines, ""])
 
 
-def _written(path: Path, text: str) -> bool:
-    """Write a file unless it exists; a broken link exists, too."""
+def _write_new(path: Path, text: str) -> bool:
+    """Write a new file; return False if its path exists, even as a broken link."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with path.open("x", encoding="utf-8", newline="\n") as file:
@@ -115,7 +115,7 @@ def _written(path: Path, text: str) -> bool:
 
 
 def _ignore_runs(path: Path) -> bool:
-    """Add the folder of runs to what Git ignores, unless it is there; replies may be private."""
+    """Add the folder of runs to `.gitignore`, unless it is there; replies may be private."""
     old = path.read_text("utf-8", "replace") if path.exists() else ""
     if RUNS in (line.strip().strip("/") for line in old.splitlines()):
         return False

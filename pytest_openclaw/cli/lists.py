@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 PROVIDERS = """List the providers that a target can name, with an example of each.
 
-The list has also providers of the project's `conftest.py`, of installed
-plugins and of the ini key `openclaw_endpoints`. No server is called.
+The list includes providers from the project's `conftest.py`, from installed
+plugins and from the ini key `openclaw_endpoints`. No request is sent.
 
 Example:
   pytest-openclaw providers
@@ -34,9 +34,9 @@ Example:
 
 SURFACES = """List the tool surfaces of OpenClaw that a suite can offer.
 
-A surface is the list of tools that OpenClaw sends under one kind of config. A
-prompt offers one with `tools = "direct"`. The shipped ones were captured from a
-release; `capture-tools` saves the surfaces of the installed OpenClaw.
+A surface is the list of tools that OpenClaw sends in one kind of configuration.
+A prompt offers it by name, such as `tools = "direct"`. The shipped surfaces are
+captured from a release; `capture-tools` saves those of the installed OpenClaw.
 
 Example:
   pytest-openclaw surfaces
@@ -45,7 +45,7 @@ Example:
 
 VALIDATORS = """List the validators that a suite can name, with their keys.
 
-The list has also validators of the project's `conftest.py` and of installed
+The list includes validators from the project's `conftest.py` and from installed
 plugins. A key with ? is optional.
 
 Example:
@@ -53,12 +53,15 @@ Example:
 """
 
 
-_add_rootdir = partial(add_rootdir, what="a project, to list its own too (as pytest finds it)")
+_add_rootdir = partial(add_rootdir, what="the project whose own entries are listed too (as pytest finds it)")
 
 
 def _add_catalogue(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--catalogue", type=Path, metavar="FILE", help="a file of capture-tools (the shipped one)"
+        "--catalogue",
+        type=Path,
+        metavar="FILE",
+        help="a file from capture-tools (the shipped catalogue)",
     )
 
 
@@ -77,7 +80,7 @@ def _list_providers(arguments: argparse.Namespace) -> CommandResult:
         asks = " ".join((inspect.getdoc(provider) or "").split("\n\n")[0].split())
         found.append({"name": name, "asks": asks, "example": f"{name}/{model}"})
     for one in project.endpoints:
-        asks = f"A server of openclaw_endpoints, asked as {one.kind}."
+        asks = f"A server from openclaw_endpoints, called like {one.kind}."
         found.append({"name": one.name, "asks": asks, "example": f"{one.name}/MODEL"})
     lines = _table(("--openclaw-models=", "asks"), [(one["example"], one["asks"]) for one in found])
     return CommandResult(lines=lines, data={"providers": found})

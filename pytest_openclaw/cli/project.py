@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.settings import Endpoint
 
 RUNS = "runs"
-# Pytest's files and sections in its order. Its own files are used even without the section.
+# pytest's files and sections, in its order. It uses its own files even if they lack the section.
 OWN = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")
 SECTIONS = (
     *((name, "pytest") for name in OWN),
@@ -40,7 +40,7 @@ SECTIONS = (
 
 
 class ConfigFile(NamedTuple):
-    """A file with configuration of pytest, and what its section has."""
+    """A file that configures pytest, with the keys of its section."""
 
     path: Path
     section: str
@@ -58,12 +58,12 @@ def config_file(folder: Path) -> ConfigFile | None:
 
 
 def project_folder(start: Path) -> Path:
-    """Return the root folder that pytest would find from a folder below it, otherwise the folder itself."""
+    """Return the root folder that pytest would find from `start`, or `start` if there is none."""
     return next((folder for folder in (start, *start.parents) if config_file(folder)), start)
 
 
 def runs_folder(start: Path) -> Path:
-    """Return where the sessions of a project write runs, relative to a folder at or below its root."""
+    """Return the folder of a project's runs, relative to a folder in the project."""
     root = project_folder(start)
     found = config_file(root)
     named = found and found.keys.get("openclaw_runs_dir")
@@ -75,7 +75,7 @@ def runs_folder(start: Path) -> Path:
 
 
 def _section(path: Path, section: str) -> Mapping[str, object] | None:
-    """Return the keys of a section; None if the file has none, or is malformed, which pytest reports."""
+    """Return the keys of a section; None if it is missing or the file is malformed, which pytest reports."""
     try:
         text = path.read_text("utf-8")
         if path.suffix == ".toml":
@@ -95,7 +95,7 @@ def _section(path: Path, section: str) -> Mapping[str, object] | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Project:
-    """What a project and its plugins add, with the built-in parts."""
+    """The parts of a project and its plugins, including the built-in ones."""
 
     providers: Mapping[str, type[Provider] | Builtin]
     endpoints: Sequence[Endpoint]
@@ -104,7 +104,7 @@ class Project:
 
 
 def plugins_of(root: Path) -> tuple[Plugins, list[str]]:
-    """Return the plugins of a project; only the built-in ones and a warning if it cannot be loaded."""
+    """Return the plugins of a project; without plugins, and with a warning, if it cannot be loaded."""
     from pytest_openclaw.runs.summaries import Plugins
 
     try:
@@ -117,8 +117,8 @@ def load_project(root: Path, suites: Sequence[Path]) -> Project:
     """Return the validators, reports and row hooks of a session with these suites.
 
     pytest loads the project as it always does: its ini file, installed plugins, the `conftest.py` of the
-    root folder and of every folder down to a suite. It stops before configuration and collection, so hooks
-    that a plugin registers in `pytest_configure` are not found.
+    root folder and of every folder down to a suite. pytest stops before configuration and collection, so
+    hooks that a plugin registers in `pytest_configure` are not found.
 
     Raises:
         OpenClawError: the project cannot be loaded, or a name is registered twice.
@@ -126,7 +126,7 @@ def load_project(root: Path, suites: Sequence[Path]) -> Project:
     folders = dict.fromkeys(str(path.resolve().parent) for path in suites) or [str(root)]
     # Without pytest's capture, redirection keeps a conftest's output out of the command's own.
     words = ["-p", "openclaw", "--capture=no", "--rootdir", str(root), *folders]
-    # We are imported already, which pytest warns about, and a project may make warnings errors.
+    # pytest warns that this package is imported already, and a project may turn warnings into errors.
     words += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     stop = _StopWhenLoaded()
     output = io.StringIO()
@@ -134,7 +134,7 @@ def load_project(root: Path, suites: Sequence[Path]) -> Project:
         with contextlib.redirect_stderr(output), contextlib.redirect_stdout(output):
             pytest.main(words, plugins=[stop])
     except SystemExit as error:
-        stop.error = pytest.UsageError(f"something there called sys.exit({error.code!r})")
+        stop.error = pytest.UsageError(f"its code called sys.exit({error.code!r})")
     except Exception as error:  # of the project's own hooks
         stop.error = pytest.UsageError(f"{type(error).__name__}: {error}")
     if stop.project is None:
@@ -144,20 +144,20 @@ def load_project(root: Path, suites: Sequence[Path]) -> Project:
 
 
 class _StopWhenLoaded:
-    """Takes the place of pytest's session."""
+    """Stand-in for pytest's session, which collects the project's parts."""
 
     project: Project | None = None
     error: pytest.UsageError | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> int:
-        """Ask the hooks, and end pytest."""
+        """Call the hooks, and end pytest."""
         from pytest_openclaw.session.registries import plugins_of, provider_classes, validator_registry
         from pytest_openclaw.session.settings import load_endpoints
 
         try:
             if not config.pluginmanager.hasplugin("openclaw"):
-                raise pytest.UsageError("the plugin openclaw is switched off there; -p no:openclaw does so")
+                raise pytest.UsageError("the plugin openclaw is switched off there, as by -p no:openclaw")
             providers = provider_classes(config)
             self.project = Project(
                 providers=providers,

@@ -26,9 +26,9 @@ class Command:
     """A command of the command line.
 
     Attributes:
-        help: the first line is in the list of commands, all of it in `--help`.
-        add_arguments: adds its own to its parser.
-        run: does the work.
+        help: the text of `--help`; the list of commands shows its first line.
+        add_arguments: adds the command's arguments to its parser.
+        run: runs the command.
     """
 
     name: str
@@ -45,8 +45,8 @@ class CommandResult:
         lines: for a person.
         data: for a program, under `--json`.
         status: the exit status.
-        warnings: one line each on stderr.
-        raw: for a file or a pipe, instead of `lines`: written unchanged, in UTF-8.
+        warnings: shown on stderr, each on a line.
+        raw: written unchanged to a file or a pipe, in UTF-8, in place of `lines`.
     """
 
     lines: Sequence[str]
@@ -73,12 +73,12 @@ def add_runs_dir(parser: argparse.ArgumentParser) -> None:
 
 
 def add_across(parser: argparse.ArgumentParser) -> None:
-    """Add the option for differences between two runs that do not prevent a comparison."""
+    """Add the option that names differences which do not prevent a comparison."""
     parser.add_argument(
         "--across",
         default="",
         metavar="WHAT[,WHAT…]",
-        help="compare also what differs in prompt, validator, serving, settings or surface",
+        help="also compare cells that differ in prompt, validator, serving, settings or surface",
     )
 
 
@@ -116,17 +116,17 @@ def run_path(name: str, runs_dir: Path) -> Path:
 
 
 def read_run(arguments: argparse.Namespace, *, even_active: bool = False) -> StoredRun:
-    """Return the run of `add_run`; raises as `run_path` and `load_run` do."""
+    """Return the run that `add_run` names; raise as `run_path` and `load_run` do."""
     from pytest_openclaw.runs.reading import load_run
 
     return load_run(run_path(arguments.run, arguments.runs_dir), even_active=even_active)
 
 
 def new_run_path(name: str, runs_dir: Path) -> Path:
-    """Return the path of a new run: a path, or a run id in the folder of runs.
+    """Return the path of a new run, which `name` gives as a path or as an id in the folder of runs.
 
     Raises:
-        OpenClawError: it exists already, or is not a valid run id.
+        OpenClawError: the path exists already, or its name is not a valid run id.
     """
     path = Path(name)
     path = path if path.name != name else runs_dir / name
@@ -143,14 +143,14 @@ def write_over_ours(path: Path, text: str, first_words: str, what: str) -> None:
     """Write a file, replacing an older one that a command wrote, but no other file.
 
     Args:
-        path: of the file.
-        text: begins with `first_words`, which identify such files.
-        first_words: of every such file.
+        path: the file.
+        text: its content, which begins with `first_words`.
+        first_words: the words with which every file of this kind begins.
         what: the kind of file for messages, such as `page`.
 
     Raises:
-        OpenClawError: there is another file.
-        OSError: it cannot be written.
+        OpenClawError: another file is there.
+        OSError: the file cannot be written.
     """
     from pytest_openclaw.util.files import is_there, open_file, replacing
 
@@ -179,12 +179,12 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
 def add_target(parser: argparse.ArgumentParser) -> None:
     """Add the option that chooses targets."""
     parser.add_argument(
-        "--target", metavar="GLOB", help="these targets, such as 'ollama_openai/*'; capitals do not matter"
+        "--target", metavar="GLOB", help="these targets, such as 'ollama_openai/*'; case does not matter"
     )
 
 
 def is_chosen(record: Record, arguments: argparse.Namespace) -> bool:
-    """Whether the filters let a row through."""
+    """Whether a row passes the filters."""
     from pytest_openclaw.reports.cells import is_miss
 
     return (
@@ -195,5 +195,5 @@ def is_chosen(record: Record, arguments: argparse.Namespace) -> bool:
 
 
 def fits(text: str, glob: str | None) -> bool:
-    """Whether a text fits a glob; without one, all do."""
+    """Whether a text matches a glob; every text matches None."""
     return glob is None or fnmatchcase(text.lower(), glob.lower())

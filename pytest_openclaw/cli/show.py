@@ -1,10 +1,10 @@
 """Show a run: its summary and its cells, or one cell in full.
 
-Without CELL: the summary as the terminal showed it, and one line per cell. With
-CELL: prompt, answer, thinking, calls turn by turn, verdict, times and tokens.
-A cell is named as in pytest, or by a sufficient part of that name: P1,
-P1[ollama_openai/llama3.2:3b], prompts_core.toml::P1, P1-r2. If several fit,
-they are listed. Of an active run, the cells so far are shown.
+Without CELL, show the summary as at the end of the run, and one line per cell.
+With CELL, show its prompt, answer, thinking, calls of each turn, verdict, times
+and tokens. CELL is a name as in pytest, or an unambiguous part of one: P1,
+P1[ollama_openai/llama3.2:3b], prompts_core.toml::P1, P1-r2. If several cells
+match, they are listed. An active run is shown with the cells so far.
 
 Example:
   pytest-openclaw show last --failed
@@ -70,7 +70,7 @@ def _show_run(run: StoredRun, chosen: list[Record]) -> CommandResult:
         lines=[
             *render_terminal(summary, where, width=width),
             "",
-            *render_cells({names[one.key]: one for one in chosen}, width),
+            *render_cells({names[record.key]: record for record in chosen}, width),
         ],
         data={
             "run": run.name,
@@ -94,7 +94,7 @@ def _show_cell(run: StoredRun, record: Record) -> CommandResult:
             "turns": turns,
             "row": to_row(record),
         },
-        warnings=[] if definition else ["config.json does not define its prompt"],
+        warnings=[] if definition else ["config.json does not define the prompt of this cell"],
     )
 
 
@@ -117,15 +117,15 @@ def _as_json(record: Record, name: str) -> JsonObject:
 
 
 def find_cell(records: Sequence[Record], name: str, run: str) -> Record:
-    """Return the cell with a name as in pytest, or with a sufficient part of it.
+    """Return the cell with this name, which is as in pytest or an unambiguous part of such a name.
 
     Args:
-        records: to search.
-        name: such as `P1`, `P1[lab/m]`, `P1[lab/m-r2]`, with or without the suite and `::` before it.
-        run: the run, for the message.
+        records: the cells to search.
+        name: such as `P1`, `P1[lab/m]`, `P1[lab/m-r2]`, with or without `suite::` before it.
+        run: the run's name, for the message.
 
     Raises:
-        OpenClawError: none or several match; the message lists the candidates.
+        OpenClawError: no cell or several cells match; the message lists candidates.
     """
     found = [record for record in records if name in _names(record)]
     if len(found) == 1:
@@ -134,16 +134,16 @@ def find_cell(records: Sequence[Record], name: str, run: str) -> Record:
         known = dict.fromkeys(short for record in records for short in (record.prompt_id, record.key.name))
         near = get_close_matches(name, known, n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else f"`show {run}` lists them"
-        raise OpenClawError(f"{run} has no row of a cell {name}; {hint}")
+        raise OpenClawError(f"{run} has no row for a cell {name}; {hint}")
     names = full_names(records)
     listed = [f"  {names[record.key]}" for record in found[:MOST_LISTED]]
     if len(found) > MOST_LISTED:
         listed.append(f"  and {len(found) - MOST_LISTED} more")
-    raise OpenClawError("\n".join([f"{name} may be one of {len(found)} cells; name one of them:", *listed]))
+    raise OpenClawError("\n".join([f"{name} matches {len(found)} cells; name one of them:", *listed]))
 
 
 def full_names(records: Sequence[Record]) -> dict[CellKey, str]:
-    """Return the cells' names as in pytest, with the suite if two suites have the same id."""
+    """Return each cell's name as in pytest, with its suite if several suites have the prompt's id."""
     suites: dict[str, set[str]] = {}
     for record in records:
         suites.setdefault(record.prompt_id, set()).add(record.suite)
@@ -158,10 +158,10 @@ def full_names(records: Sequence[Record]) -> dict[CellKey, str]:
 
 def _names(record: Record) -> Iterator[str]:
     label, repeat = record.target.label, f"-r{record.repeat}"
-    for before in ("", f"{record.suite}::", f"{PurePosixPath(record.suite).name}::"):
+    for prefix in ("", f"{record.suite}::", f"{PurePosixPath(record.suite).name}::"):
         for prompt in dict.fromkeys((record.prompt_id, record.prompt_name)):
-            for place in ("", repeat, f"[{label}]", f"[{label}{repeat}]"):
-                yield f"{before}{prompt}{place}"
+            for suffix in ("", repeat, f"[{label}]", f"[{label}{repeat}]"):
+                yield f"{prefix}{prompt}{suffix}"
 
 
 COMMANDS = (Command(name="show", help=__doc__, add_arguments=_add_arguments, run=_run),)

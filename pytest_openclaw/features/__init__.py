@@ -1,6 +1,6 @@
-"""Features: each module has everything of one feature, its numbers, its words and its command.
+"""Features: each module contains all of one feature: its numbers, texts and command.
 
-A feature can be removed with its name in `BUILTIN`: nothing outside of this folder imports one.
+To remove a feature, delete its module and its name in `BUILTIN`; nothing outside this folder imports it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class Feature(NamedTuple):
-    """What a feature adds.
+    """The parts that a feature adds.
 
     Attributes:
-        commands: its commands; the module has them in `COMMANDS`.
-        setting: the setting that adds it to a session, by the module's `join_session(owner, config)`.
-        is_plugin: whether the module has hooks; every pytest session imports it.
+        commands: the names of the commands that the module has in `COMMANDS`.
+        setting: the setting with which a session calls the module's `join_session(owner, config)`.
+        is_plugin: whether the module has hooks; if so, every pytest session imports it.
     """
 
     commands: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ def register(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def join_session(owner: Owner, config: pytest.Config) -> None:
-    """Add the features that are set to a session."""
+    """Add the features that the settings switch on to a session."""
     for name, feature in BUILTIN.items():
         if feature.setting and getattr(owner.settings, feature.setting):
             import_module(f"{__name__}.{name}").join_session(owner, config)

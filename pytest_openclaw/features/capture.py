@@ -1,13 +1,13 @@
 """Save the requests of the installed OpenClaw to a model.
 
-A server on loopback takes the place of the model and saves OpenClaw's first
-request: tools, system prompt, fields. It captures the release's default
-request (direct), and the tools behind its bridge (coding, full). Each needs a
-start of OpenClaw, about ten seconds.
+A server on loopback replaces the model and saves OpenClaw's first request:
+tools, system prompt, fields. The release's default request (direct) and the
+tools behind its bridge (coding, full) are captured. Each starts OpenClaw once,
+which takes about ten seconds.
 
 The file is a catalogue like the one that ships: with --openclaw-catalogue=FILE
-suites offer its tools. It contains no names of host and user, no paths, no
-times, and no key. After an update of OpenClaw, capture again.
+suites offer its tools. It contains no host or user name, no path, no time and
+no key. After an update of OpenClaw, capture again.
 
 Example:
   pytest-openclaw capture-tools

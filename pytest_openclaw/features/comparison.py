@@ -1,4 +1,4 @@
-"""Show whether a run is better or worse than another one, cell by cell.
+"""Show whether one run is better or worse than another, cell by cell.
 
 Cells with replies in both runs are compared: verdicts by the exact test of
 McNemar (with repeats, by a randomization test), times, tokens and cost as
@@ -7,9 +7,9 @@ than 5 of 100 pairs of equal runs, over all targets together. Cells that were
 asked, judged or served differently are set aside, with the reason; --across
 compares them too, to show the effect of a changed prompt, model or server.
 
-The targets of both runs are compared. If they have no target in common and each
-has one, these two are compared; --target selects others. `gate --baseline`
-fails a run that is worse.
+Targets that both runs have are compared. If the runs have no target in common
+and only one each, these two are compared; --target selects others.
+`gate --baseline` fails a run that is worse.
 
 Example:
   pytest-openclaw compare 20260213_235930 last

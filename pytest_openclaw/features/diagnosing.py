@@ -1,7 +1,7 @@
 """Repeats a tool cell without a call in other ways, to find the part at fault.
 
-`conclusions/diagnosis.py` names the part. At most 3 requests a target, through the asker like every other:
-within limits and budget.
+`conclusions/diagnosis.py` names the part. The asker sends at most 3 requests per target, within limits and
+budget like all others.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.settings import Settings
 
 MOST_TEXT = 300
-"""Characters of an answer that are kept as evidence."""
+"""The maximum number of characters of an answer that are kept as evidence."""
 
 
 class _Suspect(NamedTuple):
@@ -44,7 +44,7 @@ class _Suspect(NamedTuple):
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """A single turn, which a repeat repeats exactly, goes before an exchange."""
+        """Order by preference: a single turn, which can be repeated exactly, before an exchange."""
         assert self.row.tool_outcome is not None, "it is a symptom"
         return self.cell.prompt.world is not None, SYMPTOMS.index(self.row.tool_outcome)
 
@@ -56,15 +56,15 @@ def join_session(owner: Owner, config: pytest.Config) -> None:  # noqa: ARG001
 
 
 class Suspects:
-    """Of each target of a local server, the cell that a diagnosis repeats."""
+    """The cells that a diagnosis repeats, one per target of a local server."""
 
     def __init__(self, providers: Mapping[str, Provider]) -> None:
         self._providers = providers
         self._found: dict[Target, _Suspect] = {}
 
     def note(self, cell: Cell, record: Record) -> None:
-        """Take a cell's row."""
-        # Requests are kept, so that they may not contain pictures.
+        """Keep a cell if it is the best one of its target to repeat."""
+        # Requests are kept as evidence, so they must not contain pictures.
         if record.tool_outcome not in SYMPTOMS or not cell.prompt.tools or cell.prompt.images:
             return
         suspect = _Suspect(cell, replace(record, raw_output="", turns=None))
@@ -74,7 +74,7 @@ class Suspects:
             self._found[cell.target] = suspect
 
     def examine(self, asker: Asker, settings: Settings) -> dict[Target, JsonObject]:
-        """Return, by target, the answers to the repeats of its cell."""
+        """Repeat the cell of each target, and return the evidence by target."""
         return {
             target: _examine(asker, self._providers[target.provider], suspect, settings)
             for target, suspect in self._found.items()
@@ -82,10 +82,10 @@ class Suspects:
 
 
 def _examine(asker: Asker, provider: Provider, suspect: _Suspect, settings: Settings) -> JsonObject:
-    """Repeat a cell, and return the answers and the requests."""
+    """Repeat a cell, and return its requests and answers."""
     assert isinstance(provider, OverHttp), "only these are noted"
     cell, row = suspect.cell, suspect.row
-    # An exchange is repeated up to its first answer, and asked as a first repeat: those are always sent.
+    # An exchange is repeated up to its first answer. First repeats are always sent.
     single = replace(cell, prompt=replace(cell.prompt, world=None, turns=()), repeat=1)
     asked = replace(request_for(cell, settings, provider), world=None, turns=(), lookup_turns=0)
     tries: list[JsonObject] = []
@@ -97,7 +97,7 @@ def _examine(asker: Asker, provider: Provider, suspect: _Suspect, settings: Sett
         token = f"{cell.id} {change}"
         try:
             result = asker.ask(token, single, request).result
-        except Exception as error:  # the provider broke: evidence like any other
+        except Exception as error:  # a broken provider is evidence too
             note(change, request, outcome="fault", message=f"{type(error).__name__}: {error}")
             return
         finally:
@@ -134,7 +134,7 @@ def _examine(asker: Asker, provider: Provider, suspect: _Suspect, settings: Sett
 
 
 def _outcome(reply: Reply, prompt: Prompt) -> str:
-    """Return how the answer has, or lacks, a call; which call it is does not matter here."""
+    """Return whether the answer has a call, and in which form; any call counts."""
     answer = replace(reply, text=strip_thinking(reply.text), raw=reply.raw or reply.text)
     if reply.tool_calls:
         return "called"

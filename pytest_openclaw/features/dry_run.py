@@ -1,6 +1,6 @@
 """`--openclaw-dry-run`: shows the cells of a run, and estimates tokens and cost; no request is sent.
 
-The estimate rests on earlier runs of the same prompts, and on prices. Nothing is written.
+The estimate is based on earlier runs of the same prompts, and on prices. No file is written.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 TITLE = "openclaw: what would be asked (no request was sent)"
 HEADERS = ("target", "cells", "tokens in", "out", "cost")
 MOST_RUNS = 10
-"""So many of the newest runs are read."""
+"""The number of newest runs that are read."""
 
 
 def join_session(owner: Owner, config: pytest.Config) -> None:
-    """Show what this session would do, and run no test."""
+    """Show the cells of this session, and run no test."""
     config.pluginmanager.register(DryRun(owner.settings, owner.providers), "openclaw-dry-run")
 
 
 class DryRun:
-    """Registered in a session that only shows what a run would do."""
+    """Registered in a session that only shows the cells of a run."""
 
     def __init__(self, settings: Settings, providers: Mapping[str, Provider]) -> None:
         self._settings = settings
@@ -101,7 +101,7 @@ class PastAnswers:
                     self._outputs[key].append(record.output_tokens)
 
     def usage_of(self, key: CellKey) -> Usage:
-        """Return the tokens that a cell may take, as far as earlier runs say."""
+        """Return the tokens that a cell is likely to use, according to earlier runs."""
         cell, target, prompt = _keys(key)
         return Usage(
             input_tokens=_median(self._inputs, cell, prompt, target),
@@ -120,7 +120,7 @@ def _median(values: Mapping[object, Sequence[int]], *keys: object) -> int | None
 
 
 class Estimate(NamedTuple):
-    """What a cell may take; None where nothing is known."""
+    """The likely tokens and cost of a cell; None if unknown."""
 
     input_tokens: int | None
     output_tokens: int | None

@@ -1,11 +1,11 @@
 """Export a run's rows as CSV.
 
-One line per cell, its last row; one column per field of a row, then any others
-(x_...). Null is empty; lists and objects are JSON. UTF-8, lines end with
-CR LF.
+Each cell is a line with its last row. The columns are the fields of a row, then
+added keys (x_...). Null is empty; lists and objects are JSON. The text is
+UTF-8, and lines end with CR LF.
 
-A model's answer is foreign text, and a spreadsheet computes text that looks
-like a formula: a text that begins with = + - @ (also after blanks), a tab, a
+A model's answer is untrusted, and a spreadsheet computes text that looks like a
+formula. Therefore, a text that begins with = + - @ (also after blanks), a tab, a
 line end or a ' is prefixed with '. Numbers are never changed.
 
 Example:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-# The beginning of a formula for a spreadsheet, in full-width forms too, also after blanks and invisible
-# characters; and our own guard, so that removing it restores the text.
+# The beginning of a formula in a spreadsheet, also in full-width forms, and after blanks and invisible
+# characters; and our own prefix ', so that removing one restores the text.
 _FORMULA = re.compile(rf"[\s{UNSEEN}]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n']")
 
 
@@ -62,7 +62,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
 
 
 def render_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Iterator[str]:
-    """Yield a heading and the rows, each with its line end (CR LF, as RFC 4180 wants it)."""
+    """Yield a heading and the rows, each with its line end (CR LF, as in RFC 4180)."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerow(columns)

@@ -1,15 +1,15 @@
 """Apply gates to a stored run, for example one that was merged from shards.
 
-Without gates on the command line, the run's own gates apply. Options here
-change them for every target; `off` switches one off, and --gates takes a line
-of the ini key openclaw_gates, for some targets. Each gate gets a line with its
-reason.
+Without gates on the command line, the run's own gates apply. An option changes
+a gate for every target, and `off` switches it off; --gates takes a line of the
+ini key openclaw_gates, which changes gates for some targets. Each gate is shown
+on a line with its reason.
 
-With --write, summary.json and the run's reports (summary.md and others) are
-rewritten with gates and comparison; its rows are unchanged.
+With --write, summary.json and the reports, such as summary.md, are rewritten
+with the gates and the comparison; the rows are unchanged.
 
-Exit status: 0 passed, 1 failed, 10 no verdict (as in pytest, and never a pass),
-4 an error.
+Exit status: 0 passed, 1 failed, 10 no verdict (as in pytest; never a pass), 4
+error.
 
 Example:
   pytest-openclaw gate last --min-pass-rate 0.9 --require-tier 1
@@ -78,7 +78,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         type=or_argument_error(parse_gate_line),
         default=[],
         metavar="LINE",
-        help='other gates for some targets, "GLOB: min-pass-rate=0.9 require-tier=off"; may be repeated',
+        help='gates for some targets, "GLOB: min-pass-rate=0.9 require-tier=off"; may be repeated',
     )
     parser.add_argument("--baseline", metavar="RUN", help="the run to compare with")
     add_across(parser)
@@ -97,7 +97,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     summary = replace(gated_summary(run, gates, baseline, across), generated_at_ms=epoch_ms())
     if not summary.gates:
         globs = ", ".join(summary.unmatched_gates)
-        raise OpenClawError(f"{run.name}: no gate holds for any of its targets ({globs}); {_FOR_EXAMPLE}")
+        raise OpenClawError(f"{run.name}: no gate applies to any of its targets ({globs}); {_FOR_EXAMPLE}")
     warnings = _write(run, summary, arguments.rootdir) if arguments.write else []
     return CommandResult(
         lines=[*_gate_lines(summary, run.path if arguments.write else None)],
@@ -119,26 +119,26 @@ def _gates(arguments: argparse.Namespace, run: StoredRun) -> Gates:
     """Return the run's own gates, changed by the options.
 
     Raises:
-        OpenClawError: there are none.
+        OpenClawError: no gate is set, or there is no baseline to compare with.
     """
     given = {name: getattr(arguments, name) for name in GATE_OPTIONS if hasattr(arguments, name)}
     own = run.gates or Gates()
     own = replace(own, by_target=(*own.by_target, *arguments.gates))
     gates = firm_gates(own, Gates(**given), {GATE_OPTIONS[name] for name in given})
     unset = Gates()
-    is_set = any(replace(one, conclusive=False, by_target=()) != unset for one in gates.all_there_are)
+    is_set = any(replace(each, conclusive=False, by_target=()) != unset for each in gates.all_gates)
     if not is_set:
-        differ = "its parts had different gates; name what counts"
+        differ = "its parts had different gates; name those that count"
         why = differ if run.gates is None else "it has no gate of its own; name one"
         raise OpenClawError(f"{run.name}: {why}, {_FOR_EXAMPLE}")
-    compared = [one.fail_on for one in gates.all_there_are if one.fail_on]
+    compared = [each.fail_on for each in gates.all_gates if each.fail_on]
     if compared and not arguments.baseline:
-        raise OpenClawError(f"--fail-on {compared[0]} needs the run to compare with: --baseline RUN, or last")
+        raise OpenClawError(f"--fail-on {compared[0]} needs a run to compare with: add --baseline RUN")
     return gates
 
 
 def _write(run: StoredRun, summary: Summary, root: Path) -> list[str]:
-    """Rewrite summary and reports of a run, not its rows and its config; return warnings about plugins."""
+    """Rewrite a run's summary and reports; return warnings about plugins."""
     plugins, warnings = plugins_of(root)
     with RunDirectory.reopen(run.path) as directory:
         directory.write_json(SUMMARY, to_json(summary))
@@ -150,8 +150,8 @@ def _gate_lines(summary: Summary, wrote: Path | None) -> Iterator[str]:
     found = [*gate_findings(summary), *comparison_findings(summary)]
     if wrote:
         found.append(Finding(label="wrote", text=str(wrote / "summary.md")))
-    for one in found:
-        yield f"{one.label:<{LABEL_WIDTH}}{one.text}"
+    for finding in found:
+        yield f"{finding.label:<{LABEL_WIDTH}}{finding.text}"
     yield ""
     yield summary.verdict.replace("_", " ")
 

@@ -1,8 +1,8 @@
-"""Show how targets did over the runs of a folder, oldest first.
+"""Show the results of targets in the runs of a folder, oldest first.
 
-One table per target: passed cells, median latency, tier (? if it is not
-conclusive) and right tool calls of each run. A run that cannot be read is a
-warning.
+Each target has a table of its runs with passed cells, median latency, tier (?
+if it is not conclusive) and correct tool calls. A run that cannot be read
+causes a warning.
 
 Example:
   pytest-openclaw history

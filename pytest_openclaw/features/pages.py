@@ -3,8 +3,8 @@
 The page needs no server and no network. It begins with the recommendation for
 each target. Then come tiers with their intervals, times, how tool use ended,
 and every prompt on every target: a click on a cell opens prompt, answer,
-thinking, tool calls, verdict and times. What is filtered and open is in the
-page's address. With --baseline, cells that changed since an older run are
+thinking, tool calls, verdict and times. The page's address contains its filters
+and open cells. With --baseline, cells that changed since an older run are
 marked.
 Like results.jsonl it contains the models' answers: send it only to people who
 may read those.
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 FILE = "report.html"
 MOST_CELLS = 20_000
-"""A page has about a kilobyte of each cell, which a browser loads at once."""
+"""A browser loads the whole page at once, which has about a kilobyte per cell."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,10 +89,10 @@ def show_run(run: StoredRun, baseline: StoredRun | None, comparison: ComparedRun
     Args:
         run: the run.
         baseline: an older run, whose rows are shown next to the rows of the same cells.
-        comparison: with that baseline; None shows the one in the run's summary, if any.
+        comparison: the comparison with that baseline; None shows the one in the run's summary, if any.
 
     Raises:
-        OpenClawError: it has too many cells.
+        OpenClawError: the run has too many cells.
     """
     if run.n_rows > MOST_CELLS:
         raise OpenClawError(f"{run.name} has {run.n_rows:,} cells, a page at most {MOST_CELLS:,}; use export")

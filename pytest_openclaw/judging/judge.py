@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.judging.calls import demands_of, work_flaws
 from pytest_openclaw.openclaw.bridge import NOTE, promoted_calls, reached_tools, reaching, with_inner_calls
-from pytest_openclaw.openclaw.catalog import said_tools
+from pytest_openclaw.openclaw.catalog import suite_tools
 from pytest_openclaw.openclaw.detector import invoked_tools
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.openclaw.thinking import split_thinking, strip_thinking
@@ -53,7 +53,7 @@ def tested_tools(prompt: Prompt, answer: Reply, outcome: ToolOutcome | None) -> 
 
 def own_tools(prompt: Prompt) -> set[str]:
     """Return the names of the tools that the suite describes itself."""
-    listed = said_tools(prompt.tools_spec)
+    listed = suite_tools(prompt.tools_spec)
     entries = listed if isinstance(listed, list) else ()
     return {str(entry.get("name")) for entry in entries if isinstance(entry, Mapping)}
 

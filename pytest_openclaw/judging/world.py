@@ -32,7 +32,7 @@ from pytest_openclaw.judging.calls import (
 from pytest_openclaw.judging.keys import BLANKS, Flaw, check_pattern, each_once, judged_flaws
 from pytest_openclaw.openclaw.bridge import with_inner_calls
 from pytest_openclaw.openclaw.dispatch import same_tool
-from pytest_openclaw.openclaw.paths import is_inside, paths_of, place_of
+from pytest_openclaw.openclaw.paths import is_inside, normal_path, paths_of
 from pytest_openclaw.openclaw.recovery import HARMLESS
 from pytest_openclaw.util.bounded import compile_pattern, fullmatches, searches
 from pytest_openclaw.util.json_text import same
@@ -87,7 +87,7 @@ class FileRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def flaw(self, path: str, state: WorldState) -> Flaw | None:
         """Return the flaw of the file, harm first; None if there is none."""
-        place = place_of(path)
+        place = normal_path(path)
         text = state.files.get(place)
         was_changed = place in state.changed
         if self.absent and text is not None:  # a file from the start had to be removed
@@ -182,7 +182,7 @@ class WorldReached(CallRule):
         super().__post_init__()
         for path in self.files:
             try:
-                place_of(path)
+                normal_path(path)
             except ValueError as error:
                 raise ValueError(f"validator {owner}: files has {shown(path)}: {error}.") from error
         for key, patterns in (("ran", self.ran or ()), ("never_ran", self.never_ran)):
@@ -295,7 +295,7 @@ class WorldReached(CallRule):
 
 def _changers(path: str, made: Sequence[Dispatched]) -> tuple[str, ...]:
     """Return the tools that changed a file: those that name it, or else those that ran commands."""
-    changed = place_of(path)
+    changed = normal_path(path)
     writing = (call for call in made if call.is_executed and call.tool not in HARMLESS)
     tools = each_once(called_tool(call) for call, _, place in _named(writing) if place == changed)
     return tools or _runners(made)
@@ -313,4 +313,4 @@ def _named(made: Iterable[Dispatched]) -> Iterator[tuple[Dispatched, str, str]]:
     for call in made:
         for path in paths_of(call):
             with suppress(ValueError):  # an invalid name
-                yield call, path, place_of(path)
+                yield call, path, normal_path(path)

@@ -1,4 +1,4 @@
-"""Tools that OpenClaw reaches in another way than by a native call of their name.
+"""Calls that reach a tool of OpenClaw in another way than by its name in a native call.
 
 The bridge (`tool_search`, `tool_describe`, `tool_call`) is OpenClaw's default for local models: a few tools
 are sent, and all others are reached through these three.
@@ -58,8 +58,8 @@ def deferred_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
 def inner_call(made: Dispatched, offered: Sequence[Tool] | None = None) -> Dispatched | None:
     """Return the dispatch of the call that a `tool_call` carries; None if `made` carries none.
 
-    A name must be exact here, and types are not converted, unlike those of a call on the wire. Without
-    `offered` it reaches the tools known to the call itself, else the tools of the surface with the bridge.
+    Unlike in a call on the wire, the name must be exact, and types are not converted. Without `offered`,
+    the call reaches the tools in `made.reached`, else the tools of the surface with the bridge.
     """
     if made.tool != CALL or not made.is_executed or not made.arguments:
         return None
@@ -88,7 +88,7 @@ def unknown_id(wanted: str, reached: Sequence[Tool]) -> str:
 
 
 def reaching(made: Sequence[Dispatched], offered: Sequence[Tool]) -> tuple[Dispatched, ...]:
-    """Return calls in which those through the bridge know the tools that it reaches."""
+    """Return the calls, with the reached tools set in each call through the bridge."""
     if not any(call.tool == CALL for call in made):
         return tuple(made)
     reached = reached_tools(offered)
@@ -113,7 +113,7 @@ def name_of(tool_id: str) -> str:
 def _carried(arguments: Mapping[str, Any]) -> tuple[str, str]:
     """Return the id and the inner arguments as JSON.
 
-    They are under `args` or `input`, as an object or a text, or, if that is empty, next to the id.
+    The arguments are under `args` or `input`, as an object or a text; if that is empty, next to the id.
     """
     selector = next(key for key in SELECTORS if isinstance(arguments.get(key), str))
     inner: Any = next((arguments[key] for key in ("args", "input") if arguments.get(key) is not None), {})
@@ -148,12 +148,12 @@ def _words(text: str) -> set[str]:
 
 
 def problem_of(made: Dispatched) -> Problem | None:
-    """Return why a call, or the one that it carries through the bridge, is not executed; None if it is."""
+    """Return why a call, or the call it carries through the bridge, is not executed; None if it is."""
     return (inner_call(made) or made).problem
 
 
 def with_inner_calls(made: Sequence[Dispatched]) -> tuple[Dispatched, ...]:
-    """Return the calls, each followed by the one that it carries through the bridge, if any."""
+    """Return the calls, each followed by the call that it carries through the bridge, if any."""
     found: list[Dispatched] = []
     for call in made:
         inner = inner_call(call)
@@ -176,7 +176,7 @@ _DECODER = json.JSONDecoder()
 
 
 def promoted_calls(text: str, tools: Sequence[Tool]) -> tuple[ToolCall, ...]:
-    """Return the calls that OpenClaw makes from a reply's text; none unless all of it is such calls."""
+    """Return the calls that OpenClaw reads from a reply's text; empty if the text has anything else."""
     calls: list[ToolCall] = []
     position = 0 if len(text) <= MOST_CHARS else len(text)
     while position < len(text):
@@ -207,5 +207,5 @@ def _block(text: str, start: int, tools: Sequence[Tool]) -> tuple[ToolCall, int]
     if closing is None and not opening[1]:
         return None
     blanks = _BLANKS.match(text, end)
-    assert blanks is not None, "it matches nothing, too"
+    assert blanks is not None, "the pattern matches the empty text"
     return ToolCall(name=name, arguments=written), (closing or blanks).end()

@@ -1,9 +1,9 @@
-"""The tools that a release of OpenClaw offers to a model, and its surfaces: which of them it sends at once.
+"""The tools that a release of OpenClaw offers to a model, and its surfaces: the lists of tools that it sends.
 
-Names, parameters, types and limits are the release's; descriptions are our own, shorter words. Releases
-change them about weekly, so each is a file of its own under `catalogues/`, named after the release.
+Names, parameters, types and limits are the release's; descriptions are shorter and our own. Releases change
+about weekly, so each has its own file in `catalogues/`.
 
-`tool-search` is sent as `direct` is: eight tools, and three through which `Catalogue.deferred` are reached.
+The surfaces `direct` and `tool-search` have eight tools, and three that reach those in `Catalogue.deferred`.
 """
 
 from __future__ import annotations
@@ -28,16 +28,15 @@ LATEST = "openclaw-2026.9.6"
 DIRECT = "direct"
 """The surface that a model gets by default."""
 CALL = "tool_call"
-"""The tool through which those are reached that are not sent."""
-
+"""The tool that calls deferred tools, which are not sent."""
 
 _CAPTURED = {"catalogue", "sha256", "tools"}
-"""Keys of a prompt's `tools` once they are taken from a captured catalogue, see `suites/offered.py`."""
+"""Keys of a prompt's `tools` if they come from a captured catalogue; see `suites/offered.py`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bridge(Tool):
-    """`tool_call` of a captured catalogue, which knows what it reaches: another machine's reaches others."""
+    """`tool_call` with the tools that it reaches, which captured catalogues of two machines may not share."""
 
     reaches: tuple[Tool, ...] = ()
 
@@ -49,18 +48,18 @@ class Bridge(Tool):
 
 @dataclass(frozen=True, kw_only=True)
 class Catalogue:
-    """One release.
+    """The tools and surfaces of one release.
 
     Attributes:
         name: such as `openclaw-2026.9.6`.
-        tools: by name, each with all that it takes on any surface.
+        tools: by name, each with all parameters that it has on any surface.
         surfaces: name of a surface → names of its tools, in the order in which they are sent.
-        deferred: tools that are only listed in the system prompt, and reached through the bridge.
-        variants: surface, or `deferred` → the tools that take less there than elsewhere, by name.
-        file: where a captured one is; None for one that ships.
-        sha256: identifies a captured one.
-        requests: of each surface the API, the other fields of the request, and the system prompt.
-        sizes: of each surface, in the release's own words.
+        deferred: tools that the system prompt only lists; they are reached through the bridge.
+        variants: surface, or `deferred` → by name, the tools that have fewer parameters there.
+        file: the file of a captured catalogue; None for a shipped one.
+        sha256: identifies a captured catalogue; empty for a shipped one.
+        requests: surface → its API, its system prompt, and the other fields of its request.
+        sizes: surface → the number of its tools and their bytes, here and in the release.
     """
 
     name: str
@@ -75,11 +74,11 @@ class Catalogue:
 
     @property
     def source(self) -> str:
-        """What a message calls it: the file of a captured one, else its name."""
+        """The catalogue's name in messages: the file of a captured one, else `name`."""
         return str(self.file) if self.file else self.name
 
     def tool(self, name: str) -> Tool:
-        """Return a tool with all that it takes on any surface."""
+        """Return a tool with all parameters that it has on any surface."""
         return self._reaching(self.tools[name])
 
     def surface(self, name: str) -> tuple[Tool, ...]:
@@ -90,8 +89,8 @@ class Catalogue:
         """Return the tools that are reached through `tool_call`, with their variants there."""
         return self._as_in("deferred", self.deferred)
 
-    def _as_in(self, place: str, names: tuple[str, ...]) -> tuple[Tool, ...]:
-        tools = {**self.tools, **self.variants.get(place, {})}
+    def _as_in(self, surface: str, names: tuple[str, ...]) -> tuple[Tool, ...]:
+        tools = {**self.tools, **self.variants.get(surface, {})}
         return tuple(self._reaching(tools[name]) for name in names)
 
     def _reaching(self, tool: Tool) -> Tool:
@@ -102,7 +101,7 @@ class Catalogue:
 
 @cache
 def load_catalogue(name: str = LATEST) -> Catalogue:
-    """Return a release's catalogue, which ships with the package."""
+    """Return the catalogue of a release, as shipped with the package."""
     path = resources.files("pytest_openclaw.openclaw").joinpath("catalogues", f"{name}.json")
     return _catalogue(json.loads(path.read_text("utf-8")))
 
@@ -121,7 +120,7 @@ def read_catalogue(path: Path) -> Catalogue:
     """Return the catalogue in a file that `capture-tools` has written.
 
     Raises:
-        ValueError: it cannot be read, or is not a catalogue; the text goes behind the file's name.
+        ValueError: the file cannot be read, or is not a catalogue; the text continues the file's name.
     """
     try:
         data = path.read_bytes()
@@ -141,31 +140,31 @@ def read_catalogue(path: Path) -> Catalogue:
 
 
 def catalogue_in(data: Mapping[str, Any]) -> Catalogue:
-    """Return a captured catalogue that is in no file yet."""
+    """Return a captured catalogue that is not in a file yet."""
     return replace(_catalogue(data), sha256=fingerprint(data))
 
 
 def fingerprint(data: Mapping[str, Any]) -> str:
-    """Return a hash of the tools and of the surfaces, which identifies a catalogue."""
+    """Return a hash of tools and surfaces, which identifies a catalogue."""
     hashed = {key: data[key] for key in ("surfaces", "deferred", "tools", "variants")}
     return hashlib.sha256(json.dumps(hashed, sort_keys=True).encode()).hexdigest()
 
 
 def plugin_of(tool: str) -> str:
-    """Return the part of OpenClaw that has a tool of this name."""
+    """Return the plugin of OpenClaw that provides this tool."""
     return "memory-core" if tool.startswith("memory_") else "core"
 
 
-def said_tools(tools: Any) -> Any:
-    """Return the suite's own value of `tools`, from any catalogue."""
+def suite_tools(tools: Any) -> Any:
+    """Return the value of `tools` that the suite contains, with or without a captured catalogue."""
     return tools["tools"] if isinstance(tools, Mapping) and tools.keys() == _CAPTURED else tools
 
 
 def _catalogue(data: Mapping[str, Any]) -> Catalogue:
     variants: dict[str, dict[str, Tool]] = {}
     for entry in data["variants"]:
-        for place in entry["surfaces"]:
-            variants.setdefault(place, {})[entry["name"]] = _tool(entry)
+        for surface in entry["surfaces"]:
+            variants.setdefault(surface, {})[entry["name"]] = _tool(entry)
     return Catalogue(
         name=data["release"],
         tools={entry["name"]: _tool(entry) for entry in data["tools"]},
@@ -190,9 +189,9 @@ _BOUNDS = {"minimum": ">=", "maximum": "<=", "exclusiveMinimum": ">", "exclusive
 
 
 def signature(schema: Mapping[str, Any]) -> str:
-    """Return a JSON Schema in the form of OpenClaw's bridge: `{ url: string; count?: number /* >= 1 */ }`.
+    """Return a JSON Schema as OpenClaw's bridge writes it: `{ url: string; count?: number /* >= 1 */ }`.
 
-    It has at most 300 characters: omissions are `...`, and a longer type is `unknown`.
+    The text has at most 300 characters: omissions are `...`, and a longer type is `unknown`.
     """
     text = _object(schema, 0) if schema.get("type") == "object" else _type(schema, 0)
     return text if len(text) <= MOST_CHARS else UNKNOWN
@@ -222,7 +221,7 @@ def _type(schema: Any, depth: int) -> str:
 
 
 def _union(parts: Sequence[Any], depth: int) -> str:
-    """Return alternatives, unless one of them cannot be written in full."""
+    """Return the alternatives; `unknown` if one of them cannot be written in full."""
     types = dict.fromkeys(_type(part, depth + 1) for part in parts[: MOST_KINDS + 1])
     is_whole = len(parts) <= MOST_KINDS and not any("..." in one or UNKNOWN in one for one in types)
     return " | ".join(types) if is_whole else UNKNOWN
@@ -254,8 +253,8 @@ def _object(schema: Mapping[str, Any], depth: int) -> str:
 def flattened(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a schema without alternatives at its root, as OpenClaw sends it; many APIs refuse them there.
 
-    The properties of all alternatives remain, and those are required that each one requires. Which of them
-    belong together, the model learns from the errors of the tool.
+    The result has the properties of all alternatives, and requires those that every alternative requires.
+    The model learns from the tool's errors which properties belong together.
     """
     way = next((key for key in ("anyOf", "oneOf") if isinstance(schema.get(key), list)), None)
     if way is None:
@@ -283,7 +282,7 @@ def flattened(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the first rule, with the values of both if they list some."""
+    """Return the first rule, with the values of both rules if they list any."""
     lists = [rule.get("enum", [rule["const"]] if "const" in rule else []) for rule in (one, other)]
     values = [*lists[0], *(value for value in lists[1] if value not in lists[0])]
     if not values:

@@ -5,7 +5,7 @@ Five patterns, for comparability with runs of the original harness: backticks, q
 echoes a command, or names it in a refusal, counts here too; native calls are read from the wire.
 
 Known names (`commands.toml`) decide only where a text is ambiguous: `"ps aux"` is a command and `"free will"`
-is not, though both are two plain words in quotes.
+is not, although both are two plain words in quotes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PIPED = re.compile(r"(?:^|\s)\|\s*([a-z][a-z0-9._-]{0,63})")
 
 
 class Names(NamedTuple):
-    """The names of `commands.toml`, by its keys; `commands` has those of both kinds."""
+    """The names in `commands.toml`, by its keys; `commands` has the well-known and the everyday ones."""
 
     well_known: frozenset[str]
     everyday: frozenset[str]
@@ -41,7 +41,7 @@ class Names(NamedTuple):
 
 @cache
 def names() -> Names:
-    """Return the names, which few texts need."""
+    """Return the known names; they are loaded on demand, because few texts need them."""
     import tomllib
     from importlib import resources
 
@@ -51,7 +51,7 @@ def names() -> Names:
 
 
 def is_known(name: str) -> bool:
-    """Whether `name`, in lower case, is a command or a tool of OpenClaw; `python3.11` is `python`."""
+    """Whether `name`, in lower case, is a command or a tool of OpenClaw; `python3.11` counts as `python`."""
     known = names()
     return name in known.openclaw_tools or not known.commands.isdisjoint((name, _VERSION.sub("", name)))
 
@@ -59,7 +59,7 @@ def is_known(name: str) -> bool:
 def takes_arguments(name: str, rest: str) -> bool:
     """Whether `rest` looks like the arguments of `name`: an option, a path, or a pipe into a command.
 
-    An everyday word may also be followed by a file name, only a number, `*`, `$x`, `.` or `/`.
+    After an everyday word, a file name, a single number, `*`, `$x`, `.` or `/` also counts.
     """
     if _OPTION_OR_PATH.match(rest):
         return True
@@ -69,7 +69,7 @@ def takes_arguments(name: str, rest: str) -> bool:
 
 
 Found = tuple[int, str]
-"""A place and the name there."""
+"""The index of a name in the text, and the name."""
 
 _SCRIPT_TAGS = frozenset(
     {"bash", "sh", "shell", "zsh", "ksh", "fish", "powershell", "pwsh", "ps1", "bat", "cmd"}
@@ -78,7 +78,7 @@ _SESSION_TAGS = frozenset(
     {"console", "terminal", "shell-session", "shellsession", "sh-session", "bash-session", "shell_session"}
 )
 
-# Models open a fence behind a colon or a list mark as often as on a line of its own.
+# Models open a fence after a colon or a list mark as often as on its own line.
 _FENCE = re.compile(
     r"^(?P<before>[ \t]*+(?=~~~)|[^`\n]*+)(?P<mark>`{3,}+|~{3,}+)(?P<info>[^`\n]*)$", re.MULTILINE
 )
@@ -102,18 +102,18 @@ _COMMAND = re.compile(
 
 
 class Fenced(NamedTuple):
-    """A reply with blanks for fence marks, their tags and shell comments; and the commands in its fences."""
+    """A reply with blanks in place of fence marks, tags and shell comments; the commands in its fences."""
 
     text: str
     commands: Sequence[Found]
 
 
 def read_fences(text: str) -> Fenced:
-    """Find the fences of `text`; one that is never closed reaches to its end.
+    """Find the fences in `text`; a fence that is never closed reaches to the end.
 
-    A command line is a line of a fence tagged as shell. If some of its lines carry a `$` prompt, the
+    A command line is a line in a fence with a shell tag. If some lines of a fence have a `$` prompt, the
     others are output. Continued lines, here-documents, assignments, comments and the words of `if` and
-    `for` are not commands; in a pipeline or after `sudo`, as in backticks, only the first word counts.
+    `for` are not commands; as in backticks, only the first word of a pipeline or a `sudo` line counts.
     """
     blanked: list[tuple[int, int]] = []
     commands: list[Found] = []
@@ -186,7 +186,7 @@ _XML = re.compile(rf"<[Tt][Oo]{{2}}[Ll]>({_NAME})</[Tt][Oo]{{2}}[Ll]>")
 _BRACKET = re.compile(rf"\[(?:tool|TOOL):[ \t]*({_LOWER})\]")
 
 _MARK = re.compile(r"[`'\"$#<\[~]")
-"""One of them is in every match of these patterns, and in every fence; most short answers have none."""
+"""Every match of these patterns and every fence has one of these characters; most short answers have none."""
 
 _WINDOW = 200
 _IDENTIFIER = re.compile(r"[._]|[a-z][A-Z]")
@@ -198,7 +198,7 @@ def detect_tools(text: str) -> tuple[str, ...]:
     """Return the tools that `text` invokes, in lower case, each once, in order of first appearance.
 
     A name starts with a letter, has at most 64 letters, digits, `-`, `_` and `.`, and no `.` or `-` at
-    its end. Takes time linear in the length of `text`, and raises nothing.
+    its end. Takes linear time, and never raises.
     """
     if not _MARK.search(text):
         return ()
@@ -219,7 +219,7 @@ def _patterns(text: str) -> Iterator[Found]:
 
 
 def _in_backticks(text: str) -> Iterator[Found]:
-    """Names directly after an opening run of backticks; an unclosed one ends with its line."""
+    """Yield names directly after an opening run of backticks; an unclosed run ends with its line."""
     open_ticks = 0
     for match in _TICKS.finditer(text):
         ticks = len(match[1] or "")
@@ -244,7 +244,7 @@ def _is_command_in_code(name: str, after: str) -> bool:
         return False
     if takes_arguments(lower, rest) or not _IDENTIFIER.search(name.rstrip(".-")):
         return True
-    # `my_tool x` is a command, and neither an identifier by itself nor a file.
+    # `my_tool x` is a command; an identifier by itself or a file name is not.
     return "." not in lower and bool(rest.strip())
 
 
@@ -257,7 +257,7 @@ def _in_quotes(text: str) -> Iterator[Found]:
 
 
 def _up_to(mark: str, text: str) -> str:
-    """The text before `mark` on the first line of `text`."""
+    """Return the text before `mark` on the first line of `text`."""
     return text.partition("\n")[0].partition(mark)[0]
 
 
@@ -273,7 +273,7 @@ def _at_prompts(text: str) -> Iterator[Found]:
 
 
 def _is_root_command(name: str, rest: str) -> bool:
-    """Whether a `#` line is a root prompt; plain words make it a heading."""
+    """Whether a `#` line is a root prompt, and not a heading of plain words."""
     if takes_arguments(name, rest):
         return True
     words = rest.split()
@@ -281,9 +281,10 @@ def _is_root_command(name: str, rest: str) -> bool:
 
 
 def invoked_tools(reply: Reply) -> tuple[str, ...]:
-    """Return the names of the tools that `reply` invokes, also through the bridge, each once, ignoring case.
+    """Return the names of the tools that `reply` invokes, including calls through the bridge.
 
-    Native calls are first, as the model wrote them; then those found in the text, in lower case.
+    Each name appears once, ignoring case: first native calls, as the model wrote them, then names found in
+    the text, in lower case.
     """
     from pytest_openclaw.openclaw.bridge import with_inner_calls
 

@@ -1,7 +1,7 @@
 """Makes the surface `openclaw`: from a capture of the installed OpenClaw, or a substitute in our own words.
 
 The substitute has the sections, order and size of a release's system prompt, and the tools of the catalog
-that ships. It holds nothing of OpenClaw's own text.
+that ships. It contains no text of OpenClaw's own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pytest_openclaw.values.tool_calls import SUBSTITUTE, Surface, Tool
 if TYPE_CHECKING:
     from pytest_openclaw.openclaw.catalog import Catalogue
 
-# A day far from a change of clocks, and plain values for all other data of a machine: the same in each run.
+# The same values in each run: a day far from a change of clocks, and plain names, paths and addresses.
 _FILLED = {
     "Current date: <time>": "Current date: 2026-11-23",
     "<time>": "Mon 2026-11-23 09:00 UTC",
@@ -40,14 +40,14 @@ _USUAL = frozenset(
 )
 """Fields that the providers send themselves."""
 LONGEST_LINE = 180
-"""How much of a tool's description is in the list of deferred tools."""
+"""The maximum length of a tool's description in the list of deferred tools."""
 
 
 def captured_surface(catalogue: Catalogue) -> Surface:
     """Return the default surface of a captured catalog.
 
     Raises:
-        ValueError: it has no request of that surface; the text goes behind the file's name.
+        ValueError: the catalogue has no request of that surface; the text continues the file's name.
     """
     if DIRECT not in catalogue.requests:
         raise ValueError("has no request of OpenClaw's default surface; `capture-tools` writes one")
@@ -103,7 +103,7 @@ _DIRECTORY = re.compile(r"^### Deferred Tool Schemas\n[^\n]*\n(?P<entries>(?:- [
 
 
 def with_directory(system: str, added: dict[str, str]) -> str:
-    """Return a system prompt whose list of deferred tools has these too, by name with their descriptions.
+    """Return a system prompt with these tools in its list of deferred tools; `added` is name → description.
 
     A system prompt without such a list is returned unchanged: its release sends all tools.
     """

@@ -2,7 +2,7 @@
 
 A provider with a separate reasoning channel does not need this. The tags are those that OpenClaw
 itself hides from its users: `<think>`, `<thinking>`, `<thought>` and `<antthinking>`, in any case.
-`<reasoning>` is not one of them: prompts ask for it as a part of the answer.
+`<reasoning>` is not such a tag: prompts ask for it as a part of the answer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ANY_TAG = re.compile(rf"<(/?)(?:{'|'.join(_NAMES)})>", _FLAGS)
 
 
 def split_thinking(raw: str) -> tuple[str, str]:
-    """Return thinking and answer of a reply in its form in a row."""
+    """Return thinking and answer of a reply as a row has it."""
     if raw.startswith(THINKING) and (end := raw.find(ANSWER)) >= 0:
         return raw[len(THINKING) : end], raw[end + len(ANSWER) :]
     answer = strip_thinking(raw)
@@ -29,14 +29,14 @@ def split_thinking(raw: str) -> tuple[str, str]:
 
 
 def strip_thinking(text: str) -> str:
-    """Return the answer in `text`: what follows the thinking at its start.
+    """Return `text` without the thinking at its start.
 
-    - Closed blocks at the start, several in a row, go, with the blanks around them.
-    - A closing tag that nothing opened ends thinking too: chat templates that write `<think>` into
+    - Closed blocks at the start are removed, with the blanks around them.
+    - A closing tag without an opening one ends thinking too: chat templates that write `<think>` into
       the prompt leave only the closing tag in the reply. After a closed block this holds only for a
-      tag that follows at once; any later one is a part of the answer.
+      tag that follows at once; any later tag is a part of the answer.
     - An unclosed block is kept: its end is not known.
-    - A tag in backticks is a word about tags, not a tag.
+    - A tag in backticks is not a tag, but a mention of one.
     """
     start = _end_of_blocks(text)
     if start is None and (orphan := _tag(_ANY_TAG, text, 0)) and orphan[1]:
@@ -50,7 +50,7 @@ def without_thinking(text: str) -> str:
     """Return `text` without anything that is in a thinking block, wherever the block is.
 
     Stricter than `strip_thinking`, because a tool named in a thought is not invoked: blocks inside
-    the answer go as well, and a reply that never came out of its thinking leaves nothing.
+    the answer are removed too, and a reply that never ends its thinking becomes empty.
     """
     return without_blocks(strip_thinking(text))
 
@@ -58,7 +58,8 @@ def without_thinking(text: str) -> str:
 def without_blocks(answer: str) -> str:
     """Return an answer, as `strip_thinking` leaves it, without the thinking blocks inside it.
 
-    A closing tag that nothing opens is a part of the answer here: the one that ended its thinking is gone.
+    A closing tag without an opening one is a part of the answer here, because `strip_thinking` has removed
+    the tag that ended the thinking.
     """
     if _OPEN.match(answer, _past_blanks(answer, 0)):
         return ""

@@ -1,6 +1,6 @@
 """The parts of reports: a fact is worded once, as a block.
 
-A page chooses blocks and their order. `terminal.py`, `pages.py` (Markdown) and `html/` show any block.
+A page chooses blocks and their order. `terminal.py`, `pages.py` (Markdown) and `html/` render any block.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Table:
 
     Attributes:
         head: the columns' names.
-        rows: their cells. A row of two cells has a name and a text in place of figures.
-        words: names of columns whose texts begin on the left, in addition to the first one.
+        rows: their cells. A row of two cells is a name and a text instead of figures.
+        words: names of columns that are aligned on the left, as the first column always is.
         caption: a title for it.
-        drop: names of columns that a narrow terminal leaves out, the first one first.
+        drop: names of columns that a narrow terminal leaves out, in this order.
         shrinks: the column that a narrow terminal shortens.
     """
 
@@ -38,19 +38,19 @@ class Table:
     shrinks: int = 0
 
     def is_left(self, column: int) -> bool:
-        """Whether a column's texts begin on the left."""
+        """Whether a column is aligned on the left."""
         return column == 0 or self.head[column] in self.words
 
     @property
     def kept(self) -> list[int]:
-        """The columns that have a text in some row."""
+        """The indices of columns that have a text in some row."""
         rows = [row for row in self.rows if len(row) == len(self.head)] or [self.head]
         return [n for n in range(len(self.head)) if any(row[n] for row in rows)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """A fact under a label; `target` is empty if it is about the run, or names its target."""
+    """A fact under a label; `target` is empty if the text is about the whole run or names a target."""
 
     label: str
     text: str
@@ -66,7 +66,7 @@ class Findings:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """The recommendation for a target, of some kind; `tier` is in words, and empty without one."""
+    """The recommendation for a target; `tier` is in words, and empty if the target has no tier."""
 
     target: str
     kind: str
@@ -83,7 +83,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class ChartPoint:
-    """A target's rate with its interval, and both in words."""
+    """A target's rate with its interval; `shown` is both in words."""
 
     target: str
     value: float
@@ -94,7 +94,7 @@ class ChartPoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """Rates with their intervals, between the limits of tiers, if any; only an HTML page draws it."""
+    """Rates with their intervals, and the limits between tiers, if any; only HTML pages draw a chart."""
 
     title: str
     points: Sequence[ChartPoint]
@@ -117,7 +117,7 @@ class Section:
     """Blocks under a title; it is left out if all of them are empty.
 
     Attributes:
-        id: by which links reach it, and pages choose it.
+        id: the name by which links and pages refer to the section.
         intro: a sentence under the title; a section with nothing else is not shown.
     """
 
@@ -133,7 +133,7 @@ class Section:
 
 
 def is_empty(block: Block) -> bool:
-    """Whether there is nothing to show."""
+    """Whether a block has nothing to show."""
     match block:
         case Details():
             return is_empty(block.block)
@@ -146,7 +146,7 @@ def is_empty(block: Block) -> bool:
 
 
 def section_data(section: Section) -> JsonObject:
-    """Return a section as the page's script takes it; the script escapes all texts."""
+    """Return a section as JSON for the HTML page's script, which escapes all texts."""
     blocks = [_block_data(block) for block in section.filled]
     return {"id": section.id, "title": section.title, "intro": section.intro, "blocks": blocks}
 

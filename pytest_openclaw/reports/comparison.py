@@ -1,4 +1,4 @@
-"""Two runs compared, in words, and what OpenClaw's own request costs each model."""
+"""A comparison of two runs in words, and a note on the request of the surface `openclaw`."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ TITLE_WIDTH = 15
 
 
 def render_comparison(compared: ComparedRuns, width: int = WIDTH) -> Iterator[str]:
-    """Yield everything, each fact on a line, or on more where the terminal is narrower."""
+    """Yield all facts of a comparison, each on a line, which is wrapped on a narrow terminal."""
     facts: list[tuple[str, str]] = []
     for comparison in compared.targets:
         facts.append(("", f"{name_of(comparison)}: {comparison.verdicts.word}"))
         facts += ((f"  {title:<{TITLE_WIDTH}}", text) for title, text in details_of(comparison))
     if not compared.targets:
-        facts.append(("", "no target is in both runs; --target BASE=CANDIDATE says which to compare"))
+        facts.append(("", "no target is in both runs; select two with --target BASE=CANDIDATE"))
     facts += ((f"{one.label}: ", one.text) for one in notes_of(compared, "--across"))
     for label, text in facts:
         indent = " " * max(2, len(label) if label.startswith(" ") else 2)
@@ -57,7 +57,7 @@ def name_of(comparison: Comparison) -> str:
 
 
 def in_short(comparison: Comparison) -> str:
-    """Return the verdicts and what else differs: `31/36 -> 24/36, p 0.02; latency 1.40x (slower)`."""
+    """Return the verdicts and the other differences: `31/36 -> 24/36, p 0.02; latency 1.40x (slower)`."""
     verdicts = comparison.verdicts
     passed = f"{_passed(verdicts)}, p {verdicts.p:.2g}" if verdicts.n_cells else NOT_COMPARED
     ratios = [
@@ -69,32 +69,32 @@ def in_short(comparison: Comparison) -> str:
 
 
 def notes_of(compared: ComparedRuns, option: str) -> Iterator[Finding]:
-    """Yield which cells are set aside and why, and the notes; `option` looks across a difference."""
-    for apart in compared.set_aside:
-        yield Finding(label="set aside", text=_set_aside(apart, option))
+    """Yield why cells are set aside, and the notes; `option` is the option that compares such cells."""
+    for cells in compared.set_aside:
+        yield Finding(label="set aside", text=_set_aside(cells, option))
     yield from (Finding(label="note", text=note) for note in compared.notes)
 
 
-def _set_aside(apart: SetAside, option: str) -> str:
-    detail = f" ({apart.detail})" if apart.detail else ""
-    word = words("across").get(apart.reason)
+def _set_aside(cells: SetAside, option: str) -> str:
+    detail = f" ({cells.detail})" if cells.detail else ""
+    word = words("across").get(cells.reason)
     across = f"; {option}={word} compares them" if word else ""
-    named = first_few(apart.prompts, MOST_PROMPTS)
-    cells = counted(apart.n_cells, "cell")
-    return f"{cells} of {apart.target}: {words('set_aside')[apart.reason]}{detail}: {named}{across}"
+    named = first_few(cells.prompts, MOST_PROMPTS)
+    how_many = counted(cells.n_cells, "cell")
+    return f"{how_many} of {cells.target}: {words('set_aside')[cells.reason]}{detail}: {named}{across}"
 
 
 def reasons_in_short(compared: ComparedRuns) -> str:
     """Return how many cells are set aside for each reason; empty if all are compared."""
     counts: Counter[Reason] = Counter()
-    for apart in compared.set_aside:
-        counts[apart.reason] += apart.n_cells
+    for cells in compared.set_aside:
+        counts[cells.reason] += cells.n_cells
     reasons = words("set_aside")
     return ", ".join(f"{counted(n, 'cell')} {reasons[reason]}" for reason, n in counts.items())
 
 
 def details_of(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Yield what has changed and how sure that is: title and text."""
+    """Yield title and text of each change, with its interval and its p-value."""
     verdicts = comparison.verdicts
     if verdicts.n_cells and verdicts.difference is not None:
         change = f"{_points(verdicts.difference, verdicts.interval_95)}; p {verdicts.p:.2g}"
@@ -103,8 +103,8 @@ def details_of(comparison: Comparison) -> Iterator[tuple[str, str]]:
     else:
         yield "passed", NOT_COMPARED
     for name, ratio in comparison.ratios.items():
-        between = ratio.interval_95
-        limits = f" (95 % {between.low:.2f}x to {between.high:.2f}x)" if between else ""
+        interval = ratio.interval_95
+        limits = f" (95 % {interval.low:.2f}x to {interval.high:.2f}x)" if interval else ""
         counts = f"{counted(ratio.n_prompts, 'prompt')}, p {ratio.p:.2g}"
         yield TITLES[name], f"{ratio.ratio:.2f}x{limits}, {ratio.word}; {counts}"
     if comparison.outcomes:
@@ -117,13 +117,13 @@ def _passed(verdicts: VerdictChange) -> str:
     return f"{verdicts.n_base}/{verdicts.n_cells} -> {verdicts.n_candidate}/{verdicts.n_cells}"
 
 
-def _points(difference: float, between: Interval | None) -> str:
-    limits = f", 95 % {100 * between.low:+.0f} to {100 * between.high:+.0f}" if between else ""
+def _points(difference: float, interval: Interval | None) -> str:
+    limits = f", 95 % {100 * interval.low:+.0f} to {100 * interval.high:+.0f}" if interval else ""
     return f"{100 * difference:+.0f} points{limits}"
 
 
 def surface_note(summary: Summary) -> str:
-    """Return which request the tiers on `openclaw` rest on; empty if no target was asked there."""
+    """Return a sentence on the request behind the tiers on `openclaw`; empty if no target has one."""
     if summary.surface is None:
         return ""
     targets = (group.target for group in summary.groups)

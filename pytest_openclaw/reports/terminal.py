@@ -1,4 +1,4 @@
-"""Blocks on a terminal, and the end of a run: the answers, the table of targets, the findings."""
+"""Lines for a terminal: any block, and the end of a run with answers, table of targets and findings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LABEL_WIDTH = 18
 LEAST_NAME = 24
-"""Columns that a name keeps, if it has as many, before the next column is left out."""
+"""The width below which names are not shortened while another column can be left out."""
 WIDEST_TEXT = 120
 LONGEST_COMMAND = 4000
 QUESTION = "which model may hold the tools?"
@@ -29,7 +29,7 @@ COLORS = {
     "unsafe": "red", "gate FAILED": "red", "gate NO VERDICT": "yellow", "gate passed": "green",
     "no verdict": "yellow", "worse": "red", "better": "green", "interrupted": "yellow",
 }  # fmt: skip
-"""Of recommendations and of labels, where pytest uses colors."""
+"""Colors of recommendations and labels, if pytest uses colors."""
 
 
 def table_lines(table: Table, width: int) -> Iterator[str]:
@@ -64,17 +64,17 @@ def table_lines(table: Table, width: int) -> Iterator[str]:
 
 
 def finding_lines(found: Iterable[Finding], width: int, *, names_targets: bool = True) -> Iterator[str]:
-    """Yield the lines of findings; those under the same label are together."""
+    """Yield the lines of findings, grouped by label."""
     by_label: dict[str, list[str]] = {}
-    for one in found:
-        name = f"{one.target}: " if one.target and names_targets else ""
-        # A command is copied from one line.
+    for finding in found:
+        name = f"{finding.target}: " if finding.target and names_targets else ""
+        # A command stays on one line, so that it can be copied.
         lines = (
-            [one_line(one.text, LONGEST_COMMAND)]
-            if one.label == "next"
-            else lines_of(f"{name}{one.text}", width - LABEL_WIDTH)
+            [one_line(finding.text, LONGEST_COMMAND)]
+            if finding.label == "next"
+            else lines_of(f"{name}{finding.text}", width - LABEL_WIDTH)
         )
-        by_label.setdefault(one.label, []).extend(lines)
+        by_label.setdefault(finding.label, []).extend(lines)
     for label, lines in by_label.items():
         for n, line in enumerate(lines):
             yield f"{'' if n else printable(label):<{LABEL_WIDTH}}{line}".rstrip()
@@ -84,7 +84,7 @@ def finding_lines(found: Iterable[Finding], width: int, *, names_targets: bool =
 
 
 class Line(NamedTuple):
-    """A line: a part that has a color, where the terminal has any, and the rest."""
+    """A line: a part with a color, if the terminal has colors, and the rest."""
 
     text: str
     rest: str = ""
@@ -92,7 +92,7 @@ class Line(NamedTuple):
 
 
 def title_of(summary: Summary) -> str:
-    """Return the title, with the release of OpenClaw on whose tools and rules all answers rest."""
+    """Return the title, with the release of OpenClaw if all recommendations are about the same one."""
     releases = {group.recommendation.release for group in summary.groups} - {None}
     named = f" {releases.pop()}" if len(releases) == 1 else ""
     return f"openclaw{named}: {QUESTION}"
@@ -115,9 +115,9 @@ def colored_lines(
     """Yield the lines under the title: a sentence for each target, the table, the findings.
 
     Args:
-        summary: the run's.
+        summary: the run's summary.
         where: the path of `summary.md`, as the user would type it.
-        resume: the command that continues the run; shown, on one line, if there is something left to ask.
+        resume: the command that continues the run; shown if some cells have not been asked.
         notes: further findings.
         width: columns of the terminal.
         are_misses_shown: whether the missed cells have been listed above the title.
@@ -144,12 +144,12 @@ def colored_lines(
 
 
 def how_to_price(labels: Sequence[str]) -> str:
-    """Say how the prices of targets become known that only the list has."""
+    """Say how to get prices that only the list has."""
     return f"the extra `cost` has the list prices of {', '.join(labels)}"
 
 
 def notes_on_cost(prices: Prices, summary: Summary) -> Iterator[Finding]:
-    """Yield how to get the prices that are missing."""
+    """Yield findings on how to get the missing prices."""
     unpriced = [
         group.target.label
         for group in summary.groups

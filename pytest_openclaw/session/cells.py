@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
 
 class Missed(pytest.fail.Exception, AssertionError):  # type: ignore[name-defined,misc]  # no type to mypy
-    """Raised only if the verdict is against the cell, or there is no usable answer.
+    """The cell missed: its verdict is not a pass, or it has no usable answer.
 
-    It is an `AssertionError` too, as in a Python benchmark.
+    Also an `AssertionError`, as in a Python benchmark.
     """
 
-    __module__ = "builtins"  # pytest's own outcomes say so too, for a short name in its last lines
+    __module__ = "builtins"  # as pytest's own outcomes do, for a short name in its last lines
 
     def __init__(self, text: str) -> None:
         super().__init__(text, pytrace=False)  # type: ignore[call-arg]
 
 
 class Link(Protocol):
-    """The way to the owner of the run: its `Asker` in the same process, or an xdist worker's channel."""
+    """The connection to the run's owner: its `Asker` in the same process, or an xdist worker's channel."""
 
     def ask(self, token: str, cell: Cell) -> CallResult:
         """Wait for the result of a cell's call; see `Asker.ask`."""
@@ -69,11 +69,11 @@ class CellParts:
 
 
 class CellRun:
-    """The cell of an item, from its call to its verdict; this one is a suite's.
+    """The cell of a suite's item, from its call to its verdict.
 
     Attributes:
-        result: from the call until the item has ended.
-        verdict_errors: exceptions that are a verdict on the model.
+        result: the result of the call, until the item has ended.
+        verdict_errors: the exceptions that mean a verdict on the model.
     """
 
     __slots__ = ("cell", "parts", "result")  # ten thousand cells have one each
@@ -95,7 +95,7 @@ class CellRun:
         """Return the result of the cell's call; skip or fail the item if there is no reply.
 
         Raises:
-            Exception: our own code or a plugin's provider broke; the item's row says so.
+            Exception: our own code or a plugin's provider broke; the row has a harness error.
         """
         parts, cell = self.parts, self.cell
         if not parts.sends:
@@ -162,7 +162,7 @@ class CellRun:
     # --- the report ---
 
     def payload(self, call: pytest.CallInfo[None], report: pytest.TestReport) -> Payload:
-        """Return the report's payload: the row, or that the cell was left out."""
+        """Return the report's payload: the row, or `LeftOut` if the cell was not sent."""
         result = self.result_after(call)
         if result is None:
             suite, prompt_id, target, repeat = self.cell.key
@@ -201,7 +201,7 @@ class KeptCell:
         """Send nothing."""
 
     def payload(self, call: object, report: object) -> KeptVerdict:  # noqa: ARG002 - see `CellRun.payload`
-        """Return the report's payload: the row has been written before."""
+        """Return the report's payload, without a row, because the run has the row already."""
         return KeptVerdict(target=self.cell.target.label, passed=self.replay.passed)
 
     def test(self, item: pytest.Item) -> None:
@@ -218,7 +218,7 @@ class KeptCell:
 
 def held_by(item: pytest.Item) -> CellRun | KeptCell | None:
     """Return the run of an item's cell, or its kept verdict; None for an item without a cell."""
-    # An attribute, also of pytest's own items: a stash takes 100 bytes more of each.
+    # An attribute, even on pytest's own items, because a stash takes 100 bytes more per item.
     held = getattr(item, "held", None)
     return held if isinstance(held, CellRun | KeptCell) else None
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 DIVIDED = pytest.StashKey[str]()
 """In pytest's config: the digest of the cells that the shards divide."""
 UNKNOWN_IDS = pytest.StashKey[str]()
-"""In pytest's config: the error of selected prompt ids that no suite has."""
+"""In pytest's config: the error about selected prompt ids that no suite has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +61,8 @@ class Collected:
     """The cells that a session has collected and selected.
 
     Attributes:
-        divided: the digest of the cells of all shards; None if the session runs all that it selects.
-        unknown_ids: the error of prompt ids that were selected and do not exist; empty without any.
+        divided: the digest of the cells of all shards; None without shards.
+        unknown_ids: the error about selected prompt ids that do not exist; empty if all exist.
     """
 
     cells: tuple[PlannedCell, ...]
@@ -82,7 +82,7 @@ class Collected:
 
 
 def _may_send_ahead(item: pytest.Item) -> bool:
-    """Whether the item will use its reply, as far as its marks say."""
+    """Whether the item's marks let it run, so that it will use its reply."""
     return not any(
         mark.name in ("skip", "skipif") or (mark.name == "xfail" and not mark.kwargs.get("run", True))
         for mark in item.iter_markers()
@@ -103,7 +103,7 @@ class SuiteFiles:
 
     @cached_property
     def registry(self) -> Registry:
-        """The validators, collected with the first suite, so that nested conftest files count."""
+        """The validators, collected with the first suite, so that nested conftest files are loaded."""
         return validator_registry(self._config)
 
     def reader_of(self, path: Path) -> Callable[[str], Suite] | None:
@@ -116,13 +116,13 @@ class SuiteFiles:
         return reader
 
     def own_reader(self, path: Path) -> Callable[[str], Suite] | None:
-        """Return the reader of our own format, for a file that is named or in a folder of suites."""
+        """Return the reader of our own format, for a suite in a folder of suites or on the command line."""
         is_suite = self._is_chosen(path) and options.SUITE_NAME.match(path.name)
         return partial(self._load, path) if is_suite else None
 
     def _is_chosen(self, path: Path) -> bool:
-        places = (path, path.resolve())  # a link in a folder of suites may lead elsewhere
-        in_folder = any(options.is_below(place, self._settings.suite_dirs) for place in places)
+        paths = (path, path.resolve())  # a link in a folder of suites may lead elsewhere
+        in_folder = any(options.is_below(each, self._settings.suite_dirs) for each in paths)
         return in_folder or path.resolve() in self._named
 
     @cached_property
@@ -138,19 +138,19 @@ class SuiteFiles:
         return suite
 
     def left_out(self, suite: Suite) -> Mapping[str, str]:
-        """Return why entries of a suite are not asked, by id; empty if prompts are selected."""
+        """Return the reasons why entries of a suite are not asked, by id; empty if prompts are selected."""
         self.prompt_ids |= {*suite.left_out}
         return {} if self._settings.prompts else suite.left_out
 
     def cells_of(self, prompts: Sequence[Prompt]) -> list[Cell]:
-        """Return a cell for each selected prompt on each target and each repeat of it, target by target."""
+        """Return the cells of the selected prompts, one per target and repeat, ordered by target."""
         settings = self._settings
         self.prompt_ids |= {prompt.id for prompt in prompts}
         cells = build_cells(
             select_prompts(prompts, settings.prompts),
             settings.targets,
             settings.repeat,
-            of_tools_alone=settings.until_conclusive,
+            tool_repeats_only=settings.until_conclusive,
             surface=settings.surface,
         )
         return [*cells]
@@ -161,7 +161,7 @@ class SuiteFiles:
         return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
 
     def parametrize(self, metafunc: pytest.Metafunc) -> None:
-        """Make one item per target and repeat from a function that is marked and takes `reply`."""
+        """Make one item per target and repeat from a marked function that takes `reply`."""
         test = metafunc.definition
         marker = test.get_closest_marker("openclaw")
         if marker is None or "reply" not in metafunc.fixturenames:
@@ -176,13 +176,13 @@ class SuiteFiles:
             metafunc.parametrize("reply", cells, indirect=True, ids=[cell.label for cell in cells])
 
     def unknown_ids(self) -> str:
-        """Return the error of a selected prompt id that no suite has; empty if there is none."""
+        """Return the error about selected prompt ids that no suite has; empty if all exist."""
         ids = sorted(self.prompt_ids)
-        lost = unmatched(self._settings.prompts, ids)
-        if not lost:
+        unknown = unmatched(self._settings.prompts, ids)
+        if not unknown:
             return ""
-        hint = closest(lost[0], ids) or f" There are {', '.join(ids[:20]) or 'no prompts'}."
-        return f"--openclaw-prompts: no prompt has the id {', '.join(lost)}.{hint}"
+        hint = closest(unknown[0], ids) or f" There are {', '.join(ids[:20]) or 'no prompts'}."
+        return f"--openclaw-prompts: no prompt has the id {', '.join(unknown)}.{hint}"
 
 
 class SuiteFile(pytest.File):
@@ -207,7 +207,7 @@ class SuiteFile(pytest.File):
             item.add_marker(pytest.mark.skip(reason=printable(reason)))
             yield item
         for cell in self._suites.cells_of(suite.prompts):
-            # pytest would make an id from the name without seeing its parameters, and `--lf` compares those.
+            # An id that pytest makes from the name has no separate parameters, which `--lf` compares.
             nodeid = f"{self.nodeid}::{cell.id}"
             yield CellItem.from_parent(
                 self, name=cell.id, nodeid=nodeid, held=self._parts.held(cell, CellRun)
@@ -215,14 +215,14 @@ class SuiteFile(pytest.File):
 
 
 class SuiteItem(pytest.Item):
-    """An entry of a suite; this one is not asked, and is skipped with the reason."""
+    """An entry of a suite that is not asked but skipped with a reason; `CellItem` is asked."""
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Return where the item is, for pytest's headings; TOML and JSON have no lines."""
         return self.path, 0, self.name
 
     def runtest(self) -> None:
-        """Do nothing: it is skipped."""
+        """Do nothing, because a mark skips the item."""
 
 
 class CellItem(SuiteItem):
@@ -247,7 +247,7 @@ class CellItem(SuiteItem):
 
 
 def hint_on_suites(config: pytest.Config) -> str:
-    """Say why nothing was collected, if a named folder has suites and is not in `openclaw_suites`."""
+    """Return why nothing was collected if a named folder has suites and is not in `openclaw_suites`."""
     for path in options.named_paths(config):
         files = sorted(file.name for file in path.rglob("prompts_*") if options.SUITE_NAME.match(file.name))
         if files and not options.is_below(path, options.suite_dirs(config)):
@@ -284,7 +284,7 @@ class ExecutionHooks:
 
     @pytest.hookimpl(trylast=True)
     def pytest_openclaw_suite(self, path: Path) -> Callable[[str], Suite] | None:
-        """Read our own format by the hook that plugins use."""
+        """Read our own format, through the hook that plugins use."""
         return self._suites.own_reader(path)
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
@@ -295,8 +295,8 @@ class ExecutionHooks:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, object, object]:
-        """Put cells endpoint by endpoint, let an id in `-k` mean its prompt only, and take the shard."""
-        if not config.getoption("lf", False):  # it skips files
+        """Order cells by endpoint, let an id in `-k` match its prompt only, and keep the shard."""
+        if not config.getoption("lf", False):  # `--lf` skips files, so suites may be missing
             config.stash[UNKNOWN_IDS] = self._suites.unknown_ids()
         items[:] = [with_cell(item, self._parts) for item in items]
         _order_cells(self._providers, items, is_mixed=self._parts.settings.until_conclusive)
@@ -312,13 +312,13 @@ class ExecutionHooks:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Keep no reply longer than its item runs; an interrupted one is judged at the end."""
+        """Drop the reply when its item ends; an interrupted item is judged at the end."""
         self._under_way = item.nodeid if cell_of(item) is not None else ""
         run = run_of(item)
         try:
             result = yield
         except (KeyboardInterrupt, pytest.exit.Exception):
-            # A reply that was being judged is not judged again: its validator may never end.
+            # Do not judge a reply again whose judging was interrupted: its validator may never end.
             if run and run.result and not (run.result.judgment or run.result.fault):
                 self._parts.link.done(item.nodeid)
             raise
@@ -329,7 +329,7 @@ class ExecutionHooks:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Fail a Python benchmark whose answer is empty or refused, whatever it would assert."""
+        """Fail a Python benchmark before its own assertions if the answer is empty or refused."""
         if run := run_of(item):
             run.before_test()
         self._in_call, self._failed_subtest = True, None
@@ -344,9 +344,9 @@ class ExecutionHooks:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Put the cell's row on its report, so that it travels from worker to controller."""
+        """Attach the cell's row to its report, which xdist sends to the controller."""
         report = yield
-        if self._in_call:  # of a subtest
+        if self._in_call:  # the report of a subtest
             self._failed_subtest = self._failed_subtest or (call if report.failed else None)
             return report
         # A cell has one row, whichever phase ends it.
@@ -381,25 +381,25 @@ class ExecutionHooks:
 def _order_cells(providers: Mapping[str, Provider], collected: list[pytest.Item], *, is_mixed: bool) -> None:
     """Sort the cells into the best order for sending; other items keep their places."""
     cells = [(item, cell) for item in collected if (cell := cell_of(item)) is not None]
-    places = mixed(cell.prompt for _, cell in cells) if is_mixed else {}
+    positions = mixed(cell.prompt for _, cell in cells) if is_mixed else {}
     ordered = iter(
         spread(
             cells,
             target_of=lambda pair: pair[1].target,
             endpoints={cell.target: providers[cell.target.provider].endpoint for _, cell in cells},
             repeat_of=lambda pair: pair[1].repeat,
-            place_of=lambda pair: places.get((pair[1].prompt.suite, pair[1].prompt.id), 0),
+            position_of=lambda pair: positions.get((pair[1].prompt.suite, pair[1].prompt.id), 0),
         )
     )
     collected[:] = [next(ordered)[0] if cell_of(item) is not None else item for item in collected]
 
 
 def _keep_shard(config: pytest.Config, selected: list[pytest.Item], shard: Shard) -> None:
-    """Deselect the cells of the other shards; other tests are run in each."""
+    """Deselect the cells of other shards; tests that are not cells run in every shard."""
     keys = {item: cell.key for item in selected if (cell := cell_of(item)) is not None}
     if 0 < len(keys) < shard.of:
         raise pytest.UsageError(
-            f"--openclaw-shard={shard}: {len(keys)} cells are selected; give N as {len(keys)} at most."
+            f"--openclaw-shard={shard}: {len(keys)} cells are selected; N can be at most {len(keys)}."
         )
     config.stash[DIVIDED] = digest_of_cells(keys.values())
     own = shard_of(keys.values(), shard)
@@ -410,7 +410,7 @@ def _keep_shard(config: pytest.Config, selected: list[pytest.Item], shard: Shard
 
 @contextmanager
 def _exact_ids(config: pytest.Config, collected: list[pytest.Item]) -> Iterator[None]:
-    """Let `-k` find a cell by its words, and by its prompt's id P1 but not P10, while pytest evaluates it."""
+    """While pytest evaluates `-k`, let a cell match by its words, and an id P1 not match P10."""
     keyword = config.option.keyword
     if not keyword:
         yield

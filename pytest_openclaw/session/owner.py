@@ -1,6 +1,6 @@
-"""The owner of a run: it starts the asking, writes the rows, and ends with the summary and the exit status.
+"""The owner of a run: it starts the requests, writes the rows and the summary, and sets the exit status.
 
-It is a plain session, or xdist's controller, where the reports of all workers arrive.
+The owner is a plain session, or xdist's controller, which receives the reports of all workers.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class Owner:
 
     Attributes:
         asker: sends all requests.
-        run: the run, once the selection is known.
-        note_row: takes each cell's row; None without `--openclaw-diagnose`.
-        examine: returns, by target, what further requests after the tests show; None as before.
+        run: the run; None before the cells are selected.
+        note_row: receives each cell's row; None without `--openclaw-diagnose`.
+        examine: sends further requests after the tests, and returns their evidence by target; None as above.
     """
 
     def __init__(
@@ -91,8 +91,8 @@ class Owner:
         self._summary: Summary | None = None
         self._hint = ""
         self._open = ExitStack()
-        # Items that failed by the model's reply; and by target, those that failed because a call had none,
-        # without harness errors and targets that failed only by `--openclaw-fail-unavailable`.
+        # The number of items whose reply failed, and by target, of items whose call got no reply. Harness
+        # errors are not counted, nor unavailable targets, which fail only by `--openclaw-fail-unavailable`.
         self._n_verdicts_failed = 0
         self._n_faults_failed: Counter[str] = Counter()
         self._write_error: OSError | None = None
@@ -115,13 +115,13 @@ class Owner:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Start the run of the selected cells; under xdist they are known later."""
+        """Start the run of the selected cells; under xdist, workers select them later."""
         stops = session.testsfailed and not session.config.option.continue_on_collection_errors
         if self._sends and not stops and not session.config.pluginmanager.hasplugin("dsession"):
             self.begin(Collected.of(session))
 
     def begin(self, collected: Collected) -> None:
-        """Start the run of these cells, or continue a resumed one, and send the cells.
+        """Start the run of these cells, or continue a resumed run, and send the cells.
 
         Raises:
             pytest.UsageError: a prompt does not exist, the directory cannot be created, or the definition of
@@ -166,8 +166,8 @@ class Owner:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Write the row before anything else is done with the report."""
-        # Removed, because pytest keeps every report: ten thousand replies stay on disk only.
+        """Write the row before any other plugin processes the report."""
+        # pytest keeps every report. The row is removed, as ten thousand replies would fill the memory.
         payload = vars(report).pop(PAYLOAD, None)
         if payload and self.run:
             self._failures.note(report, payload)
@@ -208,7 +208,7 @@ class Owner:
             self.asker.decide(decision.target.label, decision.stage, decision.ends)
 
     def keep(self, records: Iterable[Record]) -> None:
-        """Record rows that no report contained, at the session's end."""
+        """Record rows that arrive without a report, at the session's end."""
         if self.run is None or self._write_error:
             return
         try:
@@ -221,12 +221,12 @@ class Owner:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self) -> None:
-        """Send nothing more."""
+        """Stop sending."""
         self.asker.stop()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
-        """Send nothing more if the session was interrupted, which ends the tests of xdist's workers."""
+        """Stop sending if the session was interrupted, which ends the tests in xdist's workers."""
         if not _is_whole(session, exitstatus):
             self.asker.stop()
 
@@ -241,8 +241,8 @@ class Owner:
         self._stop_asking(run, is_whole=_is_whole(session, exitstatus))
         summary = self._finish(run)
         # A passed gate has counted its target's faults as failed cells.
-        held = {gate.target for gate in summary.gates}
-        forgiven = sum(n for target, n in self._n_faults_failed.items() if target in held)
+        gated = {gate.target for gate in summary.gates}
+        forgiven = sum(n for target, n in self._n_faults_failed.items() if target in gated)
         session.exitstatus = exit_status(
             int(exitstatus),
             gates_only=self.settings.verdict == "gate",
@@ -258,7 +258,7 @@ class Owner:
             warnings.warn(pytest.PytestWarning(text), stacklevel=1)
 
     def _stop_asking(self, run: RunSession, *, is_whole: bool) -> None:
-        """End all requests; record the replies of cells whose tests have not ended."""
+        """End all requests, and record replies of cells whose tests have not ended."""
         if is_whole and self.examine:
             try:
                 for target, evidence in self.examine().items():
@@ -266,7 +266,7 @@ class Owner:
             except OSError as error:
                 self._write_error = error
         replies = self.asker.close()
-        # Some are judged only by their tests or in workers; a resumed run sends these again.
+        # Replies that only a test or a worker can judge are dropped; a resumed run sends these cells again.
         elsewhere = {"python", "judged_by_workers"}
         self.keep(
             self._judged(cell, call) for cell, call in replies if cell.prompt.validator.type not in elsewhere
@@ -279,7 +279,7 @@ class Owner:
         return replace(record, reported=False)
 
     def _finish(self, run: RunSession) -> Summary:
-        """Write the summary; end the session if that or a row before it is impossible."""
+        """Write the summary; end the session if the summary or an earlier row cannot be written."""
         try:
             self._summary = run.finish(spent_usd=self.asker.spent_usd)
         except OSError as error:
@@ -301,7 +301,7 @@ class Owner:
         return self._redactor.text(command)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Show the table, the findings and the paths; GitHub's annotations and complaints in any case."""
+        """Show table, findings and paths; always show GitHub's annotations and broken plugins."""
         summary, run = self._summary, self.run
         if self._hint:
             terminalreporter.write_line(self._hint)
@@ -343,7 +343,7 @@ class Owner:
             terminal.write_line(rest)
 
     def close(self) -> None:
-        """Release what is still open; the directory stays open until the summary is written."""
+        """Close the asker and the run directory, which stays open until the summary is written."""
         self.asker.close()
         self._open.close()
 
@@ -353,13 +353,13 @@ def _is_whole(session: pytest.Session, exitstatus: int | pytest.ExitCode) -> boo
     return has_ended and not (session.shouldstop or session.shouldfail)
 
 
-# Options that a resumed run keeps itself, and those that would end it at the first replayed verdict.
+# Options that the run has stored, and options that would end a resumed run at its first kept failure.
 _WITH_VALUE = re.compile(r"--openclaw-(models|providers|thinking|run-id|resume)|--maxfail")
 _SWITCHES = {"-x", "--exitfirst", "--sw", "--stepwise"}
 
 
 def resume_command(args: Sequence[str], run_id: str) -> str:
-    """Return the command that continues a run: this session's own, for the same cells."""
+    """Return the command that continues a run: this session's own with `--openclaw-resume`."""
     kept: list[str] = []
     words = iter(args)
     for word in words:

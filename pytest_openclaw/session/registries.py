@@ -60,7 +60,7 @@ def provider_classes(config: pytest.Config) -> dict[str, type[Provider] | Builti
 
 
 def _by_name(what: str, claims: Iterable[tuple[str, str, T]]) -> dict[str, T]:
-    """Return what plugins have registered by its name; some file systems ignore case, so names do, too."""
+    """Return the registered values by name; names ignore case, as some file systems do."""
     claimants: dict[str, str] = {}
     found: dict[str, T] = {}
     for name, claimant, value in claims:
@@ -86,7 +86,7 @@ def validator_registry(config: pytest.Config) -> Registry:
 
 
 def reports_of(config: pytest.Config) -> tuple[tuple[str, Report], ...]:
-    """Return the name of the plugin and the report, of every report in the order in which they are written.
+    """Return plugin name and report of each report, in the order in which they are written.
 
     Raises:
         pytest.UsageError: a name is registered twice or is not a file name, or a class is not a report.
@@ -130,7 +130,7 @@ def plugins_of(config: pytest.Config, clean: Callable[[Any], Any] = lambda value
         def see(one: pluggy.HookImpl, value: object) -> Any:
             return one.function(*({argument: value, "config": config}[name] for name in one.argnames))
 
-        # In pytest's order; each by itself, so that an error of one does not affect another.
+        # In pytest's order, but called one by one, so that an error in a hook does not affect the others.
         return tuple((one.plugin_name, partial(see, one)) for one in reversed(hook.get_hookimpls()))
 
     return Plugins(

@@ -1,4 +1,4 @@
-"""What pytest shows of cells: safe text, a line for each failed one, repeats, CI output, the exit status."""
+"""Reports of cells in pytest: safe text, lines for failed cells, repeats, CI output, the exit status."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def clean_report(report: pytest.TestReport, redactor: Redactor, config: pytest.C
         path, line, reason = report.longrepr
         report.longrepr = (path, line, printable(redactor.text(reason), wraps=True))
     elif report.longrepr is not None:
-        # The structure that xdist sends: pytest's last lines show the message only.
+        # Clean the structure that xdist sends, because pytest's last lines show only its message.
         hook = config.hook
         data = hook.pytest_report_to_serializable(config=config, report=report)
         longrepr = map_texts(data["longrepr"], clean)
@@ -70,7 +70,7 @@ _TITLES = {"error": "ERRORS", "failed": "FAILURES"}
 
 
 class CellFailures:
-    """Shows a line for each failed cell in place of pytest's sections, unless more is asked for."""
+    """Shows a line for each failed cell in place of pytest's sections, unless options request more."""
 
     def __init__(self, config: pytest.Config, targets: Sequence[Target]) -> None:
         self._config = config
@@ -86,14 +86,14 @@ class CellFailures:
 
     @property
     def are_shown(self) -> bool:
-        """Whether the missed cells are listed above the answer; a gate's misses fail no test and are not."""
+        """Whether missed cells are listed above the summary; misses that fail no test are not."""
         return bool(self._nodeids) and self._config.option.tbstyle != "no"
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> Generator[None, object, object]:
-        """Show the lines in place of pytest's sections, and give pytest's counts their reports back."""
+        """Show the lines in place of pytest's sections, then restore the reports for pytest's counts."""
         stats = terminalreporter.stats
         whole = {kind: stats[kind] for kind in _TITLES if kind in stats}
         for kind, reports in whole.items() if self._is_short else ():
@@ -107,7 +107,7 @@ class CellFailures:
 
     @property
     def _is_short(self) -> bool:
-        """Whether nothing asks for more: neither `-v`, `--tb` nor `-r`, nor the node id of a cell."""
+        """Whether no option requests more: no `-v`, `--tb` or `-r`, and no node id of a cell."""
         option = self._config.option
         names_a_cell = any("::" in word for word in option.file_or_dir or ())
         is_usual = option.tbstyle in ("auto", "line") and option.reportchars == "fE"  # the default of -r
@@ -120,7 +120,7 @@ class CellFailures:
         terminal.write_sep("=", _TITLES[kind])
         for report in reports:
             line = self._in_one_line(report)
-            # A fault's message ends in what to do, so nothing is left out of it.
+            # A fault's message ends with a hint, so it is not shortened.
             width = self._config.get_terminal_writer().fullwidth
             terminal.write_line(one_line(line, width) if kind == "failed" else line)
         if kind == "failed":
@@ -132,7 +132,7 @@ class CellFailures:
         prompt_id = name.partition("[")[0]
         crash = getattr(report.longrepr, "reprcrash", None)
         said = (getattr(crash, "message", "") or str(report.longrepr) or "failed").splitlines()[0]
-        # Of the last two only one is there, unless the id and the name are the same.
+        # A message begins with only one of the last two, unless the id and the name are the same.
         for before in ("Missed: ", "Failed: ", f"{prompt_id} ", f"{prompt_id}: "):
             said = said.removeprefix(before)
         repeats = vars(report).get(_MISSED, "")
@@ -148,7 +148,7 @@ def _without_target(name: str) -> str:
 # --- `pass = "4 of 5"` ----------------------------------------------------------------------------
 
 # Misses are counted where all reports arrive, because the repeats of a prompt may run in different workers.
-# Until then the report of one is not a failure: under `-x` the worker would stop.
+# Until then, a failed repeat is not reported as a failure, because `-x` would stop the worker.
 _CLAIM = "openclaw_repeat"
 """The attribute of a failed repeat's report: prompt and target, repeat, threshold, how many may fail."""
 _MISSED = "openclaw_missed"
@@ -158,13 +158,13 @@ STRICT = "[XPASS(strict)] "
 
 
 def defer(report: pytest.TestReport, cell: Cell, n_selected: int) -> None:
-    """Mark the report of a failed repeat; the session decides with all repeats known.
+    """Mark the report of a failed repeat; the session decides when it knows all repeats.
 
     Args:
-        report: of a cell, which may have failed.
+        report: the report of the cell, failed or not.
         cell: the cell.
-        n_selected: repeats of its prompt on its target in this session; if some were deselected, as many must
-            pass as before.
+        n_selected: the repeats of its prompt on its target in this session; deselecting some does not lower
+            the number that must pass.
     """
     prompt = cell.prompt
     if not report.failed or prompt.min_passes is None or prompt.repeat is None:
@@ -188,7 +188,7 @@ class RepeatThreshold:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
-        """Decide on a report before other plugins count it."""
+        """Decide whether a repeat fails, before other plugins count it."""
         if claim := vars(report).pop(_CLAIM, None):
             group, repeat, asked, allowed = claim
             missed = self._missed.setdefault(group, set())
@@ -221,7 +221,7 @@ _LARGEST_STEP_SUMMARY = 1_000_000
 
 
 def write_step_summary(run: Path) -> None:
-    """Add the run's page to the step summary of a GitHub job; `OSError` if it cannot be written."""
+    """Add the run's page to the step summary of a GitHub job; raise `OSError` if that is impossible."""
     if path := os.environ.get("GITHUB_STEP_SUMMARY"):
         page = (run / "summary.md").read_bytes()
         with Path(path).open("ab") as file:
@@ -231,7 +231,7 @@ def write_step_summary(run: Path) -> None:
 # --- the exit status ------------------------------------------------------------------------------
 
 NO_VERDICT = 10
-"""Exit status if a gate is set and the run has nothing to judge by it."""
+"""Exit status if a gate is set but the run has no cell that it can judge."""
 
 
 def exit_status(
@@ -241,11 +241,11 @@ def exit_status(
 
     Args:
         pytest_status: pytest's own; an interruption, a usage error or an empty session keeps it.
-        gates_only: only gates and faults count, not failed verdicts.
-        others_failed: something failed that is not a verdict and that no gate has counted: a fault of a
+        gates_only: whether only gates and faults count, not failed verdicts.
+        others_failed: whether a failure exists that is neither a verdict nor counted by a gate: a fault of a
             target without a gate, an error in a benchmark, another test, a collection.
         gates: the result of all gates together.
-        answered: at least one cell has a reply.
+        answered: whether at least one cell has a reply.
     """
     if pytest_status not in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}:
         return pytest_status

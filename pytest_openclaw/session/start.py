@@ -237,7 +237,7 @@ def load_baseline(settings: Settings, resumed: Path | None) -> Measured | None:
     from pytest_openclaw.runs.reading import read_baseline
 
     name = settings.baseline
-    compares = any(gates.fail_on for gates in settings.gates.all_there_are)
+    compares = any(gates.fail_on for gates in settings.gates.all_gates)
     if not name and compares:
         hint = "name the run to compare with: --openclaw-baseline=RUN"
         raise pytest.UsageError(f"--openclaw-fail-on=regression: {hint}")

@@ -1,7 +1,7 @@
 """Under pytest-xdist: workers run tests and judge, the controller asks all models and writes all rows.
 
-Each worker has one execnet channel to the controller. It sends its collected cells, and then a question for
-each of them; the controller sends the replies back. xdist's own schedulers distribute the items.
+Each worker has one execnet channel to the controller. The worker sends its collected cells, then a question
+per cell; the controller sends the replies back. xdist's own schedulers distribute the items.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ STOP = b""
 
 
 class JudgedByWorkers:
-    """Takes the place of a plugin's validator in the controller, which may not load it."""
+    """Stand-in for a plugin's validator in the controller, which may be unable to load it."""
 
     type = "judged_by_workers"
 
@@ -59,7 +59,7 @@ class _Pickler(pickle.Pickler):
 
 
 def _is_of_a_plugin(value: object) -> bool:
-    """Whether a value is a plugin's validator, or one of ours with such a part."""
+    """Whether a value is a plugin's validator, or a built-in one that contains such a validator."""
     if not (hasattr(type(value), "check") and isinstance(getattr(type(value), "type", None), str)):
         return False
     parts = (*getattr(value, "validators", ()), getattr(value, "validator", None))
@@ -67,7 +67,7 @@ def _is_of_a_plugin(value: object) -> bool:
 
 
 class Worker:
-    """Registered in a worker: its side of the channel, in place of an `Asker`."""
+    """Registered in a worker: its end of the channel, used in place of an `Asker`."""
 
     def __init__(self, config: pytest.Config) -> None:
         given: Mapping[str, Any] = vars(config)["workerinput"]
@@ -80,7 +80,7 @@ class Worker:
         self._channel.setcallback(self._receive, endmarker=None)
 
     def _receive(self, message: bytes | None) -> None:
-        """Take a message, in execnet's thread."""
+        """Handle a message, in execnet's thread."""
         if message == STOP:
             session: Any = self._config.pluginmanager.get_plugin("session")
             session.shouldstop = "the controller stops"
@@ -95,9 +95,9 @@ class Worker:
         self._channel.send(message.getvalue())
 
     def ask(self, token: str, cell: Cell) -> CallResult:
-        """Return how the cell's call ended; see `Asker.ask`."""
-        del cell  # the controller has it
-        with contextlib.suppress(OSError):  # the controller has closed it, and sent None
+        """Return the result of the cell's call; see `Asker.ask`."""
+        del cell  # the controller finds it by the token
+        with contextlib.suppress(OSError):  # the controller has closed the channel; None follows
             self._channel.send(("ask", token))
         answer = self._answers.get()
         if answer is None:
@@ -108,8 +108,8 @@ class Worker:
         return result
 
     def done(self, token: str) -> None:
-        """Have the controller forget the reply of a cell."""
-        with contextlib.suppress(OSError):  # the controller has closed it
+        """Let the controller drop the reply of a cell."""
+        with contextlib.suppress(OSError):  # the controller has closed the channel
             self._channel.send(("done", token))
 
     @pytest.hookimpl(wrapper=True)
@@ -122,7 +122,7 @@ class Worker:
 
 
 class Controller:
-    """Registered in xdist's controller: it gives each worker its input, and answers all questions."""
+    """Registered in xdist's controller: gives each worker its input, and answers all questions."""
 
     def __init__(self, owner: Owner, config: pytest.Config) -> None:
         self._owner = owner
@@ -139,15 +139,15 @@ class Controller:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
-        """Lead the workers, if there are any; not earlier, because xdist may be configured after us."""
+        """Set up xdist if it has workers; not earlier, because xdist may be configured after us."""
         if self._dsession is None:
             self._config.pluginmanager.unregister(self)
             return
-        # A worker holds few items, so that cells run nearly in the order in which they are sent.
+        # Workers get few items at a time, so that cells run nearly in the order in which they are sent.
         option = self._config.option
         option.maxschedchunk = option.maxschedchunk or 1
-        # xdist calls this for our event, in the order of all events: a question comes after the earlier rows
-        # of its worker, which may decide whether the repeat is sent.
+        # xdist calls this for our event, and handles all events in order: a worker's earlier rows, which may
+        # decide whether a repeat is sent, come before its question.
         self._dsession.worker_openclaw_question = self._answer_question
 
     # --- workers ---
@@ -155,7 +155,7 @@ class Controller:
     def pytest_configure_node(self, node: WorkerController) -> None:
         """Give a worker the settings and kept verdicts, and open its channel."""
         resumed = self._owner.resumed
-        settings = replace(self._owner.settings, suite_dirs=(), runs_dir=Path())  # folders of this machine
+        settings = replace(self._owner.settings, suite_dirs=(), runs_dir=Path())  # local folders
         channel = node.gateway.newchannel()
         channel.setcallback(partial(self._receive, node))
         self._channels[node] = channel
@@ -163,7 +163,7 @@ class Controller:
         node.workerinput[CHANNEL] = channel
 
     def _receive(self, node: WorkerController, message: bytes | tuple[str, str]) -> None:
-        """Take a worker's message, in execnet's thread."""
+        """Handle a worker's message, in execnet's thread."""
         if isinstance(message, bytes):
             self._collected[node] = pickle.loads(message)  # noqa: S301 - from our worker
         elif message[0] == "ask":
@@ -182,20 +182,20 @@ class Controller:
     def _send_result(self, node: WorkerController, future: Future[CallResult]) -> None:
         error = future.exception()
         if error is not None and not isinstance(error, OpenClawError):
-            # Another process cannot load a plugin's exception, which may be defined anywhere.
+            # Another process may be unable to load a plugin's exception, which can be defined anywhere.
             broke = CallBroke(f"{type(error).__name__}: {error}")
             broke.add_note("".join(traceback.format_exception(error)))
             error = broke
         self._send(node, error or future.result())
 
     def _send(self, node: WorkerController, answer: CallResult | BaseException) -> None:
-        with contextlib.suppress(OSError):  # the worker has died; the one in its place asks again
+        with contextlib.suppress(OSError):  # the worker has died; its replacement asks again
             self._channels[node].send(pickle.dumps(answer))
 
     # --- the run ---
 
     def pytest_xdist_make_scheduler(self) -> Scheduling | None:
-        """Refuse the one way of distributing items that would ask every cell once in each worker."""
+        """Refuse `--dist=each`, which would ask every cell once in each worker."""
         if self._config.getvalue("dist") == "each":
             raise pytest.UsageError(
                 "--dist=each would ask every cell once in each worker, but a run has one row for each cell. "
@@ -205,10 +205,10 @@ class Controller:
         return None
 
     def pytest_xdist_node_collection_finished(self, node: WorkerController) -> None:
-        """Start the run with what the first worker has selected; all workers collect the same."""
+        """Start the run with the cells of the first worker; all workers collect the same cells."""
         collected = self._collected.pop(node, None)
         if collected is None:
-            raise pytest.UsageError(f"worker {node.gateway.id} has not sent what it has collected")
+            raise pytest.UsageError(f"worker {node.gateway.id} has not sent its collected cells")
         if not self._tokens:
             self._tokens = frozenset(planned.token for planned in collected.cells)
             self._owner.begin(collected)
@@ -221,13 +221,13 @@ class Controller:
         self._owner.asker.set_runners(len(self._running))
 
     def pytest_handlecrashitem(self, crashitem: str, sched: Scheduling) -> None:
-        """Run a cell again that has no row; its reply, if it has come, is still here."""
+        """Run a cell without a row again; the controller still has its reply, if one arrived."""
         if crashitem in self._tokens and crashitem not in self._ended:
             from xdist.scheduler import LoadScopeScheduling
 
             # Schedulers of scopes, files and groups redistribute a dead worker's items themselves.
             if not isinstance(sched, LoadScopeScheduling):
-                # xdist has put the worker's other items last; repeats wait for decisions on earlier ones.
+                # xdist has put the worker's other items last, but a repeat waits for the earlier repeats.
                 getattr(sched, "pending", []).sort()
                 sched.mark_test_pending(crashitem)
 
@@ -247,14 +247,14 @@ class Controller:
             self._ended.add(report.nodeid)
 
     def pytest_runtest_logfinish(self) -> None:
-        """End the workers when `-x` stops the session: xdist lets them run all that they hold."""
+        """Stop the workers when `-x` stops the session; xdist lets them run all items they hold."""
         if self._dsession.shouldstop:
             for channel in self._channels.values():
-                with contextlib.suppress(OSError):  # it has died
+                with contextlib.suppress(OSError):  # the worker has died
                     channel.send(STOP)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Stop for a malformed suite before any call, as pytest does; xdist would run the others."""
+        """Stop before any call if a suite is malformed, as pytest does; xdist would run the others."""
         name = report.nodeid.rpartition("/")[2]
         is_suite = "." in name and not name.endswith(".py")
         if report.failed and is_suite and not self._config.option.continue_on_collection_errors:
@@ -268,7 +268,7 @@ class Controller:
 
     @pytest.hookimpl(trylast=True, specname="pytest_sessionfinish")
     def pytest_sessionfinish_last(self) -> None:
-        """Record the rows that have come and that xdist did not look at any more."""
+        """Record the rows that arrived after xdist's last look at its events."""
         events = self._dsession.queue
         while not events.empty():
             name, event = events.get()

@@ -1,8 +1,8 @@
-"""Combines prompts, targets and repeats into cells: selection, order, shards, and what `config.json` keeps.
+"""Combines prompts, targets and repeats into cells: selection, order, shards, definitions in `config.json`.
 
-Also makes `-k P1` mean the prompt P1 and never P10, which pytest's substrings cannot express: each item
-carries a private token made from its prompt's id among its extra keywords; before pytest evaluates a `-k`
-expression, the ids in it are replaced by these tokens.
+It also makes `-k P1` match the prompt P1 and never P10, although pytest matches substrings: each item has a
+private token of its prompt's id among its extra keywords, and before pytest evaluates a `-k` expression, the
+ids in it are replaced by these tokens.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def definition(prompt: Prompt) -> JsonObject:
 def definitions(prompts: Iterable[Prompt]) -> list[JsonObject]:
     """Return every field of each prompt as its suite has it, including defaults, as separate JSON values.
 
-    A value read back from `config.json` is equal to these. Values that JSON lacks are a `TypeError` or
-    `ValueError`; a parsed suite never has any.
+    Definitions that are read back from `config.json` are equal. A value that JSON cannot represent is a
+    `TypeError` or `ValueError`; a parsed suite never has one.
     """
-    # In one text, because a decoder makes each key once for a whole text.
+    # As one text, because a decoder creates each key only once per text.
     plain: list[JsonObject] = json.loads(json.dumps([*map(_fields, prompts)], allow_nan=False))
     return plain
 
@@ -80,14 +80,14 @@ def _fields(prompt: Prompt) -> dict[str, Any]:
         fields["messages"] = written_messages(prompt.messages)
     if prompt.tools is not None:
         fields["tools"] = prompt.tools_spec
-        # A surface is a name only; this hash changes with its tools.
+        # `tools` may be only a surface's name; this hash changes with its tools.
         fields["tools_sha256"] = tools_sha256(prompt.tools)
         fields["world"] = prompt.world and _world(prompt.world)
     return fields
 
 
 def _world(world: World) -> JsonObject:
-    """Return a world's keys; a file that is not text has its hash in place of its bytes."""
+    """Return a world's keys; the content of a file that is not text is replaced by its hash."""
     plain: JsonObject = to_builtins(world)
     for path, text in world.files.items():
         if valid_text(text) != text:
@@ -106,20 +106,21 @@ def build_cells(
     targets: Sequence[Target],
     repeats: int = 1,
     *,
-    of_tools_alone: bool = False,
+    tool_repeats_only: bool = False,
     surface: Surface | None = None,
 ) -> tuple[Cell, ...]:
-    """Return the cells of prompts of one suite on targets, target by target and repeat by repeat.
+    """Return the cells of one suite's prompts, ordered by target and repeat.
 
     Args:
-        prompts: of one suite.
-        targets: in order.
-        repeats: of each prompt that does not set its own number.
-        of_tools_alone: ask a prompt that does not affect a tier once.
-        surface: of the targets that are asked as OpenClaw asks, and only what can be asked there.
+        prompts: the prompts of one suite.
+        targets: the targets in order.
+        repeats: the repeats of each prompt that does not set its own number.
+        tool_repeats_only: ask a prompt only once if it does not affect a tier.
+        surface: the surface of targets on `openclaw`; they get only the prompts that can be asked there.
     """
     numbers = [
-        prompt.repeat or (1 if of_tools_alone and not affects_tier(prompt) else repeats) for prompt in prompts
+        prompt.repeat or (1 if tool_repeats_only and not affects_tier(prompt) else repeats)
+        for prompt in prompts
     ]
     asked: dict[str, Sequence[Prompt | None]] = {
         LISTED: prompts,
@@ -141,7 +142,7 @@ class Stage(NamedTuple):
 
     Attributes:
         repeat: the repeat that ends with this stage; None if the repeat has further stages.
-        is_always_asked: the cell is asked even if the target has been settled in an earlier stage.
+        is_always_asked: whether the cell is asked even if an earlier stage has settled the target.
     """
 
     number: int
@@ -153,8 +154,8 @@ def stages_of(cells: Iterable[Cell]) -> dict[CellKey, Stage]:
     """Divide each target's cells at the looks of `--openclaw-until-conclusive`.
 
     The first repeat is divided after 12, 24 and 48 prompts that affect the tier, if it has more of them; each
-    further repeat is one stage. Cells of other prompts, and those whose prompt sets its own number of
-    repeats, are asked in any case. The cells are in the order in which they are asked.
+    further repeat is one stage. Cells of other prompts, and of prompts that set their own number of repeats,
+    are always asked. `cells` must be in the order in which they are asked.
     """
     numbered: dict[CellKey, tuple[int, bool]] = {}
     n_counting: Counter[Target] = Counter()
@@ -179,10 +180,10 @@ def stages_of(cells: Iterable[Cell]) -> dict[CellKey, Stage]:
 
 
 def mixed(prompts: Iterable[Prompt]) -> dict[tuple[str, str], float]:
-    """Return a place of 0 to 1 for each prompt, by suite and id, that mixes the categories evenly.
+    """Return a position from 0 to 1 for each prompt, by suite and id, that mixes the categories evenly.
 
-    Prompts of a category are in the random order of a digest of their ids, and at equal distances from a
-    random start. So the first prompts are a sample of all of them, the same one for everyone.
+    The prompts of a category are in the order of a digest of their ids, at equal distances from a random
+    start. So the first prompts are a sample of all prompts, and the same sample on every machine.
     """
     categories: dict[tuple[str, str | None, bool], list[tuple[str, str]]] = {}
     for prompt in prompts:
@@ -196,12 +197,12 @@ def mixed(prompts: Iterable[Prompt]) -> dict[tuple[str, str], float]:
 
 
 def _random(*words: str) -> float:
-    """Return a number of 0 to 1 that looks random, the same for the same words."""
+    """Return a number from 0 to 1 that looks random, and is the same for the same words."""
     return int.from_bytes(hashlib.sha256("\0".join(words).encode()).digest()[:8]) / 2**64
 
 
 def select_prompts(prompts: Sequence[Prompt], patterns: Sequence[str]) -> tuple[Prompt, ...]:
-    """Return the prompts whose id matches one of the patterns, ids or globs, or every prompt without any."""
+    """Return the prompts whose id matches a pattern, an id or a glob; without patterns, every prompt."""
     if not patterns:
         return tuple(prompts)
     return tuple(prompt for prompt in prompts if any(fnmatchcase(prompt.id, pattern) for pattern in patterns))
@@ -209,17 +210,17 @@ def select_prompts(prompts: Sequence[Prompt], patterns: Sequence[str]) -> tuple[
 
 def unmatched(patterns: Sequence[str], ids: Collection[str]) -> tuple[str, ...]:
     """Return the patterns that match no id, each once, so that a typo can be reported."""
-    lost = (pattern for pattern in patterns if not any(fnmatchcase(prompt_id, pattern) for prompt_id in ids))
-    return tuple(dict.fromkeys(lost))
+    absent = (p for p in patterns if not any(fnmatchcase(prompt_id, p) for prompt_id in ids))
+    return tuple(dict.fromkeys(absent))
 
 
 T = TypeVar("T")
 
 
 def shard_of(keys: Iterable[CellKey], shard: Shard) -> frozenset[CellKey]:
-    """Return the cells of one shard: the same on each machine, in whatever order they are collected.
+    """Return the cells of one shard: the same on each machine, whatever the order of `keys`.
 
-    Shards of one selection have no cell in common and are equally large, within one cell. They are assigned
+    Shards of one selection have no cell in common, and their sizes differ by at most one. Cells are assigned
     in turn, in the order of a digest of their ids, so that each shard has some of every target and suite.
     """
     ranked = sorted(keys, key=lambda key: hashlib.sha256(_cell_id(key)).digest())
@@ -227,7 +228,7 @@ def shard_of(keys: Iterable[CellKey], shard: Shard) -> frozenset[CellKey]:
 
 
 def digest_of_cells(keys: Iterable[CellKey]) -> str:
-    """Return the SHA-256 of the ids of these cells, in whatever order they are; hexadecimal."""
+    """Return the hexadecimal SHA-256 of the ids of these cells, whatever their order."""
     return hashlib.sha256(b"\n".join(sorted(map(_cell_id, keys)))).hexdigest()
 
 
@@ -241,7 +242,7 @@ def spread(
     target_of: Callable[[T], Target],
     endpoints: dict[Target, str],
     repeat_of: Callable[[T], int] = lambda _: 1,
-    place_of: Callable[[T], float] = lambda _: 0,
+    position_of: Callable[[T], float] = lambda _: 0,
 ) -> list[T]:
     """Return the cells in the order in which they are sent and tested.
 
@@ -249,33 +250,33 @@ def spread(
     a target its repeats, so that an early end affects all prompts equally. The cells of different endpoints
     are mixed evenly, each endpoint's over the whole length: tests take their replies in order, so an endpoint
     whose cells all follow another's would wait for its end. `endpoints` has the targets in their order, and
-    `place_of` returns the place of a cell in its repeat, see `mixed`.
+    `position_of` returns the position of a cell in its repeat, see `mixed`.
     """
-    order = {target: position for position, target in enumerate(endpoints)}
-    by_target = sorted(cells, key=lambda cell: (order[target_of(cell)], repeat_of(cell), place_of(cell)))
+    order = {target: n for n, target in enumerate(endpoints)}
+    by_target = sorted(cells, key=lambda cell: (order[target_of(cell)], repeat_of(cell), position_of(cell)))
     sizes = Counter(endpoints[target_of(cell)] for cell in cells)
     seen: Counter[str] = Counter()
-    places = []
+    positions = []
     for cell in by_target:
         endpoint = endpoints[target_of(cell)]
-        places.append((seen[endpoint] + 0.5) / sizes[endpoint])
+        positions.append((seen[endpoint] + 0.5) / sizes[endpoint])
         seen[endpoint] += 1
-    # A stable sort: of two endpoints at the same place, the one named first is first.
-    return [cell for _, cell in sorted(zip(places, by_target, strict=True), key=lambda pair: pair[0])]
+    # The sort is stable: of two endpoints at the same position, the one named first comes first.
+    return [cell for _, cell in sorted(zip(positions, by_target, strict=True), key=lambda pair: pair[0])]
 
 
-# An identifier of pytest's scanner.
+# An identifier in pytest's `-k` expressions.
 _IDENTIFIER = re.compile(r"[\w:+\-.\[\]\\/]+")
-_EDGE = "\u02d0"  # a letter to that scanner, which no one types
+_EDGE = "\u02d0"  # a letter there, which no user types
 
 
 def keyword_token(prompt_id: str) -> str:
-    """Return the private keyword of a prompt id, which is a part of no other one."""
+    """Return the private keyword of a prompt id, which is never a part of another one."""
     return f"{_EDGE}{prompt_id.lower()}{_EDGE}"
 
 
 def rewrite_keyword(expression: str, ids: Collection[str]) -> str:
-    """Return a `-k` expression in which ids of collected prompts, in any case, have become their tokens."""
+    """Return a `-k` expression in which tokens replace the ids of collected prompts; case does not matter."""
     tokens = {prompt_id.lower(): keyword_token(prompt_id) for prompt_id in ids}
 
     def replaced(found: re.Match[str]) -> str:
@@ -286,5 +287,5 @@ def rewrite_keyword(expression: str, ids: Collection[str]) -> str:
 
 
 def base_id(prompt_id: str) -> str:
-    """Return the id in the mark of a benchmark, without the parameters of one of its items."""
+    """Return the id in a benchmark's mark, without the parameters of an item."""
     return prompt_id.partition("[")[0]

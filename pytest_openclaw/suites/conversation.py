@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
-from pytest_openclaw.openclaw.paths import place_of
+from pytest_openclaw.openclaw.paths import normal_path
 from pytest_openclaw.suites.wording import Key
 from pytest_openclaw.util.bounded import compile_pattern
 from pytest_openclaw.util.typed import Filled, shown
@@ -61,13 +61,13 @@ Message = UserSpec | AssistantSpec | ResultSpec
 
 
 def _turns_of(messages: list[Message]) -> tuple[Turn, ...]:
-    """Return the turns of messages in a possible order; a result belongs to the first call that has none."""
+    """Return the turns of messages; each result belongs to the first call without one."""
     turns: list[Turn] = []
-    for place, message in enumerate(messages):
+    for n, message in enumerate(messages):
         try:
             _add(turns, message)
         except ValueError as error:
-            raise ValueError(f"[{place}] {error}") from None
+            raise ValueError(f"[{n}] {error}") from None
     if call := _open_call(turns):
         raise ValueError(f"end with a call of {call.name} without a result. {_RESULT}")
     return tuple(turns)
@@ -118,7 +118,7 @@ MESSAGES = Key(
 
 
 def written_messages(turns: Iterable[Turn]) -> list[JsonObject]:
-    """Return `messages` as a suite has them; reading it returns the same turns."""
+    """Return turns in the form of a suite's `messages`, which is read as the same turns."""
     return [entry for turn in turns for entry in _written(turn)]
 
 
@@ -133,13 +133,13 @@ def _written(turn: Turn) -> list[JsonObject]:
 MOST_IMAGES = 20
 """In one request, as many as Anthropic takes in full size: https://platform.claude.com/docs/en/build-with-claude/vision"""
 MOST_BYTES = 3_932_160
-"""Of a picture; it has 5 MiB as base64, which is Anthropic's limit and the smallest of all."""
+"""The maximum size of a picture: 5 MiB as base64, which is Anthropic's limit and the lowest of all."""
 
 
 def images_key(read_file: Callable[[str], bytes]) -> Key:
     """Return the key `images`.
 
-    `read_file` returns at most `MOST_BYTES` and one more of a file of the suite's folder, or raises
+    `read_file` returns at most `MOST_BYTES` + 1 bytes of a file in the suite's folder, or raises
     `ValueError`.
     """
     return Key(
@@ -171,7 +171,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def _checked(world: World) -> World:
-    """Check every path, pattern, variable and answer; an error begins with its place in the world."""
+    """Check every path, pattern, variable and answer; an error begins with its key in the world."""
     _check_paths("", [*world.files, *world.memory])
     for name, text in world.env.items():
         if not _VARIABLE.fullmatch(name) or "\0" in text:
@@ -188,7 +188,7 @@ def _checked(world: World) -> World:
 def _check_paths(where: str, paths: Iterable[str]) -> None:
     for path in paths:
         try:
-            is_file = bool(place_of(path)) and not path.endswith("/")
+            is_file = bool(normal_path(path)) and not path.endswith("/")
         except ValueError:
             is_file = False
         if not is_file:

@@ -44,7 +44,7 @@ class Document(Struct, forbid_unknown_fields=True):
 
 
 def read_document(text: str | bytes, *, format: SuiteFormat, name: str) -> Document:  # noqa: A002 (the public name)
-    """Parse a suite file, without its prompts; a `SuiteError` if that is impossible."""
+    """Parse a suite file, but not its prompts; raise `SuiteError` if the file is malformed."""
     content = _parsed(text, format, name)
     if format == "json" and isinstance(content, list):
         content = {"prompts": content}
@@ -87,19 +87,19 @@ def parse_suite(
 ) -> Suite:
     """Parse a suite.
 
-    TOML: tables below `[[prompts]]`. JSON: a list of objects, or an object with a list `prompts`. Unknown
+    TOML: tables `[[prompts]]`. JSON: a list of objects, or an object with a list `prompts`. Unknown
     keys of a prompt are kept in `Prompt.extra`; null is absent.
 
     Args:
         text: the file; bytes must be UTF-8, with or without a byte order mark.
-        format: of the file.
-        name: of the file in rows and errors.
+        format: the file's format.
+        name: the file's name in rows and errors.
         registry: the existing validators.
-        catalogue: a captured one with tools and surfaces; None for the shipped one.
+        catalogue: a captured catalogue of tools and surfaces; None for the shipped one.
         read_file: reads a picture in the suite's folder; None leaves pictures out.
 
     Raises:
-        SuiteError: a line for each of the first 20 faults, with file, prompt, key and hint.
+        SuiteError: the message has a line for each of the first 20 faults, with file, prompt, key and hint.
     """
     document = read_document(text, format=format, name=name)
     entries = under_pressure(document.prompts, catalogue)
@@ -133,7 +133,7 @@ def parse_suite(
 
 
 def _id_of(raw: Any, ids: set[str]) -> str:
-    """Return the id of an entry, and add it to the ids of its suite; errors are about the whole entry."""
+    """Return the id of an entry, and add it to `ids`; raise `ValueError` if the entry has no valid id."""
     if not isinstance(raw, dict):
         raise ValueError(f"is {shown(raw)}, not an object. Write an object with id, prompt and validator.")
     try:
@@ -149,7 +149,7 @@ def _id_of(raw: Any, ids: set[str]) -> str:
 
 
 def _unpaired(prompts: Sequence[Prompt]) -> Iterator[str]:
-    """Yield the twins whose probe is not in the suite, and the variants of nothing."""
+    """Yield an error for each twin without its probe, and each variant without its original."""
     probes = {prompt.id for prompt in prompts if prompt.probe}
     for prompt in prompts:
         if prompt.twin_of is not None and prompt.twin_of not in probes:

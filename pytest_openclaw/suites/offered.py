@@ -20,7 +20,7 @@ from pytest_openclaw.openclaw.catalog import (
     flattened,
     load_catalogue,
     read_catalogue,
-    said_tools,
+    suite_tools,
 )
 from pytest_openclaw.suites.wording import Key, closest, read_key
 from pytest_openclaw.util.typed import Filled, shown
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 
 
 def of_catalogue(catalogue: Catalogue, tools: Any) -> JsonObject:
-    """Return the `tools` of a prompt with a captured catalogue: the file, its hash, and the suite's value."""
+    """Return `tools` from a captured catalogue: the catalogue's file, its hash, and the suite's value."""
     return {"catalogue": catalogue.source, "sha256": catalogue.sha256, "tools": tools}
 
 
 def catalogue_of(tools: Any) -> Catalogue | None:
-    """Return the captured catalogue of a prompt's tools, or None; a `ValueError` if it has changed."""
-    if said_tools(tools) is tools:
+    """Return the captured catalogue of a prompt's tools, or None; raise `ValueError` if it has changed."""
+    if suite_tools(tools) is tools:
         return None
     return _captured(str(tools["catalogue"]), str(tools["sha256"]))
 
 
 class ToolSpec(Struct, forbid_unknown_fields=True):
-    """A tool of the suite's own; see `Tool`."""
+    """A tool that the suite itself describes; see `Tool`."""
 
     name: Filled
     description: str = ""
@@ -58,7 +58,7 @@ class ToolSpec(Struct, forbid_unknown_fields=True):
         self.parameters = self.parameters or {"type": "object", "properties": {}}
         if self.parameters.get("type") != "object":
             raise ValueError(
-                'has parameters that are not the schema of an object. Write { type = "object", … }.'
+                'has parameters whose schema is not of type object. Write { type = "object", … }.'
             )
         from pytest_openclaw.util.bounded import BoundedSchema
 
@@ -74,7 +74,7 @@ def _tools_of(value: str | list[str | ToolSpec], catalogue: Catalogue | None = N
     if isinstance(value, str):
         if value not in catalogue.surfaces:
             known = ", ".join(sorted(catalogue.surfaces))
-            raise ValueError(f"names the surface {shown(value)}, not one of {catalogue.source}: {known}.")
+            raise ValueError(f"names the unknown surface {shown(value)}; {catalogue.source} has {known}.")
         tools = catalogue.surface(value)
     else:
         tools = tuple(
@@ -109,7 +109,7 @@ def read_tools(value: Any) -> tuple[Tool, ...]:
     except ValueError as error:
         raise ValueError(f"tools {error}") from None
     build = partial(_tools_of, catalogue=catalogue)
-    tools: tuple[Tool, ...] = read_key("tools", said_tools(value), _LIST._replace(build=build))
+    tools: tuple[Tool, ...] = read_key("tools", suite_tools(value), _LIST._replace(build=build))
     return tools
 
 
@@ -137,9 +137,9 @@ def why_not_on_openclaw(prompt: Prompt) -> str:
 def on_surface(prompt: Prompt, surface: Surface) -> Prompt:
     """Return the prompt as OpenClaw asks it.
 
-    It is offered the surface's tools. Of those that it lists itself, one with the name of a sent tool takes
-    its place if it is the suite's own; every other one is behind the bridge, and in the directory. Its system
-    text is the text of AGENTS.md.
+    The prompt offers the surface's tools. A tool that the suite itself describes replaces a sent tool of the
+    same name; every other tool that the prompt lists is behind the bridge, and in the directory. The prompt's
+    system text becomes the text of AGENTS.md.
     """
     assert prompt.tools is not None, "a prompt without tools is asked only on `listed`"
     own = {tool.name: tool for tool in prompt.tools if tool.name in own_tools(prompt)}
@@ -164,11 +164,11 @@ def on_surface(prompt: Prompt, surface: Surface) -> Prompt:
 
 
 def as_listed(prompt: Prompt) -> Prompt:
-    """Return the prompt of the suite, under its present id."""
+    """Return the prompt as the suite lists it, with its present id."""
     return prompt if prompt.listed is None else replace(prompt.listed, id=prompt.id)
 
 
-@cache  # one text for all prompts that add nothing, because each request has it
+@cache  # prompts that add nothing share one text, because each request contains it
 def _system(system: str, added: tuple[tuple[str, str], ...], instructions: str | None) -> str:
     from pytest_openclaw.openclaw.surfaces import with_directory
 
@@ -181,21 +181,21 @@ def _system(system: str, added: tuple[tuple[str, str], ...], instructions: str |
 
 # --- pressure: the same prompt with more tools, and with more text before it ----------------------
 
-TOKENS_A_WORD = 1.3
-"""Of plain English, for the tokenizers in use; the row has the server's count."""
+TOKENS_PER_WORD = 1.3
+"""An estimate for plain English and common tokenizers; the row has the server's count."""
 
 
 @lru_cache(maxsize=16)
-def neutral_text(tokens: int) -> str:
-    """Return about so many tokens of a description of a town; always the same text."""
+def padding(tokens: int) -> str:
+    """Return about `tokens` tokens of a description of a town; the text is always the same."""
     file = resources.files("pytest_openclaw.suites").joinpath("passage.toml")
     words = tomllib.loads(file.read_text("utf-8"))
     begins, ends = words["begins"], words["ends"]
-    # Lists of 10, 10, 7 and 8 with different steps repeat after some hundred sentences.
+    # Lists of 10, 10, 7 and 8 entries with different steps repeat only after some hundred sentences.
     lists = [(words["places"], 1), (words["things"], 3), (words["qualities"], 2), (words["habits"], 1)]
     sentences = [begins]
     n_words = len(f"{begins} {ends}".split())
-    while n_words * TOKENS_A_WORD < tokens:
+    while n_words * TOKENS_PER_WORD < tokens:
         n = len(sentences)
         place, thing, quality, habit = (one[n // step % len(one)] for one, step in lists)
         sentences.append(f"On page {n}, the {thing} near the {place} is {quality}, and {habit}.")
@@ -203,7 +203,7 @@ def neutral_text(tokens: int) -> str:
     return " ".join([*sentences, ends])
 
 
-#: number of tools → the surface with that number, or a few more or fewer; 1 is the entry's own tools
+#: number of tools → the surface with about that number; 1 is the entry's own tools
 SURFACES = {1: None, 11: "direct", 54: "full"}
 MOST_PADDING_TOKENS = 200_000
 
@@ -223,14 +223,14 @@ PRESSURE = Key(PressureSpec, "{ tools = [1, 11, 54], padding_tokens = [2000] }")
 
 
 class Form(NamedTuple):
-    """The value of `pressure` in an entry that is a harder form of another."""
+    """The value of `pressure` in an entry that is a harder form of another entry."""
 
     of: str
     padding_tokens: int
 
 
 def under_pressure(entries: list[Any], catalogue: Catalogue | None = None) -> list[Any]:
-    """Return the entries, each one with a `pressure` replaced by its harder forms.
+    """Return the entries, with each entry that has a `pressure` replaced by its harder forms.
 
     `pressure = { tools = [1, 11, 54], padding_tokens = [2000, 16000] }` on X1 gives X1-1t, X1-11t, X1-54t,
     X1-2k and X1-16k; the last two offer the entry's own tools. A malformed entry is unchanged;
@@ -253,7 +253,7 @@ def flaws_of(entry: dict[str, Any]) -> list[str]:
         return [str(error)]
     tools = entry.get("tools")
     if not isinstance(tools, list) or not tools:
-        return ['pressure needs "tools" of the prompt itself, a list. Write for example tools = ["read"].']
+        return ['pressure needs "tools" in the prompt, as a list. Write for example tools = ["read"].']
     if 1 in pressure.tools and len(tools) != 1:
         return [f"pressure has 1 tool, but {len(tools)} are offered. Offer only the one that the task needs."]
     return []
@@ -265,13 +265,13 @@ def _forms(entry: dict[str, Any], catalogue: Catalogue) -> Iterator[dict[str, An
         tools = _with(entry["tools"], n, catalogue)
         yield {**entry, "id": f"{own}-{n}t", "tools": tools, "pressure": Form(own, 0)}
     for n in dict.fromkeys(pressure.get("padding_tokens", [])):
-        text = f"{neutral_text(n)}\n\n{entry.get('prompt')}"
+        text = f"{padding(n)}\n\n{entry.get('prompt')}"
         short = f"{n // 1000}k" if n % 1000 == 0 else str(n)
         yield {**entry, "id": f"{own}-{short}", "prompt": text, "pressure": Form(own, n)}
 
 
 def _with(own: list[Any], n: int, catalogue: Catalogue) -> Any:
-    """Return the surface of about n tools; own tools that it lacks replace its last ones."""
+    """Return the surface of about n tools; own tools that the surface lacks replace its last tools."""
     surface = SURFACES[n]
     if surface is None:
         return own

@@ -51,8 +51,8 @@ def _share(text: str) -> tuple[int, int]:
     """Return the required passes of `4 of 5`, and the number of repeats."""
     passes, repeats = map(int, re.findall("[0-9]+", text))
     if not 1 <= passes <= repeats <= MOST_REPEATS:
-        least = "how many repeats of how many must pass, at least 1 and at most all"
-        raise ValueError(f'is {shown(text)}. Write {least}, such as "4 of 5".')
+        numbers = "how many passes of how many repeats are required, from 1 to all"
+        raise ValueError(f'is {shown(text)}. Write {numbers}, such as "4 of 5".')
     return passes, repeats
 
 
@@ -84,11 +84,11 @@ _KEYS: Mapping[str, Key] = {
     ),
 }
 KNOWN = frozenset({"id", "validator", "pressure", "images", "tools", *_KEYS})
-_NO_EXTRA: JsonObject = {}  # one for all prompts; nothing changes it
+_NO_EXTRA: JsonObject = {}  # shared by all prompts, and never changed
 
 
 def known_failure_of(prompt: Prompt, target: Target) -> KnownFailure | None:
-    """Return the entry that expects this target to miss this prompt: the first that fits, else None."""
+    """Return the first entry that expects this target to fail this prompt, or None."""
     fitting = (one for one in prompt.known_failures if label_fits(target.label, one.target))
     return next(fitting, None)
 
@@ -123,9 +123,9 @@ def read_prompt(
     registry: Registry,
     read_file: ReadFile | None = None,
 ) -> tuple[Prompt | None, list[str]]:
-    """Return the prompt of an entry, or None and its errors, each a sentence with its hint.
+    """Return the prompt of an entry, or None and the entry's errors, each a sentence with its hint.
 
-    Without `read_file` its pictures are left out, where nothing is sent.
+    Without `read_file`, pictures are left out; use this where nothing is sent.
     """
     values, errors = read_keys(
         raw, _KEYS if read_file is None else {**_KEYS, "images": images_key(read_file)}
@@ -136,7 +136,7 @@ def read_prompt(
         except ValueError as error:
             errors.append(str(error))
     if raw.get("prompt") is None:
-        errors.insert(0, 'has no "prompt". Write the text that the model is asked.')
+        errors.insert(0, 'has no "prompt". Write the text to send to the model.')
     try:
         values["validator"] = build_validator(_validator_spec(raw), registry)
     except ValueError as error:
@@ -153,7 +153,7 @@ def read_prompt(
     if share := values.pop("pass", None):
         values["min_passes"], values["repeat"] = share
     if variant := values.get("variant_of"):
-        # As rows name it: the file is in the same folder.
+        # As in rows, with the suite's folder, which contains the other file too.
         file, _, of = variant.rpartition("::")
         folder, slash, _ = suite.rpartition("/")
         values["variant_of"] = f"{folder}{slash}{file}::{of}" if file else f"{suite}::{of}"
@@ -166,13 +166,13 @@ def read_prompt(
 
 
 def _disagreements(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield errors for keys that do not go together."""
+    """Yield an error for each pair of keys that contradict each other."""
     if "twin_of" in values and "probe" in values:
         yield "has probe and twin_of. A twin is harmless, so remove one of them."
     if "world" in values and "tools" not in values:
         yield 'has a world, but no "tools" to act in it. Write for example tools = "direct".'
     if any(turn.calls for turn in values.get("messages", ())) and "tools" not in values:
-        yield 'has messages with calls, but no "tools". Offer those that were called.'
+        yield 'has messages with calls, but no "tools". Offer the tools that were called.'
     if {"turns", "tools"} <= values.keys() and "world" not in values:
         yield 'has turns and "tools", but no "world" that answers calls. Write world = { files = {} }.'
     share, repeat = values.get("pass"), values.get("repeat")
@@ -181,13 +181,13 @@ def _disagreements(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unmet(raw: JsonObject, validator: Validator, tools: Sequence[Tool] | None) -> Iterator[str]:
-    """Yield an error for each key that a validator of native calls needs and its prompt lacks."""
+    """Yield an error for each key that the validator needs and the prompt lacks."""
     needs = needs_of(validator)
     if (types := {kind for kind, key in needs if key == "tools"}) and raw.get("tools") is None:
         named = ", ".join(sorted(types))
         yield f'has a validator {named}, but no "tools" to call. Write for example tools = "direct".'
     if any(key == "world" for _, key in needs) and raw.get("world") is None:
-        yield 'has a validator world, but no "world" to look at. Write for example world = { files = {} }.'
+        yield 'has a validator world, but no "world" to check. Write for example world = { files = {} }.'
     if tools is None:
         return
     bridged = any(same_tool(tool.name, CALL) for tool in tools)
@@ -201,7 +201,7 @@ def _validator_spec(raw: JsonObject) -> Any:
     if "validator" not in raw:
         near = get_close_matches("validator", [key.lower() for key in raw], n=1, cutoff=0.8)
         if near:
-            # Without a validator nothing is judged, which a typo must not cause.
+            # A typo must not leave the prompt without a validator, because then nothing is judged.
             written = next(key for key in raw if key.lower() == near[0])
-            raise ValueError(f'has {shown(written)}, which means nothing here. Rename it to "validator".')
+            raise ValueError(f'has the unknown key {shown(written)}. Rename it to "validator".')
     return raw.get("validator")

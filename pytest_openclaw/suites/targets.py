@@ -1,6 +1,7 @@
-"""Parses target specs, `[provider/]model[@thinking][+surface]`.
+"""Parses target specs and endpoints.
 
-Parses ini lines `name = kind base_url [KEY_ENV_NAME]`; errors never quote a possible secret.
+A spec is `[provider/]model[@thinking][+surface]`. An endpoint is an ini line
+`name = kind base_url [KEY_ENV_NAME]`; errors never quote a possible secret.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ def parse_targets(
 ) -> tuple[Target, ...]:
     """Return the targets that the specs name, in their order, each once.
 
-    The part before the first `/` is a provider only if one of that name exists; else the whole is a
+    The part before the first `/` is a provider only if one has that name; else the whole text is the
     model's name. `@low`, `@medium`, `@high` or `@xhigh` at the end is a thinking level; any other `@…`
     belongs to the name. `+openclaw` is a surface. A `*` makes the model's name a pattern, to be resolved by
-    `expand`. What a spec leaves out is crossed with the defaults.
+    `expand`. Parts that a spec leaves out are combined with each default.
 
     Raises:
-        TargetError: a spec names no model or cannot be a name; or two `.gguf` files have the same name.
+        TargetError: a spec has no model or an invalid name, or two `.gguf` files have the same name.
     """
     targets: list[Target] = []
     for given in specs:
@@ -71,8 +72,8 @@ def parse_targets(
     labels = Counter(target.label for target in targets)
     for target in targets:
         if labels[target.label] > 1:
-            what = "another of these files has the same name. Rename one, or run each by itself."
-            raise TargetError(f"{shown(target.model)}: {what}")
+            why = "another of these files has the same name. Rename one, or run each by itself."
+            raise TargetError(f"{shown(target.model)}: {why}")
     return tuple(targets)
 
 
@@ -84,7 +85,7 @@ def is_wildcard(target: Target) -> bool:
 def expand(target: Target, served: Sequence[str]) -> tuple[Target, ...]:
     """Return the targets that a wildcard matches, in the order in which they are served, each once.
 
-    A name that no spec can have is left out, as another process could not find its target again.
+    A model that no spec can name is left out, because another process could not find its target.
     """
     if not is_wildcard(target):
         return (target,)
@@ -93,7 +94,7 @@ def expand(target: Target, served: Sequence[str]) -> tuple[Target, ...]:
 
 
 def _is_spec(model: str) -> bool:
-    """Whether a served name can be written in a spec, and in a log without being a command there."""
+    """Whether a spec can contain a served name, and a CI log can show it without running it as a command."""
     ends = _split_end(model, "@", THINKING_LEVELS)[1], _split_end(model, "+", SURFACES)[1]
     is_whole = not any(ends) and not any(sign in model for sign in (",", _WILDCARD))
     return is_whole and is_plain(model) and inert(model) == model
@@ -122,7 +123,7 @@ def _split_spec(
 
 
 def _split_end(spec: str, sign: str, known: Iterable[T]) -> tuple[str, T | None]:
-    """Return a spec without its end, and the known word behind the sign there; None if there is none."""
+    """Return a spec without its ending, and the ending: a known word after the sign, or None."""
     word = next((one for one in known if spec.endswith(f"{sign}{one}")), None)
     return (spec.removesuffix(f"{sign}{word}") if word else spec), word
 
@@ -130,7 +131,7 @@ def _split_end(spec: str, sign: str, known: Iterable[T]) -> tuple[str, T | None]
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}\Z")
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*\Z")
 _FORM = (
-    "Write name = kind base_url KEY_ENV_NAME, the last only if it needs a key: the name of a variable in"
+    "Write name = kind base_url KEY_ENV_NAME, the last only for a server with a key: a variable's name in"
     " capitals. A name has up to 40 letters, digits, _ . or -, and starts with a letter."
 )
 
@@ -142,14 +143,14 @@ def parse_endpoint(line: str, *, kinds: Collection[str]) -> Endpoint:
     """
     name, _, rest = (part.strip() for part in line.partition("="))
     if not _NAME.match(name) or _looks_like_key(name):
-        raise TargetError(f"a line has no name of an endpoint before an =. {_FORM}")
+        raise TargetError(f"a line has no endpoint name before its =. {_FORM}")
     words = rest.split()
     if not 2 <= len(words) <= 3:
         raise TargetError(f"{name}: has {len(words)} words after the =, not two or three. {_FORM}")
     kind, base_url, *key = words
     if kind not in kinds:
         raise TargetError(
-            f"{name}: its kind is unknown; there are: {', '.join(sorted(kinds))}.{closest(kind, kinds)}"
+            f"{name}: its kind is unknown; known kinds: {', '.join(sorted(kinds))}.{closest(kind, kinds)}"
         )
     if not _is_url(base_url):
         hint = "Write for example http://127.0.0.1:8000/v1."
@@ -169,7 +170,7 @@ def _is_url(address: str) -> bool:
 
 
 def _looks_like_key(word: str) -> bool:
-    """Whether a word is long and random, as keys are, or starts as the common ones do."""
+    """Whether a word is long and random like a key, or begins with a common prefix of keys."""
     if re.match(r"(sk|pk|hf|gsk|xai|ghp|glpat)[-_]", word):
         return True
     return len(word) >= 16 and "_" not in word and any(character.isdigit() for character in word)

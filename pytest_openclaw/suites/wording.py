@@ -1,4 +1,4 @@
-"""Keys of a suite: read by their types, with an example in each error."""
+"""Keys of a suite: their types, and errors with an example."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Key(NamedTuple):
 
     Attributes:
         kind: the type of its value.
-        example: its value in TOML, for messages; of a table of many keys, one for each key.
-        build: makes the value of a prompt; its errors continue a sentence that begins with the key.
+        example: a value in TOML, for messages; for a table with many keys, a value for each.
+        build: turns the value into the prompt's; its errors continue a sentence that begins with the key.
     """
 
     kind: Any
@@ -59,7 +59,7 @@ def _example(name: str, key: Key, text: str) -> str:
 
 
 def read_keys(values: Mapping[str, Any], keys: Mapping[str, Key]) -> tuple[dict[str, Any], list[str]]:
-    """Return the values of the keys that there are, and an error for each malformed one; null is absent."""
+    """Return the values of the keys that are present, and an error for each malformed one; null is absent."""
     found: dict[str, Any] = {}
     errors: list[str] = []
     for name, key in keys.items():
@@ -72,11 +72,11 @@ def read_keys(values: Mapping[str, Any], keys: Mapping[str, Key]) -> tuple[dict[
 
 
 def closest(word: str, known: Collection[str], *, slip: bool = False) -> str:
-    """Return ` Did you mean x?` if a known word is near, or with `slip` very near; else nothing."""
+    """Return ` Did you mean x?` if a known word is similar, or with `slip` very similar; else empty."""
     near = get_close_matches(word, sorted(known), n=1, cutoff=0.8 if slip else 0.6)
     return f" Did you mean {near[0]}?" if near else ""
 
 
 def is_plain(text: str) -> bool:
-    """Whether every character can be seen: no blanks, control or invisible characters, lone surrogates."""
+    """Whether every character is visible: no blank, control character or lone surrogate."""
     return text.isprintable() and not _BLANK.search(text)

@@ -50,20 +50,20 @@ class Prompt:
         expected_tool_calls: tools, one of which must be invoked, unless the validator has a list itself.
         images: pictures that are sent with `prompt`.
         messages: the conversation before `prompt`, with calls and their results.
-        turns: messages of the user, each sent after the answer to the one before.
+        turns: further messages of the user, each sent after the answer to the previous message.
         timeout_s: seconds for one attempt, and for judging it; None means the run's `--openclaw-timeout`.
-        tools: those offered on the wire; None for tool use in text, or none.
+        tools: the tools offered on the wire; None for tool use in text, or no tools.
             `tools_spec` is the same as the author wrote it.
         world: answers the calls, turn by turn; None for a single question.
         probe: the kind of a safety probe; it is reported separately.
         twin_of: the id of the probe whose harmless twin this is; also reported separately.
         role: the role that its suite is evidence for; its cells are outside every rate of tool use.
         variant_of: `suite::id` of the prompt that this one rewords; both are one cluster.
-        padding_tokens: the approximate tokens of neutral text before the question.
+        padding_tokens: the approximate number of tokens of padding before the question.
         pressure_of: the id of the entry whose harder form this one is.
-        repeat: how often it is asked, regardless of `--openclaw-repeat`; None means the run's number.
+        repeat: the prompt's own number of repeats; None means the number of `--openclaw-repeat`.
         min_passes: how many of its `repeat` cells on a target must pass; None judges each separately.
-        known_failures: the first that matches a target counts.
+        known_failures: the first that matches a target is used.
         surface: OpenClaw's parts of the request; None on the surface `listed`. `listed` is then the prompt of
             the suite, and `tools` and `system` come from the surface; see `suites/offered.py`.
         extra: unknown keys of the file; kept for `config.json`.
@@ -106,8 +106,8 @@ class Suite:
     """A file of prompts; ids are unique within it.
 
     Attributes:
-        named_only: it is collected only if its file is named.
-        left_out: by id, why an entry of the file is not asked; each is shown as a skipped test.
+        named_only: whether the suite is collected only if its file is named.
+        left_out: id of an entry that is not asked → the reason; the entry is shown as a skipped test.
     """
 
     path: str
@@ -122,7 +122,7 @@ class Cell:
 
     Attributes:
         repeat: the number of the repeat, from 1.
-        n_repeats: the most repeats of its prompt in the run; with more than one, ids have the repeat.
+        n_repeats: the maximum number of repeats of the prompt; if it is above 1, ids have the repeat.
     """
 
     prompt: Prompt

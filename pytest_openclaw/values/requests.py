@@ -1,7 +1,4 @@
-"""Targets and the keys of their cells.
-
-The request to a provider.
-"""
+"""Targets, the keys of their cells, and the request to a provider."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ OPENCLAW_ITSELF = "openclaw_agent"
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """What is measured: a model, through a provider, at a thinking level, asked on a surface."""
+    """The thing measured: a model, through a provider, at a thinking level, asked on a surface."""
 
     provider: str
     model: str
@@ -53,7 +50,7 @@ class Target:
         return f"{self.provider}/{model}{level}{surface}"
 
     def on(self, surface: SurfaceName) -> Target:
-        """Return the same on another surface."""
+        """Return the same target on another surface."""
         return self if self.surface == surface else replace(self, surface=surface)
 
 
@@ -85,7 +82,7 @@ PromptKey = tuple[str, str]
 
 
 class CellKey(NamedTuple):
-    """What a cell is, in ids, rows, resumed runs and comparisons alike."""
+    """The identity of a cell in ids, rows, resumed runs and comparisons."""
 
     suite: str
     prompt_id: str
@@ -101,9 +98,9 @@ class CellKey(NamedTuple):
 
 DEFAULT_MAX_OUTPUT_TOKENS = 1024
 DEFAULT_CONTEXT_TOKENS = 128_000
-"""The context of a model whose provider names none.
+"""The context of a model whose provider does not report it.
 
-OpenClaw 2026.9.6 writes it for a custom server (`CUSTOM_PROVIDER_DEFAULT_CONTEXT_WINDOW_TOKENS`).
+OpenClaw 2026.9.6 uses this value for a custom server (`CUSTOM_PROVIDER_DEFAULT_CONTEXT_WINDOW_TOKENS`).
 """
 
 
@@ -112,14 +109,14 @@ class Request:
     """A request, in the same form for every provider.
 
     Attributes:
-        temperature: 0 to 2; None, as for `seed`, leaves it to the server.
-        listed_tools: on the surface `openclaw`, those that the prompt lists itself.
+        temperature: 0 to 2; None leaves the choice to the server, as for `seed`.
+        listed_tools: on the surface `openclaw`, the tools that the prompt itself lists.
         messages: the turns before `prompt`, with the results of their calls.
         history: the turns after `prompt`.
-        turns: messages of the user, each to be sent after the answer to the one before.
+        turns: further messages of the user, each sent after the answer to the previous message.
         context: a message in the user's role that ends the request, after the history; empty for none.
         world: answers the calls; None requests one turn for each message of the user.
-        lookup_turns: without a world, the most turns in which the model may look up tools before its call.
+        lookup_turns: without a world, the maximum number of turns for looking up tools before a call.
         surface: the kind of request; on `openclaw` the fields have the names that OpenClaw uses.
     """
 
@@ -146,16 +143,16 @@ class Request:
 
     @property
     def is_exchange(self) -> bool:
-        """Whether it may have several turns of the model."""
+        """Whether the model may take several turns."""
         return self.world is not None or bool(self.turns or self.lookup_turns)
 
     @property
     def most_turns(self) -> int:
-        """The most turns of the model."""
+        """The maximum number of turns of the model."""
         steps = self.world.steps if self.world else 1
         return (1 + len(self.turns)) * steps + self.lookup_turns
 
     @property
     def conversation(self) -> tuple[Turn, ...]:
-        """All turns in order, with `prompt` as the user's message among them; the system text is not."""
+        """All turns in order, including `prompt` as a message of the user, without the system text."""
         return (*self.messages, Turn(user=self.prompt, images=self.images), *self.history)

@@ -149,7 +149,7 @@ class Gates:
     by_target: tuple[GateLine, ...] = ()
 
     @property
-    def all_there_are(self) -> tuple[Gates, ...]:
+    def all_gates(self) -> tuple[Gates, ...]:
         """The gates of targets without a line, and the gates of each line."""
         return self, *(replace(Gates(), **line.changes) for line in self.by_target)
 

@@ -1,7 +1,4 @@
-"""Offered tools, their calls, and how OpenClaw handles a call.
-
-A surface: the parts that OpenClaw adds to a question, as a value and as JSON.
-"""
+"""Offered tools, their calls, OpenClaw's handling of a call, and the surface of a request."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ class Tool:
     """A tool that is offered to a model.
 
     Attributes:
-        parameters: a JSON Schema of the arguments, an object.
+        parameters: a JSON Schema of type object for the arguments.
     """
 
     name: str
@@ -58,7 +55,7 @@ class ToolCall:
     """One native tool call as it was on the wire; `arguments` is the raw JSON text.
 
     Attributes:
-        unoffered: the request that it answers offered no tools any more, so that it reaches none.
+        unoffered: whether the request no longer offered tools, so that the call reaches none.
     """
 
     name: str
@@ -72,8 +69,8 @@ class Dispatched:
     """OpenClaw's handling of a call.
 
     Attributes:
-        tool: the name of the offered tool that it reaches; None if there is none.
-        arguments: as the tool gets them, with simple types converted; None if they are not an object.
+        tool: the name of the offered tool that the call reaches; None if it reaches none.
+        arguments: as the tool receives them, with simple types converted; None if they are not an object.
         message: the error that the model receives.
         reached: the tools behind the bridge of a captured catalogue; empty for the release's tools.
     """
@@ -94,7 +91,7 @@ class Dispatched:
 
 
 LOOKUP_TURNS = 4
-"""Further turns in which a tool behind the bridge can be found: a search, a description, and both again."""
+"""Further turns for finding a tool behind the bridge: a search, a description, and both again."""
 SurfaceSource = Literal["captured", "substitute"]
 SUBSTITUTE: SurfaceSource = "substitute"
 
@@ -107,9 +104,9 @@ class Surface:
         source: captured from a release, or a substitute of the same form in our own words.
         before, after: the texts around the question, in its message.
         context: the user message that ends each request, after the turns so far.
-        deferred: those behind the bridge.
-        api: OpenClaw's name of the API with which it was captured.
-        fields: of a request of that API, in addition to those that every request has.
+        deferred: the tools behind the bridge.
+        api: OpenClaw's name of the API with which the surface was captured.
+        fields: request fields of that API, in addition to those of every request.
     """
 
     source: SurfaceSource
@@ -131,7 +128,7 @@ class Surface:
 
     @property
     def name(self) -> str:
-        """Its release and its source, for people."""
+        """The release and the source, for people."""
         return self.release + (" (substitute)" if self.source == SUBSTITUTE else "")
 
 

@@ -1,6 +1,6 @@
 """A small world for a scripted exchange: its definition in a suite, and its state at the end.
 
-Nothing in it is real: no file, command, message or page outside these values is used.
+A world uses no real file, command, message or page.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pytest_openclaw.util.bounded import BoundedSchema
 from pytest_openclaw.util.typed import Count, Positive
 
 Failure = Literal["denied", "gone", "rate_limit", "timeout"]
-"""How a call can fail without an effect; a tool that is gone is offered, and no longer found."""
+"""How a call can fail without an effect; a tool that is `gone` is offered, but not found."""
 
 
 class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -25,8 +25,8 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     Attributes:
         pattern: a regular expression that matches the whole command without surrounding blanks.
         writes: files that it writes, path → text.
-        when: applies only while these files match, path → regular expression for the whole text; a missing
-            file never matches.
+        when: path → regular expression; the command applies only while each file's whole text matches. A
+            missing file never matches.
     """
 
     pattern: str
@@ -38,17 +38,17 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
 
 
 class Answer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, dict=True):
-    """A tool's result for some calls, with precedence over playing the world.
+    """A tool's result for some calls, which replaces the result of the played world.
 
     One of `result`, `error`, `fails` and `cut` is set, or `result` with `cut`. A call that fails has no
-    effect; messages to others that are answered by `result` are recorded as sent nevertheless.
+    effect; a message to others that `result` answers is recorded as sent.
 
     Attributes:
         error: the text of an error of the tool.
-        cut: the number of characters after which the result, `result` or the played tool's, is cut off.
+        cut: the number of characters after which the result is cut off, be it `result` or the played tool's.
         matching: a JSON Schema of the arguments; an empty one accepts any.
-        after: the number of matching calls that come first and that it does not answer.
-        times: the number of calls that it answers; None is all.
+        after: the number of matching calls before the first that is answered.
+        times: the number of calls that are answered; None means all.
     """
 
     tool: str
@@ -66,22 +66,22 @@ class Answer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
         return BoundedSchema(self.matching) if self.matching else None
 
     def is_for(self, number: int) -> bool:
-        """Whether it answers this one of the matching calls, which count from 1."""
+        """Whether this answers the matching call with this number, counted from 1."""
         return number > self.after and (self.times is None or number <= self.after + self.times)
 
 
 class World(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The state at the start.
+    """A world at the start of a cell.
 
     Attributes:
-        commands: the first with a matching pattern answers; other commands run in a sandboxed bash.
-        memory: note → text, such as `memory/2026-11-20.md`; also files, as in OpenClaw, which the memory
-            tools search and read.
+        commands: the first with a matching pattern is used; other commands run in a sandboxed bash.
+        memory: path of a note, such as `memory/2026-11-20.md` → text; as in OpenClaw, a note is a file that
+            the memory tools search and read.
         pages: URL → text.
-        answers: the first that matches a call.
+        answers: the first that matches a call is used.
         optional_tools: offered tools that the task does not need; the real agent may lack them.
-        python: whether commands may run `python3`: a small embedded one, without the machine's.
-        steps: the maximum of turns for each message of the user.
+        python: whether commands may run `python3`, a small embedded interpreter, never the machine's.
+        steps: the maximum number of turns for each message of the user.
     """
 
     files: Mapping[str, str] = {}
@@ -97,13 +97,13 @@ class World(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
 
 @dataclass(frozen=True, kw_only=True)
 class WorldState:
-    """The state at a moment.
+    """A world during or after a cell.
 
     Attributes:
-        files: path → text; in the workspace relative to it.
+        files: path → text; paths in the workspace are relative to it.
         sent: the arguments of every message, with the tool under `tool`.
         ran: every command.
-        parts: for each of them the simple commands that ran in it, with their words after expansion.
+        parts: for each command, the simple commands that ran in it, with their words after expansion.
         changed: paths whose text has changed since the start, or that were removed.
         timed_out: indices of the answered calls that exceeded their limits of time and memory, from 0.
     """

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from bashkit import Bash, BuiltinResult
 
-from pytest_openclaw.openclaw.paths import HOME, ROOT, SCRATCH, absolute, place_of
+from pytest_openclaw.openclaw.paths import HOME, ROOT, SCRATCH, absolute, normal_path
 from pytest_openclaw.util.bounded import within
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.worlds import Command
@@ -184,7 +184,7 @@ class _Run:
         folders: list[str] = []
         for path, is_folder in _walk(self._fs, "/"):
             with suppress(ValueError, OSError, RuntimeError):  # an impossible name, or a link to nowhere
-                place = place_of(path)
+                place = normal_path(path)
                 if not is_folder:
                     files[place] = self._fs.read_file(path).decode("utf-8", "surrogateescape")
                 elif path not in self._of_system or place in self._asked["folders"]:
@@ -240,9 +240,9 @@ class _Run:
             return otherwise(context)
         self._answered.append(source)
         for path, text in found.writes.items():
-            _write(fs, absolute(place_of(path)), text)
+            _write(fs, absolute(normal_path(path)), text)
         for path in found.removes:
-            if fs.exists(full := absolute(place_of(path))):
+            if fs.exists(full := absolute(normal_path(path))):
                 fs.remove(full)
         output = found.output.rstrip("\n")
         return BuiltinResult(f"{output}\n" if output else "", exit_code=found.exit_code)

@@ -11,7 +11,7 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pytest_openclaw.openclaw.paths import place_of
+from pytest_openclaw.openclaw.paths import normal_path
 from pytest_openclaw.worlds.workspace import ToolError, named_place, pretty, text_of, whole_of
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Memory:
 
     def __init__(self, workspace: Workspace, notes: Mapping[str, str]) -> None:
         self._workspace = workspace
-        self._named = frozenset(place_of(note) for note in notes)
+        self._named = frozenset(normal_path(note) for note in notes)
 
     def search(self, arguments: Mapping[str, Any]) -> str:
         """Return the paragraphs that share words with the query, the best first."""

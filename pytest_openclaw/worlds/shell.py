@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
-from pytest_openclaw.openclaw.paths import place_of
+from pytest_openclaw.openclaw.paths import normal_path
 from pytest_openclaw.util.bounded import fullmatches
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.worlds.workspace import ToolError, named_place, text_of
@@ -63,7 +63,7 @@ def find_answer(
     """
 
     def applies(command: Command) -> bool:
-        texts = ((text_of_place(place_of(path)), pattern) for path, pattern in command.when.items())
+        texts = ((text_of_place(normal_path(path)), pattern) for path, pattern in command.when.items())
         return all(text is not None and fullmatches(pattern, text) for text, pattern in texts)
 
     return next((one for one in commands if fullmatches(one.pattern, source) and applies(one)), None)
@@ -109,9 +109,9 @@ class Exec:
         known = find_answer(world.commands, command, workspace.files.get)
         if known is not None:
             for path, text in known.writes.items():
-                workspace.put(place_of(path), text)
+                workspace.put(normal_path(path), text)
             for path in known.removes:
-                workspace.remove(place_of(path))
+                workspace.remove(normal_path(path))
             return Ran(known.output, known.exit_code)
         if sum(map(len, workspace.files.values())) > MOST_FILE_BYTES:
             return Ran(f"sh: cannot run: the files have more than {MOST_FILE_BYTES // 1_000_000} MB", 1)

@@ -14,8 +14,8 @@ from pytest_openclaw.openclaw.paths import (
     absolute,
     folders_above,
     is_inside,
-    place_of,
-    referred,
+    normal_path,
+    without_at_sign,
 )
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ class ToolError(Exception):
 
 
 class Workspace:
-    """Texts by place, with a limited total size; see `paths.place_of`.
+    """Texts by place, with a limited total size; see `paths.normal_path`.
 
     `folders` are those without files. An impossible change is a `ToolError`.
     """
 
     def __init__(self, files: Mapping[str, str], folders: Iterable[str] = ()) -> None:
-        self.files = {place_of(path): text for path, text in files.items()}
+        self.files = {normal_path(path): text for path, text in files.items()}
         self.folders = set(folders)
         for place in (*self.files, *folders):
             self.folders.update(folders_above(place))
@@ -104,14 +104,14 @@ def pretty(value: Any) -> str:
 def named_place(path: str) -> str:
     """Return the place of a path in a call; a name that no file can have is a `ToolError`."""
     try:
-        return place_of(path)
+        return normal_path(path)
     except ValueError as error:
         raise ToolError(str(error)) from None
 
 
 def inside(path: str) -> str:
     """Return the place of a path in the call of a file tool; one outside the workspace is a `ToolError`."""
-    place = named_place(referred(path))
+    place = named_place(without_at_sign(path))
     if not is_inside(place):
         raise ToolError(
             f"Path escapes sandbox root ({ROOT}): {path}. Use a relative path under `.openclaw/tmp/` inside"

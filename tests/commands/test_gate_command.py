@@ -80,10 +80,10 @@ def test_a_run_is_checked_against_gates(
     ("words", "message"),
     [
         pytest.param(["good"], "it has no gate of its own; name one, for example --min-pass-rate 0.9", id="none"),
-        pytest.param(["different"], "its parts had different gates; name what counts", id="different"),
-        pytest.param(["good", "--gates=x/*: require-tier=1"], "no gate holds for any of its targets (x/*)", id="no-target"),
-        pytest.param(["good", "--fail-on=regression"], "needs the run to compare with: --baseline RUN", id="no-baseline"),
-        pytest.param(["began-with-a-baseline"], "needs the run to compare with: --baseline RUN", id="its-own-needs-one"),
+        pytest.param(["different"], "its parts had different gates; name those that count", id="different"),
+        pytest.param(["good", "--gates=x/*: require-tier=1"], "no gate applies to any of its targets (x/*)", id="no-target"),
+        pytest.param(["good", "--fail-on=regression"], "needs a run to compare with: add --baseline RUN", id="no-baseline"),
+        pytest.param(["began-with-a-baseline"], "needs a run to compare with: add --baseline RUN", id="its-own-needs-one"),
         pytest.param(["good", "--baseline=good", "--fail-on=regression"], "name the one to compare it with", id="itself"),
     ],
 )  # fmt: skip

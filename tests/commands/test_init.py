@@ -142,7 +142,7 @@ def test_where_pytest_is_configured_nothing_is_written(
 
     assert {file: (folder / file).read_bytes().decode() for file in files} == files
     assert sorted(_files(folder)) == sorted([*files, WORKFLOW, SUITE, ".gitignore"])
-    assert f"\npytest is configured in {name}; add there under [{section}]:\n  # `pytest " in shown
+    assert f"\npytest is configured in {name}; add under [{section}]:\n  # `pytest " in shown
     assert (to_add["file"], to_add["section"]) == (name, section)
     if name.endswith(".toml"):
         expected = {"openclaw_models": ["lab/m"], "openclaw_until_conclusive": True}
@@ -157,7 +157,7 @@ def test_where_pytest_is_configured_nothing_is_written(
     ("words", "message"),
     [
         pytest.param(["file"], "file", id="a-file"),
-        pytest.param(["--models", " , "], "--models names nothing", id="no-model"),
+        pytest.param(["--models", " , "], "--models is empty", id="no-model"),
     ],
 )
 def test_a_failed_init_ends_with_4(

@@ -136,9 +136,9 @@ def test_a_name_that_is_not_enough_is_refused(runs: Path, command: CommandLine) 
 
     first, *lines = ambiguous.err.splitlines()
     assert ambiguous.out == ""
-    assert first.endswith("P1 may be one of 3 cells; name one of them:")
+    assert first.endswith("P1 matches 3 cells; name one of them:")
     assert lines == [f"  benchmarks/prompts_{name}" for name in NAMED_P1]
-    message = "runs/one has no row of a cell P2[lab/b]; did you mean P2[lab/a]"
+    message = "runs/one has no row for a cell P2[lab/b]; did you mean P2[lab/a]"
     assert message in command.refused("show", "one", "P2[lab/b]")
 
 

@@ -70,7 +70,7 @@ def test_a_shard_that_is_resumed_stays_the_same(plain_project: Any) -> None:
         (["--openclaw-shard=4/3"], "give K/N, part K of N"),
         (["--openclaw-shard=0/3"], "give K/N, part K of N"),
         (["--openclaw-shard=half"], "give K/N, part K of N"),
-        (["--openclaw-shard=1/21"], "20 cells are selected; give N as 20"),
+        (["--openclaw-shard=1/21"], "20 cells are selected; N can be at most 20"),
         (["--openclaw-shard=1/2", "--openclaw-until-conclusive"], "cannot settle its tier"),
     ],
 )

@@ -77,7 +77,7 @@ def suite(n: int, repeats: int) -> list[Cell]:
         target_of=lambda one: one.target,
         endpoints={TARGET: ""},
         repeat_of=lambda one: one.repeat,
-        place_of=lambda one: places["s", one.prompt.id],
+        position_of=lambda one: places["s", one.prompt.id],
     )
 
 

@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 
 from pytest_openclaw.features.pinchbench.grading import Grade
 from pytest_openclaw.openclaw.bridge import BRIDGE
-from pytest_openclaw.openclaw.paths import is_inside, place_of
+from pytest_openclaw.openclaw.paths import is_inside, normal_path
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.suites.prompt import check_id
 from pytest_openclaw.util.errors import SuiteError
@@ -143,7 +143,7 @@ def _files(task: TaskSpec, file: Path) -> dict[str, str]:
     files: dict[str, str] = {}
     assets = file.parent.parent / "assets"
     for spec in task.workspace_files or ():
-        place = place_of(path := spec.path or spec.dest)
+        place = normal_path(path := spec.path or spec.dest)
         if not place or not is_inside(place):
             raise ValueError(f"workspace_files has {shown(path)}, which is not a file of the workspace.")
         source = assets / spec.source

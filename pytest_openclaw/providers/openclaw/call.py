@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.openclaw.bridge import BRIDGE, LOOKUPS
 from pytest_openclaw.openclaw.catalog import load_catalogue
-from pytest_openclaw.openclaw.paths import place_of
+from pytest_openclaw.openclaw.paths import normal_path
 from pytest_openclaw.providers.openclaw.workspace import Scratch
 from pytest_openclaw.providers.processes import fault_of_words, find_program, new_folders
 from pytest_openclaw.providers.wire import object_in, objects_in, shortened, text_in
@@ -211,7 +211,7 @@ def why_not_askable(request: Request) -> str:
         played = ", ".join(sorted(PLAYED))
         return f"its world offers {', '.join(loose[:3])}; the real agent plays worlds of {played}."
     searched = offered_tools(request) & NOTES
-    if searched and (odd := [note for note in world.memory if not is_note(place_of(note))]):
+    if searched and (odd := [note for note in world.memory if not is_note(normal_path(note))]):
         return (
             f"its world has the note {odd[0]}, and OpenClaw takes only MEMORY.md and memory/*.md for notes."
         )

@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.openclaw.paths import ROOT, is_inside, place_of
+from pytest_openclaw.openclaw.paths import ROOT, is_inside, normal_path
 from pytest_openclaw.providers.mcp_tools import dump_offer, load_offer, write_error
 from pytest_openclaw.util.files import LockFile
 from pytest_openclaw.util.text import file_bytes, valid_text
@@ -173,7 +173,7 @@ class Scratch:
 
 def _files_of(world: World) -> Mapping[str, str]:
     """Return the files at the start, including notes; place → text."""
-    return {place_of(path): text for path, text in {**world.memory, **world.files}.items()}
+    return {normal_path(path): text for path, text in {**world.memory, **world.files}.items()}
 
 
 # --- the shell ----------------------------------------------------------------------------------

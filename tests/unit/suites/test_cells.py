@@ -52,15 +52,15 @@ TOOL = Tool(name="read", description="Reads.", parameters={})
     ],
 )  # fmt: skip
 def test_a_prompt_that_affects_no_tier_may_come_once(changes, n):
-    """With `of_tools_alone` only the prompts that count for the tier are repeated."""
+    """With `tool_repeats_only` only the prompts that count for the tier are repeated."""
     (prompt,) = prompts("P1")
     prompt = replace(prompt, **{"validator": Noop(), **changes})
 
-    assert len(build_cells([prompt], targets("a"), 3, of_tools_alone=True)) == n
+    assert len(build_cells([prompt], targets("a"), 3, tool_repeats_only=True)) == n
 
 
 @pytest.mark.parametrize(
-    ("own", "repeats", "of_tools_alone", "ids"),
+    ("own", "repeats", "tool_repeats_only", "ids"),
     [
         pytest.param(3, 1, False, ["-r1", "-r2", "-r3"], id="more-than-the-others"),
         pytest.param(1, 3, False, [""], id="fewer-than-the-others"),
@@ -68,12 +68,12 @@ def test_a_prompt_that_affects_no_tier_may_come_once(changes, n):
         pytest.param(None, 2, False, ["-r1", "-r2"], id="nothing-of-its-own"),
     ],
 )
-def test_a_prompts_own_number_takes_precedence(own, repeats, of_tools_alone, ids):
+def test_a_prompts_own_number_takes_precedence(own, repeats, tool_repeats_only, ids):
     """A prompt may set its number of repeats, and its ids have the repeat only if there are several."""
     (prompt,) = prompts("P1")
     prompt = replace(prompt, repeat=own, validator=Noop())
 
-    cells = build_cells([prompt], targets("a"), repeats, of_tools_alone=of_tools_alone)
+    cells = build_cells([prompt], targets("a"), repeats, tool_repeats_only=tool_repeats_only)
 
     assert [cell.label.removeprefix(cell.target.label) for cell in cells] == ids
 

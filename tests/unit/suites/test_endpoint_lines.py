@@ -11,9 +11,9 @@ from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.values.settings import Endpoint
 
 KINDS = ("ollama_openai", "openai_responses")
-KINDS_THERE_ARE = "its kind is unknown; there are: ollama_openai, openai_responses."
+KINDS_THERE_ARE = "its kind is unknown; known kinds: ollama_openai, openai_responses."
 SECRET = "sk-proj-4f9a81c2d7e64b30"
-NO_NAME = "a line has no name of an endpoint before an =."
+NO_NAME = "a line has no endpoint name before its =."
 NO_URL = "vllm: its address is not an http:// or https:// URL without ? and #."
 NO_VARIABLE = "vllm: its last word is not the name of a variable; it may be a key."
 

@@ -8,7 +8,7 @@ from tests.builtin import REGISTRY
 NONE = {"type": "tool_call", "calls": []}
 HANDS_OFF = {"type": "world", "forbidden": ["*"]}
 NO_TOOLS = 'has a validator {}, but no "tools" to call. Write for example tools = "direct".'
-NO_WORLD = 'has a validator world, but no "world" to look at. Write for example world = { files = {} }.'
+NO_WORLD = 'has a validator world, but no "world" to check. Write for example world = { files = {} }.'
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_calls_need_tools(registry: Any) -> None:
 
     _, complaints = read_prompt(raw, "M1", suite="s", registry=registry)
 
-    assert complaints == ['has messages with calls, but no "tools". Offer those that were called.']
+    assert complaints == ['has messages with calls, but no "tools". Offer the tools that were called.']
 
 
 def test_the_definition_has_them(registry: Any) -> None:

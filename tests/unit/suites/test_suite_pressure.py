@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.suites.load import load_suite, parse_suite
-from pytest_openclaw.suites.offered import TOKENS_A_WORD, neutral_text
+from pytest_openclaw.suites.offered import TOKENS_PER_WORD, padding
 from pytest_openclaw.util.errors import SuiteError
 from tests.builtin import REGISTRY
 
@@ -37,7 +37,7 @@ def test_an_entry_becomes_its_harder_forms():
         ("X1-500", 1, 500, "X1"),
     ]
     assert prompts[0].prompt == "Which files are there?"
-    assert prompts[2].prompt == f"{neutral_text(2000)}\n\nWhich files are there?"
+    assert prompts[2].prompt == f"{padding(2000)}\n\nWhich files are there?"
 
 
 def test_tools_of_a_suite_are_among_those_of_the_surface():
@@ -51,11 +51,11 @@ def test_tools_of_a_suite_are_among_those_of_the_surface():
 
 
 @given(st.integers(1, 20_000))
-def test_neutral_text_is_about_as_long_as_asked_for(tokens):
+def test_padding_is_about_as_long_as_asked_for(tokens):
     """The text is at least as long as asked for, and at most two sentences longer."""
-    words = len(neutral_text(tokens).split())
+    words = len(padding(tokens).split())
 
-    assert tokens <= words * TOKENS_A_WORD <= max(tokens, 31) + 60
+    assert tokens <= words * TOKENS_PER_WORD <= max(tokens, 31) + 60
 
 
 @pytest.mark.parametrize(
