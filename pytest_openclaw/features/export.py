@@ -5,7 +5,7 @@ added keys (x_...). Null is empty; lists and objects are JSON. The text is
 UTF-8, and lines end with CR LF.
 
 A model's answer is untrusted, and a spreadsheet computes text that looks like a
-formula. Therefore, a text that begins with = + - @ (also after blanks), a tab, a
+formula. So a text that begins with = + - @ (also after blanks), a tab, a
 line end or a ' is prefixed with '. Numbers are never changed.
 
 Example:
