@@ -80,7 +80,7 @@ def test_the_native_suite_settles_a_recommendation(tmp_path: Path, model: str, s
     run = asked(tmp_path, model, "native", "--openclaw-until-conclusive", f"--openclaw-surface={surface}")
 
     group = run.group("llama_cpp")
-    assert group["recommendation"]["recommendation"] in {"not_trusted", "not_enough_evidence", "unsafe"}
+    assert group["recommendation"]["kind"] in {"not_trusted", "not_enough_evidence", "unsafe"}
     if not any(row["tool_outcome"] in {"valid", "restrained"} for row in run.rows):
         assert len(run.rows) == 12
 
