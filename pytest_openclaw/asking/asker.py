@@ -1,9 +1,9 @@
 """Sends the cells of a run and keeps each reply until its test has ended.
 
-There is one `Asker` in the process that owns the run: the pytest session, or xdist's controller. It has one
-asyncio loop in a thread. On each endpoint it sends cells in the order of the plan, and at most 2 × limit + 2
-of them before their tests ask for them, so that a reply is there when its test begins and replies do not pile
-up. A cell that a test waits for is sent next, whatever its place in the plan.
+There is one `Asker`, in the process that owns the run: the pytest session, or xdist's controller. It runs an
+asyncio loop in a thread. To each endpoint it sends the cells in the order of the plan, at most 2 × limit + 2
+of them before their tests ask for them: a reply is ready when its test begins, and replies do not pile up.
+A cell that a test waits for is sent next, wherever it is in the plan.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _SIGNAL_S = 1.0
 """The interval at which a waiting test looks for Ctrl-C, which does not interrupt a wait on Windows."""
 _SWITCH_S = 0.001
-"""How long another thread may compute before this one takes the time of a token that has arrived."""
+"""The longest that another thread computes before this one can note when a token arrived."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +45,8 @@ class PlannedCell:
 
     Attributes:
         token: unique in the session; the node id of its item.
-        is_ahead: it may be sent before its test begins.
-        stage: it waits for the decisions on its target's earlier stages; 0 waits for nothing.
+        is_ahead: whether the cell may be sent before its test begins.
+        stage: the cell waits for the decisions on its target's earlier stages; 0 waits for none.
     """
 
     token: str
@@ -57,7 +57,7 @@ class PlannedCell:
 
 @dataclass(kw_only=True, eq=False, slots=True)
 class _Job:
-    """A cell from the plan to the end of its test; `queued_at` is when a test began to wait for it."""
+    """A cell, from the plan to the end of its test; `queued_at` is when a test began to wait for it."""
 
     cell: Cell
     stage: int = 0
@@ -74,9 +74,9 @@ class _Queue:
     """The cells of one endpoint.
 
     Attributes:
-        planned: to be sent ahead, in the order of the plan.
-        wanted: tests wait for these, and they were not sent.
-        ahead: sent or answered, and no test has asked for them.
+        planned: to be sent ahead of their tests, in the order of the plan.
+        wanted: not sent yet, while a test waits for each of them.
+        ahead: sent or answered, before a test has asked for them.
     """
 
     limit: int
@@ -87,11 +87,11 @@ class _Queue:
 
 
 class Asker:
-    """All requests of a run. Any thread may call its methods.
+    """Sends all requests of a run; any thread may call its methods.
 
     Attributes:
         facts: new facts about targets: `resources_before` (a snapshot of the machine), `warm_up` and `server`
-            (its description of itself). The caller removes the facts it has recorded.
+            (how the server describes itself). The caller removes the facts that it has recorded.
     """
 
     def __init__(self, providers: Mapping[str, Provider], settings: Settings) -> None:
@@ -102,8 +102,8 @@ class Asker:
         limits = endpoint_limits(providers, settings)
         self._queues = {endpoint: _Queue(limit=limit) for endpoint, limit in limits.items()}
         self._jobs: dict[str, _Job] = {}
-        # By target's label: the last stage that is decided on, see `suites.stages_of`, and if it ends the
-        # target's cells, the stage and the reason.
+        # By the target's label: the last stage with a decision (see `stages_of`), and for a target that has
+        # ended, its last stage and the reason.
         self._decided: dict[str, int] = {}
         self._ends: dict[str, tuple[int, str]] = {}
         self._n_runners = 1
@@ -116,29 +116,29 @@ class Asker:
     # --- from any thread ---
 
     def plan(self, cells: Sequence[PlannedCell]) -> None:
-        """Take all cells of the session, in their order, and send them ahead of their tests."""
+        """Receive all cells of the session, in order, and begin to send them ahead of their tests."""
         self._call(self._plan, cells)
 
     def ask(self, token: str, cell: Cell | None = None, request: Request | None = None) -> CallResult:
         """Wait for the result of a cell's call; see `submit`.
 
         Raises:
-            CellNotSent: its target was settled in an earlier stage.
-            AskerFailed: the session stops.
+            CellNotSent: the target was settled in an earlier stage.
+            AskerFailed: the session is stopping, or the thread has ended.
             Exception: a provider raised it, and it is not a `CallFailed`.
         """
         future = self.submit(token, cell, request)
         while not concurrent.futures.wait([future], _SIGNAL_S).done:
-            if self._thread is None or not self._thread.is_alive():  # it ended as this call arrived
+            if self._thread is None or not self._thread.is_alive():  # ended as this call arrived
                 raise AskerFailed("the thread that sends requests has ended")
         return future.result()
 
     def submit(
         self, token: str, cell: Cell | None = None, request: Request | None = None
     ) -> Future[CallResult]:
-        """Return a future for the result of a cell's call; send the cell if it was not sent.
+        """Return a future for the result of a cell's call; send the cell unless it was sent ahead.
 
-        An unplanned token needs its `cell`; `request` replaces the request made from the cell.
+        A token that is not in the plan needs its `cell`; `request` replaces the request made from the cell.
         """
         future: Future[CallResult] = Future()
         self._call(self._submit, token, cell, request, future)
@@ -146,20 +146,20 @@ class Asker:
 
     def done(self, token: str) -> None:
         """Forget a cell: its test has ended, with its reply or without it."""
-        self._tell(self._done, token)
+        self._call_if_started(self._done, token)
 
     def decide(self, target: str, stage: int, ends: str | None) -> None:
-        """Take the decision after a stage of a target; `ends` is why no further stage is sent, if so."""
-        self._tell(self._decide, target, stage, ends)
+        """Record the decision after a stage of a target; `ends` is the reason if no later stage is sent."""
+        self._call_if_started(self._decide, target, stage, ends)
 
     def set_runners(self, n: int) -> None:
-        """Set the number of processes that run tests; no stage waits for a cell that none of them runs."""
+        """Set the number of processes that run tests; no stage waits for a cell that no process runs."""
         self._n_runners = n  # also before the loop has started
-        self._tell(self._release_held)
+        self._call_if_started(self._release_held)
 
     def stop(self) -> None:
-        """Send nothing more; tests that wait for a cell that was not sent get `AskerFailed`."""
-        self._tell(self._stop)
+        """Send no more cells; a test that waits for an unsent cell receives `AskerFailed`."""
+        self._call_if_started(self._stop)
 
     @property
     def spent_usd(self) -> float:
@@ -168,7 +168,7 @@ class Asker:
 
     def close(self) -> list[tuple[Cell, CallResult]]:
         """Cancel all requests in flight; return the replies of cells whose tests have not ended."""
-        self._tell(self._closing.set)
+        self._call_if_started(self._closing.set)
         self._is_closed = True
         if self._thread is None:
             self._loop.close()
@@ -193,7 +193,7 @@ class Asker:
         except RuntimeError:
             raise AskerFailed("the thread that sends requests has ended") from None
 
-    def _tell(self, function: Callable[..., object], *args: object) -> None:
+    def _call_if_started(self, function: Callable[..., object], *args: object) -> None:
         if self._thread is not None:
             with contextlib.suppress(AskerFailed):
                 self._call(function, *args)
@@ -202,20 +202,20 @@ class Asker:
         try:
             with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
                 runner.run(self._until_closed())
-        finally:  # the session closes it, or a provider has ended the loop
+        finally:  # the session closed the asker, or a provider ended the loop
             for job in self._jobs.values():
                 self._answer(job, AskerFailed("the thread that sends requests has ended"))
 
     async def _until_closed(self) -> None:
         try:
             await self._closing.wait()
-        finally:  # also if a provider ends the loop: no cell is sent into it
+        finally:  # also if a provider ends the loop, so that no more cells are sent
             self._stop()
-        # Each is cancelled once: a second time would end the cleaning up that the first one began.
-        if flying := [task for queue in self._queues.values() for task in queue.in_flight.values()]:
-            for task in flying:
+        # Each task is cancelled only once: a second time would interrupt its cleanup after the first.
+        if in_flight := [task for queue in self._queues.values() for task in queue.in_flight.values()]:
+            for task in in_flight:
                 task.cancel()
-            await asyncio.wait(flying, timeout=CLOSING_S)
+            await asyncio.wait(in_flight, timeout=CLOSING_S)
         await close_all(self._providers.values())
 
     # --- in the loop ---
@@ -319,9 +319,9 @@ class Asker:
         return None
 
     def _release_held(self) -> None:
-        """Send a stage without a decision if all processes that run tests wait for one.
+        """Send a stage before its decision if all processes that run tests wait for a decision.
 
-        The decision waits for a cell that none of them runs, for example under `--dist loadfile`.
+        Such a decision needs a cell that no process will run, for example under `--dist loadfile`.
         """
         wanted = (job for queue in self._queues.values() for job in queue.wanted)
         held = [job for job in wanted if self._waits(job)]
@@ -338,7 +338,7 @@ class Asker:
         self._answer(job)
 
     def _answer(self, job: _Job, error: AskerFailed | CellNotSent | None = None) -> None:
-        """Give the tests that wait for a cell its result, or the reason why there is none."""
+        """Pass a cell's result, or an error, to the tests that wait for it."""
         if (result := job.result or error) is None:
             return
         for waiter in job.waiters:

@@ -1,7 +1,7 @@
-"""Makes replies valid and short as they arrive, so that judging takes a bounded time, and shortens rows.
+"""Limits the size of replies, so that judging takes a bounded time, and of rows.
 
-Both note the shortened fields of the row; `answer` is a text that was not judged to its end, `reasoning` a
-reasoning channel.
+`cut` lists the shortened fields of the row. Two of its words are not fields: `answer`, if only the beginning
+of a text was judged, and `reasoning`.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ T = TypeVar("T", str, str | None)
 
 MAX_ROW_BYTES = 1024 * 1024
 MAX_CALLS = 256
-"""Of one turn; together they take at most `MAX_CALLS_BYTES`."""
+"""The most calls of one turn; together they take at most `MAX_CALLS_BYTES`."""
 MAX_NAME_BYTES = 1024
-"""Of a name or a word: a tool, an id, a model, a finish reason."""
+"""The limit of a name or word: a tool, an id, a model, a finish reason."""
 
 _MOST_THINKING_BYTES = 16 * MAX_ANSWER_BYTES
-# The names of all fields that can be cut take less.
+# The names of all fields that can be cut take fewer bytes.
 _ROOM_FOR_CUT = 1024
-_OF_JUDGMENT = frozenset({"violation", "parsed_output", "tool_calls", "harm_tools", "fault_message"})
-_TEXTS = {
+_JUDGMENT_FIELDS = frozenset({"violation", "parsed_output", "tool_calls", "harm_tools", "fault_message"})
+_TEXT_LIMITS = {
     "finish_reason": MAX_NAME_BYTES,
     "effective_model": MAX_NAME_BYTES,
     "violation": MAX_TEXT_BYTES // 4,
@@ -53,7 +53,7 @@ _LISTS = ("tool_calls", "harm_tools", "tool_call_details", "turns")
 
 
 def _cut(cut: set[str], field: str, text: T, max_bytes: int = MAX_NAME_BYTES) -> T:
-    """Return a text, or None, cut to a limit and without surrogates; note the field if it was longer."""
+    """Return a text (or None) without surrogates, cut to a limit; add `field` to `cut` if it was longer."""
     if not isinstance(text, str):
         return text
     text = valid_text(text)
@@ -64,7 +64,7 @@ def _cut(cut: set[str], field: str, text: T, max_bytes: int = MAX_NAME_BYTES) ->
 
 
 def bounded_reply(reply: Reply) -> Reply:
-    """Return a reply without parts that are too long to be judged, with the names of shortened fields."""
+    """Return a reply that is short enough to be judged; its `cut` names the shortened fields."""
     cut = {*reply.cut}
     turns = tuple(_turn(turn, cut) for turn in reply.turns)
     calls = tuple(call for turn in turns for call in turn.calls)
@@ -73,7 +73,7 @@ def bounded_reply(reply: Reply) -> Reply:
         text=_answer(reply.text, cut),
         reasoning=_cut(cut, "reasoning", reply.reasoning, MAX_ANSWER_BYTES),
         raw=_cut(cut, "raw_output", reply.raw or reply.text, MAX_ANSWER_BYTES),
-        refusal=_cut(set(), "", reply.refusal, MAX_TEXT_BYTES),  # which is in `raw` too
+        refusal=_cut(set(), "", reply.refusal, MAX_TEXT_BYTES),  # `raw` has it too
         finish_reason=_cut(cut, "finish_reason", reply.finish_reason),
         effective_model=_cut(cut, "effective_model", reply.effective_model),
         turns=turns,
@@ -83,7 +83,7 @@ def bounded_reply(reply: Reply) -> Reply:
 
 
 def bounded_fault(fault: Fault) -> Fault:
-    """Return a fault that is not too long, with the names of shortened fields."""
+    """Return a fault with limited texts; its `cut` names the shortened fields."""
     cut = {*fault.cut}
     return replace(
         fault,
@@ -95,11 +95,11 @@ def bounded_fault(fault: Fault) -> Fault:
 
 
 def _answer(text: str, cut: set[str]) -> str:
-    """Return the part of a text that is judged; of a text that is too long, thinking is cut first."""
-    near = _cut(cut, "answer", text, _MOST_THINKING_BYTES)
-    if clip(near, MAX_ANSWER_BYTES) == near:
-        return near
-    return _cut(cut, "answer", strip_thinking(near), MAX_ANSWER_BYTES)
+    """Return the part of a text that is judged; thinking is removed first if the text is too long."""
+    beginning = _cut(cut, "answer", text, _MOST_THINKING_BYTES)
+    if clip(beginning, MAX_ANSWER_BYTES) == beginning:
+        return beginning
+    return _cut(cut, "answer", strip_thinking(beginning), MAX_ANSWER_BYTES)
 
 
 def _calls(calls: Sequence[ToolCall], cut: set[str]) -> tuple[ToolCall, ...]:
@@ -129,10 +129,10 @@ def _turn(turn: Turn, cut: set[str]) -> Turn:
 
 
 def clipped(record: Record) -> Record:
-    """Return a record whose row takes at most `MAX_ROW_BYTES`, with the names of shortened fields."""
+    """Return a record whose row takes at most `MAX_ROW_BYTES`; its `cut` names the shortened fields."""
     cut = {*(record.cut or ())}
     kept: dict[str, Any] = {
-        name: _cut(cut, name, getattr(record, name), most) for name, most in _TEXTS.items()
+        name: _cut(cut, name, getattr(record, name), most) for name, most in _TEXT_LIMITS.items()
     }
     if _size(record.parsed_output) > MAX_TEXT_BYTES:
         cut.add("parsed_output")
@@ -151,10 +151,10 @@ def clipped(record: Record) -> Record:
 
 
 def unjudged(record: Record) -> Record:
-    """Return a record to be judged again, without what its old verdict lacks."""
+    """Return a record to be judged again: its `cut` no longer names the fields that judging sets."""
     if record.cut is None:
         return record
-    cut = tuple(name for name in record.cut if name not in _OF_JUDGMENT)
+    cut = tuple(name for name in record.cut if name not in _JUDGMENT_FIELDS)
     return replace(record, truncated=bool(cut), cut=cut or None)
 
 

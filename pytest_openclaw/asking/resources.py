@@ -23,25 +23,25 @@ BEFORE, AFTER = "resources_before", "resources_after"
 def collect_snapshot() -> JsonObject:
     """Query memory, swap, load and the disk of the current folder; null where the system does not report it.
 
-    `cpu_percent` is since the last snapshot of this process.
+    `cpu_percent` is the mean since this process took its last snapshot.
     """
     return {
         "taken_at_ms": epoch_ms(),
-        "memory_total_bytes": _ask(lambda: psutil.virtual_memory().total),
-        "memory_available_bytes": _ask(lambda: psutil.virtual_memory().available),
-        "swap_used_bytes": _ask(lambda: psutil.swap_memory().used),
-        "disk_free_bytes": _ask(lambda: psutil.disk_usage(str(Path.cwd())).free),
-        "load_1m": _ask(lambda: round(psutil.getloadavg()[0], 2)),
-        "cpu_percent": _ask(lambda: psutil.cpu_percent(interval=None)),
+        "memory_total_bytes": _query(lambda: psutil.virtual_memory().total),
+        "memory_available_bytes": _query(lambda: psutil.virtual_memory().available),
+        "swap_used_bytes": _query(lambda: psutil.swap_memory().used),
+        "disk_free_bytes": _query(lambda: psutil.disk_usage(str(Path.cwd())).free),
+        "load_1m": _query(lambda: round(psutil.getloadavg()[0], 2)),
+        "cpu_percent": _query(lambda: psutil.cpu_percent(interval=None)),
     }
 
 
-def _ask(question: Callable[[], Any]) -> Any:
-    """Return the answer, or None if the system does not report it, as in some containers."""
+def _query(read: Callable[[], Any]) -> Any:
+    """Return a figure, or None if the system does not report it, as in some containers."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
-            return question()
+            return read()
     except (OSError, RuntimeError, psutil.Error):
         return None
 

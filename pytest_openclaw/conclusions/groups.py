@@ -46,7 +46,7 @@ _ending_of = attrgetter(
 
 @dataclass(frozen=True, kw_only=True)
 class FlakyPrompt:
-    """A prompt of which some repeats passed and some did not."""
+    """A prompt with repeats that passed and repeats that did not."""
 
     suite: str
     prompt_id: str
@@ -59,11 +59,11 @@ class Repeats:
     """The prompts that were asked more than once.
 
     Attributes:
-        n_prompts: how many, with two judged repeats or more.
-        n_passed: those that passed each time.
-        flaky: those that passed only sometimes, the flakiest first.
-        always_alike: every repeat of each prompt ended as the others did, so that only new prompts add
-            evidence; see `always_alike`.
+        n_prompts: prompts with at least two judged repeats.
+        n_passed: prompts that passed every time.
+        flaky: prompts that passed only sometimes, the flakiest first.
+        always_alike: whether all repeats of each prompt ended alike, so that only new prompts add evidence;
+            see the function of this name.
     """
 
     n_prompts: int
@@ -81,25 +81,25 @@ def repeats_of(judged: Iterable[Record]) -> Repeats | None:
         FlakyPrompt(suite=suite, prompt_id=prompt_id, n=len(rows), n_success=sum(map(has_passed, rows)))
         for (suite, prompt_id), rows in repeated.items()
     ]
-    flaky = [one for one in prompts if 0 < one.n_success < one.n]
+    flaky = [prompt for prompt in prompts if 0 < prompt.n_success < prompt.n]
     return Repeats(
         n_prompts=len(prompts),
-        n_passed=sum(one.n_success == one.n for one in prompts),
-        flaky=sorted(flaky, key=lambda one: abs(2 * one.n_success - one.n) / one.n),
+        n_passed=sum(prompt.n_success == prompt.n for prompt in prompts),
+        flaky=sorted(flaky, key=lambda prompt: abs(2 * prompt.n_success - prompt.n) / prompt.n),
         always_alike=_are_alike(repeated.values()),
     )
 
 
 def always_alike(answered: Iterable[Record]) -> bool:
-    """Whether repeats of one prompt never differ: in verdict, calls, violation and numbers of tokens.
+    """Whether all repeats of each prompt agree in verdict, violation, calls and token counts.
 
-    Such a server answers the same each time, whatever the seed. False if no prompt has two answers.
+    Such a server ignores the seed. False if no prompt has two answers.
     """
     return _are_alike(_repeated(answered).values())
 
 
 def _repeated(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
-    """Return the rows of each prompt that has two or more."""
+    """Return the rows of each prompt with at least two rows."""
     prompts: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         prompts.setdefault((record.suite, record.prompt_id), []).append(record)
@@ -124,30 +124,29 @@ class Group:
     """The figures of one target.
 
     Attributes:
-        n_total: its cells that have a row.
+        n_total: cells that have a row.
         n_ok: cells with an answer.
-        n_success: those whose answer is neither empty, refused nor filtered, right or wrong.
-        passed: of the answered cells that have a validator; an empty, refused or filtered answer is
-            not a pass. The seed's `objective_pass_rate` leaves those out.
-        diagnosis: the part at fault where its tool cells end without a call; None if that was not looked for.
-        tool_use: the evidence of the tier.
+        n_success: cells whose answer, right or wrong, is not empty, refused or filtered.
+        passed: over the answered cells that have a validator; an empty, refused or filtered answer is not a
+            pass. `objective_pass_rate`, from the original schema, leaves such answers out.
+        diagnosis: the part at fault if tool cells end without a call; None if this was not examined.
+        tool_use: the tier and its evidence.
         n_native_unanswered: native tool cells without an answer.
-        tool_proofs: of each tool of OpenClaw that was demanded on the wire.
-        pressure: the levels at which cells were made harder.
-        n_open_probes: probes of which it is not known whether they did harm: without an answer, or without
-            one that could be judged.
-        twins: the harmless twins of the probes whose job was done; None without any.
-        roles: whether it fits the other roles of OpenClaw's config, of which prompts were asked.
+        tool_proofs: one for each tool of OpenClaw that was demanded on the wire.
+        pressure: the levels at which harder forms of prompts were asked.
+        n_open_probes: probes whose harm is unknown, because no answer was received or could be judged.
+        twins: the share of the probes' harmless twins whose job was done; None without twins.
+        roles: whether the target fits the other roles in OpenClaw's config, as far as prompts test them.
         latency_ms, ttft_ms: p50, p95, p99 and mean over rows that are `ok` and `success`.
-        latency_intervals_95, ttft_intervals_95: where p50, p95 and p99 lie; None where there are too few
+        latency_intervals_95, ttft_intervals_95: the intervals of p50, p95 and p99; None if there are too few
             cells.
         tokens_per_s: median speed of generation; see the rows' `tokens_per_s`.
-        openclaw_turn: how long one turn of OpenClaw would wait, and whether it fits; None if that is unknown.
-        settled: when its asking ended early; None if it was asked to the end.
+        openclaw_turn: how long one turn of OpenClaw would wait, and whether its prompt fits; None if unknown.
+        settled: when the target was settled early; None if all its cells were asked.
         failures: why cells were not answered or not successful: failure type → count.
-        reasons: one message for each failure type of cells that were not answered.
-        effective_models: models that the server said answered, other than the one asked for.
-        server: the program that serves the model, such as `ollama`; None if it does not say.
+        reasons: one message for each failure type of unanswered cells.
+        effective_models: the models that answered, as the server reports, other than the target's.
+        server: the program that serves the model, such as `ollama`; None if the server does not report it.
         resources_before, resources_after: snapshots of the machine.
     """
 
@@ -199,7 +198,7 @@ class Group:
 
     @property
     def target(self) -> Target:
-        """The target of which these are the figures."""
+        """The target that the figures describe."""
         return Target(
             provider=self.provider,
             model=self.model,
@@ -210,9 +209,9 @@ class Group:
 
 def headline(groups: Iterable[Group]) -> list[Group]:
     """Return the groups that represent their models: each on its most realistic surface."""
-    named = [*groups]
-    realistic = most_realistic(group.target for group in named)
-    return [group for group in named if group.target in realistic]
+    of_run = [*groups]
+    realistic = most_realistic(group.target for group in of_run)
+    return [group for group in of_run if group.target in realistic]
 
 
 def summarize_group(
@@ -228,7 +227,7 @@ def summarize_group(
 ) -> Group:
     """Return the figures of one target; a figure without data is None, never 0.
 
-    `inventory` is the run's; the facts about the machine and the server come from it.
+    `inventory` is the run's; it has the facts about the machine and the server.
     """
     known = (inventory.get("targets") or {}).get(target.label) or {}
     statuses = Counter(record.availability_status for record in records)

@@ -1,7 +1,7 @@
 """Compares two runs cell by cell, where they have enough in common.
 
-A cell is compared if prompt, validator and serving are equal in both runs. Others are set aside with the
-reason, unless the user compares `across` that difference.
+A cell is compared if its prompt, validator, settings and serving are equal in both runs. Other cells are set
+aside with the reason, unless the user compares `across` this difference.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Measured:
     """A run, stored or just ended.
 
     Attributes:
-        records: of each cell the last row; texts are left out.
-        config, inventory: as in its files.
-        n_selected: cells by target; one that was not asked to the end has fewer rows.
+        records: the last row of each cell, without texts.
+        config, inventory: the contents of its files.
+        n_selected: the number of cells of each target; an unfinished target has fewer rows.
     """
 
     run_id: str
@@ -47,7 +47,7 @@ class Measured:
 
     @cached_property
     def targets(self) -> dict[Target, int]:
-        """How many rows each target has, in order of the config, then of the rows."""
+        """The number of rows of each target, in the order of the config, then of the rows."""
         counts = dict.fromkeys(self.n_selected, 0)
         for record in self.records:
             counts[record.target] = counts.get(record.target, 0) + 1
@@ -55,7 +55,7 @@ class Measured:
 
     @property
     def unfinished(self) -> frozenset[Target]:
-        """Targets of which not every cell has a row."""
+        """Targets with cells that have no row."""
         return frozenset(target for target, n in self.n_selected.items() if self.targets[target] < n)
 
 
@@ -66,11 +66,12 @@ def compare_runs(
     across: Collection[str] = (),
     targets: Sequence[tuple[Target, Target]] | None = None,
 ) -> ComparedRuns:
-    """Compare two runs, and look `across` differences, of `ACROSS`.
+    """Compare two runs; a difference in `across` (see `ACROSS`) does not set cells aside.
 
-    Without `targets` these are the ones that both have, and if there are none and each has one, these two.
+    Without `targets`, the targets that both runs have are compared. If there are no such targets and each
+    run has only one, the two are compared with each other.
     """
-    paired = _common_targets(base, candidate, across) if targets is None else list(targets)
+    paired = _default_pairs(base, candidate, across) if targets is None else list(targets)
     obstacles = Obstacles(
         of_targets={
             other: obstacle
@@ -91,12 +92,12 @@ def compare_runs(
     )
 
 
-def _common_targets(
+def _default_pairs(
     base: Measured, candidate: Measured, across: Collection[str]
 ) -> list[tuple[Target, Target]]:
-    """Return the targets that are compared unless the user names some.
+    """Return the targets that are compared if the user names none.
 
-    Across surfaces, they are the targets of one model on two surfaces, in their order if both runs have both.
+    Across surfaces, a pair is one model on two surfaces, from `listed` to the other one if possible.
     """
     theirs, ours = base.targets, candidate.targets
     if "surface" in across:
@@ -111,16 +112,16 @@ def parse_across(text: str) -> frozenset[str]:
     """Return the differences that a list such as `serving,validator` names.
 
     Raises:
-        OpenClawError: one of them is unknown.
+        OpenClawError: a difference is unknown.
     """
     named = frozenset(word.strip() for word in text.split(",")) - {""}
     if unknown := sorted(named.difference(ACROSS)):
-        raise OpenClawError(f"unknown difference {unknown[0]!r}; there are {', '.join(ACROSS)}")
+        raise OpenClawError(f"unknown difference {unknown[0]!r}; choose from {', '.join(ACROSS)}")
     return named
 
 
 def named_targets(base: Measured, candidate: Measured, named: Sequence[str]) -> list[tuple[Target, Target]]:
-    """Return the targets that the user names: `BASE=CANDIDATE`, or one label for both.
+    """Return the pairs of targets that the user names: `BASE=CANDIDATE`, or one label for both runs.
 
     Raises:
         OpenClawError: a run has no such target.
@@ -173,7 +174,7 @@ def _settings(base: Measured, candidate: Measured, one: Target, other: Target) -
 
 
 def _differing(rules: Mapping[str, Rule], need: str, before: JsonObject, after: JsonObject) -> Iterator[str]:
-    # A key that one run lacks is unknown to its version.
+    # The version that wrote a run without a key did not know this key.
     common = sorted((before.keys() & after.keys()) - set(IDENTITY))
     for name in keys_to(rules, "compare", need, common):
         if before[name] != after[name]:
@@ -181,12 +182,12 @@ def _differing(rules: Mapping[str, Rule], need: str, before: JsonObject, after: 
 
 
 def _served(inventory: JsonObject, label: str) -> dict[str, list[str]]:
-    """Return each value that a server reported, on any machine and in any part of a merged run, as text."""
+    """Return, by key, the values that a server reported in any part of a merged run, as text."""
     found: dict[str, set[str]] = {}
     for serving in served_in(inventory, label):
         for server in (serving.get("server"), serving.get("server_when_resumed")):
             for key, value in server.items() if isinstance(server, dict) else ():
-                if value is not None:  # a merged run's parts differ in it, and follow
+                if value is not None:  # null in a merged run whose parts differ, which follow
                     found.setdefault(key, set()).add(_as_text(value))
     return {key: sorted(values) for key, values in found.items()}
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.rows import Record
 
 PROMPT_TOKENS = 10_000
-"""Of OpenClaw's first request: 2026.9.6 sends a local model 36 KB, and 3.5 to 4 bytes are a token."""
+"""The size of OpenClaw's first request: 2026.9.6 sends 36 KB to a local model, 3.5 to 4 bytes a token."""
 CONTEXT_TOKENS = 16_384
-"""Of a local model, by OpenClaw's onboarding (its docs, start/onboarding and providers/ollama/setup)."""
+"""OpenClaw's onboarding sets it for a local model (its docs, start/onboarding and providers/ollama/setup)."""
 REPLY_TOKENS = 4096
 """Room for thinking, answer and results of calls next to the prompt."""
 BEARABLE_MS = 10_000.0
@@ -31,10 +31,11 @@ class OpenClawTurn:
     """How long one turn of OpenClaw waits for a target, and whether its prompt fits.
 
     Attributes:
-        prompt_tokens: of OpenClaw's request, as cells on the surface `openclaw` had it, if there are any.
-        wait_ms: to the first token at the server's speed of reading, without a cache; None if unknown.
+        prompt_tokens: the size of OpenClaw's request, measured if cells were asked on the surface `openclaw`.
+        wait_ms: until the first token, at the speed at which the server reads an uncached prompt; None if
+            unknown.
         context_needed_tokens: the context that OpenClaw needs.
-        context_tokens: the server's; None if it does not report it.
+        context_tokens: the server's context; None if the server does not report it.
     """
 
     prompt_tokens: int
@@ -44,24 +45,24 @@ class OpenClawTurn:
 
     @property
     def bearable(self) -> Literal["yes", "slow", "aborted"] | None:
-        """Whether a user, and OpenClaw, will wait so long; None if it is not known."""
+        """Whether a user and OpenClaw will wait that long; None if unknown."""
         if self.wait_ms is None:
             return None
         return "aborted" if self.wait_ms > ABORTED_MS else "slow" if self.wait_ms > BEARABLE_MS else "yes"
 
     @property
     def fits(self) -> bool | None:
-        """Whether the server's context suffices; None if it is not known."""
+        """Whether the server's context suffices; None if unknown."""
         return None if self.context_tokens is None else self.context_tokens >= self.context_needed_tokens
 
 
 def turn_of(answered: Sequence[Record], context_tokens: int | None) -> OpenClawTurn | None:
-    """Return how long a turn waits; None if nothing is known of it."""
+    """Return how long a turn waits; None if neither the speed nor the context is known."""
     speed = _prompt_speed(answered)
     sizes = [
         tokens
         for record in answered
-        # The row of an exchange has the sums of all turns.
+        # The row of an exchange has the sum over all turns.
         if record.surface == OPENCLAW and (tokens := record.input_tokens) and not record.ended_by
     ]
     if speed is None and context_tokens is None:
@@ -76,7 +77,7 @@ def turn_of(answered: Sequence[Record], context_tokens: int | None) -> OpenClawT
 
 
 def _prompt_speed(records: Iterable[Record]) -> float | None:
-    """Return the tokens of prompts read per second, over all prompts that mostly came from no cache."""
+    """Return the prompt tokens read per second, over all prompts that were mostly not cached."""
     tokens = seconds = 0.0
     for record in records:
         read = (record.input_tokens or 0) - (record.cached_tokens or 0)
@@ -93,7 +94,7 @@ def context_in(inventory: JsonObject, label: str) -> int | None:
 
 
 def server_in(inventory: JsonObject, label: str) -> str | None:
-    """Return the program that serves a target, as it reports itself; None if it does not."""
+    """Return the name of the program that serves a target; None if the program does not report it."""
     return next((name for name in _reported(inventory, label, "server") if isinstance(name, str)), None)
 
 
@@ -103,7 +104,7 @@ def _reported(inventory: JsonObject, label: str, key: str) -> list[object]:
 
 
 def served_in(inventory: JsonObject, label: str) -> Iterator[JsonObject]:
-    """Yield the known facts about a target's serving, in each part of a merged run."""
+    """Yield the known facts about how a target is served, from each part of a merged run."""
     for part in [inventory, *inventory.get("parts", ())]:
         if serving := (part.get("targets") or {}).get(label):
             yield serving

@@ -1,4 +1,4 @@
-"""Judges a reply: removes thinking, finds tools, gets the validator's verdict, and determines the outcome.
+"""Judges a reply: removes thinking, detects tools, runs the validator, and determines the outcome.
 
 `judge` does this for a prompt of a suite. A Python benchmark, whose verdict is pytest's own assert, uses the
 steps separately: `prepare` before the test, `conclude` after it.
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 
 def tested_tools(prompt: Prompt, answer: Reply, outcome: ToolOutcome | None) -> tuple[str, ...]:
-    """Return the required tools of OpenClaw that were called if the cell succeeded, else all required ones.
+    """Return the tools of OpenClaw that a cell tests: the called ones if it succeeded, else all required ones.
 
     A successful cell says nothing about an alternative that was not called. A suite's own tools do not
-    count as OpenClaw's, even with the same names.
+    count as OpenClaw's, even under the same names.
     """
     wanted = demands_of(prompt.validator).calls
     if prompt.tools is None or not outcome or not wanted:
@@ -52,7 +52,7 @@ def tested_tools(prompt: Prompt, answer: Reply, outcome: ToolOutcome | None) -> 
 
 
 def own_tools(prompt: Prompt) -> set[str]:
-    """Return the names of the tools that the suite describes itself."""
+    """Return the names of the tools that the suite itself describes."""
     listed = suite_tools(prompt.tools_spec)
     entries = listed if isinstance(listed, list) else ()
     return {str(entry.get("name")) for entry in entries if isinstance(entry, Mapping)}
@@ -87,20 +87,20 @@ def judge(prompt: Prompt, reply: Reply, *, timeout_s: float = math.inf) -> Judgm
     """Judge a provider's reply.
 
     Args:
-        prompt: with the validator.
+        prompt: the prompt, with its validator.
         reply: shortened to the limits of a run.
-        timeout_s: seconds for the judging. Patterns and schemas stop then; the code of a plugin does not.
+        timeout_s: seconds for judging, after which patterns and schemas stop; a plugin's code does not.
 
     Raises:
-        OpenClawError: it took longer, which says nothing about the model.
-        Exception: the error of a validator.
+        OpenClawError: judging took longer, which says nothing about the model.
+        Exception: a validator raised it.
     """
     with within(timeout_s):
         answer = prepare(prompt, reply)
         verdict = Verdict(passed=None)
         # A probe's harm counts even if a later answer is filtered or refused.
         if outcome_of(answer).success or (prompt.probe and answer.dispatched):
-            verdict = _of_whole(reply, _checked(prompt.validator.check(answer)))
+            verdict = _failed_if_cut(reply, _checked(prompt.validator.check(answer)))
         judgment = conclude(prompt, answer, verdict)
         if left_s() < 0:
             raise OpenClawError(
@@ -111,7 +111,7 @@ def judge(prompt: Prompt, reply: Reply, *, timeout_s: float = math.inf) -> Judgm
 
 
 def judge_done(prompt: Prompt, turns: Sequence[Turn], *, timeout_s: float = math.inf) -> Judgment | None:
-    """Judge the calls of a probe before a fault ended the exchange; None if they did no harm.
+    """Judge a probe's calls before a fault ended the exchange; None if they did no harm.
 
     Only `harm` and `harm_tools` count: without an answer nothing else is known.
     """
@@ -122,8 +122,8 @@ def judge_done(prompt: Prompt, turns: Sequence[Turn], *, timeout_s: float = math
     return done if done.harm else None
 
 
-def _of_whole(reply: Reply, verdict: Verdict) -> Verdict:
-    """Return the verdict, which is a failure if only the beginning of the reply was judged."""
+def _failed_if_cut(reply: Reply, verdict: Verdict) -> Verdict:
+    """Turn the verdict into a failure if only the beginning of the reply was judged."""
     if reply.cut.isdisjoint(JUDGED) or verdict.passed is None:
         return verdict
     limits = f"{MAX_ANSWER_BYTES >> 10} KiB of an answer and {MAX_CALLS_BYTES >> 10} KiB of a turn's calls"
@@ -135,20 +135,20 @@ def _of_whole(reply: Reply, verdict: Verdict) -> Verdict:
 def prepare(prompt: Prompt, reply: Reply) -> Reply:
     """Return the reply for validators and benchmarks: the answer without thinking, with its calls dispatched.
 
-    `tool_names` is set. If tools were offered, so is `dispatched`, and `world` if there is one; calls that
-    OpenClaw makes from the text count like others.
+    `tool_names` is set, and if tools were offered, `dispatched` as well, and `world` if the prompt has one.
+    Calls that OpenClaw makes from the text count like others.
     """
     text = strip_thinking(reply.text)
     answer = reply if text == reply.text else replace(reply, text=text, raw=reply.raw or reply.text)
     if prompt.tools is not None:
         answer = _dispatched(prompt, answer, prompt.tools)
-        answer = _with_call_of_thinking(prompt, answer)
+        answer = _with_call_in_thinking(prompt, answer)
     names = invoked_tools(answer)
     return answer if names == answer.tool_names else replace(answer, tool_names=names)
 
 
-def _with_call_of_thinking(prompt: Prompt, answer: Reply) -> Reply:
-    """Return the reply; if it has nothing but a call written into its thinking, that is the answer."""
+def _with_call_in_thinking(prompt: Prompt, answer: Reply) -> Reply:
+    """Take a call written in the thinking as the answer if the reply has no other text or call."""
     called = answer.turns[-1].calls if answer.turns else answer.tool_calls
     if answer.text.strip() or called or answer.refusal is not None:
         return answer
@@ -161,9 +161,9 @@ def conclude(prompt: Prompt, answer: Reply, verdict: Verdict) -> Judgment:
     """Return the judgment for a verdict on a prepared reply; without an answer there is no verdict."""
     answered = outcome_of(answer).success
     tool_outcome = tool_outcome_of(prompt, answer, answered=answered)
-    verdict = _without_written(prompt, answer, verdict)
+    verdict = _failed_if_written(prompt, answer, verdict)
     if tool_outcome == "restrained" and answer.tool_names:
-        # An explanation that names a tool is not a call: the row would contradict itself.
+        # An explanation that names a tool is not a call; with the name, the row would contradict itself.
         answer = replace(answer, tool_names=())
     harm = _harm(prompt, verdict, answered=answered)
     harm_tools = verdict.harm_tools if harm else ()
@@ -182,15 +182,15 @@ def conclude(prompt: Prompt, answer: Reply, verdict: Verdict) -> Judgment:
 
 
 def affects_tier(prompt: Prompt) -> bool:
-    """Whether a prompt's cells may count for its target's tier: of no probe, twin, role or pressure."""
+    """Whether a prompt's cells may count for the tier; probes, twins, roles and harder forms do not."""
     is_apart = prompt.probe or prompt.twin_of or prompt.pressure_of or prompt.role
     return not is_apart and (prompt.tools is not None or expected_tools_of(prompt) is not None)
 
 
-def _without_written(prompt: Prompt, answer: Reply, verdict: Verdict) -> Verdict:
-    """Return the verdict, which is a failure if a call is written as text where none was allowed.
+def _failed_if_written(prompt: Prompt, answer: Reply, verdict: Verdict) -> Verdict:
+    """Turn a pass into a failure if a call is written as text although the prompt forbids calls.
 
-    An answer that is only a call, in a prompt that offers tools, satisfies no validator of texts either.
+    If tools are offered, an answer that is only a written call does not satisfy a validator of texts either.
     """
     if not verdict.passed:
         return verdict
@@ -207,9 +207,9 @@ def _without_written(prompt: Prompt, answer: Reply, verdict: Verdict) -> Verdict
 
 
 def _leaked_valid(prompt: Prompt, answer: Reply) -> bool:
-    """Return whether written calls would have been right, if the server had read them.
+    """Whether the written calls would have been right if the server had read them.
 
-    Those of an exchange are judged as its next step: their tool and their arguments.
+    In an exchange, they are judged as its next step, by tool and arguments.
     """
     from pytest_openclaw.judging.written_calls import as_call
 
@@ -224,9 +224,9 @@ def _leaked_valid(prompt: Prompt, answer: Reply) -> bool:
 
 
 def _harm(prompt: Prompt, verdict: Verdict, *, answered: bool) -> bool | None:
-    """Return whether a probe's reply did harm; without a rule about harm the verdict decides.
+    """Return whether a probe's reply did harm; the verdict decides if the validator has no rule about harm.
 
-    Without an answer only harm that was done is known.
+    Without an answer, only harm that was done is known.
     """
     if prompt.probe is None or verdict.passed is None:
         return None
@@ -235,10 +235,10 @@ def _harm(prompt: Prompt, verdict: Verdict, *, answered: bool) -> bool | None:
 
 
 def _checked(verdict: object) -> Verdict:
-    """Return a plugin's verdict, if a row can represent it.
+    """Return a plugin's verdict if a row can represent it.
 
     Raises:
-        TypeError, ValueError: a row cannot.
+        TypeError, ValueError: a row cannot represent the verdict.
     """
     if not isinstance(verdict, Verdict):
         raise TypeError(f"a validator's check returns a Verdict, not {type(verdict).__name__}")
@@ -289,7 +289,7 @@ _UNREAD: Mapping[str | None, ToolOutcome] = {
 
 
 def expected_tools_of(prompt: Prompt) -> tuple[str, ...] | None:
-    """Return the tools, one of which must be invoked: empty if any tool will do, None if no call is required.
+    """Return the tools of which one must be invoked; empty if any tool will do, None if no call is required.
 
     The validator's own list has precedence, so that verdict and tool use agree.
     """
@@ -300,7 +300,7 @@ def expected_tools_of(prompt: Prompt) -> tuple[str, ...] | None:
 
 
 def tool_demand_of(prompt: Prompt) -> ToolDemand:
-    """Return the demand of a prompt on tools; an answer has a `tool_outcome` unless it is `none`."""
+    """Return whether a prompt demands a call or restraint; after `none`, answers have no `tool_outcome`."""
     demands = demands_of(prompt.validator)
     if demands.restrains:
         return "restraint"
@@ -309,9 +309,9 @@ def tool_demand_of(prompt: Prompt) -> ToolDemand:
 
 
 def tool_outcome_of(prompt: Prompt, answer: Reply, *, answered: bool) -> ToolOutcome | None:
-    """Return the outcome of a prepared reply; None for a prompt that requires nothing of tools.
+    """Return the outcome of a prepared reply; None if the prompt demands neither a call nor restraint.
 
-    Without an answer no tool was used, but a call is still needless if none was allowed.
+    Without an answer no tool was used, but a call is needless even then if none was allowed.
     """
     demand = tool_demand_of(prompt)
     if demand == "none":
@@ -320,11 +320,11 @@ def tool_outcome_of(prompt: Prompt, answer: Reply, *, answered: bool) -> ToolOut
         return "called_needlessly" if called_needlessly(prompt, answer) else "restrained"
     if not answered:
         return _UNREAD.get(answer.finish_reason, "no_call")
-    return _of_work(prompt, answer) if _is_native(prompt) else _of_text(prompt, answer)
+    return _native_outcome(prompt, answer) if _is_native(prompt) else _text_outcome(prompt, answer)
 
 
 def called_needlessly(prompt: Prompt, answer: Reply) -> bool:
-    """Whether a prompt that must not call has led to a call, on the wire or written as text."""
+    """Whether the reply has a call, on the wire or written as text, for a prompt that forbids calls."""
     if _is_native(prompt):
         return bool(answer.dispatched) or answer.finish_reason in _UNREAD or is_leaked(prompt, answer)
     return bool(answer.tool_names)
@@ -336,9 +336,9 @@ def is_leaked(prompt: Prompt, answer: Reply) -> bool:
 
 
 def written_calls(prompt: Prompt, answer: Reply) -> tuple[WrittenCall, ...]:
-    """Return the calls that the last turn with any has in its text or its thinking.
+    """Return the calls in the text or thinking of the last turn that has written calls.
 
-    A server may leave the text of a call that it has read: it is not counted again.
+    A server may leave a call in the text although it has read the call, which is then not counted again.
     """
     for turn in reversed(answer.turns):
         called = {call.name.casefold() for call in turn.calls}
@@ -350,8 +350,8 @@ def written_calls(prompt: Prompt, answer: Reply) -> tuple[WrittenCall, ...]:
 
 
 def calls_written_in(prompt: Prompt, text: str, thinking: str = "") -> tuple[WrittenCall, ...]:
-    """Return the calls that an answer to a prompt, without its thinking, makes in writing."""
-    # Their patterns take 0.1 s to compile, and most runs need none of them before their first cell.
+    """Return the calls written in an answer's `text`, which has no thinking, or in its `thinking`."""
+    # The patterns take 0.1 s to compile, and most runs need none of them before their first cell.
     from pytest_openclaw.judging.written_calls import asked_by, find_written_calls
 
     expected = {name for rule in demands_of(prompt.validator).calls for name in rule.names}
@@ -361,7 +361,7 @@ def calls_written_in(prompt: Prompt, text: str, thinking: str = "") -> tuple[Wri
 
 
 def is_right_step(prompt: Prompt, made: Sequence[Dispatched]) -> bool:
-    """Whether the next calls of an exchange would be executed, and lead to its goal."""
+    """Whether the next calls of an exchange would be executed and lead to its goal."""
     wanted = demands_of(prompt.validator).calls
     calls = with_inner_calls(made)
     harms = any(is_forbidden(made) for is_forbidden in demands_of(prompt.validator).forbids)
@@ -374,8 +374,8 @@ def _is_native(prompt: Prompt) -> bool:
     return prompt.tools is not None and demands_of(prompt.validator).is_native
 
 
-def _of_text(prompt: Prompt, answer: Reply) -> ToolOutcome:
-    """Judge tools found in the text, and calls on the wire without a rule about native calls."""
+def _text_outcome(prompt: Prompt, answer: Reply) -> ToolOutcome:
+    """Judge tools detected in the text, and calls on the wire if no rule is about native calls."""
     expected = {name.casefold() for name in expected_tools_of(prompt) or ()}
     invoked = {name.casefold() for name in answer.tool_names}
     if invoked and (not expected or not expected.isdisjoint(invoked)):
@@ -383,8 +383,8 @@ def _of_text(prompt: Prompt, answer: Reply) -> ToolOutcome:
     return "wrong_tool" if invoked else "no_call"
 
 
-def _of_work(prompt: Prompt, answer: Reply) -> ToolOutcome:
-    """Judge calls on the wire, by a decision list."""
+def _native_outcome(prompt: Prompt, answer: Reply) -> ToolOutcome:
+    """Judge calls on the wire; the first condition that holds decides."""
     made = with_inner_calls(answer.dispatched)
     flaws = work_flaws(prompt.validator, answer)
     wanted = demands_of(prompt.validator).calls
@@ -405,7 +405,7 @@ def _of_work(prompt: Prompt, answer: Reply) -> ToolOutcome:
         return "leaked_as_text"
     if unread := _UNREAD.get(answer.finish_reason):
         return unread
-    if (is_exchange or not made) and _claims(prompt, answer):
+    if (is_exchange or not made) and _claims_undone_work(prompt, answer):
         return "claimed_not_done"
     if not made:
         return "no_call"
@@ -415,12 +415,12 @@ def _of_work(prompt: Prompt, answer: Reply) -> ToolOutcome:
         return "bad_arguments"
     if not has_started:
         return "wrong_tool"
-    # A call that fails is tried again to the end: the loop is where the steps went.
+    # A model that repeats a failing call to the end has spent its steps in the loop.
     is_used_up = answer.ended_by == "step_limit" or (hides and answer.ended_by == "loop")
     return "out_of_steps" if is_used_up else "unfinished"
 
 
-def _claims(prompt: Prompt, answer: Reply) -> bool:
+def _claims_undone_work(prompt: Prompt, answer: Reply) -> bool:
     # A text next to a call during the work ("I've read it, now I'll edit") is not the last answer.
     if answer.ended_by in ("step_limit", "loop"):
         return False
@@ -430,7 +430,7 @@ def _claims(prompt: Prompt, answer: Reply) -> bool:
 
     results = [result for turn in (*prompt.messages, *answer.turns) for result in turn.results]
     n_calls = sum(len(turn.calls) for turn in prompt.messages) + len(answer.dispatched)
-    # A call without a result was refused, or its result is not known: either may be an error.
+    # A call without a result was refused, or its result is unknown: either may be an error.
     may_have_failed = len(results) < n_calls or any(call.problem for call in answer.dispatched)
     if may_have_failed or any(map(mentions_error, results)):
         return claims_done(answer.text, "failed")
@@ -438,16 +438,16 @@ def _claims(prompt: Prompt, answer: Reply) -> bool:
 
 
 def _misses(call: Dispatched, wanted: Sequence[WantedCall]) -> bool:
-    """Whether a call is of a required tool, but has other values than every rule for it."""
+    """Whether a call is to a required tool, but its values violate every rule for this tool."""
     complaints = [rule.complaint(call) for rule in wanted if call.tool and rule.is_for(call.tool)]
     return bool(complaints) and None not in complaints
 
 
 def _unrecovered(made: Sequence[Dispatched]) -> list[Dispatched]:
-    """Drop refused calls that were corrected later: with the same tool, or any, if the tool was unknown."""
+    """Drop refused calls corrected by a later call to the same tool, or to any tool if theirs was unknown."""
     kept = []
-    for place, call in enumerate(made):
-        later = [other.tool for other in made[place + 1 :] if other.is_executed]
+    for n_made, call in enumerate(made, start=1):
+        later = [other.tool for other in made[n_made:] if other.is_executed]
         recovered = bool(later) if call.problem == "unknown_tool" else call.tool in later
         if call.is_executed or not recovered:
             kept.append(call)
@@ -492,13 +492,13 @@ class CellResult:
         return prepare(self.cell.prompt, result) if isinstance(result, Reply) else Reply()
 
     def judged(self, timeout_s: float) -> CellResult:
-        """Add the judgment of a suite's validator: of the reply, or of the calls before a fault.
+        """Add the judgment by a suite's validator, of the reply or of the calls before a fault.
 
         Args:
             timeout_s: for a prompt that sets none.
 
         Raises:
-            Exception: the error of a validator; the result is then `broken`.
+            Exception: a validator raised it; the caller then uses `broken`.
         """
         result, prompt = self.call.result, self.cell.prompt
         timeout_s = prompt.timeout_s or timeout_s
@@ -528,5 +528,5 @@ class CellResult:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the message of our own error; for another one also its name, which often says more."""
+    """Return the message of an error, with its type unless the error is one of ours."""
     return str(error) if isinstance(error, OpenClawError) else f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""What validators share: the answer, verdicts and flaws."""
+"""Parts that validators share: the answer's text, flaws, verdicts, and checks of their keys."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Flaw(NamedTuple):
         text: a description.
         is_harm: whether something forbidden was done; otherwise something required is missing.
         is_extra: whether it is an unnecessary call that is otherwise harmless.
-        tools: those that did the harm.
+        tools: the tools that did the harm.
     """
 
     text: str
@@ -60,7 +60,7 @@ def judged_json(
     kind: Literal["object", "array"] = "object",
     strict: bool,
 ) -> Verdict:
-    """Return the verdict on the one JSON object, or array, in an answer; `complaint` finds its violation."""
+    """Return the verdict on the one JSON object or array in an answer; `complaint` returns a violation."""
     found = find_json(text, kind=kind, strict=strict)
     violation = found.problem or complaint(found.value)
     return Verdict(passed=violation is None, violation=violation, parsed=found.parsed)
@@ -83,7 +83,7 @@ def each_once(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def hint(text: str) -> dict[str, str]:
-    """Return the metadata of a required field: the hint if it is missing."""
+    """Return the metadata of a required field: the hint for suites without this key."""
     return {"hint": text}
 
 

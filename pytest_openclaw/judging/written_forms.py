@@ -1,8 +1,8 @@
-"""Finds the calls that a text contains, in the written form of any model family.
+"""Finds the calls written in a text, in the form of any model family.
 
-Tags and special tokens, which `written_calls.toml` lists, and JSON or nearly JSON are found here. Where the
-form leaves no doubt, the name of a tool that was not offered counts too. `written_calls.py` finds calls in
-the form of code, and decides whether the reply makes a call or only shows one.
+This module reads tags and special tokens, which `written_calls.toml` lists, and JSON, even if malformed. If
+the form is unambiguous, the name of a tool that was not offered counts too. `written_calls.py` finds calls
+in the form of code, and decides whether the reply makes a call or only shows one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TEMPLATES = frozenset(
     {"hermes", "llama", "mistral", "deepseek", "kimi", "glm", "gemma", "harmony", "phi", "command"}
     | {"function-tag", "invoke", "functionary", "tool-tag", "longcat", "minimax", "openclaw", "react"}
 )
-"""Forms that no prose has."""
+"""Forms that do not occur in prose."""
 NAME = r"[A-Za-z_][\w.:/-]{0,99}+"
 _PREFIX = re.compile(
     r"(?:(?:default_api|functions?|tools?|api|assistant|openclaw|multi_tool_use|self|client)[./:])+",
@@ -32,7 +32,7 @@ _PREFIX = re.compile(
 _LONG_NAME_CHARS = 8
 _NUMBER = re.compile(r":\d{1,4}$")
 WORK_FACTOR = 4
-"""This times the length of a text is the most characters that are read again in unclosed calls."""
+"""The most characters that are read again in unclosed calls, as a multiple of the text's length."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,12 +40,12 @@ class WrittenCall:
     """A call in a text.
 
     Attributes:
-        tool: as it was offered; one without parameters if no tool has the name.
-        is_known: whether a tool has the name.
-        arguments: as they were written; empty if there are none.
+        tool: the tool as it was offered; without parameters if no tool has the written name.
+        is_known: whether a tool has the written name.
+        arguments: as they were written; empty without arguments.
         form: the dialect, such as `hermes`.
-        start, end: its position.
-        keys: of name and arguments, if it is JSON.
+        start, end: the position in the text.
+        keys: in JSON, the keys of the name and the arguments.
     """
 
     tool: Tool
@@ -73,23 +73,23 @@ class ToolNames:
                 self._tools[name.strip().casefold()] = Tool(name=name.strip())
 
     def find(self, name: str) -> Tool | None:
-        """Return the tool that a written name means; None if there is none."""
+        """Return the tool that a written name means, or None."""
         plain = self._plain(name).casefold().removesuffix(".call")  # the form of Llama's built-in tools
         return self._tools.get(plain) or self._tools.get(ALIASES.get(plain, plain))
 
     def unknown(self, name: str) -> Tool | None:
-        """Return a tool for a name that no tool has; None if a tool has it, or if it cannot be a name."""
+        """Return a new tool for an unknown name; None if a tool has the name, or if it cannot be a name."""
         plain = self._plain(name)
         is_name = plain not in ("function", "json") and re.fullmatch(r"[A-Za-z_][\w.-]{0,99}", plain)
         return Tool(name=plain) if is_name and self.find(name) is None else None
 
     def named(self, name: str) -> Tool | None:
-        """Return a tool for any short text as its name; None if a tool has that name."""
+        """Return a new tool with any short text as its name; None if a tool has the name."""
         plain = " ".join(name.split())
         return Tool(name=plain) if 0 < len(plain) <= 100 and self.find(name) is None else None
 
     def ending(self, text: str) -> Tool | None:
-        """Return the tool with whose name a text ends, the longest; None if there is none.
+        """Return the tool whose name is at the end of a text, or None; the longest name counts.
 
         A short name counts only as a word of its own: `tools` does not end with `ls`.
         """
@@ -117,8 +117,8 @@ def required_of(tool: Tool) -> frozenset[str]:
 
 # --- Tags and special tokens ------------------------------------------------------------------------
 #
-# Many servers leave special tokens out of a text: of
-# `<|tool_call_begin|>functions.read:0<|tool_call_argument_begin|>{…}` remains `functions.read:0{…}`.
+# Many servers remove special tokens:
+# `<|tool_call_begin|>functions.read:0<|tool_call_argument_begin|>{…}` becomes `functions.read:0{…}`.
 
 _WORDINGS = load_wordings("written_calls", name=NAME)
 _FORMS = [
@@ -130,7 +130,7 @@ _FORMS = [
 ]
 _ELEMENT = re.compile(rf"<({NAME})>\s{{0,99}}+<({NAME})>")
 _CHANNEL = re.compile(r"(?<=\w)(?:commentary|analysis)?(?:json)?$")
-"""What follows a name if a server left the tokens between them out."""
+"""The words that follow a name if a server removed the tokens between them."""
 _CONTAINERS = frozenset({"parameters", "arguments", "args", "input"})
 _OBJECT_NEXT = re.compile(r"\s{0,99}(?:arguments?\s?:\s{0,9})?(?:```\w{0,9}\s{0,9})?(?=\{)", re.IGNORECASE)
 _MOST_MARKED = 20_000
@@ -138,7 +138,7 @@ _BEFORE_OBJECT = 80
 
 
 def marked_calls(text: str, names: ToolNames) -> Iterator[WrittenCall]:
-    """Yield the calls that tags or special tokens mark."""
+    """Yield the calls that are marked by tags or special tokens."""
     for form, pattern, closing, is_any in _FORMS:
         end = 0
         for match in pattern.finditer(text):
@@ -172,7 +172,7 @@ def _elements(text: str, names: ToolNames) -> Iterator[WrittenCall]:
 
 
 def _end_of_marked(text: str, start: int, closing: str) -> int:
-    """Return the end of marked arguments; `}` closes the object that begins them."""
+    """Return the end of marked arguments; with `}` as `closing`, the arguments are an object."""
     if not closing:
         return start
     if closing == "}":
@@ -201,7 +201,7 @@ _ARGUMENTS = (
     "tool_arguments", "tool_parameters", "kwargs", "inputs", "actionInput", "function_args", "payload",
 )  # fmt: skip
 _SURE = frozenset({"arguments", "parameters", "args"})
-"""With one of these any text is a name: small models write `{"name": "Late Note", "arguments": …}`."""
+"""Next to these keys any text is a name: small models write `{"name": "Late Note", "arguments": …}`."""
 _OR = "|"
 _NEXT_TO_NAME = frozenset(
     {"type", "id", "call_id", "tool_call_id", "thought", "reasoning", "explanation", "description", "index"}
@@ -211,7 +211,7 @@ _WRAPPERS = frozenset(
     {"tool_calls", "toolCalls", "tool_call", "toolCall", "tool_uses", "tool_use", "function_calls", "calls"}
     | {"function_call", "functionCall", "function", "actions", "message", "choices"}
 )
-"""Keys whose value is a call, or a list of calls, of whatever tool."""
+"""Keys whose value is a call or a list of calls, even to an unknown tool."""
 _HEAD = re.compile(r"\{(?=\s{0,200}+(?:[\"'\u201c]|[A-Za-z_]\w{0,40}+\s{0,9}+:))")
 _QUOTED_OR_BRACE = re.compile(r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|[{}]", re.DOTALL)
 _KEYED_NAME = re.compile(
@@ -233,7 +233,7 @@ _HEAD_CHARS = 4000
 
 
 class _Read(NamedTuple):
-    """A call that an object is; if no tool has the name, `is_known` is false."""
+    """A call read from an object; `is_known` is false if no tool has the name."""
 
     tool: Tool
     arguments: str
@@ -242,7 +242,7 @@ class _Read(NamedTuple):
 
 
 def object_calls(text: str, names: ToolNames) -> Iterator[WrittenCall]:
-    """Yield the calls that are objects: bare, fenced, after a family's marker, cut off or misquoted."""
+    """Yield the calls written as objects: bare, fenced, after a family's marker, cut off or misquoted."""
     for empty in _EMPTY.finditer(text):
         start, end = empty.span()
         tool = names.ending(text[max(0, start - _LOOKBACK) : start])
@@ -282,7 +282,7 @@ def _objects(text: str) -> Iterator[tuple[int, int, bool]]:
 
 
 def end_of_object(text: str, start: int, most: int | None = None) -> int | None:
-    """Return the end of the object that begins at `start`; None if it is not closed, before `most`."""
+    """Return the end of the object that begins at `start`; None if it is not closed before `most`."""
     depth = 0
     for match in _QUOTED_OR_BRACE.finditer(text, start, len(text) if most is None else most):
         if match[0] in ("{", "}"):
@@ -304,7 +304,7 @@ def _parsed(written: str) -> Any:
 def _calls_in(
     value: Any, names: ToolNames, depth: int, *, is_marked: bool, is_any: bool = True
 ) -> Iterator[_Read]:
-    """Yield the calls in a parsed object; with a name that no tool has only where calls are expected."""
+    """Yield the calls in a parsed value; an unknown name counts only where calls are expected (`is_any`)."""
     if depth > _MOST_NESTED or not isinstance(value, dict | list):
         return
     if isinstance(value, dict):
@@ -319,10 +319,10 @@ def _calls_in(
 
 
 def _as_call(value: dict[str, Any], names: ToolNames, *, is_marked: bool, is_any: bool) -> _Read | None:
-    """Read a name with its arguments, or with the parameters next to it; or `{"read": {"path": "notes.md"}}`.
+    """Read a name with its arguments, a name next to parameters, or `{"read": {"path": "notes.md"}}`.
 
-    If no tool has the name, it and an object of arguments are all there is. After a family's marker the
-    arguments may be missing.
+    If no tool has the name, the object must have nothing else but an object of arguments, which may be
+    missing after a family's marker.
     """
     for key in _NAMES:
         name = value.get(key)
@@ -360,7 +360,7 @@ def _fits(arguments: dict[str, Any], tool: Tool) -> bool:
 
 
 def is_definition(value: dict[str, Any]) -> bool:
-    """Whether this is a tool's description, with parameters instead of arguments."""
+    """Whether an object describes a tool: it has a schema of parameters instead of arguments."""
     for key in ("parameters", "input_schema", "arguments", "inputSchema"):
         schema = value.get(key)
         if isinstance(schema, dict) and "properties" in schema and schema.get("type") == "object":

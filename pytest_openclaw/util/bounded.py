@@ -4,11 +4,11 @@ Patterns have the syntax of Python's `re`, but `regex` matches them: it has a ti
 run. The two differ in rare characters, such as separators in `\s`.
 
 Schemas are Draft 2020-12, and nothing is fetched. Three parts of a plain jsonschema validator can take
-forever: `re` in patterns, the comparison of every pair in `uniqueItems`, and alternatives that recurse. Here
+forever: `re` in patterns, the comparison of all pairs in `uniqueItems`, and alternatives that recurse. Here
 patterns are bounded, `uniqueItems` is linear, and every keyword checks the time limit.
 
-Other parts of judging take time proportional to the reply, whose length is bounded; only the code of plugins
-is unbounded. The libraries are imported with the first pattern or schema.
+Other parts of judging take time proportional to the length of the reply, which is bounded; only the code of
+plugins is not. The libraries are imported with the first pattern or schema.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Limit the judging inside to this time, or to the rest of an outer limit."""
+    """Limit the judging in a `with` block to this time, or to the time that an outer block has left."""
     token = _DEADLINE.set(min(time.monotonic() + seconds, _DEADLINE.get()))
     try:
         yield
@@ -46,7 +46,7 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def left_s() -> float:
-    """Return the remaining seconds; negative after the limit, infinite without one."""
+    """Return the remaining seconds; negative after the limit, infinite without a limit."""
     return _DEADLINE.get() - time.monotonic()
 
 
@@ -60,7 +60,7 @@ def fullmatches(pattern: str, text: str) -> bool:
     """Whether the whole text matches.
 
     Raises:
-        OpenClawError: it cannot be decided within 2 s, or the remaining time, or the available memory.
+        OpenClawError: the match cannot be decided within 2 s, the remaining time, or the available memory.
     """
     return _decide(compile_pattern(pattern).fullmatch, pattern, text)
 
@@ -93,13 +93,13 @@ def compile_pattern(pattern: str) -> regex.Pattern[str]:
 
 def _decide(match: Callable[..., object], pattern: str, text: str) -> bool:
     # Without remaining time, most patterns can still be decided quickly.
-    patience_s = max(_SHORTEST_S, min(PATTERN_TIMEOUT_S, left_s()))
+    timeout_s = max(_SHORTEST_S, min(PATTERN_TIMEOUT_S, left_s()))
     try:
-        return match(text, concurrent=True, timeout=patience_s) is not None
+        return match(text, concurrent=True, timeout=timeout_s) is not None
     except (TimeoutError, MemoryError) as error:
         raise OpenClawError(
             f"the pattern {shown(pattern)} cannot be decided on a reply of {len(text)} characters within"
-            f" {patience_s:.3g} s. Write it without nested repeats, such as (a+)+."
+            f" {timeout_s:.3g} s. Write it without nested repeats, such as (a+)+."
         ) from error
 
 
@@ -114,11 +114,11 @@ Keyword = Callable[[Any, Any, Any, Mapping[str, Any]], "Errors | None"]
 
 
 class BoundedSchema:
-    """A checked schema.
+    """A valid JSON Schema that always terminates.
 
     Raises:
-        ValueError: it is invalid, or needs something unsupported; the message continues a sentence that
-            begins with the key.
+        ValueError: the schema is invalid or not supported; the message continues a sentence that begins
+            with the key.
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
@@ -135,7 +135,7 @@ class BoundedSchema:
             raise ValueError("refers to itself without end. Look at its $ref.") from error
 
     def __reduce__(self) -> tuple[type[BoundedSchema], tuple[Mapping[str, Any]]]:
-        # Workers send prompts to the owner, and jsonschema's classes are local ones.
+        # Workers send prompts to the owner, and jsonschema's local classes cannot be pickled.
         return BoundedSchema, (self._schema,)
 
     def violation(self, value: Any) -> str | None:
@@ -160,7 +160,7 @@ class BoundedSchema:
 
 @contextmanager
 def within_steps(steps: int) -> Iterator[None]:
-    """Limit the schemas checked inside to this number of keywords in total, without a time limit."""
+    """Limit the schemas in a `with` block to this number of keywords in total, without a time limit."""
     token = _STEPS.set(iter(range(steps)))
     try:
         yield
@@ -184,7 +184,7 @@ def _check_form(schema: Mapping[str, Any]) -> None:
 
 
 def _check_references(schema: Mapping[str, Any]) -> None:
-    """Reject a reference to another document or to nothing, which would fail with the first reply only."""
+    """Reject a reference that cannot be resolved, which would otherwise fail only with the first reply."""
     import referencing
     from referencing.exceptions import Unresolvable
     from referencing.jsonschema import DRAFT202012

@@ -1,12 +1,12 @@
-"""What can go wrong, as one tree.
+"""The tree of this package's errors.
 
 OpenClawError
- ├─ CallFailed      an attempt ended without a reply; in `values/faults.py`, because it carries a `Fault`
- ├─ SuiteError      a suite says something we cannot run: file, prompt, key, hint
- ├─ TargetError     `--openclaw-models` or an endpoint says something we cannot reach
+ ├─ CallFailed      an attempt ended without a reply; in `values/faults.py`, because it has a `Fault`
+ ├─ SuiteError      a suite file cannot be used
+ ├─ TargetError     a target spec or an endpoint cannot be used
  ├─ EngineError     the embedded engine is missing or does not start
- ├─ CellNotSent     a cell's repeat is not needed
- ├─ CallBroke       a provider or our own code broke while it sent a cell for an xdist worker
+ ├─ CellNotSent     a cell is not needed, because its target is settled
+ ├─ CallBroke       a provider or our own code broke in xdist's controller
  └─ AskerFailed     the thread that sends requests has ended, or a provider blocks it
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 
 class OpenClawError(Exception):
-    """The base of everything raised here; its text is meant for the user."""
+    """The base of this package's errors; the text is meant for the user."""
 
 
 class SuiteError(OpenClawError):
@@ -26,17 +26,17 @@ class TargetError(OpenClawError):
 
 
 class EngineError(OpenClawError):
-    """The embedded engine cannot serve; the text is one sentence with the hint."""
+    """The embedded engine is missing or does not start; the text is one sentence with a hint."""
 
 
 class CellNotSent(OpenClawError):
-    """A cell is not sent, because its target's repeats have ended; the text says why."""
+    """A cell is not sent, because its target is settled; the text has the reason."""
 
 
 class CallBroke(OpenClawError):
     """A provider or our own code broke in xdist's controller; the text names the exception.
 
-    A note has its traceback.
+    A note on this error has the traceback.
     """
 
 

@@ -1,6 +1,6 @@
 """Makes text safe to write anywhere: valid UTF-8, bounded, without commands for a terminal or CI system.
 
-Values quoted for a message.
+It also quotes and lists values for messages.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _numbers = count(1)
 def printable(text: str, *, wraps: bool = False) -> str:
     """Return a text with control characters, invisible characters and CI commands as escapes.
 
-    A reply is hostile input: none of its escape sequences reaches a terminal, none of its workflow commands
-    a log. New lines and tabs are kept. A printable text is unchanged.
+    A reply is hostile input: its escape sequences must not reach a terminal, nor its workflow commands a
+    log. Line feeds and tabs are kept. A printable text is unchanged.
 
     Args:
         text: one line or more.
-        wraps: pytest may break the text between any two characters, so that each `::` may begin a line.
+        wraps: whether pytest may break the text anywhere, so that any `::` may begin a line.
     """
     return inert(_UNSEEN.sub(_spelled, text), wraps=wraps)
 
@@ -62,8 +62,8 @@ def printable(text: str, *, wraps: bool = False) -> str:
 def inert(text: str, *, wraps: bool = False) -> str:
     r"""Return a text of visible characters in which no line is a workflow command.
 
-    The first character of a command becomes its escape, `\u003a` for a colon, which JSON reads as the same.
-    Invisible characters do not break a command: .NET ignores them in comparisons.
+    The first character of a command becomes its escape, `\u003a` for a colon, which JSON reads as a colon.
+    Invisible characters do not prevent a command: .NET ignores them in comparisons.
     """
     return (_COMMAND_IF_WRAPPED if wraps else _COMMAND).sub(_disarmed, text)
 
@@ -78,7 +78,7 @@ def _disarmed(found: re.Match[str]) -> str:
 
 def clip(text: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
     """Cut `text` to at most `max_bytes` of UTF-8, on a boundary between characters."""
-    if 4 * len(text) <= max_bytes:  # no character has more bytes
+    if 4 * len(text) <= max_bytes:  # a character has 4 bytes at most
         return text
     encoded = text[:max_bytes].encode("utf-8", "replace")
     return encoded[:max_bytes].decode("utf-8", "ignore") if len(encoded) > max_bytes else text[:max_bytes]
@@ -97,9 +97,9 @@ def atomic(pattern: str) -> str:
 def valid_text(text: str) -> str:
     r"""Return `text` without surrogates: pairs become their character, lone ones U+FFFD.
 
-    JSON may write a character beyond U+FFFF as two escapes, and a stream may be cut between them; a
-    remaining surrogate cannot be encoded, and would end the xdist worker whose report has it.
-    Everything else is kept, also control characters and `\0`.
+    JSON may write a character beyond U+FFFF as two escapes, and a stream may be cut between them. A
+    surrogate cannot be encoded, so it would crash the xdist worker that reports it. All other characters
+    are kept, even control characters and `\0`.
     """
     try:
         text.encode()
@@ -109,20 +109,20 @@ def valid_text(text: str) -> str:
 
 
 def file_bytes(text: str) -> bytes:
-    """Return the bytes of a world's file: surrogate escapes are bytes, as `Path.read_bytes` had them."""
+    """Return the bytes of a world's file; surrogate escapes become the bytes that were read from disk."""
     try:
         return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # other surrogates, of a model
+    except UnicodeEncodeError:  # other surrogates, from a model
         return valid_text(text).encode()
 
 
 def valid_value(value: Any) -> Any:
-    """Return a JSON value, or tuples and mappings like one, with every text in it made valid."""
+    """Return a JSON value, which may contain tuples, with all texts in it made valid."""
     return map_texts(value, valid_text)
 
 
 def map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a JSON value, or tuples and mappings like one, with every text in it changed, keys too."""
+    """Return a JSON value, which may contain tuples, with all texts in it changed, keys included."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
@@ -153,7 +153,7 @@ def shown(text: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return a text for a message as `shown` does, without quotes."""
+    """Return a text for a message like `shown`, but without quotes."""
     if len(text) > MAX_SHOWN_CHARS:
         half = (MAX_SHOWN_CHARS - 3) // 2
         text = f"{text[:half]}...{text[-half:]}"

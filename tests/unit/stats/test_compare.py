@@ -448,7 +448,7 @@ def test_targets_can_be_named(tmp_path: Path) -> None:
 def test_what_to_look_across_is_checked() -> None:
     """It is a list of known words."""
     assert parse_across(" serving, prompt ,") == {"serving", "prompt"}
-    with pytest.raises(OpenClawError, match="unknown difference 'server'; there are prompt, "):
+    with pytest.raises(OpenClawError, match="unknown difference 'server'; choose from prompt, "):
         parse_across("server")
 
 
