@@ -40,7 +40,7 @@ from pytest_openclaw.reports.cells import verdict_of
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.runs.directory import SURFACE
 from pytest_openclaw.runs.reading import is_python
-from pytest_openclaw.runs.rows import OF_REPLY, of_judgment
+from pytest_openclaw.runs.rows import REPLY_FIELDS, judgment_fields
 from pytest_openclaw.runs.summaries import NewRow, NewRun, Plugins, write_run
 from pytest_openclaw.suites.cells import definition as definition_of
 from pytest_openclaw.suites.load import load_suite
@@ -215,7 +215,7 @@ def rescore_record(record: Record, prompt: Prompt) -> Record | None:
         raise OpenClawError(f"{what}. Nothing was written.") from error
     known = known_failure_of(prompt, record.target)
     judged = {
-        **of_judgment(judgment),
+        **judgment_fields(judgment),
         "tool_demand": tool_demand_of(prompt),
         "known_failure": known and known.reason,
     }
@@ -239,7 +239,7 @@ def _reply(record: Record) -> Reply:
         tool_calls=tuple(map(call_of, record.tool_call_details)),
         timing=Timing(**{one.name: getattr(record, one.name) for one in fields(Timing)}),
         turns=turns,
-        **{name: getattr(record, name) for name in OF_REPLY},
+        **{name: getattr(record, name) for name in REPLY_FIELDS},
     )
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def tested_tools(prompt: Prompt, answer: Reply, outcome: ToolOutcome | None) -> tuple[str, ...]:
-    """Return the tools of OpenClaw that a cell tests: the called ones if it succeeded, else all required ones.
+    """Return OpenClaw's tools that a cell tests: the called ones if it succeeded, else all required ones.
 
     A successful cell says nothing about an alternative that was not called. A suite's own tools do not
     count as OpenClaw's, even under the same names.

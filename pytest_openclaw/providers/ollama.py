@@ -1,7 +1,7 @@
-"""Ollama by its own API, `/api/chat`, which OpenClaw uses, and by chat completions, as every other server.
+"""Ollama through its own API, `/api/chat`, which OpenClaw uses, and any server through chat completions.
 
-Facts about a model distinguish two models that are served under one name. Each question to the server is
-small, bounded and optional: a server may answer none of them.
+The fingerprint distinguishes two models that are served under one name. Its queries are small, bounded and
+optional: a server may answer none of them.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.replies import Image
     from pytest_openclaw.values.requests import Request, ThinkingLevel
 
-QUESTION_TIMEOUT_S = 2.0
+QUERY_TIMEOUT_S = 2.0
 # OpenClaw's mapping of its levels. Many versions of Ollama reject the API's highest, `max`.
 THINK: dict[ThinkingLevel, str] = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high"}
-# Only the first one is read: some servers send the same thinking under two names.
+# Only the first of these is read: some servers send the same thinking under two names.
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 _COUNTS = {
     "input_tokens": "prompt_tokens",
@@ -46,12 +46,12 @@ _COUNTS = {
     "prompt_cache_hit_tokens cached_tokens num_cached_tokens cache_read_input_tokens",
     "cache_write_tokens": "prompt_tokens_details.cache_write_tokens cache_creation_input_tokens",
 }
-# Without these the question is the same. Some servers reject each field that they do not know.
+# Fields that can be left out without changing the prompt. Some servers reject every field unknown to them.
 _OPTIONAL = ("think", "stream_options", "seed", "temperature")
 _SERVERS = {"llamacpp": "llama.cpp", "vllm": "vllm", "sglang": "sglang"}
-"""The owner of a model in a server's list → the server."""
+"""The owner of a model, in the server's list of models → the server."""
 _NO_REASONING = "turns without reasoning_content"
-"""Refused by servers that require a model's own thinking in later turns."""
+"""Servers refuse this if they require a model's own thinking in later turns."""
 _REJECTS = r"(?=.*(support|extra|unknown|unrecogni[sz]ed|unexpected|permitted|allowed))"
 
 
@@ -81,26 +81,26 @@ class Ollama(OverHttp):
         return self.is_own or super().is_local
 
     async def may_see(self, model: str) -> bool:
-        """Whether a model takes pictures, as far as Ollama says.
+        """Whether a model takes images, as far as Ollama reports.
 
-        For many models without vision it leaves the pictures out, and the model answers without them:
-        https://github.com/ollama/ollama/pull/9741 is only for its own engine.
+        For many models without vision, Ollama drops the images and the model answers without them:
+        https://github.com/ollama/ollama/pull/9741 covers only Ollama's own engine.
         """
         if self.address.is_public and not self.is_own:
             return True
         if model not in self._sees:
-            # No Ollama, or one without this model, does not say; the request will.
+            # Another server, or Ollama without this model, reports nothing; then the request shows it.
             url = f"{self.address.root_url.removesuffix('/api')}/api/show"
-            shown = await self.question(url, {"model": model})
+            shown = await self.query(url, {"model": model})
             self._sees[model] = "vision" in (wire.texts_in(shown.get("capabilities")) or ["vision"])
         return self._sees[model]
 
     async def fingerprint(self, model: str) -> JsonObject:
-        """Return the server's facts under our names, without those that it does not report."""
+        """Return the facts that the server reports, under our names."""
         root = self.address.root_url
-        version = wire.text_in((await self.question(f"{root}/api/version")).get("version"))
-        shown = await self.question(f"{root}/api/show", {"model": model})
-        running = _entry_of(await self.question(f"{root}/api/ps"), model)
+        version = wire.text_in((await self.query(f"{root}/api/version")).get("version"))
+        shown = await self.query(f"{root}/api/show", {"model": model})
+        running = _entry_of(await self.query(f"{root}/api/ps"), model)
         capabilities, template = wire.texts_in(shown.get("capabilities")), wire.text_in(shown.get("template"))
         found = {
             "server": "ollama" if version else None,
@@ -114,16 +114,16 @@ class Ollama(OverHttp):
         }
         return {name: value for name, value in found.items() if value not in (None, "")}
 
-    async def question(self, url: str, body: JsonObject | None = None) -> JsonObject:
-        """Return the answer to a question that not every server knows; {} without one."""
+    async def query(self, url: str, body: JsonObject | None = None) -> JsonObject:
+        """Return the answer to a query that not every server knows; {} without an answer."""
         try:
-            return await self.fetch(url, body, timeout_s=QUESTION_TIMEOUT_S)
+            return await self.fetch(url, body, timeout_s=QUERY_TIMEOUT_S)
         except CallFailed:
             return {}
 
 
 def _entry_of(answer: JsonObject, model: str) -> JsonObject:
-    """Return the model's entry in a list of a server; a name without a tag means `:latest`."""
+    """Return the model's entry in a server's list; a name without a tag means `:latest`."""
     for name in (model, f"{model}:latest"):
         for entry in wire.objects_in(answer.get("data")) or wire.objects_in(answer.get("models")):
             if name in (*map(entry.get, ("id", "name", "model")), *wire.texts_in(entry.get("aliases"))):
@@ -140,7 +140,7 @@ def _sha256_of(template: str) -> str | None:
 
 
 def ollama_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
-    """Return the body of `/api/chat`; the thinking of some models is on or off and has no levels.
+    """Return the body of `/api/chat`; if `level` is refused, thinking is only switched on or off.
 
     As in OpenClaw, a prompt that is too long is rejected and not cut (`truncate`, `shift`), and thinking is
     off unless it is requested.
@@ -164,7 +164,7 @@ def ollama_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
 
 
 def _ollama_messages(request: Request) -> list[JsonObject]:
-    """Return a conversation; arguments can only be an object, and in older versions calls have no id."""
+    """Return the messages; arguments can only be an object, and in older versions calls have no id."""
     messages: list[JsonObject] = []
     if request.system is not None:
         messages.append({"role": "system", "content": request.system})
@@ -193,7 +193,7 @@ def _ollama_messages(request: Request) -> list[JsonObject]:
 
 
 def read_ollama(payload: JsonObject, answer: Answer) -> WireError | None:
-    """Add a line of a stream, or a whole answer, to the answer so far; return the error, if it is one."""
+    """Add a line of a stream, or a whole answer, to the answer so far; return the error that it reports."""
     if error := wire.error_in(payload):
         return error
     answer.receive_model(wire.text_in(payload.get("model")))
@@ -204,7 +204,7 @@ def read_ollama(payload: JsonObject, answer: Answer) -> WireError | None:
     answer.receive_text(wire.text_in(message.get("content")), at_end=at_end)
     calls = [call for entry in wire.objects_in(message.get("tool_calls")) if (call := _call_of(entry)).name]
     if not answer.receive_repeated(calls, at_end=at_end):
-        for call in calls:  # each always arrives whole
+        for call in calls:  # a call always arrives whole
             answer.receive_tool_call(id=call.id, name=call.name, arguments=call.arguments, whole=True)
     if at_end:
         _read_ollama_counts(payload, answer)
@@ -226,14 +226,14 @@ def _call_of(entry: JsonObject) -> ToolCall:
 
 
 def _read_ollama_counts(payload: JsonObject, answer: Answer) -> None:
-    """Add the counts and the server's own speeds; cached tokens took no time of reading."""
+    """Add the counts and the server's own speeds; cached tokens took no time to read."""
     n_prompt = wire.count_in(payload.get("prompt_eval_count"))
     n_output = wire.count_in(payload.get("eval_count"))
     cached = wire.count_in(payload.get("prompt_eval_cached_count"))
     if n_prompt is not None or n_output is not None:
         answer.receive_usage(input_tokens=n_prompt, output_tokens=n_output, cached_tokens=cached)
     n_new = None
-    if cached is not None:  # else a part of the prompt may have come from the cache
+    if cached is not None:  # otherwise, part of the prompt may have come from the cache
         n_new = (n_prompt or 0) - (cached if cached <= (n_prompt or 0) else 0)
     # The speed of a single token is meaningless.
     answer.receive_speeds(
@@ -257,7 +257,7 @@ class OllamaNative(Ollama):
     api: ClassVar[str] = "ollama"
     path: ClassVar[str] = "/api/chat"
     models_path: ClassVar[str] = "/api/tags"
-    # Some models think, and have no levels.
+    # The thinking of some models has no levels.
     refusable: ClassVar[Mapping[str, str]] = {"level": "is not supported for this model"}
     dialect: ClassVar[Dialect] = Dialect(
         body=ollama_body,
@@ -280,7 +280,7 @@ class OllamaNative(Ollama):
         return {**super().describe(), "num_ctx": self._num_ctx}
 
     def context_tokens(self, request: Request) -> int:
-        """Return the context that the request's own fields or the ini ask for, or the usual one."""
+        """Return the context set by the request's own fields or the ini, else the usual one."""
         num_ctx = wire.object_in(request.fields.get("options")).get("num_ctx", self._num_ctx)
         return wire.count_in(num_ctx) or super().context_tokens(request)
 
@@ -293,7 +293,7 @@ class OllamaNative(Ollama):
     async def models(self) -> tuple[str, ...]:
         """Names of the server's models, without those that cannot chat."""
         url, names = f"{self.address.base_url}/api/show", await super().models()
-        shown = {name: await self.question(url, {"model": name}) for name in names}
+        shown = {name: await self.query(url, {"model": name}) for name in names}
         # An older server reports no capabilities.
         known = {name: wire.texts_in(show.get("capabilities")) for name, show in shown.items()}
         return tuple(name for name, words in known.items() if "completion" in (words or ["completion"]))
@@ -325,13 +325,13 @@ def chat_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
 
 
 def _chat_messages(request: Request, *, with_reasoning: bool) -> list[JsonObject]:
-    """Return a conversation; without text the API requires null next to calls, else a string."""
+    """Return the messages; without text, the API requires null in a turn with calls, else a string."""
     messages: list[JsonObject] = []
     if request.system is not None:
         messages.append({"role": "system", "content": request.system})
     for turn in wire.with_ids(request.conversation):
         if turn.user is not None:
-            messages.append({"role": "user", "content": wire.users_content(turn, _picture)})
+            messages.append({"role": "user", "content": wire.users_content(turn, _image_part)})
         if not turn.is_users_alone:
             said: JsonObject = {"role": "assistant", "content": turn.text or (None if turn.calls else "")}
             if turn.calls:
@@ -349,7 +349,7 @@ def _chat_messages(request: Request, *, with_reasoning: bool) -> list[JsonObject
     return messages
 
 
-def _picture(image: Image) -> JsonObject:
+def _image_part(image: Image) -> JsonObject:
     return {"type": "image_url", "image_url": {"url": image.data_uri}}
 
 
@@ -357,23 +357,23 @@ def _picture(image: Image) -> JsonObject:
 
 
 def read_chat(payload: JsonObject, answer: Answer) -> WireError | None:
-    """Add a chunk, or a whole completion, to the answer so far; return the error, if it is one."""
+    """Add a chunk, or a whole completion, to the answer so far; return the error that it reports."""
     if error := wire.error_in(payload):
         return error
     answer.receive_model(wire.text_in(payload.get("model")))
     choices = wire.objects_in(payload.get("choices"))
     is_chunk = payload.get("object") == "chat.completion.chunk"
     calls: list[ToolCall] = []
-    for place, choice in enumerate(choices):
+    for position, choice in enumerate(choices):
         # Copilot sends an answer's text and calls as several choices.
-        number = place if len(choices) > 1 else wire.count_in(choice.get("index")) or 0
+        number = position if len(choices) > 1 else wire.count_in(choice.get("index")) or 0
         at_end = bool(wire.text_in(choice.get("finish_reason")))
         message = wire.object_in(choice.get("message"))
-        has_news = _read_piece(wire.object_in(choice.get("delta")), number, answer, at_end=at_end)
+        has_news = _read_delta(wire.object_in(choice.get("delta")), number, answer, at_end=at_end)
         if is_chunk and not (at_end or has_news):
-            _read_piece(message, number, answer)
+            _read_delta(message, number, answer)
         elif message and not (is_chunk and has_news):
-            # It may repeat the deltas.
+            # The message may repeat the deltas.
             for channel, text in _texts_in(message).items():
                 answer.receive_whole(channel, text)
             calls += map(_call_of, _calls_in(message))
@@ -383,13 +383,13 @@ def read_chat(payload: JsonObject, answer: Answer) -> WireError | None:
     groq = wire.object_in(payload.get("x_groq"))
     if groq.get("error"):
         return wire.error_of_object(groq["error"])
-    # Moonshot's stream has the usage in the choice.
+    # In Moonshot's stream, the choice has the usage.
     usages = [wire.object_in(holder.get("usage")) for holder in (payload, groq, *choices[:1])]
     _read_usage(next(filter(None, usages), {}), wire.object_in(payload.get("timings")), answer)
     return None
 
 
-def _read_piece(message: JsonObject, number: int, answer: Answer, *, at_end: bool = False) -> bool:
+def _read_delta(message: JsonObject, number: int, answer: Answer, *, at_end: bool = False) -> bool:
     """Add a delta; return whether it has any text or call."""
     texts = _texts_in(message)
     for channel, text in texts.items():
@@ -425,7 +425,7 @@ def _texts_in(message: JsonObject) -> dict[Channel, str]:
 
 
 def _calls_in(message: JsonObject) -> list[JsonObject]:
-    """Return the entries of calls; `function_call` is an older form, which gateways send in addition."""
+    """Return the entries of calls; some gateways also send `function_call`, an older form."""
     entries = wire.objects_in(message.get("tool_calls"))
     if not entries and (old := wire.object_in(message.get("function_call"))):
         return [{"index": 0, "function": old}]
@@ -433,7 +433,7 @@ def _calls_in(message: JsonObject) -> list[JsonObject]:
 
 
 def _read_end(choice: JsonObject, answer: Answer) -> WireError | None:
-    """Read how a choice ended; with an error object OpenRouter reports a failure of the server behind it."""
+    """Read how a choice ended; OpenRouter adds an error object if the server behind it failed."""
     reason = wire.text_in(choice.get("finish_reason"))
     native = wire.text_in(choice.get("native_finish_reason"))
     error = wire.error_of_object(choice["error"]) if choice.get("error") else None
@@ -480,9 +480,9 @@ class OllamaOpenAI(Ollama):
     )
 
     async def fingerprint(self, model: str) -> JsonObject:
-        """Return the facts of llama.cpp, of another server with a list of models, or of Ollama."""
-        entry = _entry_of(await self.question(f"{self.address.base_url}/models"), model)
-        props, meta = await self.question(f"{self.address.root_url}/props"), wire.object_in(entry.get("meta"))
+        """Return the facts from llama.cpp, another server with a list of models, or Ollama."""
+        entry = _entry_of(await self.query(f"{self.address.base_url}/models"), model)
+        props, meta = await self.query(f"{self.address.root_url}/props"), wire.object_in(entry.get("meta"))
         in_use = wire.object_in(props.get("default_generation_settings")).get("n_ctx") or meta.get("n_ctx")
         found = {
             "server": _SERVERS.get(wire.text_in(entry.get("owned_by"))),

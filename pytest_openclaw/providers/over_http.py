@@ -32,19 +32,20 @@ _REFUSALS = ("http_400", "http_422")
 
 
 class OverHttp(Provider):
-    """A server at a base URL; a subclass defines paths, bodies and answers of its API.
+    """A server at a base URL; a subclass defines the paths, bodies and answers of its API.
 
-    Under the class's own name it is a vendor's or program's own server. Its address is the one in `base_env`,
-    else the ini's, else `own_url`. Under a name from the user it is any server with that API, at the address
-    in its ini line.
+    Under the class's own name, it is the server of a vendor or program, at the address in `base_env`, else in
+    the ini, else `own_url`. Under a name from the user, it is any server with that API, at the address in its
+    ini line.
 
     Attributes:
-        key_envs: variables of its key; the first that is set counts. Ini lines name their own.
-        key_header: the API's own header for the key, in place of a bearer token. Another server than the
-            vendor's gets the key both ways, since gateways differ in which one they read.
-        needs_key: whether a server elsewhere than on this machine is never asked without a key.
+        key_envs: environment variables for the key, of which the first that is set counts. An ini line names
+            its own variable.
+        key_header: the API's own header for the key, instead of a bearer token. Servers other than the
+            vendor's receive both, since gateways differ in which one they read.
+        needs_key: whether another machine is never asked without a key.
         refusable: parts of a body that some models refuse → a pattern of their servers' errors; `refused` has
-            those that are left out, by model.
+            the parts that are left out, by model.
     """
 
     own_url: ClassVar[str | None] = None
@@ -62,14 +63,14 @@ class OverHttp(Provider):
     refusable: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, setup: ProviderSetup) -> None:
-        """Find the address; raise `TargetError` if there is none, or it is not an HTTP address."""
+        """Find the address; raise `TargetError` if it is missing or not an HTTP address."""
         super().__init__(setup)
         self.address = self.find_address()
         self.refused: defaultdict[str, set[str]] = defaultdict(set)
 
     @cached_property
     def http(self) -> HttpClient:
-        """The connections; they load the HTTP library, in the process that sends requests."""
+        """The connections; only the process that sends requests makes them and loads the HTTP library."""
         from pytest_openclaw.providers.http import HttpClient
 
         return HttpClient(self.setup.name)
@@ -78,7 +79,7 @@ class OverHttp(Provider):
 
     @property
     def is_own(self) -> bool:
-        """Whether it has the class's own name, and not the name of an ini line."""
+        """Whether the provider has the class's own name, not the name of an ini line."""
         return self.setup.name == self.name
 
     def find_address(self) -> Address:
@@ -89,23 +90,23 @@ class OverHttp(Provider):
         if self.is_own:
             base_url = base_url or self.own_url
         if base_url is None:
-            raise TargetError(f"{name}: has no address. Give it one in its line of openclaw_endpoints.")
+            raise TargetError(f"{name}: no address. Add one to its line in openclaw_endpoints.")
         return parse_address(base_url, source=name)
 
     @property
     def key_env(self) -> str | None:
-        """The environment variable with the key: for an endpoint of the ini, the one in its line."""
+        """The environment variable with the key; an endpoint of the ini names it in its line."""
         if self.setup.key_env or not self.is_own:
             return self.setup.key_env
         given = [name for name in self.key_envs if self.setup.environ.get(name, "").strip()]
         return next(iter(given or self.key_envs), None)
 
     def key(self) -> str | None:
-        """Return the key, read each time, so that no attribute contains it."""
+        """Return the key, which is read each time, so that no attribute contains it."""
         return self.setup.environ.get(self.key_env, "").strip() or None if self.key_env else None
 
     def key_headers(self, key: str) -> Mapping[str, str]:
-        """Return the headers that show the key."""
+        """Return the headers with the key."""
         bearer = {"authorization": f"Bearer {key}"}
         if not self.key_header:
             return bearer
@@ -127,20 +128,20 @@ class OverHttp(Provider):
         for part, words in self.refusable.items() if fault.failure_type in _REFUSALS else ():
             if re.search(words, fault.message, re.IGNORECASE):
                 self.refused[request.model] = refused | {part}
-                if self.body(request) != body:  # also if another request of the model has noted it meanwhile
+                if self.body(request) != body:  # also if another request has noted the part meanwhile
                     return True
                 self.refused[request.model] = refused
         return False
 
     async def may_see(self, model: str) -> bool:
-        """Whether the model takes pictures, for a server that would answer without them."""
-        del model  # most servers refuse a picture that the model cannot see
+        """Whether the model takes images; this matters for a server that would answer without them."""
+        del model  # most servers refuse an image that the model cannot see
         return True
 
-    # --- for the executor and the run ---------------------------------------------------------
+    # --- for the asker and the run ------------------------------------------------------------
 
     async def ask(self, request: Request) -> Reply:
-        """Send the request; again without the parts that its server refuses, and so from then on."""
+        """Send the request; if the server refuses parts of it, leave them out, now and in later requests."""
         if request.images and not await self.may_see(request.model):
             raise CallFailed(faults.sees_no_images(self.setup.name, request.model))
         while True:
@@ -164,7 +165,7 @@ class OverHttp(Provider):
                     raise
             else:
                 reply = answer.reply()
-                # Only a scripted exchange has a next request, which they are for.
+                # The next request, which only a scripted exchange has, needs the carried parts.
                 return replace(reply, carried=()) if reply.carried and not request.is_exchange else reply
 
     @property
@@ -206,7 +207,7 @@ class OverHttp(Provider):
         """Return the entries of the server's list of models."""
         answer = await self.fetch(self.models_path, timeout_s=MODELS_TIMEOUT_S)
         if not ("data" in answer or "models" in answer):
-            raise CallFailed(faults.malformed(self.setup.name, "its list of models has no list"))
+            raise CallFailed(faults.malformed(self.setup.name, "it has no list of models"))
         return objects_in(answer.get("data") or answer.get("models"))  # null from Ollama without models
 
     async def aclose(self) -> None:
@@ -214,7 +215,7 @@ class OverHttp(Provider):
         if "http" in vars(self):
             await self.http.aclose()
 
-    # --- how ----------------------------------------------------------------------------------
+    # --- one HTTP request ---------------------------------------------------------------------
 
     async def fetch(self, path: str, body: JsonObject | None = None, *, timeout_s: float) -> JsonObject:
         """Query the server about itself: GET, or POST with a body."""
@@ -252,12 +253,12 @@ class OverHttp(Provider):
         if key := self.key():
             if key.isascii() and key.isprintable():
                 return self.key_headers(key)
-            # The HTTP library would reject it too, but print it.
-            raise CallFailed(faults.auth_missing(name, f"{env} holds characters that no key has."))
+            # The HTTP library would reject the key too, but print it.
+            raise CallFailed(faults.auth_missing(name, f"{env} has characters that cannot be in a key."))
         if basic := self.address.basic_authorization():
             return {"authorization": basic}
         if (self.needs_key or self.setup.key_env) and not self.address.is_loopback:
-            unnamed = "Name its variable as the last word of its line in openclaw_endpoints."
-            hint = f"Set {env}." if env else unnamed
+            name_it = "Name its variable as the last word of its line in openclaw_endpoints."
+            hint = f"Set {env}." if env else name_it
             raise CallFailed(faults.auth_missing(name, f"there is no key. {hint}"))
         return {}

@@ -78,11 +78,11 @@ class RunDirectory:
         try:
             self._lock.acquire()
         except TimeoutError:
-            why = f"the run {self.path.name} in {self.path.parent} is still under way in another session"
-            raise OpenClawError(_taken(self.path) if self._is_new else f"{why}; wait for its end") from None
+            why = f"the run {self.path.name} in {self.path.parent} is still active in another session"
+            raise OpenClawError(_taken(self.path) if self._is_new else f"{why}; wait until it ends") from None
         try:
             if not self._is_new:
-                for unfinished in self.path.glob(".*.tmp"):  # of a killed run
+                for unfinished in self.path.glob(".*.tmp"):  # left by a killed run
                     unfinished.unlink()
             self._results = self._open_results()
         except BaseException:
@@ -102,10 +102,10 @@ class RunDirectory:
             self._unlock()
 
     def append(self, row: dict[str, Any]) -> None:
-        """Append one row: one line, one write. A row that does not fit on the disk leaves nothing behind.
+        """Append a row as one line, in one write; a row that does not fit on the disk leaves nothing behind.
 
         Raises:
-            OSError: it cannot be written; the rows before it are there.
+            OSError: the row cannot be written; earlier rows are kept.
         """
         assert self._results is not None, "the directory is open"
         line = line_of(row) + b"\n"
@@ -122,7 +122,7 @@ class RunDirectory:
         """Replace all rows; the old file exists until the new one is complete and on disk.
 
         Raises:
-            OSError: it cannot be written; the old file is untouched.
+            OSError: the new file cannot be written; the old one is untouched.
         """
         assert self._results is not None, "the directory is open"
         try:
@@ -157,7 +157,8 @@ class RunDirectory:
         return os.open(self.path / RESULTS, flags, 0o666)
 
     def _unlock(self) -> None:
-        # Removed while locked: a process that waits for it notices, and cannot share it with a third.
+        # Removed while locked: a process that waits for this file notices that it is gone, and does not lock
+        # it while a third process locks a new one.
         with contextlib.suppress(OSError):  # Windows cannot remove an open file
             (self.path / LOCK).unlink()
         self._lock.release()
@@ -167,10 +168,10 @@ class RunDirectory:
 
 
 def is_active(path: Path) -> bool:
-    """Whether a run is writing into the directory now; nothing there is changed.
+    """Whether a run is writing into the directory now; the directory is not changed.
 
     Raises:
-        OpenClawError: its lock is not a regular file.
+        OpenClawError: the lock is not a regular file.
     """
     lock = path / LOCK
     check_regular(lock)
@@ -188,4 +189,4 @@ def _taken(path: Path) -> str:
     resume = f"continue it with --openclaw-resume={path.name}"
     how = resume if is_there(path / CONFIG) else "remove its folder"
     where = f"the run {path.name} exists already in {path.parent}"
-    return f"{where}; {how}, or set another --openclaw-run-id, or none"
+    return f"{where}; {how}, or change or omit --openclaw-run-id"

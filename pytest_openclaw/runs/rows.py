@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.tool_calls import Problem, ToolCall
 
 
-# Fields of a row that these values have by the same name.
-_OF_PROMPT = (
+# Fields of a row that have the same name in a prompt, a call result and a reply.
+_PROMPT_FIELDS = (
     *("suite", "category", "probe", "twin_of", "role", "variant_of", "padding_tokens", "pressure_of"),
 )
-_OF_CALL = ("attempts", "cold_start", "in_flight", "cost_usd")
-OF_REPLY = (
+_CALL_FIELDS = ("attempts", "cold_start", "in_flight", "cost_usd")
+REPLY_FIELDS = (
     *("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens", "finish_reason"),
     *("effective_model", "ended_by"),
 )
@@ -43,11 +43,11 @@ def record_of(
     """Return the cell's row.
 
     Args:
-        run_id: the run's.
+        run_id: the id of the run.
         cell: the cell.
-        ending: how its call ended.
-        judgment: of a reply; for a fault, of the calls before it, or None.
-        redactor: removes secrets from every text from outside.
+        ending: how the cell's call ended.
+        judgment: of the reply; after a fault, of the calls before it, or None.
+        redactor: removes secrets from every text that a model, server or plugin wrote.
     """
     timing = ending.timing
     known = known_failure_of(cell.prompt, cell.target)
@@ -55,8 +55,8 @@ def record_of(
     common: dict[str, Any] = {
         "run_id": run_id,
         **asdict(cell.target),
-        **{name: getattr(prompt, name) for name in _OF_PROMPT},
-        **{name: getattr(ending, name) for name in _OF_CALL},
+        **{name: getattr(prompt, name) for name in _PROMPT_FIELDS},
+        **{name: getattr(ending, name) for name in _CALL_FIELDS},
         "prompt_id": prompt.id,
         "prompt_name": prompt.name,
         "repeat": cell.repeat,
@@ -73,10 +73,10 @@ def record_of(
         "known_failure": None if known is None else known.reason,
     }
     if isinstance(ending.result, Fault):
-        specific = _of_fault(cell, ending.result, judgment)
+        specific = _fault_fields(cell, ending.result, judgment)
     else:
         assert judgment is not None, "a reply is always judged"
-        specific = _of_reply(ending.result, judgment, timing)
+        specific = _reply_fields(ending.result, judgment, timing)
 
     def clean(text: str) -> str:
         # A plugin's validator or a test's assertion may quote half a surrogate pair, which no file accepts.
@@ -88,10 +88,10 @@ def record_of(
     return clipped(Record(**common, **specific, cut=tuple(ending.result.cut) or None))
 
 
-def _of_fault(cell: Cell, fault: Fault, done: Judgment | None) -> dict[str, Any]:
+def _fault_fields(cell: Cell, fault: Fault, done: Judgment | None) -> dict[str, Any]:
     outcome = outcome_of(fault)
-    # A filtered answer is the model's, so a tool cell ends as with an empty one.
-    silence = conclude(cell.prompt, Reply(), Verdict(passed=None)) if outcome.status == "ok" else None
+    # A filtered answer came from the model, so a tool cell ends as with an empty answer.
+    empty = conclude(cell.prompt, Reply(), Verdict(passed=None)) if outcome.status == "ok" else None
     return {
         "availability_status": outcome.status,
         "success": outcome.success,
@@ -99,8 +99,8 @@ def _of_fault(cell: Cell, fault: Fault, done: Judgment | None) -> dict[str, Any]
         "raw_output": fault.raw,
         "fault_message": fault.message,
         "turns": tuple(_turn(turn, _problems(cell, turn)) for turn in fault.turns) or None,
-        "tool_outcome": silence and silence.tool_outcome,
-        "tools_tested": silence.tools_tested if silence else (),
+        "tool_outcome": empty and empty.tool_outcome,
+        "tools_tested": empty.tools_tested if empty else (),
         "harm": done and done.harm,
         "harm_tools": done.harm_tools if done else (),
     }
@@ -112,14 +112,14 @@ def _problems(cell: Cell, turn: Turn) -> dict[ToolCall, Problem | None]:
     return {one.call: problem_of(one) for one in made}
 
 
-def _of_reply(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str, Any]:
+def _reply_fields(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str, Any]:
     # The same call has the same problem in every turn.
     problems = {one.call: problem_of(one) for one in judgment.reply.dispatched}
     timed_out = {place for place, one in enumerate(judgment.reply.dispatched) if one.timed_out}
     return {
-        **of_judgment(judgment),
+        **judgment_fields(judgment),
         "raw_output": reply.raw or reply.text,
-        **{name: getattr(reply, name) for name in OF_REPLY},
+        **{name: getattr(reply, name) for name in REPLY_FIELDS},
         "tokens_per_s": reply.tokens_per_s or _speed_of(reply, timing),
         "prompt_tokens_per_s": reply.prompt_tokens_per_s and round(reply.prompt_tokens_per_s, 1),
         "tool_call_details": tuple(
@@ -130,8 +130,8 @@ def _of_reply(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str, Any
     }
 
 
-def of_judgment(judgment: Judgment) -> dict[str, Any]:
-    """Return the fields of a row that come from the judgment; the others are measured."""
+def judgment_fields(judgment: Judgment) -> dict[str, Any]:
+    """Return the fields of a row that the judgment sets; the other fields are measured."""
     outcome, verdict = judgment.outcome, judgment.verdict
     names = judgment.reply.tool_names
     return {
@@ -177,9 +177,9 @@ def _turn(turn: Turn, problems: Mapping[ToolCall, Problem | None]) -> dict[str, 
 
 
 def _speed_of(reply: Reply, timing: Timing) -> float | None:
-    """Return tokens per second from the first to the last, without the TTFT of each turn.
+    """Return the tokens per second between the first token and the last, without the TTFT of each turn.
 
-    Reasoning that was not shown was generated before the first token.
+    Hidden reasoning does not count, because it was generated before the first token.
     """
     turns = [(turn.output_tokens, turn.timing) for turn in reply.turns] or [(reply.output_tokens, timing)]
     timed = [

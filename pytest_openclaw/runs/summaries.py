@@ -1,7 +1,7 @@
-"""The summary of a run, new run directories that are made from stored rows, and additions of plugins.
+"""Summaries of runs, new run directories made from stored rows, and additions by plugins.
 
-A plugin adds keys to a row before it is written, parts of the summary, or files. If it breaks, that is
-reported at the end; the run loses only the additions of this plugin.
+A plugin may add keys to a row before the row is written, parts to the summary, and files. If it breaks, the
+error is reported at the end, and only the additions of this plugin are lost.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 # --- additions of plugins ---------------------------------------------------------------------------
 
 _KEY = re.compile(r"x_[a-z0-9_]{1,60}")
-"""The prefix of keys that a plugin may add to a row; our own fields never have it."""
+"""The keys that a plugin may add to a row; our own fields never begin with `x_`."""
 
 
 PluginHook = tuple[str, "Callable[[Any], Any]"]
@@ -59,8 +59,9 @@ class Plugins:
 
     Attributes:
         reports: each with the name of its plugin.
-        row_hooks: take a row before it is written, and return keys to add.
-        summary_hooks: take all records of a run, and return a part of its summary.
+        row_hooks: each receives a row before it is written, and returns keys to add.
+        summary_hooks: each receives all records of a run, and returns a part of its summary.
+        clean: removes secrets from what the plugins return.
     """
 
     reports: Sequence[tuple[str, Report]] = tuple(("pytest_openclaw", report) for report in BUILTIN)
@@ -71,66 +72,66 @@ class Plugins:
 
     @property
     def complaints(self) -> list[str]:
-        """The plugins' errors, in a sentence each; a repeated error appears once."""
+        """The plugins' errors, one sentence each; a repeated error appears once, with a count."""
         return [text if n == 1 else f"{text} ({n} times)" for text, n in self._complaints.items()]
 
     def added_keys(self, row: JsonObject) -> JsonObject:
         """Return the keys that the plugins add to a row; the row itself is unchanged."""
         added: JsonObject = {}
-        for claimant, see in self.row_hooks:
-            with self._reporting(claimant, "pytest_openclaw_record"):
-                returned = _checked(see(copy.deepcopy(row)))
+        for plugin, hook in self.row_hooks:
+            with self._reporting(plugin, "pytest_openclaw_record"):
+                returned = _checked(hook(copy.deepcopy(row)))
                 if twice := added.keys() & returned.keys():
-                    raise ValueError(f"{min(twice)} is added by another plugin already")
+                    raise ValueError(f"another plugin already adds {min(twice)}")
                 if len(line_of(row | added | returned)) > MAX_ROW_BYTES:
-                    raise ValueError(f"its keys make the row longer than {MAX_ROW_BYTES >> 10} KiB")
+                    raise ValueError(f"the added keys make the row longer than {MAX_ROW_BYTES >> 10} KiB")
                 added |= self.clean(returned)
         return added
 
     def summary_parts(self, records: Sequence[Record]) -> tuple[SummaryPart, ...]:
         """Return the plugins' parts of the summary of these records."""
         parts: dict[str, SummaryPart] = {}
-        for claimant, see in self.summary_hooks:
-            with self._reporting(claimant, "pytest_openclaw_summary"):
-                if (part := see(records)) is None:
+        for plugin, hook in self.summary_hooks:
+            with self._reporting(plugin, "pytest_openclaw_summary"):
+                if (part := hook(records)) is None:
                     continue
                 if not isinstance(part, SummaryPart) or part.name in parts:
-                    raise TypeError(f"it returned {part!r}, not a SummaryPart with a name of its own")
+                    raise TypeError(f"it returned {part!r}, not a SummaryPart with a unique name")
                 plain = json.loads(json.dumps(asdict(part), allow_nan=False))
                 parts[part.name] = converted(self.clean(valid_value(plain)), SummaryPart)
         return tuple(parts.values())
 
     def write_reports(self, directory: RunDirectory, summary: Summary) -> None:
-        """Write the reports into a run directory, except those that fail.
+        """Write the reports into a run directory, except reports that fail to render.
 
         Raises:
-            OSError: one cannot be written.
+            OSError: a report cannot be written.
         """
-        for claimant, report in self.reports:
+        for plugin, report in self.reports:
             text: object = None
-            with self._reporting(claimant, f"{report.name} is not written"):
+            with self._reporting(plugin, f"{report.name} is not written"):
                 text = report.render(summary)
                 if not isinstance(text, str):
                     raise TypeError(f"render returned {type(text).__name__}, not a text")
             if isinstance(text, str):
                 directory.write_text(report.name, self.clean(valid_text(text)))
             else:
-                directory.remove(report.name)  # an older one would describe other rows
+                directory.remove(report.name)  # an older report would describe other rows
 
     @contextlib.contextmanager
-    def _reporting(self, claimant: str, what: str) -> Iterator[None]:
+    def _reporting(self, plugin: str, what: str) -> Iterator[None]:
         """Note an error of a plugin, and continue."""
         try:
             yield
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # `pytest.fail` raises no Exception
-            # The place of the error, unless it was rejected here.
+            # The location of the error, unless this file raised it.
             last = traceback.extract_tb(error.__traceback__)[-1]
             place = f" ({Path(last.filename).name}:{last.lineno})" if last.filename != __file__ else ""
             # A conftest's name is its whole path.
-            path = Path(claimant)
-            who = "/".join(path.parts[-2:]) if path.is_absolute() else claimant
+            path = Path(plugin)
+            who = "/".join(path.parts[-2:]) if path.is_absolute() else plugin
             self._complaints[f"{who}: {what}: {type(error).__name__}: {error}{place}"] += 1
 
 
@@ -146,7 +147,7 @@ def _checked(returned: Any) -> JsonObject:
         raise TypeError(f"it returned {type(returned).__name__}, not a dict or None")
     for key in returned:
         if not isinstance(key, str) or not _KEY.fullmatch(key):
-            rule = "a key of a plugin's begins with x_, as x_lab, and has small letters, digits and _"
+            rule = "the keys of a plugin are like x_lab: x_, then lowercase letters, digits and _"
             raise ValueError(f"{key!r} cannot be added; {rule}")
     plain: JsonObject = json.loads(json.dumps(returned, allow_nan=False))
     return valid_value(plain)  # type: ignore[no-any-return]
@@ -158,10 +159,10 @@ def _checked(returned: Any) -> JsonObject:
 def stored_summary(path: Path) -> Summary | None:
     """Return a run's `summary.json` if it includes all rows.
 
-    None if it is older than the rows (a resumed run may have been killed), or is missing.
+    None if the file is missing or older than the rows, since a resumed run may have been killed.
 
     Raises:
-        OpenClawError: it cannot be read, is malformed or has another format.
+        OpenClawError: the file cannot be read, is malformed or has another format.
     """
     file = path / SUMMARY
     if not is_there(file) or file.lstat().st_mtime_ns < (path / RESULTS).lstat().st_mtime_ns:
@@ -193,14 +194,14 @@ def gated_summary(
     )
     if written is None:
         return summary
-    # Only the old summary has the sessions' spending, and the parts of plugins.
+    # Only the old summary has the spending of the sessions and the parts of plugins.
     return replace(summary, budget=written.budget, added=written.added)
 
 
 def write_summary(
     directory: RunDirectory, summary: Summary, records: Sequence[Record], plugins: Plugins
 ) -> Summary:
-    """Write a summary and the reports on it, with what plugins add; return it."""
+    """Write a summary, with the additions of plugins, and its reports; return the summary."""
     summary = replace(summary, added=plugins.summary_parts(records))
     directory.write_json(SUMMARY, to_json(summary))
     plugins.write_reports(directory, summary)
@@ -223,12 +224,12 @@ class NewRun:
     """The content of a run directory.
 
     Attributes:
-        n_selected: cells by target, in the order of `targets` in the config.
-        rows: one of each cell, in their order in the file.
-        config: of `config.json`, without version and run id.
-        inventory: of `inventory.json`, without the run id.
-        gates: to apply.
-        surface: on which targets on `openclaw` were asked.
+        n_selected: the number of cells of each target, in the order of `targets` in the config.
+        rows: one row for each cell, in the order of the file.
+        config: the content of `config.json`, without version and run id.
+        inventory: the content of `inventory.json`, without the run id.
+        gates: the gates to apply.
+        surface: the surface of the targets on `openclaw`.
     """
 
     n_selected: Mapping[Target, int]
@@ -242,18 +243,18 @@ class NewRun:
 def write_run(
     new: NewRun, path: Path, *, exactly: bool, now_ms: int, plugins: Plugins | None = None
 ) -> tuple[Path, Summary]:
-    """Write a run directory and return its path and its summary; remove it if it cannot be completed.
+    """Write a run directory and return its path and summary; remove it if it cannot be completed.
 
     Args:
-        new: its content.
-        path: the preferred one; the folder of runs is created if necessary.
+        new: the content.
+        path: the preferred path; the folder of runs is created if necessary.
         exactly: raise an error if the name is taken; otherwise a number is added.
         now_ms: for the summary's `generated_at_ms`.
-        plugins: whose reports are written; without any, the built-in ones are.
+        plugins: for their reports and additions; by default, only the built-in reports are written.
 
     Raises:
         OpenClawError: the name is taken.
-        OSError: it cannot be written.
+        OSError: the directory cannot be written.
     """
     directory = RunDirectory.new(path.parent, path.name, exactly=exactly)
     try:
@@ -284,6 +285,6 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
         generated_at_ms=now_ms,
     )
     summary = write_summary(directory, summary, records, plugins)
-    # Last, because without it a directory is not a run: a killed process leaves no incomplete run.
+    # Last, because a directory without a config is not a run: a killed process leaves no incomplete run.
     directory.write_json(CONFIG, {"schema_version": CONFIG_VERSION, "run_id": directory.run_id, **new.config})
     return summary

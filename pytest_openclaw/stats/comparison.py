@@ -1,6 +1,6 @@
-"""Two runs → for each target better, worse or no difference seen, and how times, tokens and cost changed.
+"""Compares two runs: whether a target is better or worse, and how times, tokens and cost have changed.
 
-The cells that both runs have answered are compared. Prompts are a sample of a user's questions, so a
+Only cells that were answered in both runs are compared. Prompts are a sample of a user's questions, so a
 prompt counts once, however often it was repeated.
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 LEVEL = 0.05
 """A two-sided p below this, after Holm's correction, is a difference."""
 MOST_EXACT = 1000
-"""From so many prompts that differ on, the normal distribution is as good as the exact one."""
+"""If more prompts than this differ, the normal distribution is as good as the exact one."""
 NoDifference = Literal["no difference seen"]
 NO_DIFFERENCE: NoDifference = "no difference seen"
 
@@ -47,20 +47,20 @@ class Difference(NamedTuple):
 
     @property
     def significant(self) -> int:
-        """The sign of a difference that is more than chance; 0 otherwise."""
+        """The sign of a significant difference, otherwise 0."""
         return self.sign if self.p < LEVEL else 0
 
 
 def sign_flip(totals: Sequence[int]) -> Difference:
     """Test whether the differences of prompts are centered at zero.
 
-    The exact randomization test: where nothing has changed, each prompt's difference could as well have had
-    the other sign (Fisher 1935, "The Design of Experiments", section 21). With one cell a prompt this is the
-    exact McNemar test (1947, Psychometrika 12). With several it accounts for cells of one prompt resembling
-    each other, because a prompt's sign is flipped whole.
+    The exact randomization test: if nothing has changed, each prompt's difference could as well have had the
+    other sign (Fisher 1935, "The Design of Experiments", section 21). With one cell per prompt this is the
+    exact McNemar test (1947, Psychometrika 12). With several, it allows for the similarity of a prompt's
+    cells, because they change sign together.
 
     Args:
-        totals: of each prompt, how many more of its cells passed in the candidate than in the baseline.
+        totals: for each prompt, the passed cells in the candidate less the passed cells in the baseline.
     """
     found, sizes = sum(totals), [abs(total) for total in totals if total]
     if not found:
@@ -69,33 +69,33 @@ def sign_flip(totals: Sequence[int]) -> Difference:
     if len(sizes) > MOST_EXACT:
         excess = (abs(found) - gcd(*sizes)) / sqrt(sum(size**2 for size in sizes))
         return Difference(sign, min(1.0, 2 * (1 - NormalDist().cdf(excess))))
-    # The number of choices of signs by their sum, all in one whole number: each sum has a place that is wide
-    # enough for all choices, so that a shift moves every count to another sum.
+    # One whole number holds, for each sum, the number of sign choices with this sum. Each count is a digit of
+    # `bits` bits, wide enough for all choices, so that a shift moves all counts to other sums.
     bits = len(sizes) + 1
     choices = 1
     for size in sizes:
         choices += choices << (size * bits)
     at_least = (sum(sizes) + abs(found)) // 2
-    # The remainder by all ones adds up the places, as the remainder by nine does with digits.
+    # The remainder by a digit of ones is the sum of the digits, like the remainder by nine in decimal.
     n_extreme = (choices >> (at_least * bits)) % ((1 << bits) - 1)
     return Difference(sign, min(1.0, 2 * (n_extreme / 2 ** len(sizes))))
 
 
 def adjusted_together(totals: Sequence[Sequence[int]]) -> list[Difference]:
-    """Test each, and adjust its two-sided p for all of them; a target without prompts has no test.
+    """Test each target, and adjust its two-sided p for all tests; a target without prompts has no test.
 
-    Holm (1979, Scand. J. Stat. 6), for each direction separately: where nothing has changed, any of them is
-    below `LEVEL` and negative in at most half of `LEVEL` of all cases, and the same holds for positive ones.
+    Holm (1979, Scand. J. Stat. 6), for each direction separately: if nothing has changed, the chance that any
+    test is negative with p below `LEVEL` is at most half of `LEVEL`, and so is the chance of a positive one.
     """
     found = [sign_flip(each) for each in totals]
     n_tests = sum(bool(each) for each in totals)
     adjusted = [Difference(0, 1.0)] * len(found)
     for sign in (-1, 1):
         largest = 0.0
-        ranked = sorted((one.p, place) for place, one in enumerate(found) if one.sign == sign)
-        for rank, (p, place) in enumerate(ranked):
+        ranked = sorted((test.p, index) for index, test in enumerate(found) if test.sign == sign)
+        for rank, (p, index) in enumerate(ranked):
             largest = max(largest, min(1.0, (n_tests - rank) * p))
-            adjusted[place] = Difference(sign, largest)
+            adjusted[index] = Difference(sign, largest)
     return adjusted
 
 
@@ -115,7 +115,7 @@ Reason = Literal[
 
 
 class Obstacle(NamedTuple):
-    """Why cells may not be compared: the reason, and what exactly differs."""
+    """Why cells are not compared: the reason, and the values that differ."""
 
     reason: Reason
     detail: str = ""
@@ -123,12 +123,12 @@ class Obstacle(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Obstacles:
-    """Differences between two runs other than their rows.
+    """Differences between two runs, outside their rows, that prevent a comparison.
 
     Attributes:
         of_targets: by the candidate's target.
         of_prompts: by suite and id.
-        with_answering_model: whether another answering model, as the server reports it, counts as one.
+        with_answering_model: whether it is an obstacle if the server reports another answering model.
     """
 
     of_targets: Mapping[Target, Obstacle] = field(default_factory=dict)
@@ -178,7 +178,7 @@ class _Paired(NamedTuple):
 
     Attributes:
         pairs: answered in both.
-        open: the baseline's rows of cells that the candidate has not answered, or may not have asked yet.
+        open: the baseline's rows of cells that the candidate has not answered, or may still ask.
     """
 
     pairs: list[Pair]
@@ -189,17 +189,17 @@ class _Paired(NamedTuple):
 def _pair(
     base: Iterable[Record], candidate: Iterable[Record], obstacles: Obstacles, *, is_unfinished: bool
 ) -> _Paired:
-    """Pair the cells of a target by suite, prompt id and repeat; of a cell the last row counts."""
+    """Pair the cells of a target by suite, prompt id and repeat; a cell's last row counts."""
     before, after = (
         {(row.suite, row.prompt_id, row.repeat): row for row in rows} for rows in (base, candidate)
     )
     pairs: list[Pair] = []
     still_open: list[Record] = []
     apart: defaultdict[Obstacle, list[Record]] = defaultdict(list)
-    for place in dict.fromkeys([*before, *after]):
-        old, new = before.get(place), after.get(place)
+    for key in dict.fromkeys([*before, *after]):
+        old, new = before.get(key), after.get(key)
         if old is None:
-            apart[Obstacle("only_in_candidate")].append(after[place])
+            apart[Obstacle("only_in_candidate")].append(after[key])
         elif new is None:
             apart[Obstacle("only_in_baseline")].append(old)
             if is_unfinished and _is_answered(old):
@@ -235,17 +235,17 @@ _WORDS: Mapping[int, Word] = {1: "better", -1: "worse", 0: NO_DIFFERENCE}
 
 @dataclass(frozen=True, kw_only=True)
 class VerdictChange:
-    """How verdicts have changed, over the judged cells that both runs have answered.
+    """How verdicts have changed, over the judged cells that were answered in both runs.
 
     Attributes:
-        n_prompts: with their harder forms and repeats; the units of the test.
-        n_cells: pairs of cells. `n_base` and `n_candidate` of them passed.
+        n_prompts: the units of the test, each with its harder forms and repeats.
+        n_cells: pairs of cells, of which `n_base` and `n_candidate` passed.
         difference: the candidate's rate less the baseline's, -1 to 1.
-        interval_95: of the difference in all that could be asked; it contains 0 if no difference is seen.
-        n_better, n_worse: prompts of which more cells pass now, or fewer.
-        p: two-sided, adjusted for all targets that were compared.
+        interval_95: of the difference over all possible prompts; it contains 0 if no difference is seen.
+        n_better, n_worse: prompts with more, or fewer, cells that pass now.
+        p: two-sided, adjusted for all compared targets.
         if_failed: the word if all of the `n_open` cells had failed.
-        n_open: cells that the candidate has not answered, or has not asked to the end.
+        n_open: cells that the candidate has not answered, or may still ask.
     """
 
     n_prompts: int
@@ -275,7 +275,7 @@ class _Count(NamedTuple):
 
 
 def _verdict_changes(paired: Sequence[_Paired]) -> list[VerdictChange]:
-    """Compare the verdicts of each target; all of them are looked at together."""
+    """Compare the verdicts of each target; their tests are adjusted together."""
     open_cells = [[row for row in one.open if is_judged(row)] for one in paired]
     counts = [_counts(one.pairs) for one in paired]
     if_failed = [_counts(one.pairs, failed) for one, failed in zip(paired, open_cells, strict=True)]
@@ -302,9 +302,9 @@ def _verdict_changes(paired: Sequence[_Paired]) -> list[VerdictChange]:
 
 
 def _interval(counts: Sequence[_Count], significant: int) -> Interval | None:
-    """Return the interval of the difference; it contains 0 if and only if no difference is seen.
+    """Return the interval of the difference, cut so that it contains 0 if and only if no difference is seen.
 
-    With the adjustment the interval misses the truth in at most one more of forty cases.
+    The cut makes the interval miss the truth in at most one more of forty cases.
     """
     found = mean_difference_95([(one.change, one.n) for one in counts])
     if found is None:
@@ -317,7 +317,7 @@ def _interval(counts: Sequence[_Count], significant: int) -> Interval | None:
 
 
 def _counts(pairs: Iterable[Pair], failed: Iterable[Record] = ()) -> list[_Count]:
-    """Count the judged cells by prompt, with the baseline's rows of cells that count as failed."""
+    """Count the judged cells by prompt; `failed` are rows of the baseline whose cells now count as failed."""
     judged = [pair for pair in pairs if is_judged(pair.base) and is_judged(pair.candidate)]
     cells = [(base, candidate.objective_pass is True) for base, candidate in judged]
     by_prompt: dict[PromptKey, list[int]] = {}
@@ -334,7 +334,7 @@ def _counts(pairs: Iterable[Pair], failed: Iterable[Record] = ()) -> list[_Count
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeChange:
-    """The number of tool cells with an outcome, over the cells that both runs have answered."""
+    """The number of tool cells with an outcome, over the cells that were answered in both runs."""
 
     outcome: ToolOutcome
     n_base: int
@@ -359,11 +359,11 @@ class RatioChange:
     """How a measurement has changed: the median over prompts of candidate / baseline.
 
     Attributes:
-        n_prompts: with the measurement on both sides; a prompt's ratio is the ratio of its cells' geometric
-            means.
-        interval_95: of that median, as for every percentile; None under 6 prompts.
-        p: of the exact sign test over prompts, adjusted for all targets.
-        word: which way, or `no difference seen`.
+        n_prompts: prompts with the measurement in both runs; a prompt's ratio is the ratio of its cells'
+            geometric means.
+        interval_95: of the median, as for every percentile; None under 6 prompts.
+        p: by the exact sign test over prompts, adjusted for all targets.
+        word: the direction, or `no difference seen`.
     """
 
     n_prompts: int
@@ -374,7 +374,7 @@ class RatioChange:
 
 
 class Measure(NamedTuple):
-    """A field of a row that is compared, and the words for less and more of it."""
+    """A field of a row that is compared, with the words for a smaller and a larger value."""
 
     field: str
     less: str
@@ -390,15 +390,15 @@ MEASURES: Mapping[str, Measure] = {
 
 
 def _ratio_changes(paired: Sequence[_Paired]) -> list[dict[str, RatioChange]]:
-    """Compare the measurements of each target that any cell has in both runs."""
+    """Compare, for each target, the measurements that any cell has in both runs."""
     changes: list[dict[str, RatioChange]] = [{} for _ in paired]
     for name, measure in MEASURES.items():
         logs = [_logs(one.pairs, measure.field) for one in paired]
         tests = adjusted_together([[(one > 0) - (one < 0) for one in each] for each in logs])
         words = {1: measure.more, -1: measure.less, 0: NO_DIFFERENCE}
-        for place, (each, test) in enumerate(zip(logs, tests, strict=True)):
+        for of_target, each, test in zip(changes, logs, tests, strict=True):
             if each:
-                changes[place][name] = RatioChange(
+                of_target[name] = RatioChange(
                     n_prompts=len(each),
                     ratio=exp(median(each)),
                     interval_95=percentile_interval(([exp(one)] for one in each), 50),
@@ -409,7 +409,7 @@ def _ratio_changes(paired: Sequence[_Paired]) -> list[dict[str, RatioChange]]:
 
 
 def _logs(pairs: Iterable[Pair], field_name: str) -> list[float]:
-    """Return for each prompt the mean logarithm of its cells' ratios, where they succeeded in both runs."""
+    """Return each prompt's mean logarithm of the ratios of its cells that succeeded in both runs."""
     logs: defaultdict[PromptKey, list[float]] = defaultdict(list)
     for base, candidate in pairs:
         before, after = getattr(base, field_name), getattr(candidate, field_name)
@@ -426,10 +426,10 @@ class Comparison:
     """One target in two runs.
 
     Attributes:
-        target: its label in the candidate; `base_target` in the baseline.
-        ratios: of `latency`, `ttft`, `output_tokens` and `cost`, as far as both runs have them.
-        outcomes: the outcomes of tool use that occur more or less often now.
-        notes: conditions that differ, and change the ratios too.
+        target, base_target: the target's label in the candidate and in the baseline.
+        ratios: by `latency`, `ttft`, `output_tokens` and `cost`, as far as both runs have them.
+        outcomes: outcomes of tool use that now occur more or less often.
+        notes: different conditions, which also change the ratios.
     """
 
     target: str
@@ -445,7 +445,7 @@ class ComparedRuns:
     """The comparison of two runs: one entry per target, and the cells that are left out.
 
     Attributes:
-        baseline: its run id.
+        baseline: the run id of the baseline.
         notes: statements about all targets.
     """
 
@@ -469,9 +469,9 @@ def compare_records(
     unfinished: frozenset[Target] = frozenset(),
     notes: Sequence[str] = (),
 ) -> ComparedRuns:
-    """Compare two runs by the cells that both have answered; the texts of their rows may be left out.
+    """Compare two runs by the cells that were answered in both; their rows may lack texts.
 
-    `unfinished` are the candidate's targets of which not every cell was asked, `notes` are about all.
+    `unfinished` are the candidate's targets with cells that were not asked; `notes` are about all targets.
     """
     before, after = group_records(base), group_records(candidate)
     paired = [
@@ -490,12 +490,12 @@ def compare_records(
             Comparison(
                 target=other.label,
                 base_target=one.label,
-                verdicts=verdicts[place],
-                ratios=ratios[place],
-                outcomes=tuple(_outcome_changes(paired[place].pairs)),
-                notes=tuple(_conditions(paired[place].pairs)),
+                verdicts=verdicts[n],
+                ratios=ratios[n],
+                outcomes=tuple(_outcome_changes(paired[n].pairs)),
+                notes=tuple(_conditions(paired[n].pairs)),
             )
-            for place, (one, other) in enumerate(targets)
+            for n, (one, other) in enumerate(targets)
         ),
         set_aside=tuple(apart),
         notes=tuple(notes),
@@ -503,7 +503,7 @@ def compare_records(
 
 
 def _conditions(pairs: Sequence[Pair]) -> Iterator[str]:
-    """Yield the conditions in which the two runs were usually measured, where they differ."""
+    """Yield the usual conditions of measurement that differ between the two runs."""
     for what, name in (("host", "host"), ("requests in flight", "in_flight")):
         usual = [
             Counter(value for row in rows if (value := getattr(row, name)) is not None).most_common(1)

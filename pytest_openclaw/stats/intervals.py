@@ -1,4 +1,4 @@
-"""How sure a rate and a percentile are, also when some cells repeat others."""
+"""Confidence intervals of rates and percentiles, with or without repeats of prompts."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Z_95 = 1.959963984540054
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """A range in which the truth lies: a rate of 0 to 1, or a percentile in the unit of its values."""
+    """A confidence interval of a rate (0 to 1), or of a percentile in the unit of its values."""
 
     low: float
     high: float
 
 
 class Cluster(NamedTuple):
-    """The cells of one prompt: its repeats, and its harder forms."""
+    """The cells of one prompt: its repeats and its harder forms."""
 
     n_success: int
     n: int
@@ -42,7 +42,7 @@ def total_of(clusters: Sequence[Cluster]) -> Cluster:
 def wilson_95(successes: float, n: float, *, z: float = Z_95) -> Interval | None:
     """Return the score interval of Wilson (1927, JASA 22); None for `n` 0.
 
-    `n` may be an effective sample, and `z` the one of a joint interval, see `tiers.joint_z`.
+    `n` may be the size of an effective sample; for joint intervals, `tool_use.joint_z` returns `z`.
     """
     if n == 0:
         return None
@@ -50,19 +50,19 @@ def wilson_95(successes: float, n: float, *, z: float = Z_95) -> Interval | None
     shrink = 1 + z**2 / n
     centre = (rate + z**2 / (2 * n)) / shrink
     half = z * sqrt(rate * (1 - rate) / n + z**2 / (4 * n**2)) / shrink
-    # At 0 and n the formula is exact, its floating-point value not quite.
+    # At 0 and n the formula is exact, but its floating-point value is not.
     return Interval(
         low=0.0 if successes == 0 else centre - half, high=1.0 if successes == n else centre + half
     )
 
 
 def effective_n(clusters: Sequence[Cluster], *, z: float = Z_95) -> float:
-    """Return the equivalent number of independent cells: the repeats of a prompt resemble each other.
+    """Return the equivalent number of independent cells; the repeats of a prompt resemble each other.
 
-    The cells divided by the design effect `1 + (size - 1) * resemblance` (Kish 1965, "Survey Sampling"),
-    where size is the mean number of repeats a cell finds itself among. Where all went well, or all went
-    wrong, these are the prompts, because it is not known then whether repeats differ; and of so many prompts
-    no share proves more than all of them going well would.
+    The number of cells divided by the design effect `1 + (size - 1) * resemblance` (Kish 1965, "Survey
+    Sampling"), where `size` is the cluster size of an average cell. If all cells or no cells succeeded,
+    it is unknown whether repeats differ, so the number of prompts is returned. No mixed rate may prove more
+    than the same number of flawless prompts, which limits the result.
     """
     k, (n_success, n) = len(clusters), total_of(clusters)
     if k == n:
@@ -76,10 +76,10 @@ def effective_n(clusters: Sequence[Cluster], *, z: float = Z_95) -> float:
 
 
 def _sure_cells(n: float, k: int, z: float) -> float:
-    """Return the size that a joint interval uses for an effective sample, estimated from `k` clusters.
+    """Reduce the size of an effective sample, estimated from `k` clusters, for use in a joint interval.
 
-    With Student's t instead of the normal distribution: Korn & Graubard (1998, Surv. Methodol. 24). Repeats
-    take nothing from the prompts asked once; 95 % intervals of a single look hold without it.
+    By Student's t instead of the normal distribution: Korn & Graubard (1998, Surv. Methodol. 24). The result
+    is not less than the number of prompts; 95 % intervals of a single look hold without the reduction.
     """
     if z <= Z_95:
         return n
@@ -88,14 +88,14 @@ def _sure_cells(n: float, k: int, z: float) -> float:
 
 
 def _most_cells(rate: float, k: int, z: float) -> float:
-    """Return how many cells of that rate have no higher lower end than `k` flawless ones."""
+    """Return the most cells of this rate whose interval begins no higher than for `k` flawless cells."""
     floor = k / (k + z**2)
-    # The lower end solves (rate - low)² = z² low (1 - low) / n; `floor` is it for rate 1 and n = k.
+    # The lower end solves (rate - low)² = z² low (1 - low) / n; for rate 1 and n = k, it is `floor`.
     return inf if rate <= floor else z**2 * floor * (1 - floor) / (rate - floor) ** 2
 
 
 def cluster_interval(clusters: Sequence[Cluster], z: float = Z_95, *, fewer: float = 0.0) -> Interval | None:
-    """Return the interval of the rate over all cells, with so many successes `fewer`; None without a cell.
+    """Return the interval of the rate over all cells with `fewer` successes subtracted; None without cells.
 
     Wilson's on the effective sample: Franco, Little, Louis & Slud (2019, J. Survey Stat. Methodol. 7).
     """
@@ -109,7 +109,7 @@ def cluster_interval(clusters: Sequence[Cluster], z: float = Z_95, *, fewer: flo
 def mean_difference_95(units: Sequence[tuple[float, float]]) -> Interval | None:
     """Return the interval of a mean difference, as if two more prompts had been asked: one better, one worse.
 
-    Bonett & Price (2012, J. Educ. Behav. Stat. 37), here of whole prompts and with Student's t. Each unit is
+    Bonett & Price (2012, J. Educ. Behav. Stat. 37), here for whole prompts and with Student's t. A unit is
     the sum of a prompt's differences, -1 to 1 each, and their number.
     """
     if not units:
@@ -126,7 +126,7 @@ def mean_difference_95(units: Sequence[tuple[float, float]]) -> Interval | None:
 def student_t(df: int, z: float = Z_95) -> float:
     """Return the value of Student's t that is exceeded as often as `z` by the normal distribution.
 
-    Cornish & Fisher's expansion in 1/df, as in Abramowitz & Stegun (1964), 26.7.5. Of the 97.5th percentile
+    Cornish & Fisher's expansion in 1/df, as in Abramowitz & Stegun (1964), 26.7.5. At the 97.5th percentile
     it is 11 % too small for 1 degree of freedom, 0.7 % for 2, 0.1 % for 3, 0.01 % for 5, less for more.
     """
     terms: tuple[float, ...] = (
@@ -153,16 +153,16 @@ def percent_range(interval: Interval) -> str:
 
 
 def cut_percent(rate: float) -> str:
-    """Return a rate as `79.9 %`: rounded down, so that it never seems to reach a limit that it misses."""
+    """Return a rate as `79.9 %`, rounded down so that it never seems to reach a limit that it misses."""
     return f"{floor(rate * 1000 + 1e-9) / 10:.1f} %"
 
 
 def resemblance_of(clusters: Sequence[Cluster]) -> float:
-    """Return the similarity of a prompt's repeats: from 0 (like any two cells) to 1 (equal).
+    """Return how similar a prompt's repeats are, from 0 (like any two cells) to 1 (equal).
 
-    The intraclass correlation by analysis of variance (Donner 1986, Int. Stat. Rev. 54). A prompt that
-    succeeded once and one that missed once are added first, as Agresti & Coull (1998, Am. Stat. 52) add
-    cells: the variance of a handful of misses says too little.
+    The intraclass correlation by analysis of variance (Donner 1986, Int. Stat. Rev. 54). First, a prompt with
+    one success and a prompt with one miss are added, as Agresti & Coull (1998, Am. Stat. 52) add cells,
+    because the variance of few misses is unreliable.
     """
     k, (n_success, n) = len(clusters), total_of(clusters)
     total = n + 2
@@ -181,7 +181,7 @@ def resemblance_of(clusters: Sequence[Cluster]) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """A share of `n` cells, with its 95 % interval; None where `n` is 0."""
+    """A share of `n` cells, with its 95 % interval; both are None if `n` is 0."""
 
     n: int
     n_success: int
@@ -190,7 +190,7 @@ class Rate:
 
 
 def cluster_of(record: Record) -> tuple[str, str]:
-    """Return the prompt that a row belongs to; its repeats, wordings and harder forms resemble each other."""
+    """Return the prompt of a row, which is one cluster with all its repeats, wordings and harder forms."""
     if record.variant_of is not None:
         suite, _, prompt_id = record.variant_of.rpartition("::")
         return suite, prompt_id
@@ -206,12 +206,12 @@ def group_records(records: Iterable[Record]) -> dict[Target, list[Record]]:
 
 
 def is_judged(record: Record) -> bool:
-    """Whether a cell was answered and has a verdict to reach; an empty or refused answer has missed it."""
+    """Whether an answered cell counts in the pass rate; an empty or refused answer counts as not passed."""
     return record.availability_status == "ok" and (record.objective_pass is not None or not record.success)
 
 
 def has_passed(record: Record) -> bool:
-    """Whether a cell has a verdict, and it is that the reply passed."""
+    """Whether a cell has a verdict and passed."""
     return record.objective_pass is True
 
 
@@ -224,7 +224,7 @@ def rate_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) -> R
 
 
 def clusters_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) -> list[Cluster]:
-    """Return successes and cells of each prompt, in the order of its first row."""
+    """Return the successes and cells of each prompt, in the order of first rows."""
     counted: dict[tuple[str, str], list[int]] = {}
     for record in records:
         cluster = counted.setdefault(cluster_of(record), [0, 0])
@@ -236,7 +236,7 @@ def clusters_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) 
 # --- percentiles ------------------------------------------------------------------------------------
 
 BEYOND = 0.025
-"""The chance with which either end of an interval may miss."""
+"""The largest chance that one end of an interval misses the truth."""
 
 
 def percentile(values: Sequence[float], q: float) -> float:
@@ -252,13 +252,13 @@ def percentile(values: Sequence[float], q: float) -> float:
 
 
 def percentile_interval(values_by_prompt: Iterable[Sequence[float]], q: float) -> Interval | None:
-    """Return the 95 % interval of the `q`-th percentile, two of the values; None where they are too few.
+    """Return the 95 % interval of the `q`-th percentile, between two values; None if there are too few.
 
     Without repeats the number of values below the percentile is binomial, whatever their distribution, so
     the ranks are exact (Hahn & Meeker 1991, "Statistical Intervals", 5.2). Repeats of a prompt resemble each
     other: the ranks then belong to the effective sample, mapped outwards onto the values (Woodruff 1952,
-    JASA 47). That sample is made smaller by the square of Student's t over z, because its size is an estimate
-    (Korn & Graubard 1998). Repeats never make up for prompts.
+    JASA 47). The sample is made smaller by the square of Student's t over z, because its size is an estimate
+    (Korn & Graubard 1998). Repeats never replace missing prompts.
     """
     prompts = [values for values in values_by_prompt if values]
     ordered = sorted(value for values in prompts for value in values)
@@ -287,16 +287,16 @@ def _effective_n(prompts: Sequence[Sequence[float]], ordered: Sequence[float], s
 
 @lru_cache(maxsize=1024)
 def _ranks(n: int, share: float) -> tuple[int, int] | None:
-    """Return the ranks, from 1, between which the percentile of `n` values lies; None if they do not suffice.
+    """Return the ranks, from 1, between which the percentile of `n` values lies; None if there are too few.
 
-    Either end misses it with a chance of 2.5 % at most.
+    Each end misses the percentile with a chance of at most 2.5 %.
     """
     low, high = _rank(n, share), n + 1 - _rank(n, 1 - share)
     return (low, high) if low >= 1 and high <= n else None
 
 
 def _rank(n: int, share: float) -> int:
-    """Return the largest rank below which more than that share lies with a chance of at most 2.5 %; or 0."""
+    """Return the largest rank whose value exceeds the percentile with a chance of at most 2.5 %, or 0."""
     # Ranks further out than ten standard deviations add nothing.
     k = max(0, floor(n * share - 10 * sqrt(n * share * (1 - share))))
     so_far = 0.0
@@ -312,11 +312,11 @@ PERCENTILES = (50, 95, 99)
 
 
 class Distribution(NamedTuple):
-    """Where a measurement lies.
+    """The percentiles and the mean of a measurement.
 
     Attributes:
-        values: p50, p95, p99 and mean; None without a row that has it.
-        intervals: of the percentiles, 95 % each.
+        values: p50, p95, p99 and mean; None if no row has the measurement.
+        intervals: the 95 % interval of each percentile.
     """
 
     values: Mapping[str, float | None]
@@ -324,7 +324,7 @@ class Distribution(NamedTuple):
 
 
 def distribution_of(records: Sequence[Record], measured: Callable[[Record], float | None]) -> Distribution:
-    """Return where a measurement lies over the rows that have it."""
+    """Return the percentiles and the mean of a measurement, over the rows that have it."""
     by_prompt: dict[tuple[str, str], list[float]] = {}
     for record in records:
         if (value := measured(record)) is not None:

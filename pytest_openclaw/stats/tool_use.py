@@ -1,14 +1,13 @@
 """A target's tool use: the tier, its evidence, proven tools, and how it holds up under pressure.
 
-OpenClaw depends on calls on the wire, so a tier rests on them where there are any; results of the text
-detector have another name. The two are never added.
+OpenClaw depends on calls on the wire, so a tier rests on them (`native` evidence) if any were asked for,
+otherwise on the text detector (`text`). The two are never added.
 
-Where several targets are rated or repeats end early, a tier's limits hold for all of them together. The rate
-after `r` repeats of `k` prompts has the variance `between / k + within / (k r)`, and its covariance
-with a later rate is the variance of the later one. This is the canonical form of group-sequential tests
-(Jennison & Turnbull 2000, "Group Sequential Methods", chapter 3), so their limits hold. The more repeats
-resemble each other, the more two looks see the same, and the less often any of them is wrong: the limits
-hold for repeats that do not resemble each other at all.
+If several targets are rated or repeats end early, a tier's limits hold for all of them together. The rate
+after `r` repeats of `k` prompts has the variance `between / k + within / (k r)`, and its covariance with a
+later rate is the variance of the later rate. This is the canonical form of group-sequential tests (Jennison
+& Turnbull 2000, "Group Sequential Methods", chapter 3), so their limits hold. They are computed for repeats
+that do not resemble each other; the more repeats do, the more looks agree, and the less often any is wrong.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
 TIER_NAMES = {1: "Tool-Capable", 2: "Tool-Capable but Inconsistent", 3: "Tool-Incapable"}
 TIER_FLOORS = {1: 0.80, 2: 0.50, 3: 0.0}
-"""The lowest rate of each tier; the seed's thresholds, never rounded first."""
+"""The lowest rate of each tier, from the original schema; rates are not rounded before they are compared."""
 MOST_NEEDLESS = 0.20
 """The largest share of needless calls of a Tier 1 target, over the cells that forbid tools."""
 
@@ -71,36 +70,36 @@ def is_conclusive(tier: int, interval: Interval) -> bool:
 
 
 def excludes_worse(tier: int, interval: Interval | None) -> bool:
-    """Whether there is evidence, and it leaves no room for a tier worse than this one."""
+    """Whether there is evidence and it excludes every worse tier."""
     return interval is not None and interval.low >= TIER_FLOORS[tier]
 
 
 STEPS = 64
-"""Of Simpson's rule; they make a limit at most 0.0003 too high."""
+"""The steps of Simpson's rule, with which a limit is at most 0.0003 too high."""
 BISECTIONS = 14
 _NORMAL = NormalDist()
 _LOWEST = -8.0
 
 
 _LARGE_SUITE = 200
-"""Prompts that count, in the suite for which the limit of the looks against a model is computed."""
+"""The number of prompts in the suite for which `joint_z_against` is computed."""
 
 
 def joint_z(n_targets: int, looks: Sequence[int] = ()) -> float:
     """Return the z of joint 95 % intervals over all targets and all looks at the end of repeats.
 
     Over the targets by Bonferroni's inequality, over the looks by one limit for all of them (Pocock 1977,
-    Biometrika 64). A conclusive tier rests on one end of an interval, so the chance that any target of a run
-    gets a conclusive tier above its true one stays at 2.5 %, and below it as well.
+    Biometrika 64). A conclusive tier rests on one end of an interval, so a run has a chance of 2.5 % at most
+    that any target's conclusive tier is above the true tier, and the same chance that any is below it.
     """
     return _joint_z(n_targets, tuple(looks))
 
 
 def joint_z_against(n_targets: int, looks: Sequence[int] = ()) -> float:
-    """Return the z of the ends that speak against a model, at which it is looked within the first repeat too.
+    """Return the z of the ends that speak against a model, with the looks within the first repeat included.
 
     Claims for a model and claims against it may each be wrong in 2.5 % of runs, so each has its own limit.
-    The limit of a large suite also holds for a smaller one, whose looks are fewer or more alike.
+    The limit of a large suite also holds for a smaller suite, whose looks are fewer or more alike.
     """
     information = (*SUITE_LOOKS, *(_LARGE_SUITE * look for look in looks))
     return joint_z(n_targets, information if looks else ())
@@ -120,7 +119,7 @@ def _joint_z(n_targets: int, looks: tuple[int, ...]) -> float:
 
 
 def _ever_above(z: float, looks: Sequence[int]) -> float:
-    """Return the probability that the standardized rate exceeds `z` at any look, with the rate at the limit.
+    """Return the chance that the standardized rate exceeds `z` at any look if the true rate is at the limit.
 
     Integrated look by look: Armitage, McPherson & Rowe (1969, J. Royal Stat. Soc. A 132).
     """
@@ -160,20 +159,21 @@ class ToolUse(Rate):
     """Tool use over the answered tool cells of one kind of evidence, and the tier it earns.
 
     Attributes:
-        evidence: calls on the wire, or findings of the text detector; None without any.
-        n_targets: of the run. What is conclusive holds for all of them together.
-        looks: the repeats after which a conclusive tier ended them, or would have; empty for a fixed number.
+        evidence: calls on the wire, or findings of the text detector; None without tool cells.
+        n_targets: the targets of the run, over which a tier is jointly conclusive.
+        looks: the numbers of repeats after which a conclusive tier would end the asking; empty if the number
+            of repeats is fixed.
         tier_interval: the interval that the tier rests on, 95 % jointly over targets and looks; with one
             target and a fixed number of repeats it is `interval_95`.
-        needless_interval: of needless calls, in the same way; None without a cell that forbids one.
-        conclusive: whether the interval leaves no other tier; for a capped tier, whether it is clear
-            too that needless calls are more than a fifth.
-        capped_by: the reason why a target whose rate is Tier 1 is not in it.
-        restraint: over the answered cells in which a tool must not be invoked.
-        needless: of the same cells, those that had a call.
-        outcomes: how many cells ended in each `tool_outcome`.
+        needless_interval: the same for needless calls; None without cells that forbid calls.
+        conclusive: whether the interval excludes every other tier; for a capped tier, whether it excludes
+            Tier 3 and needless calls are certainly more than a fifth.
+        capped_by: the reason why a target with a Tier 1 rate is not Tier 1.
+        restraint: the share without a call, over the answered cells that forbid calls.
+        needless: the share with a call, over the same cells.
+        outcomes: the number of cells with each `tool_outcome`.
         n_leaked, n_leaked_valid: cells whose calls were written as text and judged as if they had been made,
-            and those in which they would have been right; neither counts for the tier.
+            and those of them whose calls would have been right; neither counts for the tier.
     """
 
     evidence: Evidence | None
@@ -209,13 +209,13 @@ class ToolUse(Rate):
 
 
 def is_apart(record: Record) -> bool:
-    """Whether the summary counts a row separately: a probe, a twin, a role, or a harder form."""
+    """Whether the summary counts a row separately, as a probe, a twin, a role or a harder form."""
     apart = (record.probe, record.twin_of, record.pressure_of, record.role)
     return any(one is not None for one in apart)
 
 
 def count_native_unanswered(records: Iterable[Record]) -> int:
-    """Count the cells without an answer that offered tools on the wire."""
+    """Count the unanswered cells that offered tools on the wire."""
     return sum(
         record.tools_offered is not None and not is_apart(record)
         for record in records
@@ -224,7 +224,7 @@ def count_native_unanswered(records: Iterable[Record]) -> int:
 
 
 def tool_use_of(answered: Sequence[Record], n_targets: int = 1, looks: Sequence[int] = ()) -> ToolUse:
-    """Return the tool use that the tier is taken from: native where a call was asked for, else as text."""
+    """Return the tool use that decides the tier: native if a call was asked for, otherwise as text."""
     kinds = [
         _judged(evidence, _tool_cells(answered, evidence), n_targets, looks)
         for evidence in get_args(Evidence)
@@ -235,7 +235,7 @@ def tool_use_of(answered: Sequence[Record], n_targets: int = 1, looks: Sequence[
 
 
 def calls_of(records: Iterable[Record], use: ToolUse) -> list[Record]:
-    """Return the answered cells that want a call, of the evidence that a target's tier is taken from."""
+    """Return the answered cells that demand a call, with the kind of evidence that decides the tier."""
     if use.evidence is None:
         return []
     answered = (record for record in records if record.availability_status == "ok")
@@ -245,14 +245,14 @@ def calls_of(records: Iterable[Record], use: ToolUse) -> list[Record]:
 def is_futile(answered: Sequence[Record], use: ToolUse) -> bool:
     """Whether more repeats would hardly make the tier conclusive.
 
-    Neither the rate so far nor one that differs by 1.5 standard errors would be conclusive after all.
-    Never where needless calls decide the tier: two rates would have to stay as they are.
+    True if neither the rate so far nor a rate 1.5 standard errors away from it would be conclusive after the
+    last look. False if needless calls decide the tier, which then depends on two rates.
     """
     calls = clusters_of(calls_of(answered, use), did_right)
     if not calls or use.capped_by or not use.looks:
         return False
     k, rate, repeats = len(calls), use.n_success / use.n, use.n / len(calls)
-    # Where all went well, or all went wrong, no repeat is known to differ.
+    # If all cells or no cells succeeded, no repeat is known to differ.
     alike = resemblance_of(calls) if repeats > 1 and 0 < rate < 1 else 1.0
     now, at_last = (k * one / (1 + (one - 1) * alike) for one in (repeats, use.looks[-1]))
     spread = 1.5 * sqrt(rate * (1 - rate) * max(0.0, 1 / now - 1 / at_last))
@@ -268,9 +268,9 @@ def _is_settled(n_success: float, n: float, z: float) -> bool:
 
 
 def native_clusters(answered: Iterable[Record]) -> tuple[list[Cluster], list[Cluster]]:
-    """Return, by prompt, the right cells of those that need a call, and the needless calls of the others.
+    """Return the right cells among those that demand a call, and the needless calls among the others.
 
-    Only cells count that offered tools on the wire.
+    Both are counted by prompt, over the cells that offered tools on the wire.
     """
     cells = _tool_cells(answered, "native")
     return clusters_of(_calling(cells), did_right), clusters_of(_calling(cells, forbidden=True), _had_a_call)
@@ -279,16 +279,16 @@ def native_clusters(answered: Iterable[Record]) -> tuple[list[Cluster], list[Clu
 def joint_interval(
     clusters: Sequence[Cluster], *, low: float, high: float, fewer: float = 0.0
 ) -> Interval | None:
-    """Return the interval whose ends have a z each, the lower one with `fewer` successes."""
+    """Return an interval with a z for each end, whose lower end is computed with `fewer` successes less."""
     lower, upper = cluster_interval(clusters, low, fewer=fewer), cluster_interval(clusters, high)
     return lower and upper and Interval(low=lower.low, high=upper.high)
 
 
 def needless_interval(clusters: Sequence[Cluster], n_targets: int, looks: Sequence[int]) -> Interval | None:
-    """Return the interval of needless calls; None without a cell.
+    """Return the interval of needless calls; None without cells.
 
-    With several looks at a run its lower end is computed with half a call fewer, because Wilson's is above a
-    true share of 20 % too often in few prompts (Newcombe 1998, Statistics in Medicine 17).
+    With several looks, its lower end is computed with half a call less, because with few prompts Wilson's
+    lower end exceeds a true share of 20 % too often (Newcombe 1998, Statistics in Medicine 17).
     """
     low, high = joint_z_against(n_targets, looks), joint_z(n_targets, looks)
     return joint_interval(clusters, low=low, high=high, fewer=0.5 if len(looks) > 1 else 0.0)
@@ -297,10 +297,7 @@ def needless_interval(clusters: Sequence[Cluster], n_targets: int, looks: Sequen
 def fewest_more(
     clusters: Sequence[Cluster], added: Cluster, holds: Callable[[Interval | None], bool], z: float
 ) -> int:
-    """Return how many further prompts, each asked once and ending like `added`, make the interval `holds`.
-
-    One prompt less does not.
-    """
+    """Return the fewest further prompts, each with the result `added`, whose interval satisfies `holds`."""
 
     def settled(more: int) -> bool:
         return holds(cluster_interval([*clusters, *[added] * more], z))
@@ -312,7 +309,7 @@ def fewest_more(
 
 
 def did_right(record: Record) -> bool:
-    """Whether a tool cell ended as it should: with the call, or without any where none may be made."""
+    """Whether a tool cell ended right: with the demanded call, or without a call if calls are forbidden."""
     if record.tool_outcome in NO_CALL_PROMPTS:
         return record.success and record.tool_outcome == "restrained"
     return record.tool_use_success
@@ -364,16 +361,16 @@ def _with_tier(use: ToolUse, calls: Sequence[Cluster]) -> ToolUse:
         return use
     needless = use.needless_interval
     if tier == 1 and needless and calls_needlessly(use.needless.n_success, use.needless.n):
-        # It is settled when neither Tier 3 nor Tier 1 is left.
+        # A capped tier is conclusive when Tier 3 and Tier 1 are both excluded.
         is_sure = excludes_worse(2, interval) and needless.low > MOST_NEEDLESS
         return replace(use, tier_interval=interval, tier=2, conclusive=is_sure, capped_by="restraint")
     return replace(use, tier_interval=interval, tier=tier, conclusive=is_conclusive(tier, interval))
 
 
 PROVEN_PROMPTS = 3
-"""The fewest distinct prompts that must have gone right: at a true rate of 50 %, in 12.5 % of cases."""
+"""The fewest distinct prompts that must go right; at a true rate of 50 %, three do in 12.5 % of cases."""
 PROVEN_PERCENT = 80
-"""The smallest share of them, and of the repeats of a prompt that has gone right, in percent."""
+"""The smallest share of prompts that must go right, and of a prompt's cells for it to count as right."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -381,9 +378,9 @@ class Proof:
     """The answered cells that test one ability, such as calling one tool.
 
     Attributes:
-        n, n_right: cells, and those that succeeded.
-        n_prompts, n_prompts_right: the distinct prompts that they are of, and those that went right in at
-            least `PROVEN_PERCENT` of their cells.
+        n, n_right: the cells, and those that went right.
+        n_prompts, n_prompts_right: their distinct prompts, and those that went right in at least
+            `PROVEN_PERCENT` of their cells.
     """
 
     n: int = 0
@@ -393,12 +390,12 @@ class Proof:
 
     @property
     def is_enough(self) -> bool:
-        """Whether it may be relied on."""
+        """Whether the cells prove the ability."""
         return self.n_prompts_right >= PROVEN_PROMPTS and _is_most(self.n_prompts_right, self.n_prompts)
 
     @property
     def n_missing(self) -> int:
-        """How many further prompts make it enough if all go right; 0 if it is."""
+        """The number of further prompts that would be enough if all went right; 0 if the proof is enough."""
         # (right + more) / (prompts + more) >= 80 %
         percent_short = PROVEN_PERCENT * self.n_prompts - 100 * self.n_prompts_right
         for_share = -(-percent_short // (100 - PROVEN_PERCENT))
@@ -406,7 +403,7 @@ class Proof:
 
 
 def proof_of(records: Iterable[Record], is_right: Callable[[Record], bool]) -> Proof:
-    """Return what some cells prove."""
+    """Count the cells and prompts that went right."""
     prompts = clusters_of(records, is_right)
     n_right, n = total_of(prompts)
     return Proof(
@@ -418,7 +415,7 @@ def proof_of(records: Iterable[Record], is_right: Callable[[Record], bool]) -> P
 
 
 def tool_proofs(answered: Iterable[Record]) -> dict[str, Proof]:
-    """Return the proof of each tool of OpenClaw that was demanded on the wire, by its name."""
+    """Return the proof for each tool of OpenClaw that was demanded on the wire, by the tool's name."""
     cells: dict[str, list[Record]] = {}
     for record in answered:
         if record.tools_offered is not None and record.tool_outcome and not is_apart(record):
@@ -435,7 +432,7 @@ def _is_most(n_right: int, n: int) -> bool:
 
 OVERFLOW = "context_overflow"
 LARGEST_LOSS = 0.5
-"""A level breaks that keeps less than this share of the rate without pressure."""
+"""A level breaks if it keeps less than this share of the rate without pressure."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -443,8 +440,8 @@ class PressureLevel(Rate):
     """The cells with this many tools and this much text before the question.
 
     Attributes:
-        padding_tokens: 0 or None without any text before the question.
-        n_overflow: cells that did not fit the context; they are not in `n`.
+        padding_tokens: 0 or None without text before the question.
+        n_overflow: cells that did not fit the context, which `n` does not count.
     """
 
     tools_offered: int | None
@@ -454,21 +451,21 @@ class PressureLevel(Rate):
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """A level on each of the two axes: more tools, more text; None without a harder form on it."""
+    """A level on each of the two axes, more tools and more text; None on an axis without harder forms."""
 
     tools_offered: int | None = None
     padding_tokens: int | None = None
 
 
 class Strain(NamedTuple):
-    """The last level at which a target's calls are right, as at all lighter ones, and the next one."""
+    """The last level that a target withstands, like all lighter levels, and the first that it does not."""
 
     holds_to: Load
     breaks_at: Load
 
 
 def pressure_levels(records: Iterable[Record]) -> list[PressureLevel]:
-    """Return the levels of one target, those without text first, each in order of its size."""
+    """Return the levels of one target in order of size, those without text first."""
     levels: dict[tuple[int, int], list[Record]] = {}
     for record in records:
         if record.pressure_of is not None:
@@ -492,15 +489,15 @@ def _is_right(record: Record) -> bool:
 def strain_of(levels: Sequence[PressureLevel], floor: float = TIER_FLOORS[2]) -> Strain | None:
     """Return the pressure that a target withstands; None without a harder form.
 
-    A level breaks if everything overflows, if its rate is less than half of the lightest level's rate, or if
-    its rate is below a floor (of Tier 2, or `floor`) that the lightest level reaches.
+    A level breaks if all its cells overflow, if its rate is less than half of the lightest level's rate, or
+    if its rate is below a limit (the floor of Tier 2, or `floor`) that the lightest level reaches.
     """
     if not levels:
         return None
     known = [level for level in levels if level.n or level.n_overflow]
     tools = [(level.tools_offered or 0, level) for level in known if not level.padding_tokens]
     padding = [(level.padding_tokens, level) for level in known if level.padding_tokens]
-    # Text is compared with the same tools without it.
+    # A level with text is compared with the level of the same tools without text.
     bases = [level for n, level in tools if padding and n == (padding[0][1].tools_offered or 0)]
     tools_held, tools_broken = _withstood(tools, [level for _, level in tools], floor)
     padding_held, padding_broken = _withstood(padding, bases or [level for _, level in padding], floor)

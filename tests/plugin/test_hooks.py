@@ -281,7 +281,7 @@ def pytest_openclaw_record(row):
     [
         pytest.param("1 / 0", "ZeroDivisionError: division by zero", id="raises"),
         pytest.param("7", "TypeError: it returned int, not a dict or None", id="another-object"),
-        pytest.param("{'success': True}", "'success' cannot be added; a key of a plugin's begins with x_", id="our-field"),
+        pytest.param("{'success': True}", "'success' cannot be added; the keys of a plugin are like x_lab", id="our-field"),
         pytest.param("{7: 1}", "7 cannot be added", id="a-number"),
         pytest.param("{'x_a': {1}}", "set is not JSON serializable", id="a-set"),
         pytest.param("__import__('pytest').exit('no')", "Exit: no", id="pytest.exit"),

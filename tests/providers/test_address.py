@@ -213,7 +213,7 @@ def test_an_endpoint_without_an_address(api):
     with pytest.raises(TargetError) as raised:
         api.kind(ProviderSetup(name="vllm"))
 
-    assert str(raised.value) == "vllm: has no address. Give it one in its line of openclaw_endpoints."
+    assert str(raised.value) == "vllm: no address. Add one to its line in openclaw_endpoints."
 
 
 # --- keys -------------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ def test_a_key_that_does_not_fit_into_a_header(api, server, key):
     """Such a key is refused before the HTTP library would print it."""
     fault = ask(api.provider(server.url, **{api.key_env: key}))
 
-    message = f"{api.kind.name}: {api.key_env} holds characters that no key has."
+    message = f"{api.kind.name}: {api.key_env} has characters that cannot be in a key."
     assert described(fault) == ("auth_missing", "auth_error", message, "")
     assert server.total == 0
 

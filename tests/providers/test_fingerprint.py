@@ -170,7 +170,7 @@ def test_models_of_ollama():
     assert {request.headers["authorization"] for request in server.requests} == {"Bearer a-key"}
 
 
-NO_LIST = "the answer cannot be read: its list of models has no list."
+NO_LIST = "the answer cannot be read: it has no list of models."
 
 
 @pytest.mark.parametrize(

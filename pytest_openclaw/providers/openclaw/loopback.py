@@ -1,4 +1,4 @@
-"""An HTTP server on loopback in the place of OpenClaw's model server: it reads POST requests with JSON."""
+"""A loopback HTTP server for POST requests with JSON; it takes the place of OpenClaw's model server."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.util.files import JsonObject
 
-PATIENCE_S = 30.0
+REQUEST_TIMEOUT_S = 30.0
 _PIECE_BYTES = 64 << 10
-_REFUSED = b'{"error": {"message": "this request is not passed on", "type": "invalid_request_error"}}'
+_REFUSED = b'{"error": {"message": "this request is not forwarded", "type": "invalid_request_error"}}'
 
 
 class Incoming(NamedTuple):
@@ -30,7 +30,7 @@ class Incoming(NamedTuple):
 
 
 class Outgoing(NamedTuple):
-    """An answer, by default the refusal to pass a request on."""
+    """An answer; by default, the request is refused."""
 
     status: int
     kind: str = "application/json"
@@ -39,11 +39,11 @@ class Outgoing(NamedTuple):
 
 @asynccontextmanager
 async def listening(answer: Callable[[Incoming], Awaitable[Outgoing]]) -> AsyncIterator[str]:
-    """Run a server; yields the first part of its address, such as `http://127.0.0.1:4711`."""
+    """Run a server and yield its base URL, such as `http://127.0.0.1:4711`."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(REQUEST_TIMEOUT_S):
                 incoming = await _read(reader)
             status, kind, body = await answer(incoming)
             phrase = HTTPStatus(status).phrase
@@ -51,7 +51,7 @@ async def listening(answer: Callable[[Incoming], Awaitable[Outgoing]]) -> AsyncI
             writer.write(head.encode("latin-1") + body)
             await writer.drain()
         except (TimeoutError, ConnectionError, h11.RemoteProtocolError):
-            return  # OpenClaw has exited or was ended
+            return  # OpenClaw has exited or was killed
         finally:
             writer.close()
 
@@ -80,7 +80,7 @@ async def _read(reader: asyncio.StreamReader) -> Incoming:
 
 
 def messages_of(body: JsonObject) -> list[JsonObject]:
-    """Return the messages of a request, or the items that take their place in the Responses API."""
+    """Return the messages of a request, which the Responses API calls `input`."""
     return objects_in(body.get("messages") or body.get("input"))
 
 

@@ -319,7 +319,7 @@ def test_the_keys_of_a_plugin_fit_or_are_left_out(n: int, is_added: bool) -> Non
     added = plugins.added_keys(row)
 
     assert added == ({"x_lab": "y" * n} if is_added else {})
-    too_long = "lab: pytest_openclaw_record: ValueError: its keys make the row longer than 1024 KiB"
+    too_long = "lab: pytest_openclaw_record: ValueError: the added keys make the row longer than 1024 KiB"
     assert [text.partition(" (")[0] for text in plugins.complaints] == ([] if is_added else [too_long])
 
 

@@ -12,7 +12,7 @@ from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_vali
 from pytest_openclaw.openclaw.bridge import inner_call
 from pytest_openclaw.openclaw.catalog import load_catalogue, signature
 from pytest_openclaw.openclaw.dispatch import dispatch
-from pytest_openclaw.runs.rows import of_judgment
+from pytest_openclaw.runs.rows import judgment_fields
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.tool_calls import ToolCall
@@ -147,5 +147,5 @@ def test_a_row_names_both():
     """`tool_calls` has the bridge and the tool behind it, so that the text rule finds it there, too."""
     judgment = judged({"type": "tool_invocation", "expected_tools": ["exec"]}, bridged("exec", LS))
 
-    assert of_judgment(judgment)["tool_calls"] == ("tool_call", "exec")
+    assert judgment_fields(judgment)["tool_calls"] == ("tool_call", "exec")
     assert judgment.tool_use_success is True
