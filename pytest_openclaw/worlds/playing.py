@@ -1,4 +1,4 @@
-"""Plays a world: answers each call as OpenClaw 2026.9.6 does, and keeps its changes."""
+"""Plays a world: answers each call as OpenClaw 2026.9.6 does, and keeps the changes that calls make."""
 
 from __future__ import annotations
 
@@ -103,11 +103,11 @@ class Playing:
         }
 
     def begin_run(self) -> None:
-        """Note that the next calls answer another message: children of earlier ones cannot be waited for."""
+        """Note that the next calls answer another message; the children of earlier messages are forgotten."""
         self._awaits_child = False
 
     def answer_turn(self, calls: Sequence[ToolCall]) -> tuple[str, ...] | None:
-        """Answer all calls of a turn; return None if one is malformed: OpenClaw then executes none."""
+        """Answer all calls of a turn; return None if a call is malformed: OpenClaw then executes none."""
         if any(self.dispatched(call).problem == "malformed_json" for call in calls):
             return None
         answered = map(self.answer, calls[:MOST_CALLS])
@@ -122,8 +122,8 @@ class Playing:
     def answer(self, call: ToolCall) -> str:
         """Return the result that the model receives for a call, and change the world.
 
-        The empty text means nothing at all; see `dispatch.is_forgotten`. A pattern or schema of the suite
-        that cannot be decided in its time is an `OpenClawError`.
+        The text is empty if OpenClaw forgets the call; see `dispatch.is_forgotten`. A pattern or schema of
+        the suite that cannot be decided in time raises `OpenClawError`.
         """
         made = self.dispatched(call)
         self._n_calls += 1
@@ -160,13 +160,13 @@ class Playing:
             return "" if is_forgotten(made) else made.message
         try:
             if made.tool == CALL and (inner := inner_call(made, self._tools)) is not None:
-                return self._carry(inner)
+                return self._play_inner(inner)
             return self._play(made.tool, valid_value(dict(made.arguments)))
         except ToolError as error:
             return error_text(made.tool, str(error))
 
-    def _carry(self, inner: Dispatched) -> str:
-        """Return the bridge's answer for the call that it carries."""
+    def _play_inner(self, inner: Dispatched) -> str:
+        """Play a call that was made through the bridge, and return the bridge's answer."""
         if not inner.is_executed or inner.tool is None or inner.arguments is None:
             raise ToolError(inner.message)
         result = self._play(inner.tool, valid_value(dict(inner.arguments)))
@@ -183,26 +183,26 @@ class Playing:
         )
 
     def _play(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Return the suite's result of a call, or play the tool."""
+        """Return the suite's result of a call, or execute the tool."""
         scripted = self._scripted(tool, arguments)
         if scripted is not None and scripted.fails is not None:
             return failure_text(scripted.fails, tool, arguments)
         try:
             if scripted is None:
-                return self._carry_out(tool, arguments)
+                return self._execute(tool, arguments)
             if scripted.error is not None and tool == MESSAGE:
                 return _undelivered(arguments, scripted.error)
             if scripted.error is not None:
                 raise ToolError(scripted.error)
-            text = self._carry_out(tool, arguments, scripted.result)
+            text = self._execute(tool, arguments, scripted.result)
         except ToolError as error:
             raise ToolError(_as_delivered(tool, str(error))) from None
         if scripted.cut is None or len(text) <= scripted.cut:
             return text
         return text[: scripted.cut] + cut_mark(len(text) - scripted.cut)
 
-    def _carry_out(self, tool: str, arguments: Mapping[str, Any], result: str | None = None) -> str:
-        """Play a tool; return `result` if there is one, and play only its sending."""
+    def _execute(self, tool: str, arguments: Mapping[str, Any], result: str | None = None) -> str:
+        """Execute a tool; with a scripted `result`, only tools that send do anything."""
         if result is None or tool in _SENDS:
             if tool in self._played:
                 played = self._played[tool](arguments)
@@ -210,13 +210,13 @@ class Playing:
             if tool in _CONSTANT_RESULTS:
                 return _CONSTANT_RESULTS[tool]
             raise ToolError(f"{tool} is not available here")
-        # OpenClaw announces no result of a child that is to be collected.
+        # OpenClaw does not announce the result of a child if the caller collects it.
         if tool == "sessions_spawn" and arguments.get("collect") is not True:
             self._awaits_child |= _status_of(result) == "accepted"
         return result
 
     def _scripted(self, tool: str, arguments: Mapping[str, Any]) -> Answer | None:
-        """Return the first answer of the suite that is for this call; each counts all calls that match it."""
+        """Return the suite's first answer for this call; each answer counts all calls that match it."""
         found = None
         for n, answer in enumerate(self._answers):
             if not same_tool(answer.tool, tool):
@@ -232,12 +232,12 @@ class Playing:
     # --- messages, the session, and the bridge ---
 
     def _send(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Keep a message; no message leaves the world."""
+        """Record a message, which is not really sent."""
         _check_message(tool, arguments)
         self._workspace.take_room(len(json.dumps(arguments)))
         self._sent.append({"tool": tool, **arguments})
         number = str(len(self._sent))
-        if tool == MESSAGE:  # as on Telegram, whichever channel it names
+        if tool == MESSAGE:  # as on Telegram, whichever channel the call names
             chat = arguments.get("target") or arguments.get("to")
             return pretty({"ok": True, "messageId": number, "chatId": chat, "receipt": {}})
         return pretty({"status": "ok", "messageId": f"m{number}"})
@@ -314,7 +314,7 @@ def answered_calls(reply: Reply) -> dict[int, ToolCall]:
 
 
 def yield_note(made: Iterable[tuple[Dispatched, str]]) -> str | None:
-    """Return the text that a model which waits for a child receives first; None if no call yielded."""
+    """Return the first text that a model receives after it yielded to a child; None if no call yielded."""
     for call, result in made:
         if call.tool == "sessions_yield" and _status_of(result) == "yielded":
             note = (call.arguments or {}).get("message")
@@ -344,7 +344,7 @@ def _is_given(arguments: Mapping[str, Any], keys: Iterable[str]) -> bool:
 
 
 def _undelivered(arguments: Mapping[str, Any], error: str) -> str:
-    """Return the result of `message` if the channel rejects it: OpenClaw keeps the message."""
+    """Return the result of `message` if the channel rejects the message, which OpenClaw then queues."""
     _check_message(MESSAGE, arguments)
     pending = (
         f"Delivery is pending: OutboundDeliveryError: {error}. The gateway owns retry or reconciliation;"
@@ -371,7 +371,7 @@ _REFUSED = (
 
 
 def failure_text(failure: Failure, tool: str, arguments: Mapping[str, Any]) -> str:
-    """Return the result of a call that fails, in the form in which OpenClaw delivers it."""
+    """Return the result of a call that fails, in OpenClaw's form."""
     if failure == "gone":
         return f"Tool {tool} not found"
     if failure == "denied":

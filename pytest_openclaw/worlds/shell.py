@@ -1,7 +1,7 @@
-"""Plays exec: a suite's commands by their patterns, and others in a sandboxed bash.
+"""Plays `exec`: commands that match a suite's patterns get its answers, others run in a sandboxed bash.
 
-The bash (`sandbox.py`) runs in a child of this process, which may need 2 s and 1 GiB for a command. Beyond
-that it is ended, and the next command starts another one.
+The bash (`sandbox.py`) runs in a child process, which may use 2 s and 1 GiB for a command. If a command
+exceeds these limits, the child is killed, and the next command starts a new one.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ MOST_OUTPUT_CHARS = 200_000  # `DEFAULT_MAX_OUTPUT` in its `bash-tools.exec-runt
 _DISCARDED = "[earlier output was discarded at the retention cap and cannot be recovered]"
 SANDBOX_MODULE = "pytest_openclaw.worlds.sandbox"
 _START_S = 30.0
-_LOOK_S = 0.02
+_CHECK_INTERVAL_S = 0.02
 _ENDED = {127: "Command not found", 126: "Command not executable (permission denied)"}
 
 
 class TimedOutError(Exception):
-    """A call needs more time or memory than it has."""
+    """A call exceeded its limit of time or memory."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class Ran:
 def find_answer(
     commands: Iterable[Command], source: str, text_of_place: Callable[[str], str | None]
 ) -> Command | None:
-    """Return the first answer of the suite to a command at this moment; None if it has none.
+    """Return the suite's first answer that fits a command and the current files, or None.
 
-    `text_of_place` returns the text of the file at a place, or None. A pattern that cannot be decided is an
+    `text_of_place` returns the text of the file at a place, or None. A pattern that cannot be decided raises
     `OpenClawError`.
     """
 
@@ -70,7 +70,7 @@ def find_answer(
 
 
 class Exec:
-    """Answers exec."""
+    """Answers the calls of `exec`."""
 
     def __init__(self, workspace: Workspace, world: World) -> None:
         self.ran: list[str] = []
@@ -100,7 +100,7 @@ class Exec:
         """Play a command, and return its output, errors included.
 
         Raises:
-            TimedOutError: it needs too much time or memory; it has no effect.
+            TimedOutError: the command needs too much time or memory; it then has no effect.
             OpenClawError: a suite's pattern cannot be decided.
         """
         world, workspace = self._world, self._workspace
@@ -135,7 +135,7 @@ class Exec:
         return Ran(done["output"], done["code"])
 
     def _apply(self, done: Mapping[str, Any]) -> None:
-        """Change the workspace as a command has changed its copy."""
+        """Apply the changes of a command, which had a copy of the workspace, to the workspace."""
         workspace = self._workspace
         kept = {*done["folders"]}
         for place in (*done["gone"], *sorted(workspace.folders - kept, reverse=True)):
@@ -161,10 +161,10 @@ class Sandbox:
         self._child: subprocess.Popen[bytes] | None = None
 
     def play(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Run a command; see `sandbox.play`. Raises as `Exec.run` does, also if the sandbox cannot start."""
+        """Run a command; see `sandbox.play`. Raises as `Exec.run` does, or if the sandbox cannot start."""
         with self._lock:
             if self._child is None or self._child.poll() is not None:
-                self._child = _started()
+                self._child = _start_child()
             answer = _ask(self._child, json.dumps(asked), CALL_S)
         if not answer:
             raise TimedOutError
@@ -181,7 +181,7 @@ class Sandbox:
             _end(self._child)
 
 
-def _started() -> subprocess.Popen[bytes]:
+def _start_child() -> subprocess.Popen[bytes]:
     import_path = [path or str(Path.cwd()) for path in sys.path]
     code = f"import sys; sys.path[:] = {import_path!r}\nfrom {SANDBOX_MODULE} import main\nmain()"
     child = subprocess.Popen(  # noqa: S603
@@ -196,7 +196,7 @@ def _started() -> subprocess.Popen[bytes]:
 
 
 def _ask(child: subprocess.Popen[bytes], line: str, seconds: float) -> bytes:
-    """Return the answer to a line; empty if the child has ended, also because it exceeded its limits."""
+    """Send a line and return the answer; empty if the child exited or was killed for exceeding a limit."""
     assert child.stdin is not None
     assert child.stdout is not None
     is_answered = threading.Event()
@@ -218,21 +218,21 @@ def _ask(child: subprocess.Popen[bytes], line: str, seconds: float) -> bytes:
 
 
 def _limit(child: subprocess.Popen[bytes], is_answered: threading.Event, seconds: float) -> None:
-    """Kill a child that has not answered in its time and memory."""
+    """Kill the child if it exceeds its time or memory before it answers."""
     import psutil
 
-    ends = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     with suppress(psutil.Error):
         process = psutil.Process(child.pid)
-        while not is_answered.wait(_LOOK_S):
-            if time.monotonic() > ends or process.memory_info().rss > MOST_BYTES:
+        while not is_answered.wait(_CHECK_INTERVAL_S):
+            if time.monotonic() > deadline or process.memory_info().rss > MOST_BYTES:
                 child.kill()
                 return
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
     child.kill()
-    with suppress(OSError):  # of an unfinished line
+    with suppress(OSError):  # from an unfinished line
         child.communicate()
 
 

@@ -1,4 +1,4 @@
-"""The files of a world while it is played, and what its tools share: arguments, errors, and long results."""
+"""A world's files while it is played, and helpers for its tools: arguments, errors and long results."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class ToolError(Exception):
 
 
 class Workspace:
-    """Texts by place, with a limited total size; see `paths.normal_path`.
+    """Texts by place (see `paths.normal_path`), with a limited total size.
 
-    `folders` are those without files. An impossible change is a `ToolError`.
+    `folders` adds folders without files. An impossible change raises `ToolError`.
     """
 
     def __init__(self, files: Mapping[str, str], folders: Iterable[str] = ()) -> None:
@@ -46,7 +46,7 @@ class Workspace:
         self._room = ROOM_CHARS
 
     def is_folder(self, place: str) -> bool:
-        """Whether there is a folder of this name."""
+        """Whether the workspace has this folder."""
         return place in ("", "/", HOME, SCRATCH) or place in self.folders
 
     def entries(self, place: str) -> list[str]:
@@ -93,7 +93,7 @@ class Workspace:
         self.folders.update(above)
 
 
-# --- the arguments of a call, whose types may differ in a suite's own tool of the same name ---------
+# --- the arguments of a call; a suite's own tool of the same name may have other types ---------------
 
 
 def pretty(value: Any) -> str:
@@ -102,7 +102,7 @@ def pretty(value: Any) -> str:
 
 
 def named_place(path: str) -> str:
-    """Return the place of a path in a call; a name that no file can have is a `ToolError`."""
+    """Return the place of a path in a call; raise `ToolError` if no file can have this name."""
     try:
         return normal_path(path)
     except ValueError as error:
@@ -110,7 +110,7 @@ def named_place(path: str) -> str:
 
 
 def inside(path: str) -> str:
-    """Return the place of a path in the call of a file tool; one outside the workspace is a `ToolError`."""
+    """Return the place of a path in a file tool's call; raise `ToolError` if it is outside the workspace."""
     place = named_place(without_at_sign(path))
     if not is_inside(place):
         raise ToolError(
@@ -121,7 +121,7 @@ def inside(path: str) -> str:
 
 
 def text_of(arguments: Mapping[str, Any], key: str, default: str | None = None) -> str:
-    """Return an argument that must be a text; another value is a `ToolError`."""
+    """Return an argument that must be a text; raise `ToolError` for another value."""
     value = arguments.get(key, default)
     if not isinstance(value, str):
         raise ToolError(f"{key} required")
@@ -129,7 +129,7 @@ def text_of(arguments: Mapping[str, Any], key: str, default: str | None = None) 
 
 
 def whole_of(arguments: Mapping[str, Any], key: str, default: int, *, least: int = 1) -> int:
-    """Return an argument as a whole number of at least `least`; the default if it is another value."""
+    """Return an argument as a whole number of at least `least`; the default if it is not a number."""
     value = arguments.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return default
@@ -162,12 +162,12 @@ def result_chars(context_tokens: int) -> int:
 
 
 def cut_mark(chars: int) -> str:
-    """Return the text after a result from which so many characters were cut off."""
+    """Return the note at the end of a result from which so many characters were cut off."""
     return f"[... {chars} more characters truncated; rerun with narrower args if needed]"
 
 
 def cut_result(text: str, most: int) -> str:
-    """Return a result as a model receives it: whole, its beginning, or its beginning and end.
+    """Return a result as a model receives it: the whole, the beginning, or the beginning and the end.
 
     `truncateToolResultText` in its `tool-result-truncation`.
     """
@@ -184,12 +184,12 @@ def cut_result(text: str, most: int) -> str:
 
 
 def _head(text: str) -> str:
-    """Return a text without its last, broken line, unless that is long."""
+    """Return a text without its last, incomplete line, unless this line is long."""
     end = text.rfind("\n")
     return text[:end] if end > len(text) * 0.8 else text
 
 
 def _tail(text: str) -> str:
-    """Return a text without its first, broken line, unless that is long."""
+    """Return a text without its first, incomplete line, unless this line is long."""
     end = text.find("\n")
     return text[end + 1 :] if 0 <= end < len(text) * 0.2 else text
