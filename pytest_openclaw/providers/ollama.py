@@ -172,7 +172,7 @@ def _ollama_messages(request: Request) -> list[JsonObject]:
         if turn.user is not None:
             images = [image.base64 for image in turn.images]
             messages.append({"role": "user", "content": turn.user, **wire.chosen(images=images or None)})
-        if not turn.is_users_alone:
+        if not turn.is_user_only:
             calls = [
                 {
                     "type": "function",
@@ -332,7 +332,7 @@ def _chat_messages(request: Request, *, with_reasoning: bool) -> list[JsonObject
     for turn in wire.with_ids(request.conversation):
         if turn.user is not None:
             messages.append({"role": "user", "content": wire.users_content(turn, _image_part)})
-        if not turn.is_users_alone:
+        if not turn.is_user_only:
             said: JsonObject = {"role": "assistant", "content": turn.text or (None if turn.calls else "")}
             if turn.calls:
                 said["tool_calls"] = [

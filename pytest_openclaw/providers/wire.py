@@ -311,7 +311,7 @@ def with_ids(history: Sequence[Turn]) -> tuple[Turn, ...]:
         ]
         return replace(turn, text=strip_thinking(turn.text), calls=tuple(calls))
 
-    return tuple(turn if turn.is_users_alone else sent_again(turn) for turn in history)
+    return tuple(turn if turn.is_user_only else sent_again(turn) for turn in history)
 
 
 def users_content(

@@ -117,7 +117,7 @@ class Turn:
     images: tuple[Image, ...] = ()
 
     @property
-    def is_users_alone(self) -> bool:
+    def is_user_only(self) -> bool:
         """Whether it is a message of the user, without anything of the model."""
         return self.user is not None and not (self.text or self.reasoning or self.calls)
 

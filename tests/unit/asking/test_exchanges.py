@@ -388,7 +388,7 @@ def test_a_yielding_model_receives_its_own_note(given: dict[str, str], note: str
 
     *_, waiting, noted, message = provider.asked[2].history
     assert [call.name for call in waiting.calls] == ["sessions_yield"]
-    assert noted.is_users_alone
+    assert noted.is_user_only
     assert (noted.user or "").split("\n\n")[0] == note
     assert "sessions_yield" in (noted.user or "").split("\n\n")[1]
     assert message == Turn(user="The child: 19.")
