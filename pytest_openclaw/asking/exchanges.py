@@ -1,10 +1,10 @@
 """Runs an exchange: a model is asked turn by turn, and its calls are answered from a small world.
 
-A single question on the surface `openclaw` is one too: the model may look up tools before its call.
-It ends at the answer to the user's last message, at the world's last step, or where OpenClaw would end the
-run: at a call whose arguments are not JSON, or at the eleventh call of an unknown tool. Where OpenClaw would
-send another request (`recovery.py`), it continues; each message of the user begins a run of OpenClaw. A
-successful `sessions_yield` ends the run like an answer: the model then receives the note that it wrote for
+A single question on the surface `openclaw` is an exchange too: the model may look up tools before its call.
+An exchange ends at the answer to the user's last message, at the world's last step, or where OpenClaw would
+end the run: at a call whose arguments are not JSON, or at the eleventh call of an unknown tool. It continues
+where OpenClaw would send another request (`recovery.py`). Each message of the user begins a run of OpenClaw.
+A successful `sessions_yield` ends the run like an answer: the model then receives the note that it wrote for
 itself, and the next message. A turn is an ordinary attempt, with retries and its own timeout.
 """
 
@@ -61,7 +61,7 @@ async def hold_exchange(
         if isinstance(ending.result, Fault):
             return exchange.broken(ending.result)
         try:
-            ended_by = await exchange.go_on(ending.result)
+            ended_by = await exchange.answer_calls(ending.result)
         except OpenClawError as error:
             return exchange.broken(faults.broke("the world of this prompt", str(error)))
         if ended_by is not None:
@@ -80,8 +80,8 @@ class _Exchange:
         # A single question has a world only for looking up tools.
         self._world = request.world or World(steps=request.lookup_turns + 1)
         self._messages_left = [*request.turns]
-        self._message: str | None = None  # which the next turn answers
-        self._note: str | None = None  # which the model receives before the next message
+        self._message: str | None = None  # the message that the next turn answers
+        self._note: str | None = None  # a text that the model receives before the next message
         self._n_before = 0  # turns that answered earlier messages
         self.endings: list[CallResult] = []
 
@@ -96,7 +96,7 @@ class _Exchange:
     def _replies(self) -> list[Reply]:
         return [ending.result for ending in self.endings if isinstance(ending.result, Reply)]
 
-    async def go_on(self, reply: Reply) -> EndedBy | None:
+    async def answer_calls(self, reply: Reply) -> EndedBy | None:
         """Answer the calls of a turn; return how the exchange ended, or None if it continues.
 
         Raises:
@@ -121,7 +121,7 @@ class _Exchange:
         return None if ended_by == "answer" and self._send_next_message() else ended_by
 
     def _send_next_message(self) -> bool:
-        """Add the user's next message, which begins another run; whether there is one."""
+        """Add the user's next message, which begins another run; return False if no message is left."""
         if not self._messages_left:
             return False
         self._message = self._messages_left.pop(0)
@@ -158,7 +158,7 @@ class _Exchange:
         looks_up = all(is_lookup(playing.dispatched(call)) for call in calls)
         if self._request.lookup_turns and not looks_up:
             return calls, (), "call"
-        # OpenClaw executes no calls of a turn that was cut off; a conversation of texts has no tools at all.
+        # OpenClaw executes no calls of a turn that was cut off, and a conversation of texts has no tools.
         is_left = native and (reply.finish_reason == "length" or not tools)
         results = None if is_left else playing.answer_turn(calls)
         if results is None:
@@ -210,7 +210,7 @@ class _Exchange:
 
 
 def _speed(replies: Sequence[Reply]) -> float | None:
-    """Return the server's own speed of generation over all turns, if it timed each of them."""
+    """Return the server's own speed of generation over all turns; None if it did not time every turn."""
     n_tokens, seconds = 0, 0.0
     for reply in replies:
         if not (reply.output_tokens and reply.tokens_per_s):
@@ -221,7 +221,7 @@ def _speed(replies: Sequence[Reply]) -> float | None:
 
 
 def _received(turn: Turn, dispatched: Callable[[ToolCall], Dispatched]) -> tuple[Turn, ...]:
-    """Return a turn for the next request, without forgotten calls; no turn if it is empty."""
+    """Return a turn for the next request, without forgotten calls; an empty turn is left out."""
     answered = zip(turn.calls, turn.results, strict=False)
     kept = [(call, result) for call, result in answered if not is_forgotten(dispatched(call))]
     if not kept and not strip_thinking(turn.text).strip():

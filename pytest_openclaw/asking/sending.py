@@ -1,7 +1,7 @@
 """Sends one cell: its request, warm-up, attempts with retries, budget, the server's description of itself.
 
-`asker.py` decides which cell is sent next; nothing here knows of tests. An attempt detects prompts that a
-server has silently cut.
+`asker.py` decides which cell is sent next; this module does not know about tests. An attempt detects prompts
+that a server has silently cut.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 60.0
 CLOSING_S = 5.0
 LIST_S = 10.0
-# A provider bounds its own attempt, to keep the partial reply; this bounds one that does not.
+# A provider limits its own attempt, to keep the partial reply; this limits a provider that does not.
 GRACE_S = 5.0
 _NUMBERS: dict[str, Callable[[Any], float | None]] = {
     **dict.fromkeys(("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens"), count_in),
@@ -56,9 +56,9 @@ _NUMBERS: dict[str, Callable[[Any], float | None]] = {
 
 
 def request_for(cell: Cell, settings: Settings, provider: Provider | None = None) -> Request:
-    """Return the request of a cell: equal for every provider, plus the parts of OpenClaw's surface."""
+    """Return the request of a cell: the same for every provider, plus the parts of OpenClaw's surface."""
     prompt, level = cell.prompt, cell.target.thinking_level
-    # Every API counts thinking as output; without room for it no answer would be reached.
+    # Every API counts thinking as output, so without room for thinking there would be no answer.
     room = THINKING_ROOM_TOKENS[level] if level else 0
     seed = cell.repeat if cell.n_repeats > 1 else None
     listed = Request(
@@ -87,7 +87,7 @@ def request_for(cell: Cell, settings: Settings, provider: Provider | None = None
         lookup_turns=0 if listed.world else LOOKUP_TURNS,
         surface=cell.target.surface,
     )
-    if provider.is_openclaw:  # it adds the rest itself
+    if provider.is_openclaw:  # OpenClaw itself adds the rest
         return replace(asked, system=prompt.listed.system, listed_tools=prompt.listed.tools or ())
     surface, model = prompt.surface, f"{cell.target.provider}/{cell.target.model}"
     return replace(
@@ -105,7 +105,7 @@ def _named(text: str, model: str) -> str:
 
 
 def endpoint_limits(providers: Mapping[str, Provider], settings: Settings) -> dict[str, int]:
-    """Return the limit of each endpoint: where several providers share one, the smallest of theirs."""
+    """Return the limit of each endpoint; if several providers share an endpoint, their smallest limit."""
     limits: dict[str, int] = {}
     for name, provider in providers.items():
         limit = settings.concurrency.limit(name, is_local=provider.is_local)
@@ -120,8 +120,8 @@ def wait_before_retry(
 
     Exponential back-off with full jitter (Brooker, "Exponential Backoff And Jitter", AWS Architecture
     Blog, 2015): a random time up to 1, 2, 4 … s, at most 60 s. A server's `Retry-After` has precedence. No
-    attempt begins later than `timeout_s` after the first, so a cell takes twice that at most; a server that
-    asks for more is not asked again.
+    attempt begins later than `timeout_s` after the first, so a cell takes at most twice this time; there is
+    no further attempt if the server asks for a longer wait.
     """
     if not fault.retryable or attempt > retries:
         return None
@@ -175,7 +175,7 @@ class Sender:
         self._most_read: Counter[tuple[str, str]] = Counter()
 
     async def send(self, cell: Cell, request: Request, queued_at: float | None = None) -> CallResult:
-        """Send a cell, with its retries; before the first of a target, make the target ready.
+        """Send a cell, with its retries; first make its target ready, if this is the target's first cell.
 
         Raises:
             Exception: a provider broke; a fault of a server or a model is a result.
@@ -198,10 +198,10 @@ class Sender:
                 context_tokens = provider.context_tokens(request)
                 result = await hold_exchange(request, attempts, context_tokens=context_tokens)
             if isinstance(result.result, Reply) and target.label not in self._identified:
-                # After the first answer, so that the questions wait for no loading and delay no clock;
+                # After the first answer, so that these queries neither wait for loading nor delay an answer;
                 # before the next cell, so that a local server never has two requests at once.
                 self._identified.add(target.label)
-                with contextlib.suppress(asyncio.CancelledError):  # the run ends; the answer has come
+                with contextlib.suppress(asyncio.CancelledError):  # the run ends, but has the answer
                     self._on_fact(target, {"server": await self._fingerprint(provider, target)})
         finally:
             self._in_flight[provider.endpoint] -= 1
@@ -210,7 +210,7 @@ class Sender:
     # --- one cell ---
 
     def _never_sent(self, provider: Provider, target: Target, request: Request) -> Fault | None:
-        """Return why the request is not sent at all, if so."""
+        """Return the reason why a request is not sent at all, or None."""
         if request.tools and not provider.takes_tools:
             return faults.takes_no("tools", target.provider)
         if (request.messages or request.turns) and not provider.takes_messages:
@@ -268,7 +268,7 @@ class Sender:
             waited_s += wait_s
 
     async def _examined(self, provider: Provider, target: Target, fault: Fault) -> Fault:
-        """Add the served models to the fault of an unknown one; mark the affected endpoint or target down."""
+        """Name the served models if the model is unknown; mark the affected endpoint or target down."""
         if fault.failure_type == "model_not_found":
             # The fault is known; a server that does not list its models changes nothing.
             with contextlib.suppress(Exception):
@@ -291,9 +291,9 @@ class Sender:
     def _charge(
         self, provider: Provider, target: Target, request: Request, result: Reply | Fault, timing: Timing
     ) -> float | None:
-        """Return the cost of an attempt, and subtract it from the budget.
+        """Return the cost of an attempt, and add it to the spending.
 
-        An attempt without the server's counts is charged at its upper bound: the budget is a promise.
+        An attempt without the server's counts is charged at its upper bound, because the budget is a promise.
         """
         cost_usd = self._prices.cost_usd(target, result, timing.started_at_ms)
         paid_usd = cost_usd
@@ -353,11 +353,11 @@ class Sender:
 
 
 async def ask_once(provider: Provider, request: Request, most_read: int = 0) -> tuple[Reply | Fault, Timing]:
-    """Ask once; a provider's own times have precedence over those measured here, around the call.
+    """Ask once; a provider's own times have precedence over the times measured around the call.
 
-    `most_read` is the largest count of a prompt that its server has read for this model.
+    `most_read` is the largest number of prompt tokens that the server has counted for this model.
     """
-    if request.context:  # it is the last message
+    if request.context:  # the context is the last message
         request = replace(request, history=(*request.history, Turn(user=request.context)), context="")
     started = time.perf_counter()
     started_at_ms = epoch_ms(started)
@@ -371,14 +371,14 @@ async def ask_once(provider: Provider, request: Request, most_read: int = 0) -> 
                 raise TypeError(f"{type(provider).__name__}.ask is not async: write async def ask")
             reply = bounded_reply(_checked(await answering))
         if cut := cut_prompt(provider.setup.name, request, reply, most_read):
-            result = replace(cut, usage=usages_of(reply), cut=reply.cut)  # its tokens are charged
+            result = replace(cut, usage=usages_of(reply), cut=reply.cut)  # the tokens are charged
         else:
             result = reply
     except CallFailed as failed:
         result = bounded_fault(faults.checked(failed.fault))
     except TimeoutError:
         result = faults.timed_out(provider.setup.name, request.timeout_s)
-    except SystemExit as error:  # it would end the loop, and with it the requests of all other cells
+    except SystemExit as error:  # otherwise it ends the loop, and with it the requests of all other cells
         raise OpenClawError(f"the provider called sys.exit({error.code!r})") from error
     e2e_ms = (time.perf_counter() - started) * 1000
     outside = Timing(started_at_ms=started_at_ms, ended_at_ms=started_at_ms + round(e2e_ms), e2e_ms=e2e_ms)
@@ -386,7 +386,7 @@ async def ask_once(provider: Provider, request: Request, most_read: int = 0) -> 
 
 
 def _checked(reply: Reply) -> Reply:
-    """Return a plugin's reply; raise `TypeError` if it is not one, or cannot be written to a row."""
+    """Return a plugin's reply; raise `TypeError` if it is not a `Reply` or cannot be written to a row."""
     if not isinstance(reply, Reply):
         raise TypeError(f"a provider's ask returns a Reply, not {type(reply).__name__}")
     for name, read in _NUMBERS.items():
@@ -397,18 +397,18 @@ def _checked(reply: Reply) -> Reply:
 
 # --- cut prompts --------------------------------------------------------------------------------
 
-# Shorter prompts fit into every context; a small count is then the server's way of counting.
+# Shorter prompts fit into every context, so a small count is only the server's way of counting.
 LEAST_WORDS = 256
 # No context is smaller.
 LEAST_CONTEXT_TOKENS = 64
 
 
 def cut_prompt(name: str, request: Request, reply: Reply, most_read: int = 0) -> Fault | None:
-    """Return the fault of a reply to a prompt that the server has cut; None if its count shows no cut.
+    """Return a fault if the server has cut the prompt of a reply; None if its token count shows no cut.
 
-    A prompt has more tokens than words. A server without counts is not
-    checked. Some servers count only tokens outside their cache (Ollama 0.30.0); such a count can be too small
-    for a cut prompt, of which a server keeps the system prompt and the last message, or half of its context.
+    A prompt has more tokens than words. A reply without counts is not checked. Some servers count only tokens
+    outside their cache (Ollama 0.30.0). Such a count can be too small even for a cut prompt, which keeps the
+    system prompt and the last message, or fills half of the context.
     """
     counted, words = reply.input_tokens or 0, fewest_tokens(request)
     cached = reply.cached_tokens or 0

@@ -1,4 +1,4 @@
-"""Which part is at fault where a local server's tool cells end without a call.
+"""Finds the part at fault if a local server's tool cells end without a call.
 
 `features/diagnosing.py` repeats one cell in other ways. The first row that applies names the cause:
 
@@ -6,11 +6,11 @@
 | --- | --- |
 | none | the same request, streamed again, now has a call |
 | `stream` | the answer has a call unless it is streamed |
-| `template` | the prompt is no longer with tools than without; or the server says that it shows no tools |
-| `parser` | the answer has a call as text, or only tokens; and no other cell has a real call |
-| `model` | the answer has words and no call, or its calls are parsed in other cells |
+| `template` | tools do not make the prompt longer, or the server reports that its template shows no tools |
+| `parser` | the answer has a call as text, or tokens without text, and no other cell has a real call |
+| `model` | the answer has words and no call, or the model's calls are parsed in other cells |
 
-`advice.toml` says what to change for each way in which tool use fails.
+`advice.toml` has the fix for each way in which tool use fails.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def advice_on(outcome: ToolOutcome, evidence: Evidence | None) -> str:
 
 
 def parser_remedy(provider: str, server: str | None) -> str:
-    """Return what makes a server, as it reports itself, read the calls that a model writes as text."""
+    """Return how to make a server, by its reported name, read the calls that a model writes as text."""
     remedies: Mapping[str, str] = _advice()["remedy"]
     if provider == "llama_cpp":
         return remedies["llama_cpp"]
@@ -59,8 +59,8 @@ def parser_remedy(provider: str, server: str | None) -> str:
 Cause = Literal["model", "template", "parser", "stream"]
 
 SWALLOWED_TOKENS = 8
-"""An empty answer of so many tokens did not end early: the server withheld the generated text."""
-# The stronger evidence first: a written call shows that the model knows its tools.
+"""From this number of tokens on, an empty answer did not end early: the server withheld the text."""
+# The strongest evidence is first: a written call shows that the model knows its tools.
 SYMPTOMS: tuple[ToolOutcome, ...] = ("leaked_as_text", "no_call", "claimed_not_done")
 """Outcomes without a call that a diagnosis explains."""
 _WITH_A_CALL = frozenset(
@@ -74,9 +74,9 @@ class Repeat:
     """The cell, asked in one way.
 
     Attributes:
-        change: `as_asked` is the cell itself, then `unstreamed`, `without_tools`, `streamed_again`.
-        outcome: `called`, `empty`, `fault`, or one of the cell's own.
-        message: why there is no answer.
+        change: `as_asked` for the cell itself, then `unstreamed`, `without_tools`, `streamed_again`.
+        outcome: `called`, `empty`, `fault`, or a `tool_outcome`.
+        message: the reason if there is no answer.
     """
 
     change: str
@@ -87,7 +87,7 @@ class Repeat:
 
     @property
     def in_words(self) -> str:
-        """How it ended."""
+        """The content of the answer."""
         words = {"called": "a call", "leaked_as_text": "a call written as text", "empty": "nothing"}
         return words.get(self.outcome, "words and no call")
 
@@ -97,11 +97,11 @@ class Diagnosis:
     """The part at fault in one cell of a target, with the evidence.
 
     Attributes:
-        outcome: of the cell.
-        cause: None if the repeats do not show one.
-        finding: the cause in words, with what shows it.
+        outcome: the cell's `tool_outcome`.
+        cause: None if the repeats show no cause.
+        finding: the cause and its evidence in words.
         fix: what to change; empty if no cause was found.
-        template_shows_tools: as the server reports; None if it does not.
+        template_shows_tools: as the server reports; None if it does not report it.
         repeats: in the order in which they were sent.
     """
 
@@ -121,7 +121,7 @@ class Diagnosis:
 
 
 def evidence_in(inventory: JsonObject, label: str) -> JsonObject | None:
-    """Return the repeats of a target's cell with its `server`, from whichever machine or part has them."""
+    """Return the repeats of a target's cell and its `server`, from the first part of the run with any."""
     for serving in served_in(inventory, label):
         if evidence := serving.get("diagnosis"):
             return {**evidence, "server": serving.get("server") or {}}
@@ -132,7 +132,7 @@ def diagnosis_of(evidence: JsonObject | None, records: Sequence[Record]) -> Diag
     """Return the part at fault; None if nothing was repeated.
 
     Args:
-        evidence: as `evidence_in` returns it.
+        evidence: the result of `evidence_in`.
         records: the target's rows, whose real calls show that template, parser and stream can work.
     """
     if evidence is None:
@@ -155,7 +155,7 @@ def diagnosis_of(evidence: JsonObject | None, records: Sequence[Record]) -> Diag
 def _cause(
     repeats: Mapping[str, Repeat], evidence: JsonObject, records: Sequence[Record]
 ) -> tuple[Cause | None, str, str]:
-    """Return the cause, what shows it, and the fix."""
+    """Return the cause, the finding and the fix."""
     plain, again = repeats["unstreamed"], repeats.get("streamed_again")
     if plain.outcome == "called":
         if again is None or again.outcome == "called":
@@ -186,10 +186,10 @@ def _cause(
 
 
 def _hides_tools(repeats: Mapping[str, Repeat], evidence: JsonObject) -> str | None:
-    """Return what shows that the tools do not reach the model; None if they do, or may."""
+    """Return the evidence that the tools do not reach the model; None if they do, or may."""
     says = evidence["server"].get("template_shows_tools")
     if evidence["server"].get("server") == "ollama" and says is not None:
-        # Its counts leave out cached tokens, and its list of capabilities is reliable.
+        # Ollama's counts leave out cached tokens, but its list of capabilities is reliable.
         return None if says else "Ollama does not list tools among its capabilities"
     without = repeats["without_tools"].input_tokens
     given = repeats["unstreamed"].input_tokens or repeats["as_asked"].input_tokens
@@ -201,5 +201,5 @@ def _hides_tools(repeats: Mapping[str, Repeat], evidence: JsonObject) -> str | N
 
 
 def leaked_in_words(n_valid: int, n: int) -> str:
-    """Say how many of the calls that were written as text would have been right."""
+    """Return in words how many of the calls written as text would have been right."""
     return f"{n_valid} of {counted(n, 'written call')} {'is' if n == 1 else 'are'} right"

@@ -1,6 +1,6 @@
-"""The figures of a run, from its rows, for live, merged and rescored runs alike.
+"""Computes the figures of a run from its rows, for live, merged and rescored runs alike.
 
-They include the most useful facts about it, and the targets that may be the best with tools.
+They include the prompts that every target missed, and the targets that may be the best with tools.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Budget:
     """Budget and spending of one session.
 
     Attributes:
-        spent_usd: may exceed the budget by the cost of requests in flight when it was reached.
-        n_not_asked: cells that were not asked, or not to their end, because the budget was spent.
+        spent_usd: may exceed the budget by the cost of the requests in flight when the budget was reached.
+        n_not_asked: cells that were not asked, or whose exchange was ended, because the budget was spent.
     """
 
     budget_usd: float
@@ -68,10 +68,10 @@ class SummaryPart:
     """A plugin's part of the summary of a run.
 
     Attributes:
-        name: its name in `added` of `summary.json`, and the label of its findings.
+        name: the part's name in `added` of `summary.json`, and the label of its findings.
         value: the figures, any JSON object.
         title, intro, tables: a section of `summary.md` and of the HTML page.
-        findings: by the label of a target, a sentence for the terminal.
+        findings: one sentence for the terminal by the label of a target.
     """
 
     name: str
@@ -92,11 +92,11 @@ class Summary:
         n_rows: rows in `results.jsonl`.
         verdict: of all gates together.
         unmatched_gates: globs of gates that match no target of this run.
-        missed_by_all: prompts that no target passed, and that some target was expected to.
+        missed_by_all: prompts that no target passed, although some target was expected to pass.
         known_failures: prompts that a target was expected to miss.
         budget: budget and spending of the last session; None without a budget.
-        best: the targets that may be the best with tools; None without two to compare.
-        comparison: with the baseline; None without one.
+        best: the targets that may be the best with tools; None if fewer than two can be compared.
+        comparison: with the baseline; None without a baseline.
         surface: the surface `openclaw` as in `config.json`; None if no target was asked on it.
         added: the parts of plugins.
     """
@@ -126,7 +126,7 @@ class Summary:
 
     @property
     def is_owing(self) -> bool:
-        """Whether some cell has no answer yet, so that a resumed run would ask it."""
+        """Whether some cells have no answer yet, so that a resumed run would ask them."""
         return self.n_answered < self.n_cells
 
 
@@ -147,9 +147,9 @@ class MissedPrompt:
 
 
 def missed_by_all(records: Iterable[Record]) -> tuple[MissedPrompt, ...]:
-    """Return the prompts that were judged somewhere and passed nowhere, in order of their rows.
+    """Return the prompts that were judged on some target and passed on none, in order of their rows.
 
-    Not those that were missed only where that was expected.
+    Prompts that were missed only as expected are left out.
     """
     judged: dict[tuple[str, str], list[Record]] = {}
     for record in records:
@@ -174,7 +174,7 @@ class ExpectedMiss:
 
     Attributes:
         target: its label.
-        reason: why it was expected.
+        reason: why the miss was expected.
         n: answered cells; more than one under repeats.
         n_missed: missed cells, and cells without a usable answer.
     """
@@ -188,7 +188,7 @@ class ExpectedMiss:
 
     @property
     def is_as_expected(self) -> bool:
-        """Whether any of its cells was missed."""
+        """Whether any of the cells was missed."""
         return self.n_missed > 0
 
 
@@ -212,18 +212,18 @@ def known_failures(records: Iterable[Record]) -> tuple[ExpectedMiss, ...]:
 
 
 def most_frequent_miss(use: ToolUse) -> ToolOutcome | None:
-    """Return the outcome in which most tool cells went wrong; None if none did."""
+    """Return the most frequent bad outcome of tool cells; None if no tool cell went wrong."""
     misses = [outcome for outcome in use.outcomes if outcome not in GOOD_OUTCOMES]
     return max(misses, key=lambda outcome: use.outcomes[outcome], default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Best:
-    """The targets that no other one is shown to be better than; the true best is among them in 95 % of runs.
+    """The targets not shown to be worse than another; in 95 % of runs, the true best is among them.
 
     Attributes:
-        n_targets: that were compared.
-        targets: labels of those not shown to be worse than the best, fastest first.
+        n_targets: the number of compared targets.
+        targets: the labels of these targets, fastest first.
     """
 
     n_targets: int
@@ -231,7 +231,7 @@ class Best:
 
     @property
     def fastest(self) -> str:
-        """The one with the lowest median latency."""
+        """The target with the lowest median latency."""
         return self.targets[0]
 
 
@@ -241,9 +241,9 @@ def best_of(groups: Sequence[Group], records: Mapping[Target, Sequence[Record]])
     Unsafe and untrusted targets are not compared: no rate makes them the best. Each target counts on its most
     realistic surface; if any has evidence of calls on the wire, only such targets are compared.
 
-    A target is left out if any other one did better in the cells that both answered, and a paired sign-flip
-    test over prompts has a one-sided p below 0.05 / (targets - 1). The true best is compared with so many
-    others, and is therefore left out in at most 5 % of runs (Bonferroni).
+    A target is left out if another target did better in the cells that both answered, and a paired sign-flip
+    test over prompts has a one-sided p below 0.05 / (targets - 1). The true best is compared with this number
+    of other targets, so it is left out in at most 5 % of runs (Bonferroni).
     """
     groups = headline(groups)
     evidence = "native" if any(one.tool_use.evidence == "native" for one in groups) else "text"
@@ -268,12 +268,12 @@ def best_of(groups: Sequence[Group], records: Mapping[Target, Sequence[Record]])
 
 
 def _compared(ours: Iterable[Record], others: Iterable[Record]) -> Difference:
-    """Test whether the first did better; the other way round only the sign is another."""
+    """Test whether `ours` did better; if they are swapped, only the sign changes."""
     theirs = {(cell.suite, cell.prompt_id, cell.repeat): did_right(cell) for cell in others}
     totals: Counter[tuple[str, str]] = Counter()
     for cell in ours:
-        if (place := (cell.suite, cell.prompt_id, cell.repeat)) in theirs:
-            totals[cluster_of(cell)] += did_right(cell) - theirs[place]
+        if (key := (cell.suite, cell.prompt_id, cell.repeat)) in theirs:
+            totals[cluster_of(cell)] += did_right(cell) - theirs[key]
     return sign_flip([*totals.values()])
 
 
@@ -288,10 +288,10 @@ def summarize_run(
     generated_at_ms: int,
     comparison: ComparedRuns | None = None,
 ) -> Summary:
-    """Return the figures of a run, from one row for each cell that has ended; texts may be left out.
+    """Return the figures of a run, from one row for each cell that has ended; the rows may lack texts.
 
-    `n_selected` are the cells by target, in the order to be shown; a target without rows has a group too.
-    `config` and `inventory` are as in the run's files.
+    `n_selected` is the number of cells of each target, in the order to be shown; a target without rows also
+    has a group. `config` and `inventory` are as in the run's files.
     """
     settled, surface = settled_of(config), config.get("surface")
     groups_of = group_records(records)
