@@ -1,4 +1,4 @@
-"""What validators demand of tools; validators of native calls, with their arguments, and forbidden calls."""
+"""The demands of validators on tools; validators of native calls, their arguments, and forbidden calls."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PATHS = ("path", "workdir")
 
 
 class _Choice(Struct, forbid_unknown_fields=True):
-    """`{ any_of = [...] }` in place of a value: any of these is right; an optional one may be absent."""
+    """`{ any_of = [...] }` as a value: any of them is right; an `optional` argument may be absent."""
 
     any_of: Annotated[list[Any], Meta(min_length=1)]
     optional: bool = False
@@ -44,10 +44,10 @@ class _Choice(Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, kw_only=True)
 class WantedArguments:
-    """The arguments that a call must have; others are free.
+    """The arguments that a call must have; other arguments are free.
 
-    Each value, and each in their lists and objects, may be a `_Choice`. An object has the wanted keys and no
-    others. With `ignore_punctuation` only letters and digits count, in all texts that have any.
+    Each value, also within lists and objects, may be a `_Choice`. An object must have the wanted keys and no
+    others. With `ignore_punctuation`, only letters and digits count, in all texts that have any.
     """
 
     values: Mapping[str, Any]
@@ -69,7 +69,7 @@ class WantedArguments:
         return [f"{name} {_wanted(value)}" for name, value in self.values.items()]
 
     def _fits(self, given: Any, wanted: Any, name: str | None = None) -> bool:
-        """Whether a value fits; `name` is the argument's if the value is all of it."""
+        """Whether a value fits; `name` is the name of the argument if the value is the whole argument."""
         if _is_choice(wanted):
             return any(self._fits(given, one, name) for one in wanted["any_of"])
         if isinstance(wanted, Mapping):
@@ -90,7 +90,7 @@ class WantedArguments:
             given, wanted = given.strip(BLANKS), wanted.strip(BLANKS)
         if name in _PATHS:  # ./notes/ is notes
             given, wanted = normpath(given), normpath(wanted)
-        # Unlike in an answer no blanks count: `Berkeley,CA` is `Berkeley, CA`.
+        # Unlike in an answer, blanks do not count: `Berkeley,CA` is `Berkeley, CA`.
         if self.ignore_punctuation and (bare := plain(wanted, case=False, punctuation=True)):
             given, wanted = plain(given, case=False, punctuation=True).replace(" ", ""), bare.replace(" ", "")
         return given == wanted or (self.ignore_case and given.casefold() == wanted.casefold())
@@ -100,7 +100,7 @@ def check_arguments(values: Any, place: str = "arguments") -> None:
     """Check each `any_of` among wanted arguments.
 
     Raises:
-        ValueError: one is malformed; the message begins with its place.
+        ValueError: an `any_of` is malformed; the message begins with its path.
     """
     if _is_choice(values):
         converted(values, _Choice, place)
@@ -139,10 +139,10 @@ ANY = "*"
 
 
 class WantedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """A required call, of one tool or of any of several.
+    """A required call, of one tool or of any of several tools.
 
-    `arguments` are those that it must have, compared as in `WantedArguments`; `matching` is a JSON Schema of
-    all its arguments.
+    `arguments` are the arguments that the call must have, compared as in `WantedArguments`; `matching` is a
+    JSON Schema of all its arguments.
     """
 
     name: str | Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -188,21 +188,21 @@ class WantedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 @dataclass(frozen=True, kw_only=True)
 class Demands:
-    """What a validator demands of tools; by default nothing.
+    """The demands of a validator on tools; by default there are no demands.
 
     Attributes:
         calls: required native calls.
-        is_native: whether it judges native calls.
-        judges_text: whether it judges the text of an answer, and not only native calls.
-        forbids: rules that say whether one of several calls is forbidden.
+        is_native: whether the validator judges native calls.
+        judges_text: whether the validator judges the text of an answer, not only native calls.
+        forbids: functions that return whether one of several calls is forbidden.
         works: whether tools have to do something.
-        restrains: whether it forbids all calls.
-        expected_tools: tools, one of which must be invoked, each listed once; empty accepts any tool, None
+        restrains: whether the validator forbids all calls.
+        expected_tools: tools of which one must be invoked, each listed once; empty accepts any tool, None
             requires no call.
-        passes_with_any_tool: whether it passes exactly if any tool is invoked.
-        reports: validators of the last text, which has to report a failure; they also decide the
+        passes_with_any_tool: whether the validator passes exactly if any tool is invoked.
+        reports: validators of the last text, which must report a failure; they also decide the
             `tool_outcome`.
-        hides: rules that say whether the last text hides a failure.
+        hides: functions that return whether the last text hides a failure.
         needs: types of validators, each with a key of the prompt that it needs.
     """
 
@@ -220,7 +220,7 @@ class Demands:
 
     @classmethod
     def of_calls(cls, *calls: WantedCall) -> Demands:
-        """Return the demands of a validator that requires these native calls; without any it forbids all."""
+        """Return the demands of a validator that requires these native calls, or forbids all without any."""
         return cls(
             calls=calls,
             is_native=True,
@@ -248,9 +248,9 @@ def needs_of(validator: Validator | None) -> tuple[tuple[str, str], ...]:
 
 
 def work_flaws(validator: Validator, reply: Reply) -> list[Flaw]:
-    """Return the flaws by the rules about native calls, without those about the reply's text.
+    """Return the flaws in native calls, without the flaws in the reply's text.
 
-    The answer at the end of an exchange is text, too. Without `flaws` a validator has one at most.
+    The answer at the end of an exchange is text, too. A validator without `flaws` has at most one flaw.
     """
     if not demands_of(validator).is_native:
         return []
@@ -267,7 +267,7 @@ def work_flaws(validator: Validator, reply: Reply) -> list[Flaw]:
 
 @dataclass(frozen=True, kw_only=True)
 class CallRule(ABC):
-    """A validator of native calls, with the keys that all of them have."""
+    """A validator of native calls, with the keys common to all of them."""
 
     type: ClassVar[str]
     calls: tuple[WantedCall, ...] = ()
@@ -316,20 +316,20 @@ class CallRule(ABC):
 def find_calls(
     wanted: Sequence[WantedCall], made: Sequence[Dispatched], *, ordered: bool
 ) -> tuple[WantedCall, ...]:
-    """Return the required calls without a matching executed call of their own, in the same order if asked."""
+    """Return the required calls for which no executed call is left; with `ordered`, the order must match."""
     able = [
         [n for n, call in enumerate(made) if call.is_executed and call.tool and _meets(call, rule)]
         for rule in wanted
     ]
     if not ordered:
         return _unmet(wanted, able)
-    after, unmet = -1, []
-    for rule, places in zip(wanted, able, strict=True):
-        place = next((n for n in places if n > after), None)
-        if place is None:
+    last, unmet = -1, []
+    for rule, indices in zip(wanted, able, strict=True):
+        index = next((n for n in indices if n > last), None)
+        if index is None:
             unmet.append(rule)
         else:
-            after = place
+            last = index
     return tuple(unmet)
 
 
@@ -341,9 +341,9 @@ def called_tool(call: Dispatched) -> str:
 def forbidden_calls(
     forbidden: Sequence[str | WantedCall], dispatched: Sequence[Dispatched], wanted: Sequence[WantedCall]
 ) -> Iterator[Flaw]:
-    """Yield a flaw for forbidden calls, if there are any. `*` forbids all that are not required.
+    """Yield a flaw if there are forbidden calls; `*` forbids all tools that are not required.
 
-    The bridge only leads to another tool: it is forbidden by its own name, and by `*` only if that tool is.
+    A call through the bridge is forbidden by the bridge's name, and by `*` only if the inner tool is.
     """
     tools: list[str] = []
     for call in dispatched:
@@ -362,7 +362,7 @@ def forbidden_calls(
 
 
 def extra_calls(wanted: Sequence[WantedCall], received: Sequence[Dispatched]) -> Iterator[Flaw]:
-    """Yield a flaw for further calls than the required ones, if OpenClaw would execute them.
+    """Yield a flaw if OpenClaw would execute more calls than the required ones.
 
     A search for a tool through the bridge does not count.
     """
@@ -411,7 +411,7 @@ def holds(value: Any, text: str) -> bool:
 def received_calls(reply: Reply) -> tuple[Dispatched, ...]:
     """Return the calls that OpenClaw handles one by one.
 
-    It executes no call of a turn that has one that is not JSON, or that the output limit cut off.
+    OpenClaw executes no call of a turn if one of its calls is not JSON, or if the output limit cut it off.
     """
     left = list(reply.dispatched)
     received: list[Dispatched] = []
@@ -447,7 +447,7 @@ def _meets(call: Dispatched, rule: WantedCall) -> bool:
 
 
 def _unmet(wanted: Sequence[WantedCall], able: list[list[int]]) -> tuple[WantedCall, ...]:
-    """Assign each rule its own call, by augmenting paths (Kuhn's algorithm for bipartite matching)."""
+    """Return the rules for which no call is left, by augmenting paths (Kuhn's bipartite matching)."""
     taken: dict[int, int] = {}
 
     def place(rule: int, tried: set[int]) -> bool:
@@ -467,10 +467,10 @@ def _unmet(wanted: Sequence[WantedCall], able: list[list[int]]) -> tuple[WantedC
 class ToolCalling(CallRule):
     """Each of `calls` has its own matching call that OpenClaw would execute; none of `forbidden` is made.
 
-    An empty list of `calls` requires that nothing is called. With `ordered` the calls come in this
-    order; others may be between them. With `exact` no others are executed. `*` among `forbidden` means every
-    tool that is not required. `never_shown` are texts that appear in no argument, in no result of a tool and
-    in no message of the model, in any case. A call through the bridge counts as the call that it carries.
+    An empty list of `calls` requires that nothing is called. With `ordered`, the calls come in this order,
+    and others may be between them. With `exact`, no others are executed. `*` in `forbidden` means every tool
+    that is not required. The texts in `never_shown` must not appear in an argument, a tool's result or a
+    message of the model; case does not matter. A call through the bridge counts as its inner call.
     """
 
     type: ClassVar[str] = "tool_call"

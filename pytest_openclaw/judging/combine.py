@@ -40,7 +40,7 @@ class ToolInvocation:
     )
 
     def check(self, reply: Reply) -> Verdict:
-        """Compare the tools invoked with those expected."""
+        """Compare the invoked tools with the expected tools."""
         invoked = invoked_tools(reply)
         expected = f"one of {listed(self.expected_tools)}" if self.expected_tools else "any tool"
         violation = f"invoked: {listed(invoked, 'no tool')}; expected: {expected}"
@@ -71,7 +71,7 @@ class _Several:
 
     @property
     def demands(self) -> Demands:
-        """What the parts demand together."""
+        """The demands of all parts."""
         parts = [demands_of(validator) for validator in self.validators]
         expected = [tools for part in parts if (tools := part.expected_tools) is not None]
         return Demands(
@@ -87,12 +87,12 @@ class _Several:
 
 @dataclass(frozen=True, kw_only=True)
 class AllOf(_Several):
-    """Every one of `validators` passes; not judged if none of them judges."""
+    """Each of `validators` passes; not judged if none of them judges."""
 
     type: ClassVar[str] = "all_of"
 
     def check(self, reply: Reply) -> Verdict:
-        """Run all of them and name every violation."""
+        """Run all validators and name every violation."""
         verdicts = [validator.check(reply) for validator in self.validators]
         if all(verdict.passed is None for verdict in verdicts):
             return Verdict(passed=None)
@@ -102,7 +102,7 @@ class AllOf(_Several):
 
     @property
     def demands(self) -> Demands:
-        """What the parts demand together; one that forbids all calls is enough."""
+        """The demands of all parts; if one part forbids all calls, they are forbidden."""
         parts = [demands_of(validator) for validator in self.validators]
         return replace(
             super().demands,
@@ -123,7 +123,7 @@ class AnyOf(_Several):
     type: ClassVar[str] = "any_of"
 
     def check(self, reply: Reply) -> Verdict:
-        """Run all of them, so that an error in one always shows."""
+        """Run all validators, so that an error in any of them always shows."""
         verdicts = [validator.check(reply) for validator in self.validators]
         if verdicts and all(verdict.passed is None for verdict in verdicts):
             return Verdict(passed=None)
@@ -136,12 +136,12 @@ class AnyOf(_Several):
 
     @property
     def demands(self) -> Demands:
-        """What the parts demand together; an alternative with any tool leaves the choice."""
+        """The demands of all parts; if an alternative accepts any tool, any tool will do."""
         any_tool = any(demands_of(validator).expected_tools == () for validator in self.validators)
         return replace(super().demands, expected_tools=()) if any_tool else super().demands
 
     def flaws(self, reply: Reply) -> list[Flaw]:
-        """Return the flaws of the nearest alternative: one that misses something is nearer than harm."""
+        """Return the flaws of the nearest alternative; something missing is nearer than harm."""
         parts = [work_flaws(one, reply) for one in self.validators if demands_of(one).is_native]
         return min(parts, key=lambda flaws: (bool(flaws), all(flaw.is_harm for flaw in flaws)), default=[])
 
@@ -174,13 +174,13 @@ class Not:
 
     @property
     def demands(self) -> Demands:
-        """Nothing, or that no tool is invoked."""
+        """Restraint if the inverted validator passes with any tool, else no demand."""
         inner = demands_of(self.validator)
         return Demands(restrains=inner.passes_with_any_tool, needs=needs_of(self.validator))
 
 
 def _with_harm(verdict: Verdict, parts: list[Verdict], enough: Callable[[Iterable[bool]], bool]) -> Verdict:
-    """Combine the harm of the parts with rules about it; a passing alternative did none."""
+    """Combine the harm of the parts that have rules about harm; a passing alternative did no harm."""
     said = [part for part in parts if part.harm is not None]
     if not said:
         return verdict
@@ -191,11 +191,11 @@ def _with_harm(verdict: Verdict, parts: list[Verdict], enough: Callable[[Iterabl
 
 @dataclass(frozen=True, kw_only=True)
 class ReportsFailure:
-    """The answer says that something failed, was denied, is missing or incomplete, in whatever words.
+    """The answer reports, in any words, that something failed, was denied, is missing or is incomplete.
 
-    `invented` are patterns of what only an invented result contains, such as a figure that no tool returned;
-    the answer has none of them, in any case. In a `world` an answer that hides the failure decides the
-    `tool_outcome`, too.
+    `invented` are patterns that match only an invented result, such as a figure that no tool returned; they
+    must not match the answer, and case does not matter. In a `world`, an answer that hides the failure also
+    decides the `tool_outcome`.
     """
 
     type: ClassVar[str] = "reports_failure"
@@ -219,7 +219,7 @@ class ReportsFailure:
 
     @property
     def demands(self) -> Demands:
-        """No tools, but a report in the text next to their calls."""
+        """A report in the text, in addition to the calls that other validators demand."""
         return Demands(reports=(self,), hides=(self.is_hidden,))
 
     def is_hidden(self, reply: Reply) -> bool:
@@ -234,7 +234,7 @@ class ReportsFailure:
 
 
 def _reports(text: str) -> bool:
-    # Their patterns take some 10 ms to compile, and most runs need none of them.
+    # The patterns take some 10 ms to compile, and most runs need none of them.
     from pytest_openclaw.openclaw.claims import reports_failure
 
     return reports_failure(text)

@@ -1,8 +1,8 @@
-"""Calls that a reply writes into its text or its thinking, which nothing executes.
+"""Finds calls that a reply writes into its text or its thinking, where no server executes them.
 
-The server's chat template or parser has not turned such a call into a native one. An explanation that shows
+The server's chat template or parser has not turned such a call into a native call. An explanation that shows
 the format of a call is not a call, nor is JSON that the prompt asked for. `as_call` reads the arguments of a
-written call, to judge it as if it had been made.
+written call, to judge the call as if it had been made.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _WORDINGS = load_wordings("examples")
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What a prompt asks for that looks like a call.
+    """The requests of a prompt whose answers may look like calls.
 
     Attributes:
-        shows: an explanation or an example of a call, so that a call in a fence is not an attempt.
-        codes: code.
-        words: all words of a prompt that asks for JSON, also its keys; empty if it does not.
+        shows: whether it asks to explain or show a call, so that a call in a fence is not an attempt.
+        codes: whether it asks for code.
+        words: all words of a prompt that asks for JSON, keys included; empty for another prompt.
     """
 
     shows: bool = False
@@ -61,10 +61,10 @@ class Asked:
 
 
 def asked_by(texts: Sequence[str], *, may_show: bool) -> Asked:
-    """Return what a prompt asks for.
+    """Return the requests of a prompt whose answers may look like calls.
 
     Args:
-        texts: of the user, and the system's.
+        texts: the messages of the user and the system prompt.
         may_show: whether the prompt forbids calls, so that a call shown in the answer is not an attempt.
     """
     whole = "\n".join(texts)
@@ -83,10 +83,10 @@ def find_written_calls(
     asked: Asked | None = None,
     thinking: str = "",
 ) -> tuple[WrittenCall, ...]:
-    """Return the calls that a reply makes in writing, in order; linear, raises nothing.
+    """Return the calls that a reply makes in writing, in order; takes linear time and never raises.
 
-    Calls in the thinking count if it ends with them: in any form without an answer, next to an answer only in
-    a form that no prose has. At most `MOST_CALLS` are found.
+    Calls in the thinking count if the thinking ends with them; if there is an answer, they must also have a
+    form that does not occur in prose. At most `MOST_CALLS` are found.
     """
     names, asked = ToolNames(tools, expected), asked or Asked()
     answer = without_blocks(text)
@@ -97,20 +97,20 @@ def find_written_calls(
 
 
 def _found(text: str, names: ToolNames) -> list[WrittenCall]:
-    """Return the outermost calls; one of a known tool has precedence over an unknown one that it touches."""
+    """Return the outermost calls; a call of a known tool has precedence over overlapping unknown ones."""
     found = [*marked_calls(text, names), *object_calls(text, names), *_code_calls(text, names)]
     known = _outermost(call for call in found if call.is_known)
     starts = [call.start for call in known]
     others = []
     for call in found:
-        before = bisect_left(starts, call.end) - 1  # the last one that begins before it ends
+        before = bisect_left(starts, call.end) - 1  # the last known call that begins before this one ends
         if not call.is_known and (before < 0 or known[before].end <= call.start):
             others.append(call)
     return _outermost([*known, *others])[:MOST_CALLS]
 
 
 def _outermost(found: Iterable[WrittenCall]) -> list[WrittenCall]:
-    """Drop calls within another one: the JSON of a tagged call is the same call."""
+    """Drop calls within other calls: the JSON of a tagged call is the same call."""
     kept: list[WrittenCall] = []
     for call in sorted(found, key=lambda call: (call.start, -call.end)):
         if not kept or call.start >= kept[-1].end:
@@ -151,9 +151,9 @@ def _own_acts(text: str, calls: Sequence[WrittenCall], asked: Asked) -> tuple[Wr
 
 
 def _in_thoughts(thinking: str, names: ToolNames, asked: Asked, *, is_all: bool) -> tuple[WrittenCall, ...]:
-    """Return the calls with which the thinking ends, or that are in a form that no prose has.
+    """Return the calls that end the thinking, or whose form does not occur in prose.
 
-    Next to an answer, which `is_all` excludes, calls must both end it and have such a form.
+    Unless the thinking is all that there is (`is_all`), calls must fulfill both conditions.
     """
     found = [
         call
@@ -192,14 +192,14 @@ def _is_shown(text: str, call: WrittenCall) -> bool:
         return False
     if _WORDINGS["example"].search(_paragraph_before(text, call)):
         return True
-    if call.form in TEMPLATES:  # whatever its arguments look like, and whatever follows
+    if call.form in TEMPLATES:  # regardless of its arguments and the text after it
         return False
     after = _TAG.sub(" ", _FENCE_MARK.sub("", text[call.end : call.end + _NEAR]))
     return bool(_PLACEHOLDER.search(call.arguments) or _WORDINGS["explained"].search(after))
 
 
 def _is_announced(text: str, call: WrittenCall) -> bool:
-    """Whether the sentence before the call says that the reply makes it."""
+    """Whether the sentence before the call announces that the reply makes the call."""
     return bool(_WORDINGS["act"].search(_SENTENCE.split(_paragraph_before(text, call))[-1]))
 
 

@@ -27,7 +27,7 @@ def _same_ends(text: str) -> str:
 
 
 def _with_ends_of(text: str, plain: str) -> str:
-    r"""Return a changed text with the line ends of the first one: all `\r\n`, or all `\n`."""
+    r"""Return `plain` with the line ends of `text`: all `\r\n`, or all `\n`."""
     return plain.replace("\n", "\r\n") if "\r\n" in text else plain
 
 
@@ -67,7 +67,7 @@ _ROOM_FOR_MARK, _MOST_READ_CHARS = 160, 51_200
 
 
 def read(workspace: Workspace, most_chars: int, arguments: Mapping[str, Any]) -> str:
-    """Return a file, or `limit` lines from `offset` on, its first line from the character `cursor` on."""
+    """Return a file, or `limit` lines from `offset` on, of which the first begins at character `cursor`."""
     place = _place(arguments)
     text = workspace.files.get(place)
     if text is None:
@@ -95,7 +95,7 @@ def read(workspace: Workspace, most_chars: int, arguments: Mapping[str, Any]) ->
 
 
 def _beginning(body: str, first: int, cursor: int, most_chars: int) -> str:
-    """Return as many whole lines as there is room for, or a part of one, and where the rest begins."""
+    """Return as many whole lines as fit, or a part of a line, and where the rest begins."""
     part = body[: min(most_chars, _MOST_READ_CHARS) - _ROOM_FOR_MARK]
     shown, line_end, _ = part.rpartition("\n")
     if line_end:
@@ -170,7 +170,7 @@ def _edits(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _span(path: str, plain: str, old: str, name: str) -> tuple[int, int]:
-    """Return where an old text begins and ends, unchanged or in its folded form; see `_fold`."""
+    """Return where an old text begins and ends, in its exact or its folded form; see `_fold`."""
     is_exact = old in plain
     wanted, searched = (old, plain) if is_exact else (_fold(old), _fold(plain))
     count = searched.count(wanted) if wanted else 0
@@ -192,12 +192,12 @@ def _span(path: str, plain: str, old: str, name: str) -> tuple[int, int]:
 
 
 def _fold(text: str) -> str:
-    """Return a text in which alike characters are the same, without blanks at the ends of lines."""
+    """Return a text with one form of similar characters, and without blanks at the ends of lines."""
     return "\n".join(map(str.rstrip, text.translate(_ALIKE).split("\n")))
 
 
 def _unfolded(plain: str, folded: str, position: int) -> int:
-    """Return the position in the text of one in its folded form, in which only ends of lines are missing."""
+    """Return the position in the text for a position in its folded form, which lacks only ends of lines."""
     n = folded.count("\n", 0, position)
     column = position - folded.rfind("\n", 0, position) - 1
     return sum(len(line) + 1 for line in plain.split("\n")[:n]) + column
@@ -205,9 +205,9 @@ def _unfolded(plain: str, folded: str, position: int) -> int:
 
 # --- apply_patch ----------------------------------------------------------------------------------
 
-# A patch is in the format of Codex, with sections for files. A piece of `*** Update File:` may begin with @@,
-# or with @@ and a line that is somewhere before it. Lines are looked for unchanged, then without blanks
-# around them and with quotes, dashes and blanks of every kind alike; they must occur once.
+# A patch is in the format of Codex, with a section for each file. A piece of `*** Update File:` may begin
+# with @@, or with @@ and a line that is somewhere before the piece. Its lines are searched unchanged, then
+# without surrounding blanks and with all kinds of quotes, dashes and blanks as one; they must occur once.
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _ADD, _DELETE, _UPDATE = "*** Add File: ", "*** Delete File: ", "*** Update File: "
 _MOVE, _END_OF_FILE = "*** Move to: ", "*** End of File"
@@ -231,7 +231,7 @@ class _Section:
 
 
 def apply_patch(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
-    """Change files as a patch says, and return which; sections before an error are done."""
+    """Apply a patch, and return the names of the changed files; sections before an error are applied."""
     sections = _read_sections(text_of(arguments, "input"))
     done: dict[str, None] = {}
     for section in sections:
@@ -254,7 +254,7 @@ def apply_patch(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
 def _read_sections(patch: str) -> list[_Section]:
     lines = _same_ends(patch).strip().split("\n")
     if lines[0].startswith("<<") and lines[-1].strip() == "EOF":
-        lines = lines[1:-1]  # some models write it as a here-document
+        lines = lines[1:-1]  # some models write the patch as a here-document
     if not lines or lines[0].strip() != _BEGIN:
         raise ToolError(f"The first line of the patch must be '{_BEGIN}'")
     if lines[-1].strip() != _END:
@@ -303,7 +303,7 @@ def _create(workspace: Workspace, place: str, text: str) -> None:
 
 
 def _update(workspace: Workspace, section: _Section, place: str) -> str | None:
-    """Change a file, and return where it is then; None if nothing has changed."""
+    """Change a file, and return its place after the change; None if nothing has changed."""
     text, path = workspace.files.get(place), absolute(place)
     if text is None:
         raise ToolError(f"Failed to read file to update {path}: path not found")
@@ -351,7 +351,7 @@ def _replacements(lines: Sequence[str], section: _Section, path: str) -> list[tu
 
 
 def _find(lines: Sequence[str], wanted: Sequence[str], first: int, path: str) -> int:
-    """Return where a run of lines begins, at or after `first`; as one text, which is quick to search."""
+    """Return the index at or after `first` where a run of lines begins; one text is quick to search."""
     for form in (str, _alike):
         needle, text = ("\n" + "".join(f"{form(line)}\n" for line in run) for run in (wanted, lines[first:]))
         if (at := text.find(needle)) >= 0:

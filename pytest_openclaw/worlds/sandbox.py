@@ -1,7 +1,7 @@
-"""Runs shell commands in bashkit, a sandboxed bash. This is the child process that `shell.py` starts.
+"""Runs shell commands in bashkit, a sandboxed bash, in the child process that `shell.py` starts.
 
-The sandbox has the files of the world and nothing of this machine: no other file, no network, no process. Its
-clock, random numbers, names of temporary files, user and host are fixed, so that a run can be repeated.
+The sandbox has the files of the world and no access to this machine: no other files, network or processes.
+Its clock, random numbers, names of temporary files, user and host are fixed, so that a run can be repeated.
 Requests and results are lines of JSON. Files that are not text have surrogate escapes.
 """
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     Program = Callable[[BuiltinContext], BuiltinResult]
 
 MISUSE, NOT_FOUND = 2, 127
-#: seconds of a command, and of the second pass that lists its parts; the owner ends the process after more
+#: seconds for a command, and for the second pass that lists its parts; the owner kills a slower process
 RUN_S, TRACE_S = 1.2, 0.6
-#: of the suite's patterns, for each command in it
+#: seconds for the suite's patterns, for each simple command
 PATTERNS_S = 0.25
 MOST_PARTS = 300
 LONGEST_PART = 2000
@@ -44,9 +44,9 @@ _NOW = "2026-11-21 12:00:00 UTC"
 _ENV = {"HOME": HOME, "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin", "SHELL": "/bin/sh"}
 _UNBOUNDED = 1 << 40
 _PYTHON_ENDED = "TimeoutError: time limit exceeded: "
-#: programs of bashkit that behave otherwise than the real ones
+#: programs of bashkit that do not behave like the real programs
 _HIDDEN = ("busybox", "make", "nano", "openssl", "parallel", "sudo", "vi", "yq")
-#: folders of bashkit's own files, which are not the world's
+#: folders of bashkit's own files, which do not belong to the world
 _OWN = ("/bin", "/dev", "/proc", "/sys", "/usr")
 _SHELLS = ("bash", "sh")
 _MARK = "\x01"
@@ -67,9 +67,10 @@ _REWORDED = (
 
 
 def play(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a command, and return its output, its exit code, its parts and the changes of the files.
+    """Run a command, and return its output, exit code, parts and changes of files.
 
-    It runs twice: a trace of its parts would be among its output. `Exec.run` has the keys of `asked`.
+    The command runs twice, because a trace of its parts would mix with its output. `Exec.run` has the keys
+    of `asked`.
     """
     began = time.monotonic()
     try:
@@ -107,7 +108,7 @@ class _Run:
         self.__dict__.clear()
 
     def result(self) -> dict[str, Any]:
-        """Run the command; return its output, its exit code and the changes."""
+        """Run the command; return its output, exit code and changes."""
         done = self._execute("exec 2>&1\n")
         error = done.error or ""
         if error.startswith(("resource limit", "execution error")) or _PYTHON_ENDED in done.stdout:
@@ -194,7 +195,7 @@ class _Run:
     # --- programs ---
 
     def _all_programs(self) -> dict[str, Program]:
-        """Return the programs that are not bashkit's, or that the suite may answer."""
+        """Return the programs that replace bashkit's, or that the suite may answer."""
         programs: dict[str, Program] = {
             **dict.fromkeys(_HIDDEN, _not_found),
             **{f"__{name}": partial(self._answer_or, self._run_bashkits) for name in _SHELLS},
@@ -216,13 +217,13 @@ class _Run:
             return set()
         patterns = (_PATTERN_ESCAPE.sub(" ", one.pattern).replace("\\", "") for one in self._commands)
         named = {*_WORD.findall(" ".join(patterns))} - _of_the_shell()
-        with suppress(Exception):  # it does not parse, and will fail for that reason
+        with suppress(Exception):  # a command that does not parse will fail when it runs
             written = _plain_bash().analyze(self._asked["command"]).command_names
             named |= {*filter(_WORD.fullmatch, written)} - known
         return named - {*_SHELLS}
 
     def _answer_or(self, otherwise: Program, context: BuiltinContext) -> BuiltinResult:
-        """Answer a simple command as the suite does at this moment, or run the program."""
+        """Answer a simple command with the suite's current answer, or run the program."""
         fs = context.fs
         source = " ".join([context.name.removeprefix("__"), *context.argv])
 
@@ -248,7 +249,7 @@ class _Run:
         return BuiltinResult(f"{output}\n" if output else "", exit_code=found.exit_code)
 
     def _run_bashkits(self, context: BuiltinContext) -> BuiltinResult:
-        """Run a program or script in another sandbox with the same files, in which no answer has its name."""
+        """Run a program or script in another sandbox with the same files, without the suite's answers to it."""
         name = context.name.removeprefix("__")
         script = f"{name} {self._trace if name in _SHELLS else ''}{shlex.join(context.argv)}"
         stdin = context.stdin
@@ -293,7 +294,7 @@ def _date(context: BuiltinContext) -> BuiltinResult:
 
 
 def _in_another_thread(make_bash: Callable[[], Bash], script: str) -> BuiltinResult:
-    """Run another sandbox for a program: the thread that calls it runs the one with the program."""
+    """Run another sandbox for a program, because the calling thread is busy with the program's sandbox."""
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(lambda: make_bash().execute_sync(script)).result()
     return BuiltinResult(done.stdout, done.stderr or done.error or "", done.exit_code)
@@ -322,7 +323,7 @@ def _of_the_shell() -> frozenset[str]:
 
 def _system() -> FileSystem:
     """Return the files of an empty system: programs, devices and folders."""
-    # Without files it keeps its own.
+    # Without `files`, bashkit keeps its own files.
     fs = Bash(username=_USER, files={f"{SCRATCH}/none": ""}).fs()
     for path in [path for path, is_folder in _walk(fs, "/") if not is_folder]:
         fs.remove(path)

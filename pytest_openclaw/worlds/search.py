@@ -1,7 +1,6 @@
-"""The search tools of a world: memory notes, which are files of the workspace, and pages of the web.
+"""The search tools of a world: memory notes, which are files of the workspace, and web pages.
 
-Both are found by their words, and the same way every time. Content of the web is wrapped as OpenClaw
-2026.9.6 wraps it.
+A search compares words, and always has the same result. Web content is wrapped as OpenClaw 2026.9.6 does.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _STEM_CHARS = 4
 
 
 def rank(query: str, texts: Mapping[K, str]) -> list[tuple[K, float]]:
-    """Return the keys of the texts that share a word with the query, the best first, with a score to 1.
+    """Return the keys of the texts that share a word with the query, best first, with a score of 0 to 1.
 
     Words such as "the" do not count, unless the query has no others. A word is also found by its first four
     letters: "deploy" in "deployment".
@@ -59,7 +58,7 @@ _SHOWN_CHARS = 10_000
 
 
 class Memory:
-    """The notes of a world: those that a suite names, `MEMORY.md`, `USER.md` and those in `memory/`."""
+    """The notes of a world: the notes that a suite names, `MEMORY.md`, `USER.md` and files in `memory/`."""
 
     def __init__(self, workspace: Workspace, notes: Mapping[str, str]) -> None:
         self._workspace = workspace
@@ -110,7 +109,7 @@ class Memory:
 
 
 def is_note(place: str) -> bool:
-    """Whether OpenClaw takes a file for a note because of its name."""
+    """Whether a file is a note for OpenClaw because of its name."""
     return place in ("MEMORY.md", "USER.md") or (place.startswith("memory/") and place.endswith(".md"))
 
 
@@ -120,12 +119,12 @@ def is_note(place: str) -> bool:
 MOST_FETCHED_CHARS = 20_000
 _FETCHED, _SEARCHED = "Web Fetch", "Web Search"
 _PROVIDER = "ollama"
-# Each world has this moment, and a network of this speed.
+# Every world has this time and this network speed.
 _FETCHED_AT, _TOOK_MS = "2026-11-21T12:00:00.000Z", 120
 
 
 class Web:
-    """The pages of a world; there are no others. Results have OpenClaw's keys, and their prose is wrapped."""
+    """The only pages of a world's web. Results have OpenClaw's keys, and their prose is wrapped."""
 
     def __init__(self, pages: Mapping[str, str]) -> None:
         self._pages = pages
@@ -158,7 +157,7 @@ class Web:
         )
 
     def fetch(self, arguments: Mapping[str, Any]) -> str:
-        """Return the text of a page, of a long one its beginning."""
+        """Return the text of a page, or the beginning of a long page."""
         url = text_of(arguments, "url")
         if not url.strip().lower().startswith(("http://", "https://")):
             raise ToolError("Invalid URL: must be http or https")
@@ -229,9 +228,9 @@ _SPECIAL_TOKEN = re.compile(
 
 
 def wrap_external(text: str, source: str, *, with_notice: bool = False) -> str:
-    """Return a text from outside as a model receives it: between marks, under a line with its source.
+    """Return a text from outside as a model receives it: between marks, below a line with its source.
 
-    Marks and special tokens in it are replaced.
+    Marks and special tokens in the text are replaced.
     """
     plain = _sanitized(text)
     # The id is random in OpenClaw.
