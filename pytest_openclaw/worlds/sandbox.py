@@ -249,7 +249,7 @@ class _Run:
         return BuiltinResult(f"{output}\n" if output else "", exit_code=found.exit_code)
 
     def _run_bashkits(self, context: BuiltinContext) -> BuiltinResult:
-        """Run a program or script in another sandbox with the same files, without the suite's answers to it."""
+        """Run a program or script in another sandbox with the same files, without the suite's answers."""
         name = context.name.removeprefix("__")
         script = f"{name} {self._trace if name in _SHELLS else ''}{shlex.join(context.argv)}"
         stdin = context.stdin
