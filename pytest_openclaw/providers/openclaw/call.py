@@ -216,7 +216,7 @@ def why_not_askable(request: Request) -> str:
             f"its world has the note {odd[0]}, and OpenClaw takes only MEMORY.md and memory/*.md for notes."
         )
     if world.answers:
-        return "its world answers tools by a script, and the real agent carries them out."
+        return "its world scripts the answers of tools, but the real agent executes the tools."
     return ""
 
 

@@ -27,7 +27,7 @@ call whether it was carried out (`ok`, `error`), refused (`bad_arguments`, `unkn
 the words of a result are counted, but are not a disagreement. OpenClaw executes the calls of one turn in parallel, our loop
 one after the other; no case depends on it. Before the comparison these are made equal:
 
-- `/workspace`: the folder of the real agent, which has another name in each run"""
+- `/workspace`: the folder of the real agent, whose name changes with each run"""
 _AGAIN = """\
 ## Play it again
 
@@ -46,7 +46,7 @@ def render(observed: Observed, ours: Mapping[str, Outcome]) -> str:
             *_figures(observed, pairs),
             _COMPARED,
             *(f"- `{replacement}`: {why}" for _, replacement, why in JUSTIFIED),
-            "\n## Where both differ\n",
+            "\n## Differences\n",
             *_disagreements(pairs),
             "\n## The suites with worlds\n",
             "One right and one wrong exchange of each prompt, more of the agentic suite:\n",
@@ -83,7 +83,7 @@ def _figures(observed: Observed, pairs: Sequence[_Pair]) -> Iterator[str]:
 def _disagreements(pairs: Sequence[_Pair]) -> Iterator[str]:
     found = [(case, list(differences(one, other))) for case, one, other in pairs]
     if not any(lines for _, lines in found):
-        yield "Nowhere."
+        yield "None."
     for case, lines in found:
         if lines:
             yield f"- `{case.id}`: {'; '.join(lines)}"
