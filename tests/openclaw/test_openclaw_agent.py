@@ -238,7 +238,7 @@ def test_a_fault_in_a_session_keeps_its_turns(seen):
             {"messages": (Turn(user="x"), Turn(text="y"))}, "begins without any", id="earlier-turns"
         ),
         pytest.param({"tools": MESSAGE, "world": World()}, "its world offers message", id="messages"),
-        pytest.param({"tools": READ, "world": SCRIPTED}, "by a script", id="answers"),
+        pytest.param({"tools": READ, "world": SCRIPTED}, "scripts the answers", id="answers"),
         pytest.param({"tools": NOTES, "world": NOTE}, "has the note notes/a.md", id="a-note-elsewhere"),
         pytest.param({"model": "tiny"}, "no OpenClaw provider in 'tiny'", id="no-provider"),
     ],
