@@ -1,11 +1,10 @@
 """Join runs into one: shards of CI jobs, several machines, parts of a matrix.
 
 Rows are copied byte for byte; summary, tiers and gates are computed as in a
-single run. The order of the runs does not matter. Runs that did not measure the
-same thing are refused: another release of pytest-openclaw, another prompt or
-validator under one id, or another setting that shapes a request. Notes list
-unfinished runs and models that were not served alike. Shards of
---openclaw-shard must be complete.
+single run. The order of the runs does not matter. Runs are refused if their
+release of pytest-openclaw, a prompt or validator with the same id, or a setting
+that shapes requests differs. Notes list unfinished runs and models that were
+served differently. Shards of --openclaw-shard must be complete.
 
 Reports of your own (pytest_openclaw_reports in conftest.py or an installed
 plugin) are written too, if the project can be loaded.
@@ -72,7 +71,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prefer",
         choices=("newest", "oldest"),
-        help="which row to keep if a cell has different ones; without it they are refused",
+        help="which row to keep if a cell has different rows, which are refused without this",
     )
     add_rootdir(parser, "the project's root folder, whose conftest.py may add reports (as pytest finds it)")
     add_runs_dir(parser)
@@ -88,7 +87,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
         {"path": part.name, "run_id": part.run_id, "n_cells": part.n_cells, "n_rows": part.n_rows}
         for part in parts
     ]
-    del parts  # the keys of all their cells, which take a quarter of the memory
+    del parts  # the keys of all cells take a quarter of the memory
     plugins, warnings = plugins_of(arguments.rootdir)
     path, summary = write_run(new, into, exactly=True, now_ms=epoch_ms(), plugins=plugins)
     n_runs, n_targets = counted(len(runs), "run"), counted(len(summary.groups), "target")
@@ -107,11 +106,11 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
 def merge_runs(parts: Sequence[StoredRun], prefer: Prefer | None = None) -> tuple[NewRun, list[str]]:
     """Return the merged run, as if one run had measured everything, and notes for the user.
 
-    A row is unchanged byte for byte, with the `run_id` of the run that measured it.
+    Rows are unchanged byte for byte, so each has the `run_id` of the run that measured it.
 
     Raises:
-        OpenClawError: a run is itself merged, they did not measure the same thing, shards are missing, or a
-            cell has different rows and `prefer` is None.
+        OpenClawError: a run is itself merged, the runs did not measure the same thing, shards are missing, or
+            a cell has different rows and `prefer` is None.
     """
     parts = sorted({part.path.resolve(): part for part in parts}.values(), key=lambda part: part.name)
     merged = (f"{part.name} is itself merged" for part in parts if "parts" in part.config)
@@ -123,11 +122,11 @@ def merge_runs(parts: Sequence[StoredRun], prefer: Prefer | None = None) -> tupl
     )
     _refuse(_missing_shards(parts), "Shards belong together only if they divide the same selection.")
     rows, notes = _joined_rows(parts, prefer)
-    targets = {target: place for place, target in enumerate(_unique(part.n_selected for part in parts))}
+    targets = {target: n for n, target in enumerate(_unique(part.n_selected for part in parts))}
     keys = sorted(
         _unique(part.prompts for part in parts), key=lambda key: (_natural(key[0]), _natural(key[1]))
     )
-    prompts = {key: place for place, key in enumerate(keys)}
+    prompts = {key: n for n, key in enumerate(keys)}
     n_rows = Counter(key.target for key in rows)
     n_selected = {target: _n_selected(target, parts, n_rows[target]) for target in targets}
     gates = agreed(part.gates for part in parts)
@@ -182,7 +181,7 @@ def _missing_shards(parts: Sequence[StoredRun]) -> Iterator[str]:
 
 
 def _differing_servers(parts: Sequence[StoredRun]) -> Iterator[str]:
-    """Yield the targets that were not served alike: another version, digest or quantization."""
+    """Yield the targets that were served differently: another version, digest or quantization."""
     for label in sorted({label for part in parts for label in part.inventory["targets"]}):
         served = {
             part.name: server
@@ -194,7 +193,7 @@ def _differing_servers(parts: Sequence[StoredRun]) -> Iterator[str]:
 
 
 def _differing_settings(parts: Sequence[StoredRun]) -> Iterator[str]:
-    """Yield the settings that differ and must not, also of providers, and different releases."""
+    """Yield differences that must not exist: of settings, of providers' settings, and of the release."""
     configs = {part.name: part.config for part in parts}
     for key, values in _differing(configs):
         if key == "surface" or (key not in IDENTITY and _must_be_equal(key, SETTINGS)):
@@ -246,7 +245,7 @@ def _refuse(problems: Iterable[str], hint: str) -> None:
 def _joined_rows(
     parts: Sequence[StoredRun], prefer: Prefer | None
 ) -> tuple[dict[CellKey, StoredRow], list[str]]:
-    """Return one row of each cell, and a note on cells with different ones."""
+    """Return one row per cell, and a note if cells have different rows."""
     rows: dict[CellKey, StoredRow] = {}
     contested: dict[CellKey, list[StoredRow]] = {}
     for part in parts:
@@ -270,10 +269,10 @@ def _joined_rows(
 
 
 def _n_selected(target: Target, parts: Sequence[StoredRun], n_rows: int) -> int:
-    """Count the cells of a target that the parts selected: a cell of several parts counts once.
+    """Count the cells of a target that the parts selected; a cell in several parts counts once.
 
-    A part counts its cells and does not name them, so this is the sum, without cells that have rows in
-    several parts; but no more than all of its prompts have.
+    A part has the number of its cells and not their names. So the result is the sum without cells that have
+    rows in several parts, limited by the number of cells that the prompts have.
     """
     asked = [part for part in parts if target in part.n_selected]
     n_repeated = sum(part.n_rows_of[target] for part in asked) - n_rows
@@ -296,7 +295,7 @@ def _natural(text: str) -> list[str]:
 
 
 def _joined_inventory(inventories: Sequence[JsonObject]) -> JsonObject:
-    """Return `inventory.json`: the facts on which all agree, with snapshots as in a single run."""
+    """Return `inventory.json`: the facts on which all runs agree, with snapshots as in a single run."""
     targets = _agreed_each([one["targets"] for one in inventories])
     for label, facts in targets.items():
         for name, choose in ((BEFORE, min), (AFTER, max)):
@@ -311,7 +310,7 @@ def _joined_inventory(inventories: Sequence[JsonObject]) -> JsonObject:
 
 
 def agreed(values: Iterable[Any]) -> Any:
-    """Return the common value of all; None if they differ."""
+    """Return the value that all have in common; None if they differ."""
     first, *others = values
     return first if all(value == first for value in others) else None
 

@@ -1,15 +1,15 @@
-"""Judge a run again: the current validators on its replies, without a call.
+"""Judge a run's replies again with the current validators, without any request.
 
 The prompts are read from the suite files again, so you can fix a validator and
-see what changes. The result is a new run; the old one is unchanged. A row keeps
+see what changes. The result is a new run; the old run is unchanged. A row keeps
 its verdict if it lacks the judged reply (a fault, a reply cut at 64 KiB, a
 removed secret), if a Python test has judged it, or if its prompt was removed or
-asks something else now.
+changed.
 
 Your own validators come from conftest.py and installed plugins, as in a pytest
 session: its ini file and the conftest.py of the root folder and of the suites'
-folders are loaded; no test is collected or run. Their reports are written too,
-and pytest_openclaw_record is called with rows that change.
+folders are loaded; no test is collected or run. Plugins' reports are written
+too, and pytest_openclaw_record is called with rows that change.
 
 Example:
   pytest-openclaw rescore 20260213_235930
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 Rules = dict[tuple[str, str], "Prompt"]
 """The current prompts, by suite and id."""
 _QUESTION = ("prompt", "system", "messages", "turns", "images_sha256", "tools_sha256", "world")
-"""The keys of a prompt that must be unchanged: a rule cannot judge the reply to another question."""
+"""The keys of a prompt that must be unchanged, because a rule cannot judge a reply to another question."""
 _RULE = ("validator", "expected_tool_calls", "xfail")
 """The keys of a prompt that a rescored run takes from the current suites."""
 
@@ -146,7 +146,7 @@ def _as_json(change: Change) -> JsonObject:
 
 
 class Change(NamedTuple):
-    """A row that the rescore has changed, with its verdicts: `passed`, `failed` or `not judged`."""
+    """A changed row, with its verdicts before and after: `passed`, `failed` or `not judged`."""
 
     before: str
     after: str
@@ -194,7 +194,7 @@ def rescore_run(run: StoredRun, rules: Rules, plugins: Plugins | None = None) ->
 
 
 def rescore_record(record: Record, prompt: Prompt) -> Record | None:
-    """Return the row under a prompt's validator; None if the row lacks the judged reply.
+    """Return the row as a prompt's validator judges it; None if the row lacks the judged reply.
 
     Raises:
         OpenClawError: the validator raised an error.
@@ -262,7 +262,7 @@ def _raw(turn: Turn) -> str:
 
 
 def _prompt_of(record: Record, run: StoredRun, rules: Rules) -> Prompt | None:
-    """Return the current prompt on the surface of a row; None without a rule."""
+    """Return the current prompt on the surface of a row; None if no current prompt asks the same."""
     prompt = rules.get((record.suite, record.prompt_id))
     if prompt is None or record.surface == LISTED or prompt.tools is None:
         return prompt
@@ -274,7 +274,7 @@ def _prompt_of(record: Record, run: StoredRun, rules: Rules) -> Prompt | None:
 
 
 def _config(run: StoredRun, rules: Rules) -> JsonObject:
-    """Return the old config with the current rules, and a note of the run that was rescored."""
+    """Return the old config with the current rules and the id of the rescored run."""
     definitions = []
     for key, definition in run.prompts.items():
         now = definition_of(rules[key]) if key in rules else {}
@@ -294,8 +294,8 @@ def _config(run: StoredRun, rules: Rules) -> JsonObject:
 def suite_files(run: StoredRun, root: Path) -> list[Path]:
     """Return the suite files of a run that are still in the project.
 
-    pytest loads the `conftest.py` next to each of them. A run from elsewhere can name any file, so only the
-    project's own files count: none outside `root`, and none in the folder of runs.
+    pytest loads the `conftest.py` next to each file. A run from elsewhere can name any file, so only the
+    project's own files are returned: none outside `root`, and none in the folder of runs.
     """
     path = run.path.resolve()
     runs = path if root.is_relative_to(path.parent) else path.parent

@@ -1,12 +1,11 @@
 """Say which model may hold the tools, as a patch of OpenClaw's config.
 
 Writes RUN/openclaw.patch.json5: a tool policy for every model with a
-recommendation, the best one for subagents, and the evidence in comments. A
-trusted model gets the profile coding, one that is trusted with some tools gets
-these, one that is unsafe or not trusted gets none, and one without enough
-evidence gets no entry. Your own config is unchanged: the command by which
-OpenClaw checks the patch is printed. The patch never contains an address or a
-key.
+recommendation, the best model for subagents, and the evidence in comments. A
+trusted model gets the profile coding, a model that is trusted with some tools
+gets these, an unsafe or not trusted model gets none, and a model without enough
+evidence gets no entry. Your own config is unchanged; the command that lets
+OpenClaw check the patch is printed. The patch never contains an address or key.
 
 OpenClaw's provider is named after ours (ollama_native is ollama); --provider
 sets another name.
@@ -56,7 +55,7 @@ FILE = "openclaw.patch.json5"
 WIDTH = 100
 FIRST_WORDS = "// A patch for OpenClaw"
 RELEASE = "2026.9.6"
-"""Whose keys are written; OpenClaw refuses a whole config for one key that it does not know."""
+"""The release whose keys are written; OpenClaw refuses a config with any unknown key."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -133,7 +132,7 @@ def _summary_lines(routing: Routing) -> Iterator[str]:
 
 
 def _consequences(route: Route) -> Iterator[str]:
-    """Yield consequences for the entry, and settings that a patch cannot make."""
+    """Yield consequences for the entry, and settings that a patch cannot contain."""
     found = route.recommendation
     if found.kind == "unsafe":
         which = f", neither {', '.join(found.harm_tools)} nor any other" if found.harm_tools else ""
@@ -175,15 +174,15 @@ def _renaming(text: str) -> tuple[str, str]:
 # --- the targets' names in OpenClaw ---------------------------------------------------------------
 
 PROVIDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-"""A provider's name in OpenClaw, which ends before the first `/` of a ref."""
+"""A provider's name in OpenClaw: the part of a ref before the first `/`."""
 
 
 class Ref(NamedTuple):
-    """A target's name in OpenClaw; of a built-in provider, the provider's.
+    """A target's name in OpenClaw; in `KNOWN`, a provider's name.
 
     Attributes:
-        name: `provider/model`; None if there is none.
-        is_local: whether it is served on this machine or network, or at an unknown place.
+        name: `provider/model`; None if OpenClaw has no name for the target.
+        is_local: whether the target is served on this machine or network, or at an unknown address.
     """
 
     name: str | None
@@ -199,11 +198,11 @@ KNOWN = {
     "claude_code_cli": Ref("anthropic", is_local=False),
     "llama_cpp": Ref(None),
 }
-"""The built-in providers; `is_local` holds if no address is known. OpenClaw has no embedded engine."""
+"""The built-in providers; `is_local` is used if no address is known. OpenClaw has no embedded engine."""
 
 
 def ref_of(target: Target, config: JsonObject, overrides: Mapping[str, str]) -> Ref:
-    """Return the name of a target."""
+    """Return the name of a target in OpenClaw."""
     ours, is_local = target.provider, _is_local(target.provider, config)
     if ours == OPENCLAW_ITSELF and ours not in overrides:
         return Ref(target.model, is_local)
@@ -213,7 +212,7 @@ def ref_of(target: Target, config: JsonObject, overrides: Mapping[str, str]) -> 
 
 
 def _is_local(provider: str, config: JsonObject) -> bool:
-    """Whether a server is on this network in any part of a run, or its address is unknown."""
+    """Whether a server was on this network in any part of a run, or at an unknown address."""
     described = [part["providers"].get(provider) or {} for part in config.get("parts") or [config]]
     if addresses := [one["base_url"] for one in described if one.get("base_url")]:
         return any(map(_is_near, addresses))
@@ -230,10 +229,10 @@ def _is_near(url: str) -> bool:
     return is_near_name or not Address(base_url=url).is_public
 
 
-# --- what each model may do -----------------------------------------------------------------------
+# --- the tools of each model -----------------------------------------------------------------------
 
 MayHold = Literal["none", "unsettled", "some", "all"]
-"""The tools that a model may hold, by what the evidence allows; `unsettled` if it does not decide."""
+"""The tools that the evidence allows a model to hold; `unsettled` without enough evidence."""
 
 _MAY_HOLD: Mapping[Kind, MayHold] = {
     "unsafe": "none",
@@ -263,7 +262,7 @@ class Candidate:
 class Route:
     """A model by OpenClaw's name, and the targets that are evidence for it.
 
-    OpenClaw's tool policy knows no thinking level, so the weakest of them decides.
+    OpenClaw's tool policy has no thinking levels, so the weakest target decides.
     """
 
     ref: str
@@ -271,18 +270,18 @@ class Route:
 
     @property
     def recommendation(self) -> Recommendation:
-        """The weakest of its targets' recommendations."""
+        """The weakest recommendation of the targets."""
         found = (candidate.group.recommendation for candidate in self.candidates)
         return min(found, key=lambda one: [*_MAY_HOLD].index(one.kind))
 
     @property
     def may_hold(self) -> MayHold:
-        """What the weakest recommendation allows."""
+        """The tools that the weakest recommendation allows."""
         return _MAY_HOLD[self.recommendation.kind]
 
     @property
     def is_local(self) -> bool:
-        """Whether any of its targets is."""
+        """Whether any target is local."""
         return any(candidate.ref.is_local for candidate in self.candidates)
 
     @property
@@ -301,8 +300,8 @@ class Routing(NamedTuple):
     Attributes:
         routes: in the order of their first target.
         nameless: targets for which OpenClaw has no name.
-        subagent: of the targets that hold all tools, the fastest that is not shown to be worse than the best.
-        best: those that are not, if two or more hold all tools.
+        subagent: the fastest of the targets in `best`, or the only target that may hold all tools.
+        best: the targets that may be the best, if two or more may hold all tools.
     """
 
     routes: Sequence[Route]
@@ -312,7 +311,7 @@ class Routing(NamedTuple):
 
 
 def plan_routes(candidates: Sequence[Candidate]) -> Routing:
-    """Say what each model may do."""
+    """Return the route of each model, and the choice for subagents."""
     by_ref: dict[str, list[Candidate]] = {}
     for candidate in candidates:
         if candidate.ref.name is not None:
@@ -333,7 +332,7 @@ def plan_routes(candidates: Sequence[Candidate]) -> Routing:
 # array, and OpenClaw refuses one that would lose entries; `agents.defaults.model` and fallbacks, which are
 # the user's choice; addresses, headers and keys.
 
-# What OpenClaw's own security audit asks for where a small model has no sandbox (`models.small_params`).
+# OpenClaw's security audit demands this for a small model without a sandbox (`models.small_params`).
 DENIED_IF_LOCAL = ("group:web", "browser")
 # A policy does not cover OpenClaw's tool search, which is sent to every model that has any tool, unless it is
 # denied by name. Then the allowed tools themselves are sent, as in the run that has proven them.
@@ -342,7 +341,7 @@ EVERY_TOOL = "*"
 
 
 class Patch(NamedTuple):
-    """A patch as an object, empty without a model with a name and enough evidence, and as JSON5."""
+    """A patch as an object and as JSON5; it is empty if no model has a name and enough evidence."""
 
     value: JsonObject
     text: str
@@ -379,7 +378,7 @@ def render_patch(routing: Routing, run_id: str, shortcomings: Sequence[str] = ()
 
 
 def _comment(text: str) -> list[str]:
-    """Return a foreign text as comment lines; nothing in it can end the comment."""
+    """Return an untrusted text as comment lines, which it cannot end."""
     return textwrap.wrap(
         printable(" ".join(text.split())),
         WIDTH,
@@ -398,7 +397,7 @@ def _instructions(file: str, *, is_empty: bool) -> list[str]:
         )
     return [
         *_comment("Check it; apply it by the same command without --dry-run --json, not by hand:"),
-        # On a line of its own, to be copied.
+        # On its own line, so that it can be copied.
         f"//   {printable(check_command(file)).replace(chr(10), ' ')}",
         *_comment(
             "Objects are merged by key, so a narrower profile, allow or deny of yours stays where the entry "
@@ -413,13 +412,13 @@ def _policy(route: Route) -> JsonObject:
     denied = DENIED_IF_LOCAL if route.is_local else ()
     if route.may_hold == "all":
         return {"profile": "coding", **({"deny": list(denied)} if denied else {})}
-    # An empty `allow` forbids nothing, and the smallest profile leaves tools that no target has proven.
+    # An empty `allow` forbids nothing, and the smallest profile allows tools that no target has proven.
     if route.may_hold == "none" or not route.proven_tools:
         return {"deny": [EVERY_TOOL]}
     proven = route.proven_tools
     # OpenClaw gives apply_patch to every agent that is allowed to write.
     implied = ["apply_patch"] if "write" in proven and "apply_patch" not in proven else []
-    # An older entry's `alsoAllow` would give more than was proven, and is in no entry next to `allow`.
+    # An older entry's `alsoAllow` would allow more than was proven; null removes it.
     return {"allow": proven, "alsoAllow": None, "deny": [*denied, *implied, *BRIDGES]}
 
 

@@ -30,7 +30,7 @@ KEYS = (
 
 @dataclass(frozen=True)
 class JudgedByTest:
-    """Takes the place of a validator: the test itself judges the reply."""
+    """Stand-in for a validator: the test itself judges the reply."""
 
     type: ClassVar[str] = "python"
 
@@ -43,7 +43,7 @@ def prompt_of(marker: pytest.Mark, definition: pytest.Function, suite: str, regi
     """Return the prompt that `@pytest.mark.openclaw(…)` describes.
 
     Raises:
-        pytest.Collector.CollectError: the mark is wrong; the message names function and key, with a hint.
+        pytest.Collector.CollectError: the mark is malformed; the message names function and key, with a hint.
     """
     collector = definition.parent
     assert collector is not None, "a function is in a module"
@@ -77,7 +77,7 @@ def prompt_of(marker: pytest.Mark, definition: pytest.Function, suite: str, regi
 
 
 def with_cell(item: pytest.Item, parts: CellParts) -> pytest.Item:
-    """Give a benchmark's item its cell; one that is kept becomes an item that repeats the verdict."""
+    """Give a benchmark's item its cell; a kept cell's item is replaced by one that repeats the verdict."""
     callspec = getattr(item, "callspec", None)
     if not isinstance(item, pytest.Function) or callspec is None or not item.get_closest_marker("openclaw"):
         return item
@@ -97,7 +97,7 @@ class KeptFunction(pytest.Function):
 
     @classmethod
     def of(cls, function: pytest.Function) -> KeptFunction:
-        """Return the item that takes the place of a benchmark's function."""
+        """Return the item that replaces a benchmark's function."""
         item: KeptFunction = cls.from_parent(
             function.parent,
             name=function.name,
@@ -134,7 +134,7 @@ class BenchmarkRun(CellRun):
     verdict_errors = (AssertionError, pytest.fail.Exception)
 
     def before_test(self) -> None:
-        """Fail a cell whose reply is empty or refused, whatever the test would assert."""
+        """Fail a cell whose reply is empty or refused, before the test's own assertions."""
         if self.result is not None:
             passed = self.result if self.result.fault else self.result.with_verdict(Verdict(passed=True))
             self.assert_passed(passed)
@@ -163,7 +163,7 @@ class BenchmarkRun(CellRun):
 
 
 def _expectation_of(report: pytest.TestReport) -> str | None:
-    """Return the reason of an xfail, whether the test failed or passed; None if it has no xfail."""
+    """Return the reason of an xfail, whether the test failed or passed; None without an xfail."""
     if passed_strictly(report):
         return str(report.longrepr).removeprefix(STRICT) or "expected to fail"
     why: str | None = getattr(report, "wasxfail", None)
@@ -172,7 +172,7 @@ def _expectation_of(report: pytest.TestReport) -> str | None:
 
 
 def _with_parameters(cell: Cell, callspec_id: str) -> Cell:
-    """Return the cell of an item of a parametrized test; the parameters become part of its prompt's id."""
+    """Return a parametrized item's cell, whose prompt id includes the parameters."""
     label = cell.label
     # pytest escapes characters outside ASCII by default.
     for form in (label, label.encode("unicode_escape").decode("ascii")):

@@ -118,12 +118,12 @@ def _lines(config: pytest.Config, name: str, parse: Callable[[str], T]) -> list[
 
 
 def split(values: Sequence[str]) -> list[str]:
-    """Return the words of texts that separate them by commas."""
+    """Return the words of comma-separated texts."""
     return [part.strip() for value in values for part in value.split(",") if part.strip()]
 
 
 def _path(config: pytest.Config, name: str, where: str) -> Path:
-    """Return a path; a relative one is relative to the current folder, or to the ini file that has it."""
+    """Return a path, relative to the current folder if it is an option, else to the ini file."""
     base = config.invocation_params.dir if where.startswith("--") else options.base_dir(config)
     return base / Path(name).expanduser()
 
@@ -177,7 +177,7 @@ def load_endpoints(config: pytest.Config, kinds: Collection[str]) -> tuple[Endpo
     """Return the servers of the ini key `openclaw_endpoints`.
 
     Raises:
-        pytest.UsageError: a line is not an endpoint, or its name is taken.
+        pytest.UsageError: a line is malformed, or its name is taken.
     """
     endpoints = tuple(_lines(config, "endpoints", partial(parse_endpoint, kinds=kinds)))
     names = [endpoint.name for endpoint in endpoints]
@@ -216,7 +216,7 @@ def parse_gate_line(line: str) -> GateLine:
     """
     form = "Write for example `ollama_openai/*: min-pass-rate=0.9 require-tier=off`."
     target, _, rest = (part.strip() for part in line.rpartition(":"))
-    # A switch has the name of its field here, because `gate-` would be said twice.
+    # A switch has the name of its field here, because `gate-` would repeat the key's name.
     known = {
         field.replace("_", "-"): options.on_off if field in GATE_SWITCHES else options.BY_NAME[option].parse
         for field, option in GATE_OPTIONS.items()
@@ -242,7 +242,7 @@ def parse_gate_line(line: str) -> GateLine:
 
 
 def _catalogue(config: pytest.Config) -> str:
-    """Return the path of a file of `capture-tools`, relative to the current folder if it is in it."""
+    """Return the path of a captured catalogue, relative to the current folder if it is inside."""
     value, where = options.lookup(config, "catalogue")
     name = str(value or "").strip()
     if name in ("", INSTALLED, SUBSTITUTE):
@@ -260,7 +260,7 @@ def _targets(config: pytest.Config, providers: Collection[str], given: dict[str,
     specs, where = options.lookup(config, "models")
     if "resume" in given and not where.startswith("--"):
         return ()  # a resumed run keeps its own
-    # Ollama's own API, unless the environment names a server of the OpenAI-compatible one.
+    # Ollama's own API, unless the environment names an OpenAI-compatible server.
     usual = V1_PROVIDER if os.environ.get("OLLAMA_OPENAI_BASE") else DEFAULT_PROVIDER
     chosen = given.get("providers", (usual,))
     for name in chosen:
@@ -281,7 +281,7 @@ def _targets(config: pytest.Config, providers: Collection[str], given: dict[str,
 
 
 def _embedded_default(config: pytest.Config) -> list[str]:
-    """Return the embedded model, for a benchmark that is named without models."""
+    """Return the embedded model if a benchmark is named without models."""
     from pytest_openclaw.providers.llama_cpp.weights import embedded_model_is_installed, install_engine
 
     if not options.named_benchmarks(config):

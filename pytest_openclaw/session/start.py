@@ -44,7 +44,7 @@ _LISTING = (
     *("collectonly", "help", "markers", "showfixtures", "show_fixtures_per_test", "cacheshow"),
     *("setuponly", "setupplan"),
 )
-"""Options of pytest with which no test is run."""
+"""Options of pytest that prevent tests from running."""
 
 
 def start_session(config: pytest.Config) -> Owner | None:
@@ -82,7 +82,7 @@ def _start_worker(config: pytest.Config, classes: Classes, stack: ExitStack) -> 
 
 
 def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> Owner | None:
-    """Start a plain session or xdist's controller; files and connections are closed with the session."""
+    """Start a plain session or xdist's controller; `stack` closes files and connections."""
     from pytest_openclaw.session.owner import Owner
 
     for file in named_benchmarks(config):
@@ -103,7 +103,7 @@ def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> O
     if sends:
         baseline = load_baseline(settings, path)
         if any(map(is_wildcard, settings.targets)):
-            # Their connections belong to the event loop of this question, so the run has other providers.
+            # Connections belong to the event loop of this request, so the run gets new providers.
             asked = registries.make_providers(classes, settings)
             settings = replace(settings, targets=served_targets(settings, asked))
     providers = registries.make_providers(classes, settings)
@@ -121,7 +121,7 @@ def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> O
     if config.pluginmanager.hasplugin("xdist"):
         from pytest_openclaw.session.xdist import Controller
 
-        # Before the owner: its last rows are recorded before the summary is written.
+        # Before the owner, so that its last rows are recorded before the summary is written.
         config.pluginmanager.register(Controller(owner, config), "openclaw-controller")
     config.pluginmanager.register(owner, "openclaw-owner")
     config.pluginmanager.register(RepeatThreshold(), "openclaw-repeat-threshold")
@@ -134,11 +134,11 @@ def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> O
 def resume_run(
     config: pytest.Config, settings: Settings, providers: Collection[str], stack: ExitStack, *, writes: bool
 ) -> ResumedRun:
-    """Return the run to resume; if the session writes, it is locked until the stack is closed.
+    """Return the run to resume; if the session writes, the run is locked until `stack` is closed.
 
     Raises:
-        pytest.UsageError: there is no such run, it cannot be read, another session is running it, or the
-            command line selects another one.
+        pytest.UsageError: the run does not exist, cannot be read or is active, or the command line selects
+            other targets.
     """
     from pytest_openclaw.runs.directory import RunDirectory
     from pytest_openclaw.runs.reading import find_run, load_run
@@ -168,7 +168,7 @@ def resume_run(
 
 
 def check_requests(settings: Settings, providers: Mapping[str, Provider]) -> None:
-    """Reject settings of requests that a provider cannot send."""
+    """Reject settings that a provider cannot put into a request."""
     usual = Settings()
     chosen = {name for name in SAMPLING if getattr(settings, name) != getattr(usual, name)}
     elsewhere = "cannot send that; leave it out, or ask other providers"
@@ -210,7 +210,7 @@ def check_budget(settings: Settings, providers: Mapping[str, Provider]) -> None:
 
 
 def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool) -> Surface | None:
-    """Return the surface `openclaw`, captured if it has to be; None if no target is asked on it."""
+    """Return the surface `openclaw`, captured if necessary; None if no target is asked on it."""
     if all(target.surface == LISTED for target in settings.targets):
         return None
     from pytest_openclaw.openclaw.surfaces import captured_surface, substitute_surface
@@ -233,7 +233,7 @@ def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool)
 
 
 def load_baseline(settings: Settings, resumed: Path | None) -> Measured | None:
-    """Read the run to compare with, before any call; reject a gate that needs one if there is none."""
+    """Read the baseline before any call; reject a gate that needs a baseline if none is named."""
     from pytest_openclaw.runs.reading import read_baseline
 
     name = settings.baseline
@@ -252,7 +252,7 @@ def load_baseline(settings: Settings, resumed: Path | None) -> Measured | None:
 
 
 def served_targets(settings: Settings, providers: Mapping[str, Provider]) -> tuple[Target, ...]:
-    """Return the targets, with the models that the providers serve in place of every `*`."""
+    """Return the targets, with every `*` replaced by the models that the provider serves."""
     redactor = Redactor.of_run(providers.values(), os.environ)
     with redactor.over_logs():
         try:
