@@ -418,7 +418,7 @@ def _policy(route: Route) -> JsonObject:
     proven = route.proven_tools
     # OpenClaw gives apply_patch to every agent that is allowed to write.
     implied = ["apply_patch"] if "write" in proven and "apply_patch" not in proven else []
-    # An older entry's `alsoAllow` would allow more than was proven; null removes it.
+    # An older entry's `alsoAllow` would allow more than was proven; null removes it from the config.
     return {"allow": proven, "alsoAllow": None, "deny": [*denied, *implied, *BRIDGES]}
 
 

@@ -19,8 +19,8 @@ class Validator(Protocol):
     `__post_init__`, with a message that names the key and has a hint.
 
     A validator of calls also has a property `demands`, a `Demands`, and may have a method
-    `flaws(reply)`, which returns the flaws of the calls. Without `demands` it demands nothing, and without
-    `flaws` its verdict is the only flaw.
+    `flaws(reply)`, which returns the flaws of the calls. Without `demands`, no call is demanded; without
+    `flaws`, a failed verdict is the only flaw.
     """
 
     type: ClassVar[str]
@@ -35,11 +35,11 @@ class ProviderSetup:
     """The settings of a provider.
 
     Attributes:
-        name: as in rows and target specs; an endpoint of the ini file has its own name.
-        base_url: from the ini's endpoint line; None means the provider's own variables, or its default.
+        name: the name in rows and target specs; an endpoint of the ini file has its own name.
+        base_url: the address in the endpoint's ini line; None means the provider's own variable or default.
         key_env: the environment variable with the key; None means the provider's own.
-        environ: never `os.environ` directly, so that tests can empty it.
-        options: ini values of single providers, such as `num_ctx`, as written.
+        environ: the environment; use it instead of `os.environ`, so that tests can empty it.
+        options: ini values for single providers, such as `num_ctx`, as written.
     """
 
     name: str
@@ -50,29 +50,29 @@ class ProviderSetup:
 
 
 class Provider(Protocol):
-    """One way of reaching models. Subclass it, give it a `name` and an `ask`; the rest has defaults.
+    """One way of reaching models. A subclass needs a `name` and an `ask`; the rest has defaults.
 
     All methods run in one event loop, in a thread of the process that owns the run. A method that blocks or
     computes for long delays the requests of all providers: use `asyncio.to_thread`.
     """
 
     name: ClassVar[str]
-    #: whether it gets one request of one token before the first cell, because loading a model is not latency
+    #: whether to send a request for one token before the first cell, because loading a model is not latency
     warms_up: ClassVar[bool] = False
-    #: whether it sends `request.tools` and `request.history`; only then it gets prompts with tools
+    #: whether it sends `request.tools` and `request.history`; only then does it receive prompts with tools
     takes_tools: ClassVar[bool] = False
     #: whether it sends `request.messages` and `request.history`, for example as `request.conversation`; only
-    #: then it gets prompts with `messages` or `turns`
+    #: then does it receive prompts with `messages` or `turns`
     takes_messages: ClassVar[bool] = False
     #: whether it answers the calls of `request.world` and sends `request.turns` itself, and returns the whole
     #: exchange as one reply
     plays_worlds: ClassVar[bool] = False
-    #: which of temperature, seed, fields and images of a request it sends; only with
-    #: images it gets prompts with pictures
+    #: which of temperature, seed, fields and images of a request it sends; only with images does it receive
+    #: prompts with pictures
     takes: ClassVar[frozenset[str]] = frozenset()
     #: whether it is OpenClaw itself, which adds its own parts to a question
     is_openclaw: ClassVar[bool] = False
-    #: OpenClaw's name of the API that it speaks; empty for one that OpenClaw's surface was not captured with
+    #: OpenClaw's name of the API that it speaks; empty if OpenClaw's surface cannot be captured with that API
     api: ClassVar[str] = ""
 
     setup: ProviderSetup
@@ -106,7 +106,7 @@ class Provider(Protocol):
 
     @property
     def billed_at(self) -> str | None:
-        """The address by which a price list finds the prices of calls; None if no list has them."""
+        """The address by which a price list identifies the provider; None if no list has it."""
         return None
 
     @property
@@ -119,7 +119,7 @@ class Provider(Protocol):
         return {}
 
     def context_tokens(self, request: Request) -> int:
-        """Return the context that a request gets, by which long results of its calls are cut."""
+        """Return the context of a request in tokens, by which long results of calls are cut."""
         del request  # most providers cannot set it
         return DEFAULT_CONTEXT_TOKENS
 

@@ -1,4 +1,4 @@
-"""The pictures of a prompt; the result of an attempt, a reply or a fault, with its times; the verdict."""
+"""A prompt's pictures; an attempt's result, a reply or a fault, with its times; the verdict."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def media_type_of(data: bytes) -> MediaType | None:
 
 
 THINKING, ANSWER = "<think>\n", "\n</think>\n\n"
-"""The form of a separate reasoning channel in a row; a model may write the same into its text."""
+"""The marks of a separate reasoning channel in a row; a model may write the same marks into its text."""
 
 AvailabilityStatus = Literal["ok", "skipped_unavailable", "auth_error", "rate_limited", "error"]
 FaultScope = Literal["cell", "target", "endpoint"]
@@ -99,7 +99,7 @@ class Turn:
     """One turn of a conversation: the model's text and calls, and the results of the calls.
 
     Attributes:
-        user: a message of the user, which comes first; a turn may have nothing else.
+        user: a message of the user before the model's text; a turn may have only this message.
         results: one text for each of `calls`; fewer if the exchange ended there.
         carried: blocks of the answer that its API requires unchanged in the next request; never written.
     """
@@ -118,7 +118,7 @@ class Turn:
 
     @property
     def is_user_only(self) -> bool:
-        """Whether it is a message of the user, without anything of the model."""
+        """Whether the turn is a message of the user, without anything from the model."""
         return self.user is not None and not (self.text or self.reasoning or self.calls)
 
 

@@ -1,6 +1,6 @@
-"""A cell's outcome as a value, `Record`, and as a row of `results.jsonl`: the format is the type.
+"""A cell's outcome as a `Record`, whose fields define a row of `results.jsonl`.
 
-The payload of a cell's test report: its row, or why it has none.
+Also the payload of a cell's test report: its row, or the reason why it has none.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CallEntry(TypedDict):
     """A native call.
 
     Attributes:
-        unoffered: Whether the request that the call answers offered no more tools; absent if it did.
+        unoffered: Whether the request no longer offered tools; absent if it did.
         timed_out: Whether the call exceeded the limits of a scripted world; absent if it did not.
     """
 
@@ -84,7 +84,7 @@ class ImageEntry(TypedDict):
     """A picture of a prompt.
 
     Attributes:
-        path: From the suite's folder.
+        path: The path relative to the suite's folder.
     """
 
     path: str
@@ -95,7 +95,7 @@ class ImageEntry(TypedDict):
 class Record:
     """A row of results.jsonl.
 
-    The first block is the seed's, in its order; the second is ours.
+    The first block has the fields of the original schema in its order; the second has ours.
 
     Attributes:
         run_id: The run's id, such as 20260213_235930.
@@ -124,9 +124,9 @@ class Record:
         category: The prompt's category.
         repeat: The number of the repeat, from 1.
         attempts: Requests sent; 0 if the cell was never asked.
-        retry_wait_ms: Waited between attempts; in no latency.
+        retry_wait_ms: The wait between attempts; no latency includes it.
         queue_ms: From the request of the cell to the send of its first attempt.
-        cold_start: The first request to this target, without a warm-up before it.
+        cold_start: Whether this was the first request to the target, without a warm-up before it.
         in_flight: Requests in flight at the endpoint at the send, including this one.
         ttfo_ms: From the send to the first token of the answer itself.
         finish_reason: Why the answer ended, in the words of chat completions.
@@ -138,22 +138,22 @@ class Record:
         cost_usd: Cost of all attempts and turns in US dollars; null if the price or a count is not known.
         truncated: Whether something was cut, so that the row takes at most 1 MiB.
         tool_call_details: Every native call, arguments as the raw JSON text.
-        tool_outcome: How the tool use ended; null without tools, or if no rule is about them.
-        fault_message: Why there is no answer, in a sentence.
+        tool_outcome: How the tool use ended; null without tools, or without a rule about tools.
+        fault_message: Why the cell has no answer, in a sentence.
         host: The machine that asked; inventory.json describes it.
         tools_offered: Tools that the request offered on the wire; null for a prompt without tools.
         turns: An exchange turn by turn, each call with its result; null for a single question.
         ended_by: How a scripted exchange ended.
         probe: The kind of a safety probe; such rows are outside the rates of tool use.
-        padding_tokens: Neutral text before the question, in tokens, by the suite.
+        padding_tokens: Tokens of padding before the question, as the suite sets them.
         pressure_of: The prompt whose harder form this one is.
-        tool_demand: Whether the prompt requires a call, forbids calls, or neither; null if it is not known.
+        tool_demand: Whether the prompt requires a call, forbids calls, or neither; null if unknown.
         known_failure: Why this target was expected to fail this prompt, or null; the row counts anyway.
-        cut: Names of shortened fields; `answer` is a text that was not judged to its end. Null for none.
+        cut: Names of shortened fields; `answer` means that the text was not judged to its end. Null for none.
         harm: Whether the model did what a safety probe forbids; null if it is not a probe or was not judged.
         harm_tools: The tools with which the harm was done, in order, each once; empty for harm only in words.
         twin_of: The probe whose harmless twin this prompt is; such rows are outside the rates of tool use.
-        tools_tested: Demanded tools of OpenClaw: those that a right cell called, or all of a wrong one.
+        tools_tested: Demanded tools of OpenClaw: those that a passed cell called, or all of a failed cell.
         variant_of: The suite and id, such as `prompts_a.toml::P1`, of the prompt that this one rewords.
         prompt_tokens_per_s: Prompt tokens read per second, by the server's timing; null if it has none.
         surface: The kind of request: the suite's own list of tools, or OpenClaw's whole request.
@@ -247,12 +247,12 @@ def _target(provider: str, model: str, level: ThinkingLevel | None, surface: Sur
 
 
 ROW_KEYS = tuple(one.name for one in fields(Record) if one.name != "extra")
-"""In the order of a row."""
+"""The keys of a row, in order."""
 _values_of = attrgetter(*ROW_KEYS)
 
 
 def to_row(record: Record) -> dict[str, Any]:
-    """Return the record as a row: the seed's fields in its order, then ours, then unknown ones."""
+    """Return the record as a row: the original schema's fields in its order, then ours, then unknown ones."""
     row = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in zip(ROW_KEYS, _values_of(record), strict=True)
@@ -294,7 +294,7 @@ PAYLOAD = "openclaw"
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOut:
-    """A cell that was skipped before it was sent: by a mark, or because its target, a label, is settled."""
+    """A cell that was skipped before it was sent, by a mark or because its target is settled."""
 
     suite: str
     prompt_id: str
@@ -304,7 +304,7 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptVerdict:
-    """A cell of a target, a label, whose row an earlier session of the run has written."""
+    """A cell whose row an earlier session of the run has written."""
 
     target: str
     passed: bool

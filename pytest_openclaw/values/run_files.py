@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Settled:
-    """When the asking of a target ended early: it was settled, or more repeats would add nothing.
+    """The point at which a target was settled early, or more repeats would have added nothing.
 
     Attributes:
         repeat: The last repeat.
@@ -42,7 +42,7 @@ class TargetEntry(TypedDict):
     """A target of a run.
 
     Attributes:
-        settled: When it was asked no more; missing if it was asked to the end.
+        settled: When its requests ended early; missing if they did not.
         surface: The kind of request: the suite's own list of tools, or OpenClaw's whole request.
     """
 
@@ -69,7 +69,7 @@ class PromptEntry(_Pass):
     Attributes:
         messages: The conversation before the prompt.
         turns: The user's messages after the first answer.
-        tools: As the suite lists them.
+        tools: The tools as the suite lists them.
     """
 
     suite: str
@@ -105,12 +105,12 @@ class RunEntry(TypedDict):
     """A run: its targets, and the settings.
 
     Attributes:
-        temperature: Of requests on the surface listed; `server` sends none.
+        temperature: The temperature of requests on the surface listed; `server` sends none.
         request_fields: Further fields of requests, by provider.
         surface: The surface `openclaw`: its source, release, hash and sizes; null if no target is asked on
             it.
-        looks: The repeats after which a conclusive tier ends them; null for a fixed number.
-        shard: Which part of the selected cells it asked, as 2/8; null for all.
+        looks: The numbers of repeats after which a conclusive tier ends them; null for a fixed number.
+        shard: The part of the selected cells that the run asked, as 2/8; null for all.
         divided_sha256: The digest of the cells that the shards divide; equal in all shards of one run.
     """
 
@@ -144,7 +144,7 @@ class ConfigFile(RunEntry):
     """config.json.
 
     Attributes:
-        parts: Of a merged run, each run that was measured.
+        parts: The measured runs of a merged run.
     """
 
     schema_version: int
@@ -154,11 +154,11 @@ class ConfigFile(RunEntry):
 
 
 class TargetFacts(TypedDict):
-    """What a run has learned about a target.
+    """The facts about a target that a run has collected.
 
     Attributes:
         resources_before, resources_after: The machine before the target's first cell and after its last one.
-        server: As the server describes itself.
+        server: The server's description of itself.
     """
 
     resources_before: NotRequired[dict[str, float | None] | None]
@@ -170,7 +170,7 @@ class InventoryPart(TypedDict):
     """The machine of a run, and its servers.
 
     Attributes:
-        targets: By target.
+        targets: The facts by target.
     """
 
     run_id: str

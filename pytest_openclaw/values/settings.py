@@ -1,7 +1,7 @@
-"""A run's settings as one frozen value, made of options and ini keys; and as in its `config.json`.
+"""A run's settings, from options and ini keys, as one frozen value and in the form of `config.json`.
 
-Tables say which keys of `config.json` may differ when a run is resumed, merged or compared. A key without a
-rule has the last rule of its table.
+Tables define which keys of `config.json` may differ when a run is resumed, merged or compared. A key without
+a rule has the last rule of its table.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ Rate = Annotated[float, Meta(ge=0, le=1)]
 Tier = Annotated[int, Meta(ge=1, le=3)]
 Temperature = Annotated[float, Meta(ge=0, le=2)] | Literal["server"]
 ACROSS = ("prompt", "validator", "serving", "settings", "surface")
-"""Differences between two runs that a comparison can look across."""
+"""Differences between two runs in spite of which cells can be compared."""
 
 DEFAULT_PROVIDER = "ollama_native"
-"""Asks a model that is named without a provider: Ollama's own API, which OpenClaw uses."""
+"""The provider of a model that is named without one: Ollama's own API, which OpenClaw uses."""
 V1_PROVIDER = "ollama_openai"
-"""Takes its place where `OLLAMA_OPENAI_BASE` names a server of the OpenAI-compatible API."""
+"""The default provider if `OLLAMA_OPENAI_BASE` names a server with the OpenAI-compatible API."""
 SAMPLING = ("temperature", "seed", "request_fields")
-"""The settings that say how a model chooses its words."""
+"""The settings that control how a model chooses its words."""
 SERVER: Literal["server"] = "server"
-"""Leaves the temperature to the server."""
+"""The value of `temperature` that leaves the choice to the server."""
 INSTALLED = "installed"
-"""Takes the surface of the installed OpenClaw."""
+"""The value of `catalogue` for the surface of the installed OpenClaw."""
 EMBEDDED_TARGET = "llama_cpp/smollm2:135m"
 THINKING_ROOM_TOKENS: Mapping[ThinkingLevel, int] = {
     "low": 1024,
@@ -56,14 +56,14 @@ THINKING_ROOM_TOKENS: Mapping[ThinkingLevel, int] = {
 }
 """Tokens added to a prompt's `max_output_tokens`, which are for the answer only, at each thinking level."""
 MOST_REPEATS = 10
-"""How often `--openclaw-until-conclusive` asks a prompt at most, unless `--openclaw-repeat` is set."""
+"""The maximum repeats with `--openclaw-until-conclusive`, unless `--openclaw-repeat` is set."""
 LOOKS = (1, 3, 10)
-"""The numbers of repeats after which a run that ends early looks at its results; also after the last one."""
+"""The numbers of repeats after which a run checks whether it can end; it also checks after the last one."""
 SUITE_LOOKS = (12, 24, 48)
-"""The numbers of prompts that count for the tier, of the first repeat, after which it looks for evidence
-against it."""
+"""In the first repeat, the numbers of prompts that count for the tier after which a run checks whether the
+evidence excludes the tier."""
 GATE_SWITCHES = frozenset({"conclusive", "require_safe"})
-"""Those that are on or off."""
+"""The gates that are only on or off."""
 LOCAL_ENDPOINT_LIMIT = 1
 CLOUD_ENDPOINT_LIMIT = 8
 
@@ -92,7 +92,7 @@ class Concurrency:
     by_provider: Mapping[str, Positive] = field(default_factory=dict)
 
     def limit(self, provider: str, *, is_local: bool) -> int:
-        """Return how many requests may be under way at once on this provider's endpoint."""
+        """Return how many requests may be in flight at once on this provider's endpoint."""
         if provider in self.by_provider:
             return self.by_provider[provider]
         if self.everywhere is not None:
@@ -102,10 +102,10 @@ class Concurrency:
 
 @dataclass(frozen=True, kw_only=True)
 class GateLine:
-    """Other gates for some targets: an ini line `glob: min-pass-rate=0.9 require-tier=off`.
+    """Gates for some targets: an ini line `glob: min-pass-rate=0.9 require-tier=off`.
 
     Attributes:
-        target: a glob over labels, in any case.
+        target: a glob over labels; case does not matter.
         changes: fields of `Gates` and their values for these targets; None switches a gate off.
     """
 
@@ -119,24 +119,24 @@ class GateLine:
         converted(dict(self.changes), Gates)
 
     def fits(self, label: str) -> bool:
-        """Whether it speaks of the target with this label."""
+        """Whether the line applies to the target with this label."""
         return label_fits(label, self.target)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gates:
-    """What each target must reach; None asks for nothing.
+    """The requirements on each target; None requires nothing.
 
     Attributes:
         min_pass_rate: 0 to 1, of the answered and judged cells.
         min_tool_rate: 0 to 1, of the answered tool cells.
         require_tier: 1, 2 or 3; the evidence must exclude every worse tier.
         require_safe: no safety probe may do harm, and all must be answered.
-        max_p95_ms: the 95th percentile of the latencies may be this at most.
+        max_p95_ms: the maximum of the 95th percentile of the latencies.
         fail_on: `regression` fails a target that is shown to be worse than in the baseline.
         conclusive: the whole 95 % interval of a rate or percentile must meet the gate, not only the figure
-            itself; for a tier this is always so.
-        by_target: other gates for some targets; a later line has precedence.
+            itself; a tier must always be conclusive.
+        by_target: gates for some targets; a later line has precedence.
     """
 
     min_pass_rate: Rate | None = None
@@ -154,7 +154,7 @@ class Gates:
         return self, *(replace(Gates(), **line.changes) for line in self.by_target)
 
     def of_target(self, label: str) -> Gates:
-        """Return the gates that hold for one target."""
+        """Return the gates that apply to one target."""
         changes: dict[str, Any] = {}
         for line in self.by_target:
             if line.fits(label):
@@ -169,15 +169,15 @@ GATE_OPTIONS: Mapping[str, str] = {
 """The option of each field of `Gates`."""
 
 
-def firm_gates(gates: Gates, said: Gates, given: Collection[str]) -> Gates:
-    """Return `gates` with the gates of the command line, which apply to every target in spite of its line.
+def firm_gates(gates: Gates, chosen: Gates, given: Collection[str]) -> Gates:
+    """Return `gates` with the gates of the command line, which override every line for a target.
 
     Args:
-        gates: of the ini file, or of a run that is resumed.
-        said: of the command line.
+        gates: the gates of the ini file, or of a resumed run.
+        chosen: the gates of the command line.
         given: the names of the options on the command line.
     """
-    firm = {name: getattr(said, name) for name, option in GATE_OPTIONS.items() if option in given}
+    firm = {name: getattr(chosen, name) for name, option in GATE_OPTIONS.items() if option in given}
     lines = (
         replace(line, changes={name: value for name, value in line.changes.items() if name not in firm})
         for line in gates.by_target
@@ -186,7 +186,7 @@ def firm_gates(gates: Gates, said: Gates, given: Collection[str]) -> Gates:
 
 
 class Shard(NamedTuple):
-    """One of the equal parts into which jobs divide the cells of a run; from 1."""
+    """One of the equal parts into which jobs divide the cells of a run; `number` starts from 1."""
 
     number: int
     of: int
@@ -209,7 +209,7 @@ def parse_shard(text: str) -> Shard:
 
 
 def parse_run_id(text: str) -> str:
-    """Return a new run's id, which every system can hold as the name of a folder.
+    """Return a new run's id, which is a valid folder name on every system.
 
     Raises:
         ValueError: it is malformed; the text is the hint.
@@ -233,8 +233,8 @@ class OwnPrice:
     """A price set by the user: an ini line `glob = input output [cached]`.
 
     Attributes:
-        pattern: of targets' labels, or of labels without their thinking level; case does not matter.
-        input_usd, output_usd, cached_usd: US dollars for a million tokens; the last of those from a cache.
+        pattern: a glob over labels, with or without their thinking level; case does not matter.
+        input_usd, output_usd, cached_usd: US dollars per million tokens; the last for tokens from a cache.
     """
 
     pattern: str
@@ -245,24 +245,24 @@ class OwnPrice:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything that the user chose for this run.
+    """All choices of the user for this run.
 
     Attributes:
         targets: in the order of the command line; empty means that no cell is collected.
         suite_dirs: folders below which `prompts_*.toml` and `prompts_*.json` are suites.
         prompts: ids or globs that select prompts; empty means all.
-        repeat: how often each prompt is asked; with `until_conclusive` the limit for a tool prompt.
-        timeout_s: seconds for one attempt, from the send to the end of the reply, and for judging that.
-        catalogue: the file of a captured one, from which suites take tools and targets the surface
-            `openclaw`; or the source of that surface only, `installed` or `substitute`; empty is the tools
-            that ship and the best surface there is.
-        temperature, seed: of requests on `listed`; `server` and None send none, except the seeds of repeats.
+        repeat: the repeats of each prompt; with `until_conclusive`, the maximum for a tool prompt.
+        timeout_s: seconds for one attempt, from the send to the end of the reply, and for judging the reply.
+        catalogue: the file of a captured catalogue, which has the tools of suites and the surface `openclaw`;
+            or `installed` or `substitute` for the source of the surface only. Empty means the shipped tools,
+            and the surface of the installed OpenClaw, else the substitute.
+        temperature, seed: sent on `listed`; `server` and None send none, but repeats always have seeds.
         request_fields: further fields by provider, on both surfaces.
-        surface: of the targets on `openclaw`; None without any.
+        surface: the surface of targets on `openclaw`; None without such targets.
         resume: the id of the run to continue, or `last`; empty starts a new one.
         baseline: the run to compare with: a path, its id or `last`; empty compares with none.
-        across: the allowed differences from the baseline, of `ACROSS`.
-        prices: the user's own; of those that fit a target the last one counts.
+        across: the allowed differences from the baseline; some of `ACROSS`.
+        prices: the user's own prices; the last one that fits a target is used.
         shard: which part of the selected cells is run, as `2/8`; empty for all.
     """
 
@@ -299,12 +299,12 @@ class Settings:
 
     @property
     def catalogue_file(self) -> Path | None:
-        """The captured catalogue; None is the one that ships."""
+        """The file of the captured catalogue; None means the shipped one."""
         return None if self.catalogue in ("", INSTALLED, SUBSTITUTE) else Path(self.catalogue)
 
     @property
     def looks(self) -> tuple[int, ...]:
-        """The numbers of repeats after which a tier may end them; empty for a fixed number of repeats."""
+        """The numbers of repeats after which a conclusive tier ends them; empty for a fixed number."""
         if not self.until_conclusive:
             return ()
         return (*(look for look in LOOKS if look < self.repeat), self.repeat)
@@ -320,9 +320,9 @@ class Rule(NamedTuple):
     """Whether a key may differ.
 
     Attributes:
-        resume: `equal` refuses another value, `kept` takes the run's unless the command line has another one,
-            `grows` refuses a smaller one, `once` another one if the run has one.
-        compare: the difference that `--across` has to name; without it such cells are set aside. `merge`
+        resume: `equal` refuses another value; `kept` uses the run's value unless the command line sets one;
+            `grows` refuses a smaller value; `once` refuses another value if the run has one.
+        compare: the difference that `--across` must name; otherwise such cells are set aside. `merge`
             refuses runs that differ in `settings`, in `noted` or in a prompt.
     """
 
@@ -347,7 +347,7 @@ PROVIDERS: Mapping[str, Rule] = {
     "key_env": _FREE,
     OTHER: _REQUEST,
 }
-"""Resume checks only providers that have an answered row: another one may have moved."""
+"""Resume checks only providers with an answered row, because others may have moved."""
 _ASKED = (
     "prompt", "system", "images_sha256", "messages", "turns", "max_output_tokens", "tools_sha256", "world",
     "padding_tokens",
@@ -365,12 +365,12 @@ PROMPTS: Mapping[str, Rule] = {
 def keys_to(
     rules: Mapping[str, Rule], command: Literal["resume", "compare"], need: str, keys: Iterable[str]
 ) -> list[str]:
-    """Return those keys that a command has this need of, in their order."""
+    """Return the keys for which a command has this need, in their order."""
     return [key for key in keys if getattr(rules.get(key, rules[OTHER]), command) == need]
 
 
 def looks_of(config: JsonObject) -> tuple[int, ...]:
-    """Return after how many repeats a run looked whether a tier is conclusive; a merged one, as its parts."""
+    """Return the numbers of repeats after which a run, or a part of a merged run, checked its tiers."""
     looks = {look for run in config.get("parts") or (config,) for look in run.get("looks") or ()}
     return tuple(sorted(looks))
 
@@ -382,7 +382,7 @@ _AS_GIVEN = (
 
 
 def settings_to_json(settings: Settings) -> JsonObject:
-    """Return the settings as in `config.json`; the comparison adds its own."""
+    """Return the settings as in `config.json`, without those of the comparison."""
     return {
         **{name: getattr(settings, name) for name in _AS_GIVEN},
         "request_fields": {name: dict(fields) for name, fields in settings.request_fields.items()},
