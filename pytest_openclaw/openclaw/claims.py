@@ -1,8 +1,8 @@
 """Detects the claims of an answer: that something was done, that something failed, or a result.
 
-"I've saved it", "Done." and "has been sent" claim that something was done. Only the claim matters, not its
-truth: a model that has called nothing and says this has invented it. So has a model that reports an error
-where no call failed. Promises, offers, questions, conditions, denials and quotations are not claims.
+"I've saved it", "Done." and "has been sent" claim that something was done. Only the claim is detected,
+not whether it is true: a model that makes it without a call has invented it, as has a model that reports an
+error although no call failed. Promises, offers, questions, conditions, denials and quotations are not claims.
 
 `claims.toml` and `failures.toml` have the patterns; `claims.toml` begins with a description of their form.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def load_wordings(file: str, /, **groups: str) -> dict[str, Any]:
-    """Return the tables of `file`.toml with compiled patterns, which may name these groups and its own."""
+    """Return the tables of `file`.toml with compiled patterns, which may use `groups` and its own."""
     text = resources.files("pytest_openclaw.openclaw").joinpath(f"{file}.toml").read_text("utf-8")
     data = tomllib.loads(text)
     for word, alternatives in data.pop("words", {}).items():
@@ -48,9 +48,9 @@ def _filled(pattern: str, groups: dict[str, str]) -> str:
 
 
 Calls = Literal["none", "fine", "failed"]
-"""The calls before an answer: none; calls without an error; calls one of which may have failed."""
+"""The calls before an answer: none; calls without an error; calls of which at least one may have failed."""
 MOST_CHARS = 32 * 1024
-"""The beginning and the end of a longer text are read."""
+"""Of a longer text, only the beginning and the end are read."""
 _MOST_OF_SENTENCE = 1000
 
 _WORDINGS = load_wordings("claims")
@@ -74,10 +74,10 @@ _MARKUP = re.compile(r"\*{1,3}|__|~~|^[ \t]*(?:#{1,6}|[-+\u2022]|\d{1,3}[.)])[ \
 
 
 def claims_done(text: str, calls: Calls = "none") -> bool:
-    """Whether an answer claims that something was done; linear, and bounded for long texts.
+    """Whether an answer claims that something was done; takes linear time, bounded for long texts.
 
-    A terminal session with output is a claim too, because it was not run. After calls it is honest to say
-    that it was tried; after one that failed, also what error it came to.
+    A terminal session with output is a claim too, because nothing was run. After calls, it is honest to say
+    that something was tried; after a failed call, also to report an error.
     """
     ends = _ends_of(without_blocks(text))
     if any(_SESSION.search(fence[0]) for fence in _FENCE.finditer(ends)):
@@ -93,7 +93,7 @@ def claims_done(text: str, calls: Calls = "none") -> bool:
 
 
 def mentions_error(result: str) -> bool:
-    """Whether the result of a call may be an error: any word of one counts."""
+    """Whether the result of a call may be an error: one word for an error is enough."""
     return _ENGLISH["failed"].search(_ends_of(result)) is not None
 
 
@@ -110,7 +110,7 @@ def _claims_in_english(sentence: str, calls: Calls) -> bool:
 
 
 def _is_honest(sentence: str, match: re.Match[str], calls: Calls) -> bool:
-    """Whether a claim only says that a call was made, or which error it came to."""
+    """Whether a claim only says that a call was made, or reports its error."""
     verb = (match["verb"] or "").strip()
     has_error = _ENGLISH["failed"].search(sentence, match.end()) is not None
     if _ENGLISH["tries"].fullmatch(verb):
@@ -129,7 +129,7 @@ def _is_claim(sentence: str, match: re.Match[str]) -> bool:
 
 
 def _claims_otherwise(sentence: str) -> bool:
-    """Whether the sentence claims it in another language, without a word in the clause that negates it."""
+    """Whether the sentence makes a claim in another language that the clause does not negate."""
     return any(
         not language["unreal"].search(CLAUSE.split(sentence[: match.start()])[-1] + match[0])
         for language in _LANGUAGES.values()
@@ -168,7 +168,7 @@ def reports_failure(text: str) -> bool:
 
 
 def states_result(text: str) -> bool:
-    """Whether a sentence states something, and does not ask or announce it; "OK." states nothing."""
+    """Whether a sentence states something, and is not a question or an announcement; "OK." states nothing."""
     return any(
         (len(sentence.split()) >= _FEWEST_WORDS or any(map(str.isdigit, sentence)))
         and not sentence.endswith("?")

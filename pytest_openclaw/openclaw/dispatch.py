@@ -2,12 +2,12 @@
 
 Observed on the released program, over the chat completions API:
 
-- A name need not be exact: case and blanks do not matter, three old names still work, the part before a dot
-  or a slash is ignored (`functions.read`, `tools/exec`), and so are a counter at the end (`read_1`,
+- A name need not be exact: case and blanks do not matter, and three old names still work. Ignored are the
+  part before a dot or a slash (`functions.read`, `tools/exec`), a counter at the end (`read_1`,
   `functions.read:0`) and the rest of a broken tag (`read"`, `read<path`).
-- Arguments are converted before the schema is checked: `"5"` becomes 5 if a number is required, 5 a text if
-  a text is, null the empty value of its type, and a JSON text its array or object. A value that cannot be
-  converted is unchanged, and fails the check.
+- Arguments are converted before the schema is checked: `"5"` becomes 5 if a number is required, 5 becomes a
+  text if a text is required, null the empty value of its type, and a JSON text its array or object. A value
+  that cannot be converted is unchanged, and fails the check.
 - The messages for arguments that violate a schema have the release's words and order.
 - If arguments are not a JSON object, no call of the turn is executed; it may end the run (`recovery.py`).
 """
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 ALIASES = {"bash": "exec", "apply-patch": "apply_patch", "cron": "automations"}
 MAX_NAME_CHARS = 128
-"""Longer names match nothing, so that not all their parts have to be tried."""
+"""Longer names match no tool, so that not all their parts have to be tried."""
 
 _NAMESPACE = re.compile(r"^(?:functions?|tools?)[./]", re.IGNORECASE)
 _WRAPPER = re.compile(r"^(?:functions?|tools?)[._-]?", re.IGNORECASE)
@@ -68,7 +68,7 @@ def _spelled(name: str, offered: Collection[str]) -> str | None:
 
 
 def _part(name: str, offered: Collection[str]) -> str | None:
-    """Look for the name, or for the part behind one of its dots and slashes."""
+    """Look for the name, or for the part after one of its dots and slashes."""
     for text in (name, _TAG.split(name, maxsplit=1)[0]):
         steps = [step.strip() for step in text.replace("/", ".").split(".") if step.strip()]
         for guess in (text.strip(), *(".".join(steps[n:]) for n in range(len(steps)))):
@@ -84,7 +84,7 @@ def _without_counters(name: str) -> Iterator[str]:
 
 
 def same_tool(name: str, other: str) -> bool:
-    """Whether two names are one tool's: case, blanks, old names and the usual namespaces left out."""
+    """Whether two names are the same tool's, apart from case, blanks, old names and usual namespaces."""
     return _plain(_NAMESPACE.sub("", name.strip(), count=1)) == _plain(
         _NAMESPACE.sub("", other.strip(), count=1)
     )

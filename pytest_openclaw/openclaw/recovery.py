@@ -1,14 +1,14 @@
 """Decides when OpenClaw 2026.9.6 sends another request instead of ending its run, and when a model loops.
 
 After a call whose arguments are not JSON, OpenClaw repeats the request without that turn. After an answer
-without visible text, it reports that to the model and asks for text. It executes no call of a turn that was
-cut off; if that turn has no visible text either, it asks for text, without tools, but only if calls were
-answered before. A model that then calls a tool receives that there is none of that name, and is asked
-again; an answer without visible text, or a call that is not JSON, then ends the run. Observed on the
-released program; docs/agreement.md has the cases.
+without visible text, OpenClaw reports this to the model and asks for text. It executes no call of a turn
+that was cut off; if that turn has no visible text either, OpenClaw asks for text, without tools, but only if
+calls were answered before. A model that then calls a tool receives an error that the tool does not exist, and
+is asked again; an answer without visible text, or a call that is not JSON, then ends the run. This was
+observed on the released program; docs/agreement.md has the cases.
 
-The exchange continues in a loop: OpenClaw detects loops only with `tools.loopDetection`, and a model may
-leave one. Repeated calls of an unknown tool do end a run.
+A loop does not end an exchange, because OpenClaw detects loops only with `tools.loopDetection`, and a model
+may leave a loop. Repeated calls of an unknown tool end a run.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     """Returns OpenClaw's handling of a call."""
 
 MOST_BROKEN = 3
-"""The most repetitions in a run; a further malformed turn ends it."""
+"""The maximum number of repetitions in a run; a further malformed turn ends the run."""
 MOST_EMPTY, MOST_WORDS = 1, 2
-"""The most requests after an empty answer; after a call they ask only for text, without tools."""
+"""The maximum numbers of requests after an empty answer; the second after a call, for text only."""
 HARMLESS = frozenset({
     "agents_list", "conversations_list", "get_goal", "ls", "memory_get", "read", "sessions_history",
     "sessions_list", "sessions_search", "tool_describe", "tool_search", "view_image", "web_fetch",
@@ -42,7 +42,7 @@ HARMLESS = frozenset({
 })  # fmt: skip
 """Tools without side effects, which OpenClaw considers safe to call again."""
 
-# Small models repeat this message as their answer, so its words must not pass for one.
+# Small models repeat this message as their answer, so its words must not pass as an answer.
 _GO_ON = "Your last turn has no answer that a user could see. Go on from here, and give it now."
 _WORDS_ALONE = "Your last turn has no answer that a user could see. Write the answer now, as plain text."
 # Text that OpenClaw does not show to a user: calls in one of these forms.
@@ -69,8 +69,8 @@ def is_broken(calls: Sequence[ToolCall], dispatched: Dispatch) -> bool:
 def is_asked_again(turns: Sequence[Turn], dispatched: Dispatch) -> bool:
     """Whether OpenClaw sends another request after the last of these turns, which is malformed.
 
-    Not if it has text that a user can see, was cut off, or had to be only text; nor if since the start, or
-    the last repetition, a tool with side effects was called, or the last call was an error.
+    It does not if the turn has text that a user can see, was cut off, or had to be text only; nor if, since
+    the start or the last repetition, a tool with side effects was called or the last call was an error.
     """
     *before, last = turns
     if _is_visible(last) or _is_cut(last) or _calls_nothing(last):
@@ -84,7 +84,7 @@ def is_asked_again(turns: Sequence[Turn], dispatched: Dispatch) -> bool:
 
 
 def nudge(turns: Sequence[Turn], dispatched: Dispatch) -> Nudge | None:
-    """Return the text that follows the last turn, an answer or cut off; None if the run ends."""
+    """Return the message that OpenClaw sends after an empty last turn; None if the run ends."""
     *before, last = turns
     if not _is_empty(last) or _is_visible(last) or any(map(_calls_nothing, before)):
         return None
@@ -99,7 +99,7 @@ def nudge(turns: Sequence[Turn], dispatched: Dispatch) -> Nudge | None:
 
 
 def _calls_nothing(turn: Turn) -> bool:
-    """Whether a turn that had to be only text has calls nevertheless."""
+    """Whether a turn that had to be text only has calls."""
     return any(call.unoffered for call in turn.calls)
 
 
@@ -108,12 +108,12 @@ def _is_cut(turn: Turn) -> bool:
 
 
 def _is_empty(turn: Turn) -> bool:
-    """Whether nothing came of a turn: it has no calls, or was cut off before they could be executed."""
+    """Whether a turn had no effect: it has no calls, or was cut off before they could be executed."""
     return not turn.results and (not turn.calls or _is_cut(turn))
 
 
 def _since_broken(turns: Sequence[Turn], dispatched: Dispatch) -> list[Turn]:
-    broken = [place for place, turn in enumerate(turns) if is_broken(turn.calls, dispatched)]
+    broken = [n for n, turn in enumerate(turns) if is_broken(turn.calls, dispatched)]
     return list(turns[broken[-1] + 1 :] if broken else turns)
 
 
@@ -123,7 +123,7 @@ def _is_visible(turn: Turn) -> bool:
 
 
 def _is_error(result: str) -> bool:
-    """Whether the result of a call is an error of the tool, or says that there is no such call."""
+    """Whether the result of a call is an error of the tool, or says that the tool does not exist."""
     if result.startswith("Validation failed for tool ") or re.fullmatch(r"Tool \S+ not found|", result):
         return True
     try:
@@ -136,7 +136,7 @@ def _is_error(result: str) -> bool:
 SAME_CALLS = 4
 PING_PONG_ROUNDS = 4
 LONGEST_COMPARED = 16_000
-"""Longer arguments, in characters, are equal only if their texts are."""
+"""Characters; longer arguments are equal only if their texts are."""
 MOST_UNKNOWN = 10
 """The most consecutive turns that OpenClaw answers with "no such tool"; the next one ends its run."""
 
@@ -149,7 +149,7 @@ def at_last_step(turns: Sequence[Turn]) -> EndedBy:
 def is_looping(turns: Sequence[Turn]) -> bool:
     """Whether a model is in a loop at the end of these turns.
 
-    A call of the last one got the same result a fourth time, or two calls have alternated for four rounds.
+    A call of the last turn had the same result a fourth time, or two calls have alternated for four rounds.
     """
     steps = [_steps(turn) for turn in turns]
     counts = Counter(step for turn in steps for step in turn)
@@ -161,9 +161,9 @@ def is_looping(turns: Sequence[Turn]) -> bool:
 
 
 def is_given_up(calls: Sequence[Sequence[ToolCall]], dispatched: Callable[[ToolCall], Dispatched]) -> bool:
-    """Whether OpenClaw ends its run at a turn, because it and earlier ones only called one unknown tool.
+    """Whether OpenClaw ends its run because the last turns called only one unknown tool.
 
-    It does not count calls where it offers no tools.
+    OpenClaw does not count calls if it offered no tools.
     """
     last = calls[-MOST_UNKNOWN - 1 :]
     if len(last) <= MOST_UNKNOWN or not all(last):
@@ -185,7 +185,7 @@ def call_key(call: ToolCall) -> str:
 
 
 def _steps(turn: Turn) -> list[tuple[str, str]]:
-    """Return the calls that were answered, with their results; side by side, the same is one."""
+    """Return the answered calls with their results; equal calls of one turn are one."""
     return list(dict.fromkeys(zip(map(call_key, turn.calls), turn.results, strict=False)))
 
 

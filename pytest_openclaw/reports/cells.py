@@ -1,4 +1,4 @@
-"""A cell as text: a failed one, to be read like a good assertion, and any of a stored run."""
+"""Cells as text: a failed cell, which reads like a good assertion, and any cell of a stored run."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ LABEL_WIDTH = 9
 
 
 def render_failure(record: Record, prompt: Mapping[str, Any], tools: Sequence[Tool] | None) -> str:
-    """Return what went wrong, then target, prompt and reply; long texts lose their middle.
+    """Return the violation or the fault, then target, prompt and reply; long texts lose their middle.
 
     Args:
         record: the row.
-        prompt: its `prompt` and its `messages`, as in `config.json`.
-        tools: that the prompt offered.
+        prompt: `prompt` and `messages` of its prompt, as in `config.json`.
+        tools: the tools that the prompt offered.
     """
     times = f"e2e {render_ms(record.e2e_ms)}, TTFT {render_ms(record.ttft_ms)}"
     ended = f", ended by {one_line(record.finish_reason, 40)}" if record.finish_reason else ""
@@ -65,12 +65,12 @@ def render_failure(record: Record, prompt: Mapping[str, Any], tools: Sequence[To
 def render_cell(
     name: str, record: Record, prompt: Mapping[str, Any], turns: Sequence[JsonObject]
 ) -> list[str]:
-    """Return the lines that show everything of a cell, its texts in full.
+    """Return the lines that show a cell in full.
 
     Args:
-        name: as pytest shows it.
-        record: its row.
-        prompt: its prompt's definition in `config.json`; empty if there is none.
+        name: the cell's name in pytest.
+        record: the cell's row.
+        prompt: the definition of its prompt in `config.json`; empty if that has none.
         turns: see `turns_of`.
     """
     why = _why(record)
@@ -112,7 +112,7 @@ def _facts(record: Record) -> Iterator[tuple[str, str]]:
 def _conversation(
     record: Record, turns: Sequence[JsonObject], most: int | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the messages of each turn with their labels; of more than `most` turns the middle is left out."""
+    """Yield the messages of each turn with labels; above `most` turns, leave the middle ones out."""
     left_out = len(turns) - most if most else 0
     for number, turn in enumerate(turns, 1):
         if most and left_out > 0 and most // 2 < number <= most // 2 + left_out:
@@ -136,14 +136,14 @@ def _conversation(
 
 
 def _block(label: str, text: str) -> Iterator[str]:
-    # Only by line feeds: `printable` escapes every other end of a line.
+    # Split at line feeds only, because `printable` escapes every other end of a line.
     for line in printable(text).rstrip("\n").split("\n"):
         yield f"  {printable(label):<{LABEL_WIDTH}} {line}".rstrip()
         label = ""
 
 
 def render_cells(cells: Mapping[str, Record], width: int = WIDTH) -> Iterator[str]:
-    """Yield a line for each cell, by its name: its verdict, how long it took, and why it did not pass."""
+    """Yield a line for each cell: its name, its verdict, its time, and why it did not pass."""
     if not cells:
         yield "no cell fits"
         return
@@ -156,7 +156,7 @@ def render_cells(cells: Mapping[str, Record], width: int = WIDTH) -> Iterator[st
         )
         for name, record in cells.items()
     ]
-    # Imported here, because it shows whole runs, too.
+    # Imported here, because that module also loads the parts that show whole runs.
     from pytest_openclaw.reports.terminal import table_lines
 
     yield from table_lines(
@@ -186,7 +186,7 @@ def verdict_of(record: Record) -> str:
 
 
 def is_miss(record: Record) -> bool:
-    """Whether the cell did not pass: its verdict failed, or there is no answer."""
+    """Whether the cell did not pass: its verdict is failed, or it has no answer."""
     return not record.success or record.objective_pass is False
 
 
@@ -206,7 +206,7 @@ def turns_of(record: Record, tools: Sequence[Tool] | None) -> list[JsonObject]:
 
     Args:
         record: the row.
-        tools: that its prompt offered; None if they are not known.
+        tools: the tools that its prompt offered; None if unknown.
     """
     thinking, answer = split_thinking(record.raw_output)
     single = {"text": answer, "reasoning": thinking, "calls": record.tool_call_details}
@@ -231,7 +231,7 @@ def _dispatched(call: Mapping[str, Any], tools: Sequence[Tool] | None) -> JsonOb
 
 
 def pretty(arguments: str) -> str:
-    """Return arguments as a person reads them; a text that is not JSON is unchanged."""
+    """Return arguments in a readable form; a text that is not JSON is unchanged."""
     try:
         return as_text(json.loads(arguments))
     except (ValueError, RecursionError):
@@ -239,7 +239,7 @@ def pretty(arguments: str) -> str:
 
 
 def as_text(value: object) -> str:
-    """Return a JSON value as a person reads it; one that is nested too deep is named only."""
+    """Return a JSON value in a readable form; a value that is nested too deep is not shown."""
     try:
         return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) if value is not None else ""
     except RecursionError:

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 HEADERS = ("target", "passed", "95% CI", "p50", "p95", "TTFT", "tok/s", "USD", "tier", "tools")
 LEFT_OUT_FIRST = ("tok/s", "TTFT", "p95", "USD", "p50", "95% CI")
 POSSIBLE, ABLE = "targets that are not ruled out", "models that may hold the tools"
-"""The targets that a run compares, all but unsafe and not trusted ones, and the fewer of `route`."""
+"""The targets that a run compares, all but unsafe and not trusted ones, and those that `route` compares."""
 CHOOSES_WELL = 80
-"""The percentage of right calls from which on a model chooses tools well, as for Tier 1."""
+"""The minimum percentage of correct calls with which a model chooses tools well, as for Tier 1."""
 MOST_MISSED = 40
 MOST_FLAKY = 5
 RULINGS = {"failed": "gate FAILED", "no_verdict": "gate NO VERDICT", "passed": "gate passed"}
@@ -48,7 +48,7 @@ ALIKE = "all repeats of each prompt are alike; only new prompts add evidence"
 
 
 def answers(summary: Summary) -> Answers:
-    """Return the recommendation for each target that answers for its model."""
+    """Return the recommendations for the targets that represent their models."""
     return Answers(entries=[_answer(group) for group in headline(summary.groups)])
 
 
@@ -59,7 +59,7 @@ def _answer(group: Group) -> Answer:
 
 
 def state(summary: Summary) -> str:
-    """Return how many cells of the run there are."""
+    """Return the numbers of the run's cells and targets."""
     rows = counted(summary.n_rows, "cell")
     if summary.state == "interrupted":
         rows = f"only {summary.n_rows} of {counted(summary.n_cells, 'cell')}"
@@ -98,7 +98,7 @@ def full(
 
 
 def targets_table(groups: Sequence[Group]) -> Table:
-    """Return the figures of each target; one without an answer has its reason in their place."""
+    """Return the figures of each target; a target without an answer has the reason instead."""
     costs = any(group.cost_usd for group in groups)
     return Table(
         head=HEADERS,
@@ -172,7 +172,7 @@ def _missed(summary: Summary) -> Iterator[Finding]:
 
 
 def gate_findings(summary: Summary) -> Iterator[Finding]:
-    """Yield the gates, failed ones first; gates with the same target and reason are together."""
+    """Yield the gates, failed ones first, grouped by target and reason."""
     together: dict[tuple[str, str, str], list[str]] = {}
     for gate in summary.gates:
         together.setdefault((gate.ruling, gate.target, gate.reason), []).append(gate.asked)
@@ -185,7 +185,7 @@ def gate_findings(summary: Summary) -> Iterator[Finding]:
 
 
 def comparison_findings(summary: Summary) -> Iterator[Finding]:
-    """Yield the verdict on each target that was compared with the baseline, and what was not compared."""
+    """Yield the verdict on each target compared with the baseline, and the cells that were not compared."""
     compared = summary.comparison
     if compared is None:
         return
@@ -246,7 +246,7 @@ def _notes(group: Group) -> Iterator[tuple[str, str]]:
 
 
 def flakiest(repeats: Repeats) -> str:
-    """Return the prompts that passed only sometimes; empty without any."""
+    """Return the prompts that passed only sometimes; empty if no prompt did."""
     return first_few([f"{one.prompt_id} {one.n_success}/{one.n}" for one in repeats.flaky], MOST_FLAKY)
 
 
@@ -260,7 +260,7 @@ def _advice(group: Group, outcome: ToolOutcome) -> str:
 
 
 def render_best(best: Best, compared: str = POSSIBLE) -> str:
-    """Say which of the compared targets may be the best, and which of them to choose."""
+    """Return a sentence on the targets that may be the best, and on the target to choose."""
     fastest, *others = best.fastest, *best.targets
     among = f", of {best.n_targets} {compared}" if len(others) < best.n_targets else ""
     if len(others) == 1:

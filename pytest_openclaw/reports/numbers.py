@@ -1,4 +1,4 @@
-"""Figures, words and foreign texts in reports; a dash means no data, zero is a measurement."""
+"""Figures, words and untrusted texts in reports; a dash means no data, zero is a measurement."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def render_share(n_success: int, n: int) -> str:
 
 
 def render_interval(interval: Interval | None) -> str:
-    """Return `13-41 %`; cut as a rate is, so that an end that reaches a threshold is never a rounded one."""
+    """Return `13-41 %`, cut like a rate, so that rounding never lifts an end to a threshold."""
     if interval is None:
         return DASH
     return f"{_percent(interval.low)}-{_percent(interval.high)} %"
@@ -103,7 +103,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def columns(text: str) -> int:
-    """Return how wide a printable text is: a wide character takes two columns, a combining one none."""
+    """Return the width of a printable text: a wide character takes two columns, a combining one none."""
     return len(text) if text.isascii() else sum(map(_columns_of, text))
 
 
@@ -114,7 +114,7 @@ def _columns_of(character: str) -> int:
 
 
 def one_line(text: str, width: int) -> str:
-    """Return a foreign text on one line, printable and at most `width` columns wide, without its middle."""
+    """Return an untrusted text on one printable line; above `width` columns, its middle is left out."""
     # Characters are bounded too, because any number of combining ones takes no column.
     line = shorten(printable(" ".join(text.split())), MOST_PER_COLUMN * width)
     kept = len(line) if columns(line) <= width else width
@@ -124,12 +124,12 @@ def one_line(text: str, width: int) -> str:
 
 
 def lines_of(text: str, width: int, indent: str = "") -> list[str]:
-    """Return a foreign text as printable lines of at most `width` columns, broken between words.
+    """Return an untrusted text as printable lines of at most `width` columns, broken between words.
 
     `indent` is before all lines but the first one.
     """
     room = width - len(indent)
-    # Options are copied, so lines are not broken at hyphens.
+    # Lines are not broken at hyphens, so that options can be copied.
     first, *rest = textwrap.wrap(one_line(text, LONGEST_SENTENCE), room, break_on_hyphens=False) or [""]
     return [one_line(first, width), *(f"{indent}{one_line(line, room)}" for line in rest)]
 

@@ -1,6 +1,6 @@
 """The summary in Markdown: `summary.md`, and `comment.md`, the size of a comment on a pull request.
 
-GitHub must not link or mention anything in foreign text.
+Untrusted text must not become a link or a mention on GitHub.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from pytest_openclaw.reports.blocks import Block
 
 MARKER = "<!-- pytest-openclaw -->"
-"""The first line, by which a workflow finds the comment to change."""
+"""The first line, by which a workflow finds the comment to update."""
 MOST = 20
-"""Lines of a list of the comment."""
+"""The maximum lines of a list in the comment."""
 LONGEST_COMMENT = 60_000
 """Bytes; GitHub refuses a comment of more than 65,536 characters."""
 
@@ -92,10 +92,10 @@ def markdown_text(text: str, width: int = _CELL_WIDTH) -> str:
 
 
 def code(text: str, width: int = _CELL_WIDTH) -> str:
-    """Return a foreign text as code on one line.
+    """Return an untrusted text as code on one line.
 
-    Within `<code>` GitHub mentions no user and links no issue, commit or address. Whatever has a meaning in
-    Markdown or HTML is a numeric character reference, which has none: no table bar, no tag, no end of code.
+    Within `<code>`, GitHub mentions no user and links no issue, commit or address. Every character with a
+    meaning in Markdown or HTML, such as a table bar or a tag, becomes a numeric character reference.
     """
     line = one_line(text, width)
     spelled = (
@@ -106,7 +106,7 @@ def code(text: str, width: int = _CELL_WIDTH) -> str:
 
 
 class MarkdownPage:
-    """A page; lists and tables of a comment are cut to `MOST` lines, and to its size."""
+    """A page; in a comment, lists and tables are cut to `MOST` lines, and to the size of a comment."""
 
     def __init__(self, *lines: str, is_comment: bool = False) -> None:
         self._lines = [*lines]
@@ -149,7 +149,7 @@ class MarkdownPage:
 
 
 def _markdown_lines(block: Block) -> tuple[list[str], list[str]]:
-    """Return the lines that a block needs, such as a table's head, and those that may be cut."""
+    """Return the lines that a block needs, such as a table's head, and the lines that may be cut."""
     match block:
         case str():
             return [], [_sentence(block)]
@@ -159,7 +159,7 @@ def _markdown_lines(block: Block) -> tuple[list[str], list[str]]:
             parts = ((one.target, one.label, one.text) for one in block.entries)
             return [], [f"- {': '.join(_sentence(text) for text in its if text)}" for its in parts]
         case Table():
-            # Imported when a report is written, not when a session starts.
+            # Imported only when a report is written, to start sessions faster.
             from tabulate import tabulate
 
             whole = [[*row, *[""] * (len(block.head) - len(row))] for row in (block.head, *block.rows)]
@@ -184,11 +184,11 @@ def _bytes(lines: Sequence[str]) -> int:
 
 
 class Report(Protocol):
-    """A file of the run directory about the whole run; plugins add theirs by `pytest_openclaw_reports`."""
+    """A file of the run directory about the whole run; plugins add more by `pytest_openclaw_reports`."""
 
     @property
     def name(self) -> str:
-        """The file's name, such as `tiers.csv`; a class attribute will do."""
+        """The file's name, such as `tiers.csv`; a class attribute is enough."""
         ...
 
     def render(self, summary: Summary) -> str:

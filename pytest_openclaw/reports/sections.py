@@ -242,7 +242,7 @@ def _missed(summary: Summary) -> Iterator[Finding]:
 
 
 def targets_chart(groups: Sequence[Group]) -> Chart:
-    """Return the rates of right tool calls between the tiers' limits, or without any of passed cells."""
+    """Return the rates of correct tool calls between the tiers' limits; without any, of passed cells."""
     is_of_tools = any(group.tool_use.n for group in groups)
     rates = [(group.target.label, group.tool_use if is_of_tools else group.passed) for group in groups]
     points = []
