@@ -19,7 +19,7 @@ from pytest_openclaw.values.replies import Reply, Verdict
 SILENT = "NO_REPLY"
 ACK = "HEARTBEAT_OK"
 MAX_REST_CHARS = 300
-"""Fixed in OpenClaw: the characters allowed in addition to HEARTBEAT_OK in a reply that is dropped."""
+"""The characters that OpenClaw allows in addition to HEARTBEAT_OK in a reply that it drops."""
 
 _TAG = re.compile(r"<[^<>]*>|&nbsp;", re.IGNORECASE)
 _MARKUP = "*`~_"
@@ -28,17 +28,17 @@ _AT_END = re.compile(rf"{ACK}\W{{0,4}}\Z")
 
 @dataclass(frozen=True, kw_only=True)
 class OpenclawAck:
-    """The reply is one that OpenClaw drops: only `NO_REPLY`, or `HEARTBEAT_OK` at its start or end.
+    """OpenClaw drops the reply: it is `NO_REPLY`, or has `HEARTBEAT_OK` at its start or end.
 
-    In addition to `HEARTBEAT_OK` at most 300 characters are allowed. HTML tags and Markdown emphasis around
-    the reply do not count, nor up to four marks such as `.` or `!` after the token. For the exact contract
-    use `exact`.
+    In addition to `HEARTBEAT_OK`, at most 300 characters are allowed. HTML tags and Markdown emphasis around
+    the reply do not count, nor do up to four marks such as `.` or `!` after the token. Use `exact` for the
+    exact contract.
     """
 
     type: ClassVar[str] = "openclaw_ack"
 
     def check(self, reply: Reply) -> Verdict:
-        """Judge as OpenClaw's gateway does before it delivers a heartbeat reply."""
+        """Judge the reply as OpenClaw's gateway does before it delivers a heartbeat reply."""
         text = reply.text.strip()
         if text == SILENT:
             return Verdict(passed=True, parsed={"token": SILENT, "rest_chars": 0})
@@ -52,7 +52,7 @@ class OpenclawAck:
 
 
 def _without_token(text: str) -> str | None:
-    """Return the text without the token at both ends, blanks collapsed; None if it has no token."""
+    """Return the text without the token at its ends, with blanks collapsed; None if there is no token."""
     rest = text
     while rest.startswith(ACK):
         rest = rest.removeprefix(ACK).lstrip()
@@ -101,7 +101,7 @@ class _Question(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError("has expected without a pair. Write the smallest and the largest value.")
 
     def flaw(self, given: Any) -> str | None:
-        """Return the flaw of an answer."""
+        """Return the flaw of an answer, or None."""
         try:
             answered = converted(given, _Choice if self.choice else _Score if self.score else _Boolean)
         except ValueError as error:
@@ -132,13 +132,13 @@ class _Question(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, kw_only=True)
 class OpenclawDecision:
-    """The answer is one JSON object of typed answers that OpenClaw accepts, and each is an expected one.
+    """The answer is one JSON object of typed answers that OpenClaw accepts, and each of them is expected.
 
     `questions` has each question by its id. `expected` has the right labels of a `choice` (a list of labels),
-    the smallest and the largest right level of a `score` (the number of its levels, which count from 0), and
-    the smallest and the largest right probability of a `boolean` (true). Without it all answers are right.
-    Probabilities are 0 to 1, one for each label or level, not all 0, and the chosen label has the largest.
-    One fence around the whole answer does not count.
+    the smallest and the largest right level of a `score` (the number of its levels, which count from 0), or
+    the smallest and the largest right probability of a `boolean` (true). Without `expected`, all answers are
+    right. Probabilities are 0 to 1, one for each label or level, and not all 0; the chosen label has the
+    largest. One fence around the whole answer does not count.
     """
 
     type: ClassVar[str] = "openclaw_decision"
@@ -147,9 +147,9 @@ class OpenclawDecision:
     )
 
     def check(self, reply: Reply) -> Verdict:
-        """Judge as OpenClaw checks a decision, then compare it with the expected answers."""
+        """Check the decision as OpenClaw does, then compare it with the expected answers."""
         text = answer(reply)
-        if fence := _FENCE.match(text):  # OpenClaw's tool `llm-task` takes it off
+        if fence := _FENCE.match(text):  # OpenClaw's tool `llm-task` removes the fence
             text = fence[1].strip(BLANKS)
         return judged_json(text, self._violation, strict=True)
 
@@ -166,7 +166,7 @@ class OpenclawDecision:
 # --- short texts ----------------------------------------------------------------------------------
 
 FORMS: Mapping[str, int] = {"title": 60, "recap": 450, "status": 280}
-"""By form, the characters (UTF-16) at which OpenClaw 2026.9.6 cuts."""
+"""The length (UTF-16) at which OpenClaw 2026.9.6 cuts each form."""
 
 
 def _read(form: str, text: str) -> str:
@@ -181,11 +181,11 @@ def _read(form: str, text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenclawText:
-    """OpenClaw shows the whole title, recap or status line, and it is about the right thing.
+    """OpenClaw shows the whole title, recap or status line, and the text is about the right thing.
 
     `form` is `title`, `recap` or `status`. A title is the first line that is not a fence, without `Title:`
     and quotes. OpenClaw cuts a reply with a title after 60 characters, a recap after 450 and a status line
-    after 280. The text has a word of each list of `about`, in any case, and no word of `never`.
+    after 280. The text has a word of each list in `about` and no word of `never`; case does not matter.
     """
 
     type: ClassVar[str] = "openclaw_text"

@@ -1,4 +1,4 @@
-"""The built-in validators, and how a suite's `validator` becomes one, by its type and keys."""
+"""The built-in validators, and the construction of validators from the objects in a suite."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _RESEMBLANCE = 0.8
 
 
 Registry = Mapping[str, "type[Validator]"]
-"""The validators that a suite can name, by `type`."""
+"""The validators that a suite can use, by `type`."""
 
 
 def build_registry(claims: Iterable[tuple[str, type[Validator]]]) -> Registry:
@@ -97,10 +97,10 @@ def build_validator(spec: object, registry: Registry) -> Validator:
 
 
 def _read_key(owner: str, key: str, value: object, kind: Any, example: str = "") -> Any:
-    """Return the value of a key as a value of this type.
+    """Return the value of a key, converted to a type.
 
     Raises:
-        ValueError: it does not fit; the message names validator, key and value, and says what to write.
+        ValueError: the value does not fit; the message names validator, key and value, and has a hint.
     """
     if get_origin(kind) is Mapping and isinstance(value, Mapping):
         inner = get_args(kind)[1]

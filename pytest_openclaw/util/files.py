@@ -1,9 +1,9 @@
-"""The files of a run folder, which may come from elsewhere; private files; lock files.
+"""Opens and parses the files of run folders, which may come from elsewhere; private files; lock files.
 
-All readers of run folders open and parse files with this module. Only regular files are opened. Parsed values
-need no further check of their form: text is valid UTF-8, numbers are finite, nesting is shallow.
+All readers of run folders use this module. It opens only regular files. Parsed values need no further check
+of their form: text is valid UTF-8, numbers are finite, nesting is limited.
 
-A lock file has one holder at a time, in this process or another, until it lets go or its process ends.
+A lock file has one holder at a time, in any process, until the holder releases it or its process ends.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 JsonObject = dict[str, Any]
 
 DEEPEST = 200
-"""Levels. A row has at most 150; no function that walks over a value recurses too deeply at this limit."""
+"""The most levels of a value. A row has at most 150, and recursive functions can handle this number."""
 
 
 # --- opening ------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ def check_regular(path: Path) -> None:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a file of a run folder for reading; `OpenClawError` if it is missing or not a regular file."""
+    """Open a file of a run folder; raise `OpenClawError` if it is missing or not a regular file."""
     check_regular(path)
     try:
         return path.open("rb")
@@ -61,7 +61,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.unlink(missing_ok=True)
     try:
-        # Created, because an existing link of this name could lead out of the folder.
+        # "x" creates the file: an existing link of this name could lead out of the folder.
         with temporary.open("xb") as file:
             yield file
             file.flush()
@@ -76,7 +76,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def load_object(path: Path) -> JsonObject:
-    """Return the JSON object in a file of a run folder; `OpenClawError` if it has none."""
+    """Return the JSON object in a file of a run folder; raise `OpenClawError` if there is no object."""
     with open_file(path) as file:
         data = file.read()
     try:
@@ -89,7 +89,7 @@ def load_object(path: Path) -> JsonObject:
 
 
 def parse_json(data: bytes | str) -> Any:
-    """Return a JSON value; `ValueError` if it is malformed, or nested more deeply than a run writes."""
+    """Return a JSON value; raise `ValueError` if it is malformed or nested more deeply than a run's files."""
     raw = data.encode("utf-8", "replace") if isinstance(data, str) else data.removeprefix(codecs.BOM_UTF8)
     try:
         value = msgspec.json.decode(raw)
@@ -132,10 +132,10 @@ _POLL_S = 0.02
 
 
 class LockFile:
-    """A lock, taken by `with` or by `acquire`; the file is created if necessary, and stays.
+    """A lock, acquired by `with` or by `acquire`; the file is created if necessary, and is not removed.
 
     Raises:
-        TimeoutError: on entering, if it is locked and `waits` is False.
+        TimeoutError: on entering, if another holder has the lock and `waits` is False.
         OSError: on entering, if the file cannot be opened.
     """
 
@@ -145,14 +145,14 @@ class LockFile:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock; see the class."""
-        while not self._is_taken():
+        """Acquire the lock; see the class."""
+        while not self._try_lock():
             if not self._waits:
                 raise TimeoutError(f"{self._path} is locked")
             time.sleep(_POLL_S)
 
     def release(self) -> None:
-        """Let go of the lock, if it is held."""
+        """Release the lock, if it is held."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             _unlock(descriptor)
@@ -164,8 +164,8 @@ class LockFile:
     def __exit__(self, *_: object) -> None:
         self.release()
 
-    def _is_taken(self) -> bool:
-        """Take the lock if it is free, and return whether it was."""
+    def _try_lock(self) -> bool:
+        """Acquire the lock if it is free, and return whether it was free."""
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, FILE_MODE)
         try:
             # The last holder may have removed the file while this one waited.
@@ -173,7 +173,7 @@ class LockFile:
                 self._descriptor = descriptor
         except FileNotFoundError:
             pass
-        finally:  # also after an error, as of a file system without locks
+        finally:  # also after an error, such as on a file system without locks
             if self._descriptor is None:
                 os.close(descriptor)
         return self._descriptor is not None
@@ -203,5 +203,5 @@ else:
         return True
 
     def _unlock(descriptor: int) -> None:
-        # A forked process may have the file open as well; closing it here would not be enough.
+        # A forked process may also have the file open, so closing it here would not be enough.
         fcntl.flock(descriptor, fcntl.LOCK_UN)

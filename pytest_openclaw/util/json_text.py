@@ -1,7 +1,7 @@
-"""Finds the one JSON object, or array, of an answer; compares and writes JSON values.
+"""Finds the one JSON object, or array, in an answer; compares and writes JSON values.
 
-Objects and arrays are recognized bare, in a fence or in prose. A brace or bracket that does not continue
-as JSON is prose, such as `{name}` or `[link](…)`; one that continues with a key and a colon, and is malformed
+Objects and arrays are recognized bare, in a fence or in prose. A brace or bracket that does not continue as
+JSON is prose, such as `{name}` or `[link](…)`. Text that continues with a key and a colon, but is malformed
 later, is broken JSON.
 """
 
@@ -17,14 +17,14 @@ from pytest_openclaw.util.files import JsonObject, is_deeper
 from pytest_openclaw.util.text import valid_value
 
 LONGEST_NUMBER = 308
-"""Digits; every whole number up to this length is also a finite double."""
+"""The most digits of a whole number, which is then also a finite double."""
 MAX_DEPTH = 64
 """Deeper nesting is rejected: rows, reports and recursive schemas cannot handle it."""
 
 _START = re.compile(r"""\{(?=[ \t\r\n]*+["}])|\[(?=[ \t\r\n]*+["{}\[\]\-0-9tfn])""")
 _KEYED = re.compile(r'"(?:[^"\\]|\\.)*+"[ \t\r\n]*+:', re.DOTALL)
 _MOST_TRIED = 1000
-"""Brackets of prose, after which the rest is prose: each costs as much as counting the lines so far."""
+"""The most brackets of prose that are tried, because each costs as much as counting the lines so far."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +33,8 @@ class Found:
 
     Attributes:
         value: the object or array; strings are valid UTF-8, numbers beyond a double are texts.
-        parsed: the same for `parsed_output`, an array under `array`.
-        problem: why there is no value, as a violation.
+        parsed: the value in the form for `parsed_output`; an array is under `array`.
+        problem: the violation if there is no value.
     """
 
     value: Any = None
@@ -47,8 +47,8 @@ def find_json(text: str, *, kind: Literal["object", "array"] = "object", strict:
 
     Args:
         text: the answer.
-        kind: the wanted JSON. In a search for an object, an array without objects is prose, such as `[1]`.
-        strict: it must be the whole answer, without a fence and without prose.
+        kind: the wanted JSON. In a search for an object, an array without objects, such as `[1]`, is prose.
+        strict: whether the JSON must be the whole answer, without a fence or prose.
     """
     values: list[Any] = []
     is_whole, position, n_prose = False, 0, 0
@@ -94,7 +94,7 @@ def _has_object(value: Any) -> bool:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Whether two values are the same JSON: 1 equals 1.0, true equals no number, order of keys is free."""
+    """Whether two values are the same JSON: 1 equals 1.0, true equals no number, keys have no order."""
     return bool(identity(left) == identity(right))
 
 

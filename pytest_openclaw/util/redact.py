@@ -29,7 +29,7 @@ _SHORTEST_SECRET = 8
 
 
 class HasSecrets(Protocol):
-    """Has texts that must never be written, such as a provider."""
+    """An object with texts that must never be written, such as a provider."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -42,20 +42,20 @@ class Redactor:
     """Replaces secrets in texts.
 
     Attributes:
-        forms: texts to replace, the longest first: each secret in every form.
+        forms: the texts to replace, each secret in every form, the longest first.
     """
 
     forms: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, secrets: Iterable[str]) -> Redactor:
-        """Return a redactor for the secrets, without those that are too short."""
+        """Return a redactor for the secrets, except secrets that are too short."""
         forms = {form for secret in secrets if len(secret) >= _SHORTEST_SECRET for form in _forms(secret)}
         return cls(tuple(sorted(forms, key=lambda form: (-len(form), form))))
 
     @classmethod
     def of_run(cls, providers: Iterable[HasSecrets], environ: Mapping[str, str]) -> Redactor:
-        """Return the redactor of a run: for the secrets of its providers and of the environment."""
+        """Return the redactor of a run, for the secrets of its providers and of the environment."""
         secrets = {secret for provider in providers for secret in provider.secrets}
         return cls.of(secrets.union(_secrets_in(environ)))
 
@@ -68,14 +68,14 @@ class Redactor:
         return _PUBLISHED.sub(_masked, text)
 
     def value(self, value: Any) -> Any:
-        """Return a JSON value, or tuples and mappings like one, with every text in it redacted."""
+        """Return a JSON value, which may contain tuples, with all texts in it redacted."""
         return map_texts(value, self.text)
 
     @contextmanager
     def over_logs(self) -> Iterator[None]:
-        """Remove secrets from every log record that is created meanwhile.
+        """Remove secrets from every log record that is created in this context.
 
-        HTTP libraries log headers, and a server may echo the request. A live log is written before a report.
+        HTTP libraries log headers, and a server may echo the request. A live log is written before reports.
         """
         made_before = logging.getLogRecordFactory()
 
@@ -88,7 +88,7 @@ class Redactor:
         try:
             yield
         finally:
-            # A factory that was set after ours calls ours and must not be removed.
+            # A factory that was set later calls ours and must not be removed.
             if logging.getLogRecordFactory() is make:
                 logging.setLogRecordFactory(made_before)
 
@@ -130,13 +130,13 @@ def _forms(secret: str) -> frozenset[str]:
 _KEYS: Sequence[str] = tomllib.loads(
     resources.files("pytest_openclaw.util").joinpath("secrets.toml").read_text("utf-8")
 )["keys"]
-# No letter, digit or hyphen is before a key, unless an escape ends in it.
+# A key does not follow a letter, digit or hyphen, unless the character ends an escape.
 _BEFORE = r"(?:(?<![A-Za-z0-9-])|(?<=\\[ntrbf])|(?<=%[0-9A-F]{2}))"
 _PUBLISHED = re.compile(f"{_BEFORE}(?:{'|'.join(_KEYS)})", re.ASCII)
 
 
 def _masked(key: re.Match[str]) -> str:
-    """Leave `ghp_xxxxxxxxxxxx…` and `sk-000000000000…`, as in a manual."""
+    """Mask a key, but not examples such as `ghp_xxxxxxxxxxxx…` and `sk-000000000000…`."""
     return HIDDEN if len(set(key[0])) >= 10 else key[0]
 
 
@@ -165,7 +165,7 @@ _ORDINARY = re.compile(
 
 
 def _secrets_in(environ: Mapping[str, str]) -> Iterator[str]:
-    """Yield values, and parts of values, that are secret by name and form; `KEY=true` is not."""
+    """Yield the values, and parts of values, that are secret by name and form, unlike `KEY=true`."""
     for name, value in environ.items():
         passwords = map(unquote, _IN_ADDRESS.findall(value))
         yield from (password for password in passwords if _is_secret(password, is_password=True))
@@ -183,5 +183,5 @@ def _is_secret(text: str, *, is_password: bool) -> bool:
         return False
     if not _WORDS.fullmatch(text):
         return True
-    # Of plain words, only a passphrase is secret, not `postgres` or `changeme`.
+    # Plain words are secret only as a passphrase, not if they are `postgres` or `changeme`.
     return is_password and (len(text) >= 16 or any(map(str.isdigit, text)))

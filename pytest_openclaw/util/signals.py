@@ -1,6 +1,6 @@
-"""Ctrl-C and SIGTERM end a run in the same way: all rows are kept, and the summary is written.
+"""Ctrl-C and SIGTERM, which end a run in the same way: all rows are kept, and the summary is written.
 
-The time of day without jumps: setting the system's clock during a run changes no row.
+Also a clock that does not jump: setting the system's clock during a run does not affect rows.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 ENDING_S = 30.0
-"""In this time further signals change nothing: a second Ctrl-C loses no summary."""
+"""The time in which further signals are ignored, so that a second Ctrl-C loses no summary."""
 _ENDING = frozenset({1, 2, 9, 15})
-"""SIGHUP, SIGINT, SIGKILL and SIGTERM: no program ends itself by them. Windows does not name them all."""
+"""SIGHUP, SIGINT, SIGKILL and SIGTERM: programs do not end themselves by them. Windows lacks some names."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C or SIGTERM. Under a name of its own pytest shows no line of code that was interrupted."""
+    """Ctrl-C or SIGTERM; pytest shows the interrupted line of code only for a plain `KeyboardInterrupt`."""
 
     __module__ = "builtins"  # pytest shows the whole name
 
@@ -81,16 +81,16 @@ def interrupted_by_signals() -> Iterator[None]:
 
 
 def session_ends() -> None:
-    """Let signals change nothing for a while: the session ends, and its summary is written."""
+    """Ignore signals for a while: the session ends, and its summary is written."""
     _handler.ends_until = time.monotonic() + ENDING_S
 
 
 def how_it_ended(status: int | None) -> str:
-    """Return the end of a process in words, with the signal that caused it.
+    """Return in words how a process ended, with the signal that caused it.
 
     Args:
-        status: as in `subprocess`: the negative number of the signal, or 128 plus that number from a
-            program that handles it; None if the process has closed its output only.
+        status: as in `subprocess`: the negative number of the signal, or 128 plus the number from a program
+            that handles the signal; None if the process has only closed its output.
     """
     if status is None:
         return "closed its output"
@@ -101,7 +101,7 @@ def how_it_ended(status: int | None) -> str:
 
 
 def was_ended_from_outside(status: int | None) -> bool:
-    """Whether a signal that ends programs caused the end, which a user, a supervisor or the kernel sends."""
+    """Whether a process was ended by a signal of a user, a supervisor or the kernel."""
     return status is not None and (-status if status < 0 else status - 128) in _ENDING
 
 
@@ -117,5 +117,5 @@ _ZERO_S = time.time() - time.perf_counter()
 
 
 def epoch_ms(moment_s: float | None = None) -> int:
-    """Return ms since the epoch by the clock of this run, of a value of `time.perf_counter` or of now."""
+    """Return a value of `time.perf_counter`, or the current time, as ms since the epoch."""
     return int((_ZERO_S + (time.perf_counter() if moment_s is None else moment_s)) * 1000)

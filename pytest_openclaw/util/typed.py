@@ -1,4 +1,4 @@
-"""Plain JSON as typed values: msgspec checks it, and errors have our words."""
+"""Converts plain JSON to typed values; msgspec checks it, and errors are in our own words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta, inspect
 
 LARGEST = 2**53
-"""Up to this number all programs count exactly."""
+"""The largest whole number that all programs represent exactly."""
 Count = Annotated[int, Meta(ge=0, le=LARGEST)]
 Positive = Annotated[int, Meta(ge=1, le=LARGEST)]
 Amount = Annotated[float, Meta(ge=0, le=LARGEST)]
@@ -36,7 +36,7 @@ _KINDS = {
 
 
 def shown(value: Any) -> str:
-    """Return a value of a file or an option as JSON, in ASCII, cut after 60 characters.
+    """Return a value from a file or an option as JSON, in ASCII, cut after 60 characters.
 
     Lone surrogates and control characters are escaped, so that any terminal can print it.
     """
@@ -51,11 +51,11 @@ def converted(value: Any, kind: Any, name: str = "") -> Any:
         value: from JSON, TOML or a mark in Python.
         kind: any type that msgspec knows. An error of its `__post_init__` is a sentence with a hint, without
             its subject.
-        name: of the value in messages.
+        name: the name of the value in messages.
 
     Raises:
-        ValueError: it does not fit. The message names the key, its value and what was expected; it ends with
-            a full stop only if it has a hint.
+        ValueError: the value does not fit. The message has the key, its value and the expectation; it ends
+            with a full stop only if it has a hint.
     """
     try:
         with _ONE_AT_A_TIME:
@@ -96,7 +96,7 @@ def _in_our_words(text: str, value: Any, kind: Any, name: str) -> str:
 
 
 def _types_at(kind: Any, path: str) -> list[Any]:
-    """Return the types that a value at a path of msgspec's may have."""
+    """Return the types that a value may have at a path, in msgspec's notation."""
     types = _alternatives(inspect.type_info(kind))
     for step in _STEP.finditer(path):
         inner = [
@@ -111,7 +111,7 @@ def _types_at(kind: Any, path: str) -> list[Any]:
 
 
 def _values_at(kind: Any, path: str) -> list[Any]:
-    """Return the values of a closed set, or the tags of the tables of a list."""
+    """Return the values of a closed set, or the tags of the tables in a list."""
     holder, _, key = path.rpartition(".")
     values = [value for one in _types_at(kind, path) for value in getattr(one, "values", ())]
     tags = [one.tag for one in _types_at(kind, holder) if getattr(one, "tag_field", None) == key]
