@@ -41,7 +41,7 @@ class Address:
 
     @cached_property
     def is_public(self) -> bool:
-        """Whether the host is a full name or a public address, not one of a private network."""
+        """Whether the host is a full name or a public address, not an address of a private network."""
         host = (urlsplit(self.base_url).hostname or "").rstrip(".")
         try:
             return ipaddress.ip_address(host.partition("%")[0]).is_global
@@ -55,7 +55,7 @@ class Address:
 
     @cached_property
     def server(self) -> str:
-        """The common part of the addresses of one server's APIs; `localhost` becomes 127.0.0.1."""
+        """The common part of the addresses of a server's APIs; `localhost` becomes 127.0.0.1."""
         parts = urlsplit(self.root_url)
         if parts.hostname != "localhost":
             return self.root_url
@@ -63,7 +63,7 @@ class Address:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The password as written, decoded and as sent; without a password the user's name."""
+        """The password as written, decoded and as sent; without a password, the user's name."""
         user, colon, password = self.userinfo.partition(":")
         secret = password if colon else user
         sent = (self.basic_authorization() or "").removeprefix("Basic ")
@@ -84,8 +84,8 @@ def parse_address(text: str, *, source: str) -> Address:
     The path of a request, such as `/chat/completions`, is left out, because providers add it.
 
     Raises:
-        TargetError: it is not an HTTP address. The message names `source` and quotes nothing of the address,
-            which may contain a password.
+        TargetError: the text is not an HTTP address. The message names `source` and quotes no part of the
+            address, which may contain a password.
     """
     written = text.strip()
     try:
@@ -113,7 +113,7 @@ def parse_ollama_host(text: str) -> Address:
     for listening, means this machine.
 
     Raises:
-        TargetError: it has none of these forms.
+        TargetError: the text has none of these forms.
     """
     scheme, has_scheme, rest = text.strip(" \t\r\n\"'").rpartition("://")
     userinfo, at, hostport = rest.partition("/")[0].rpartition("@")

@@ -1,12 +1,12 @@
 """Collects one answer while it arrives: joins its pieces, notes their times and makes the `Reply`.
 
-The reader of a wire format calls the `receive_` methods of `Answer`, which knows no wire format.
+The reader of a wire format calls the `receive_` methods of `Answer`, which is independent of wire formats.
 
 Servers should send each piece once. Many gateways also send the whole text, or all calls, at the end, at the
 start or with every piece; some number all calls 0, cut or repeat names, or send a new id with every piece.
 `docs/explanation/servers.md` lists these habits. A model may repeat itself, so a short repetition is kept.
 
-Times are times of the wire where the reader knows them: the clock starts when the request's bytes are passed
+Times are measured on the wire if the reader knows them: the clock starts when the request's bytes are passed
 to the socket (opening a connection is not the model's latency), and a token's time is the arrival of its
 bytes, even if a busy process reads them later.
 """
@@ -34,9 +34,9 @@ Channel = Literal["text", "reasoning", "refusal"]
 CHANNELS: tuple[Channel, ...] = ("reasoning", "text", "refusal")
 _ALL = "all"
 """The key of all blocks of a channel."""
-# Different characters of a text that a model does not repeat by chance: "ha ha " has 3.
+# From this number of different characters on, a repeated text is no chance: "ha ha " has 3.
 _DISTINCT = 6
-# Of Gemini's explanation; the rest of it is the model's text.
+# The beginning of Gemini's explanation; the rest is the model's text.
 _CALL_PREFIX = re.compile(r"\A(?:malformed|unexpected) (?:function|tool) calls?:\s*", re.IGNORECASE)
 
 
@@ -45,10 +45,10 @@ class Answer:
 
     Attributes:
         streaming: whether the pieces arrive as they are generated. If the answer arrives whole, the time
-            of its first token is not known, and `ttft_ms` stays None.
+            of its first token is unknown, and `ttft_ms` stays None.
         is_over: whether the end mark has arrived.
         started: when the request was sent.
-        arrived: when the next pieces arrived; None means that they arrive with the call.
+        arrived: when the next pieces arrived; None means that they arrive when a method is called.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Answer:
         monotonic: Callable[[], float] = time.perf_counter,
         wall_ms: Callable[[float], int] = epoch_ms,
     ) -> None:
-        """Start the clock `monotonic`, by which all moments are; `wall_ms` returns their time of day."""
+        """Start the clock `monotonic`, which measures all times; `wall_ms` converts them to epoch ms."""
         self.streaming = streaming
         self.is_over = False
         self.started = monotonic()
@@ -78,7 +78,7 @@ class Answer:
         self._speeds: tuple[float | None, float | None] = None, None
 
     def receive_at_once(self) -> None:
-        """Note that the answer has arrived whole: the time of its first token is not known."""
+        """Note that the answer has arrived whole, so that the time of its first token is unknown."""
         self.streaming, self._first_token, self._first_output = False, None, None
 
     # --- texts --------------------------------------------------------------------------------
@@ -86,9 +86,9 @@ class Answer:
     def receive_text(
         self, piece: str, channel: Channel = "text", *, key: Hashable = None, at_end: bool = False
     ) -> None:
-        """Add a piece of a text, which may be the whole text once more; an empty piece is not a token.
+        """Add a piece of a text, which may be the whole text again; an empty piece is not a token.
 
-        The pieces of one block share a `key`. `at_end` if the piece comes with a finish reason.
+        The pieces of one block share a `key`. `at_end` is true if the piece comes with a finish reason.
         """
         if piece:
             self._texts[channel].block(key).pieces.append((piece, at_end or self._is_finished))
@@ -97,9 +97,9 @@ class Answer:
     def receive_whole(
         self, channel: Channel, text: str, *, key: Hashable = _ALL, starts: bool = False
     ) -> None:
-        """Add the whole text of a block, or of a channel; any part of it may have arrived already.
+        """Add the whole text of a block, or of a channel; any part of the text may have arrived already.
 
-        A text that `starts` a block is its first piece, or a copy of all that follows.
+        A text that `starts` a block is its first piece, or a copy of all following pieces.
         """
         if text:
             whole = self._texts[channel] if key == _ALL else self._texts[channel].block(key)
@@ -125,10 +125,10 @@ class Answer:
         arguments: str = "",
         whole: bool = False,
     ) -> None:
-        """Add a fragment of a tool call; `whole` if its arguments are the whole text.
+        """Add a fragment of a tool call; `whole` is true if it has all arguments.
 
-        The fragments of one call share a `key`: its index, or an item's id. Without a key the id is used;
-        without both, a name starts a call and other fragments continue the latest one. Under a known key
+        The fragments of one call share a `key`: its index, or an item's id. Without a key, the id is used;
+        without both, a name starts a call, and other fragments continue the latest call. Under a known key,
         another id with a name starts another call, since some servers number all calls 0.
         """
         if id or name or arguments:
@@ -136,15 +136,16 @@ class Answer:
             self._calls.add(key, id, name, arguments, whole=whole)
 
     def receive_calls(self, calls: Sequence[ToolCall]) -> None:
-        """Add a complete list of the answer's calls; those that have arrived are not made again."""
+        """Add a complete list of the answer's calls; calls that have arrived already are not added again."""
         if calls:
             self._touch()
             self._calls.add_all(calls)
 
     def receive_repeated(self, calls: Sequence[ToolCall], *, at_end: bool) -> bool:
-        """Add whole calls that come together, or at the end, if calls have arrived; else return False.
+        """Add whole calls that may repeat earlier calls; return False if they cannot be a repetition.
 
-        A model may make a single call again, but not several at once.
+        They may be one if calls have arrived, and these come together or at the end: a model may make a
+        single call again, but not several at once.
         """
         may_repeat = self.has_tool_calls and (len(calls) > 1 or at_end or self._is_finished)
         if not may_repeat or not all(
@@ -155,9 +156,9 @@ class Answer:
         return True
 
     def receive_block(self, piece: JsonObject, *, key: Hashable = None) -> None:
-        """Keep a piece of a block that the API wants back unchanged with the next request.
+        """Keep a piece of a block that the API requires unchanged in the next request.
 
-        Without a key it is a whole block. Of pieces texts are joined, and of other values the last counts.
+        Without a key, the piece is a whole block. Texts are joined; of other values, the last counts.
         """
         block = self._blocks.setdefault(object() if key is None else key, {})
         for name, value in piece.items():
@@ -166,9 +167,9 @@ class Answer:
     # --- counts -------------------------------------------------------------------------------
 
     def receive_usage(self, *, total_tokens: int | None = None, **counts: int | None) -> None:
-        """Set the server's own counts; of each, the last one above 0 counts: some gateways end with zeros.
+        """Set the server's own counts; for each, the last above 0 counts, since some gateways end with zeros.
 
-        `uncached_tokens` may be in place of `input_tokens`. For the total see `settled`.
+        `uncached_tokens` may replace `input_tokens`. For the total, see `settled`.
         """
         self._touch()
         known = {name: count for name, count in settled(counts, total_tokens).items() if count is not None}
@@ -188,7 +189,7 @@ class Answer:
     # --- the end ------------------------------------------------------------------------------
 
     def receive_finish_word(self, word: str, *, native: str = "", said: str = "") -> WireError | None:
-        """Note the server's word for the end of the answer; return the failure if it means one.
+        """Note the server's word for the end of the answer; return an error if the word means a failure.
 
         `native` is the word of the server behind a gateway, and `said` the server's explanation.
         """
@@ -211,7 +212,7 @@ class Answer:
         return None
 
     def receive_finish(self, reason: str) -> None:
-        """Note a finish reason, which ends nothing: tokens may follow, and a later reason counts.
+        """Note a finish reason, which does not end the answer: tokens may follow, and a later reason counts.
 
         A `stop` that only repeats the end does not hide a more specific reason.
         """
@@ -233,14 +234,14 @@ class Answer:
 
     @property
     def ended(self) -> bool:
-        """Whether the answer is complete if nothing more arrives: an end mark or a finish reason has."""
+        """Whether an end mark or a finish reason has arrived, after which nothing more need arrive."""
         return self.is_over or self._is_finished
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing can be missing: the end mark, or a finish reason of a server that means it.
+        """Whether nothing can be missing: the end mark has arrived, or a reliable finish reason.
 
-        Some servers write a finish reason into every chunk, or continue after it.
+        Some servers write a finish reason into every chunk, or continue after a finish reason.
         """
         return self.is_over or (self._is_finished and not self._has_resumed and self.has_tokens)
 
@@ -279,7 +280,7 @@ class Answer:
         )
 
     def timing_since(self, first: Answer) -> Timing:
-        """Return the times of several answers up to this one; the first tokens come from the first."""
+        """Return the times of several answers up to this one; the first answer has the first tokens."""
         e2e_ms = self.timing().e2e_ms + (self.started - first.started) * 1000
         timing = first.timing()
         return replace(timing, ended_at_ms=timing.started_at_ms + round(e2e_ms), e2e_ms=e2e_ms)
@@ -303,7 +304,7 @@ class Answer:
         return (usage,)
 
     def reply(self) -> Reply:
-        """Return the reply received so far; a call without a name is ignored."""
+        """Return the reply received so far, without calls that have no name."""
         usages = self.usage()
         usage = usages[0] if usages else Usage()
         return Reply(
@@ -331,7 +332,7 @@ class Answer:
             ),
         )
 
-    # --- how ----------------------------------------------------------------------------------
+    # --- times --------------------------------------------------------------------------------
 
     def _stamp(self, *, output: bool) -> None:
         self._touch()
@@ -362,8 +363,8 @@ class _Block:
 
     Attributes:
         pieces: each with whether it came with, or after, a finish reason.
-        whole: the text as it was sent in one piece.
-        starts: whether the pieces may continue it.
+        whole: the text that was sent in one piece.
+        starts: whether the pieces may continue `whole`.
     """
 
     pieces: list[tuple[str, bool]] = field(default_factory=list)
@@ -383,7 +384,7 @@ class _Text:
     """One channel of an answer; true if it has a text.
 
     Attributes:
-        whole: all of it as it was sent in one piece.
+        whole: the text of the channel that was sent in one piece.
     """
 
     def __init__(self) -> None:
@@ -407,7 +408,7 @@ def _is_telling(text: str) -> bool:
 
 
 def _joined(pieces: Sequence[tuple[str, bool]]) -> str:
-    """Join pieces; a piece that begins with all text before it replaces it, if that is not by chance."""
+    """Join pieces; a piece that begins with all earlier text replaces this text, unless by chance."""
     texts = [piece for piece, _ in pieces]
     if len(texts) < 2:
         return "".join(texts)
@@ -426,7 +427,7 @@ def _joined(pieces: Sequence[tuple[str, bool]]) -> str:
 
 
 def _is_cumulative(texts: Sequence[str]) -> bool:
-    """Whether each piece begins with the one before it, and this is not by chance."""
+    """Whether each piece begins with the previous piece, and not by chance."""
     grown = [texts[0]]
     for before, text in pairwise(texts):
         if not text.startswith(before):
@@ -439,7 +440,7 @@ def _is_cumulative(texts: Sequence[str]) -> bool:
 
 
 def _joined_values(name: str, values: list[Any]) -> Any:
-    """Return the texts of a carried block as one text, and of other values the last."""
+    """Return the texts of a carried block as one text; of other values, return the last."""
     if name in ("thinking", "signature") and all(isinstance(value, str) for value in values):
         return _joined([(value, True) for value in values if value])
     return values[-1]
@@ -461,19 +462,20 @@ class _Call:
         return "".join(self.pieces)
 
     def repeats(self, arguments: str) -> bool:
-        """Whether its arguments are complete, and equal to these; no text is an empty object."""
+        """Whether the call's arguments are complete and equal to these; no text is an empty object."""
         given = load_object(arguments or "{}")
         return given is not None and given == load_object(self.arguments or "{}")
 
     def take(self, name: str, arguments: str, *, whole: bool) -> None:
-        """Add a piece of the name, as long as there are no arguments, and of the arguments."""
+        """Add a piece of the arguments, and until there are any, a piece of the name."""
         if name.startswith(self.name):
             self.name = name
         elif not self.pieces and name != self.name:
             self.name += name
         if not arguments or (self.pieces and not whole and self.repeats(arguments)):
             return
-        # They begin anew after a placeholder, or with all that has arrived, as JSON itself never does.
+        # The arguments begin anew after a placeholder, or if a piece begins with everything so far, which
+        # JSON itself never does.
         so_far = self.arguments if arguments.lstrip()[:1] == "{" else ""
         if whole or (so_far and (load_object(so_far) == {} or arguments.startswith(so_far))):
             self.pieces = []
@@ -483,14 +485,14 @@ class _Call:
         """Whether a fragment with a tool's name, and this call's key or id, starts another call."""
         if id and self.id and (whole or id != self.id):
             return id != self.id
-        # This one must have arrived whole in one piece.
+        # This call must have arrived whole in one piece.
         if not self.name or not arguments.strip() or len(self.pieces) != 1:
             return False
         own = load_object(self.pieces[0])
         return own is not None and (name != self.name or (own != {} and not self.repeats(arguments)))
 
     def is_repeated_by(self, name: str | None, arguments: str) -> bool:
-        """Whether a fragment with this call's id begins no other call and continues no arguments."""
+        """Whether a fragment with this call's id neither begins another call nor continues the arguments."""
         if name and name != self.name:
             return False
         if not arguments or not self.pieces:
@@ -534,7 +536,7 @@ class _Calls:
         call.take(name or "", arguments, whole=whole)
 
     def _found(self, key: Hashable, id: str | None, name: str | None) -> _Call | None:  # noqa: A002
-        """Return the call to which a fragment belongs; None if it starts one."""
+        """Return the call to which a fragment belongs; None if the fragment starts a call."""
         known = (self._by_id.get(id) if id else None) or (None if key is None else self._by_key.get(key))
         starts = name or (id and key is not None)
         return known or (None if starts or not self.calls else self.calls[-1])
@@ -555,7 +557,7 @@ class _Calls:
 
 
 def _match(one: ToolCall, left: Sequence[_Call]) -> _Call | None:
-    """Return the call of these, all of its tool, that a call of a complete list repeats."""
+    """Return the earlier call that a call in a complete list repeats; all of `left` are to its tool."""
     by_id = [call for call in left if one.id and call.id == one.id]
     same = [call for call in left if call.arguments == one.arguments or call.repeats(one.arguments)]
     cut = [call for call in left if load_object(call.arguments) is None]

@@ -1,8 +1,8 @@
-"""Sends requests by httpx2 and maps its errors to faults; no other module uses HTTP.
+"""Sends requests with httpx2 and maps its errors to faults; no other module uses HTTP.
 
 No redirect is followed, so neither a key nor a prompt is ever sent to an unintended server. One timeout
-bounds the whole attempt, also for a server that sends slowly or sends comments to keep the connection alive.
-After the end mark of an answer an error of the connection does not matter.
+limits the whole attempt, even if a server sends slowly, or sends comments to keep the connection alive. After
+the end mark of an answer, an error of the connection does not matter.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 30.0
 LONGEST_ERROR_BODY_BYTES = 1 << 18
-# A compressing proxy delays tokens until it has enough of them.
+# A proxy that compresses would delay tokens until it has enough of them.
 _HEADERS = {"user-agent": "pytest-openclaw", "accept-encoding": "identity"}
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ETIMEDOUT, errno.EADDRNOTAVAIL)
 
-# They would log every request from the asker's thread into whichever test is running.
+# Otherwise these libraries log every request from the asker's thread into whichever test is running.
 for _library in map(logging.getLogger, ("httpx2", "httpcore2")):
     if _library.level == logging.NOTSET:
         _library.setLevel(logging.WARNING)
@@ -55,7 +55,7 @@ class HttpClient:
         """Send a call and read the body of its answer to the end.
 
         Raises:
-            CallFailed: there is no answer, or it is an error, incomplete, or a redirect.
+            CallFailed: there is no answer, or the answer is an error, incomplete, or a redirect.
         """
         try:
             async with asyncio.timeout(timeout_s), aclosing(await self._response(call, body)) as response:
@@ -69,7 +69,7 @@ class HttpClient:
             fault = self._broken(error)
         except CallFailed as failed:
             fault = failed.fault
-        # Raised here, it has no cause: tracebacks are written, and the locals of a cause hold the headers.
+        # Raised here, so that it has no cause: tracebacks are written, and a cause's locals have the headers.
         if lost := body.lost(fault):
             raise CallFailed(lost)
 
@@ -103,8 +103,8 @@ class HttpClient:
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             if has_connected or is_second or not _is_loss(error):
                 raise CallFailed(self._no_answer(call, error)) from None
-        # Servers may close a kept connection at any time (llama.cpp after each stream), also when it is just
-        # used again: the request is sent over a new one.
+        # Servers may close an idle connection at any time (llama.cpp after each stream), even just as it is
+        # used again; then the request is sent over a new connection.
         return await self._response(call, body, is_second=True)
 
     async def _read(self, response: httpx2.Response, body: AnswerBody) -> None:
@@ -176,7 +176,7 @@ def _new_client(host: str) -> httpx2.AsyncClient:
         # A proxy in the environment must not see requests to this machine.
         trust_env=not is_loopback(host),
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
-        # Cookies of one cell must not be sent with the next.
+        # Cookies of one cell must not be sent with the next cell.
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
     )
 
@@ -187,7 +187,7 @@ def _is_loss(error: Exception) -> bool:
 
 
 async def _error_body(response: httpx2.Response) -> bytes:
-    """Return the start of an error's body; the status is known, so a lost connection does not matter."""
+    """Return the beginning of an error's body; the status is known, so a lost connection does not matter."""
     body = bytearray()
     with suppress(httpx2.HTTPError):
         async for piece in response.aiter_bytes():
@@ -206,7 +206,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _absence(reason: BaseException) -> str | None:
-    """Return why there is no server; None if there may be one and the connection to it was lost."""
+    """Return why there is no server; None if there may be a server and the connection to it was lost."""
     match reason:
         case socket.gaierror():
             return "unknown host"

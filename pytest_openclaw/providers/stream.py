@@ -1,9 +1,10 @@
 """Reads an answer's bytes into an `Answer`: server-sent events, lines of JSON, or one JSON text.
 
 The form of the bytes decides, not the content type, which gateways change. A stream ends with its end mark,
-or with the body after a finish reason. A finish reason by itself ends nothing; only silence after it does.
+with the end of the body after a finish reason, or with silence after a finish reason, but not with the finish
+reason itself.
 
-Of server-sent events `event` and `data` are read. In addition to the standard, a last event may lack its
+Only `event` and `data` of server-sent events are read. In addition to the standard, a last event may lack its
 blank line, and a line may be bare JSON, which gateways send when they fail.
 """
 
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.requests import Request
 
 MOST_BYTES = 64 << 20
-"""Of a whole body, decompressed."""
+"""The limit of a whole body, decompressed."""
 MOST_EVENT_BYTES = 16 << 20
-"""Of one event, one line or one JSON object, which is in memory several times before it is read."""
+"""The limit of an event, a line or a JSON object, which is in memory several times while it is read."""
 SILENCE_S = 2.0
-"""Without a byte after a finish reason: the answer has ended, though its end mark is missing."""
+"""The time without a byte after a finish reason in which an answer ends although its end mark is missing."""
 LINGER_S = 0.2
-"""For the end of the body after the end mark: the connection can then be used again."""
+"""The wait for the end of the body after the end mark, so that the connection can be used again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +74,8 @@ class Dialect:
 
     Attributes:
         body: makes the body for a request, without the parts that the server is known to refuse.
-        read: adds one event or a whole answer to the answer so far; returns the error, if it is one.
-        end_mark: a description of the end of a stream.
+        read: adds one event or a whole answer to the answer so far; returns the error that it reports.
+        end_mark: a description of the end of a stream, for messages.
         done_ends: whether `[DONE]` is an end mark.
     """
 
@@ -101,7 +102,7 @@ class AnswerBody:
 
     @property
     def patience_s(self) -> float | None:
-        """How long to wait for the next bytes; after that the body counts as ended."""
+        """How long to wait for the next bytes, after which the body counts as ended."""
         return LINGER_S if self.answer.is_over else SILENCE_S if self.answer.ended else None
 
     def feed(self, piece: bytes) -> None:
@@ -110,7 +111,7 @@ class AnswerBody:
         if self.answer.is_over:
             return
         events = self._events.feed(piece)
-        self.answer.streaming |= self._events.is_stream  # perhaps one that was not requested
+        self.answer.streaming |= self._events.is_stream  # perhaps although no stream was requested
         for event in events:
             self._take(event)
         if self._events.pending_bytes > MOST_EVENT_BYTES:
@@ -145,7 +146,7 @@ class AnswerBody:
         if answer.is_over:
             return
         for event in events.close():
-            # A last event whose end is missing is read if it is complete otherwise.
+            # A last event without an end is read if it is complete otherwise.
             if event.type == "error" or event.data.strip() == "[DONE]" or load_object(event.data):
                 self._take(event)
         if not events.is_stream:
@@ -165,7 +166,7 @@ class AnswerBody:
         if not (self.answer.ended or self.answer.has_tokens):
             why = f"this holds no answer: {self.call.hide(shortened(text))}"
             raise CallFailed(faults.malformed(self.name, why, raw=text))
-        if not was_streaming:  # it is complete even without a finish reason
+        if not was_streaming:  # a whole answer is complete even without a finish reason
             self.answer.receive_end()
 
     def _no_object(self, text: str) -> Fault:
@@ -181,7 +182,7 @@ class AnswerBody:
         return faults.refused_by_server(self.name, self.call.model, error)
 
     def lost(self, fault: Fault) -> Fault | None:
-        """Return the fault with all that has arrived; None if the answer is complete nevertheless."""
+        """Return the fault with everything that has arrived; None if the answer is complete anyway."""
         if self.answer.is_complete:
             return None
         raw = self.call.hide(self.answer.raw() or fault.raw)
@@ -200,7 +201,7 @@ class EventReader:
 
     Attributes:
         is_stream: whether there are server-sent events, or several lines of JSON.
-        pending_bytes: received after the chunk that completed the last event.
+        pending_bytes: the number of bytes received after the chunk that completed the last event.
     """
 
     def __init__(self) -> None:
@@ -222,7 +223,7 @@ class EventReader:
         first, *others = text.split("\n")
         self._line.append(first)
         events: list[Event] = []
-        if others:  # joined only here: a line of many pieces is not searched again for each of them
+        if others:  # joined only here, so that a line of many pieces is not searched again for each piece
             lines = ["".join(self._line), *others[:-1]]
             self._line = [others[-1]]
             events = [event for line in lines for event in self._read(line.removesuffix("\r"))]
@@ -230,14 +231,14 @@ class EventReader:
         return events
 
     def close(self) -> list[Event]:
-        """Return the last events, whose ends are missing."""
+        """Return the last events, which lack their ends."""
         rest = self._decode(b"", final=True)
         self._before.append(rest)
         line = "".join([*self._line, rest])
         return [*self._read(line), *self._read("")] if line else [*self._read("")]
 
     def text(self) -> str:
-        """Return all of a body that is not a stream."""
+        """Return the whole body if it is not a stream."""
         return "".join(self._before)
 
     def _read(self, line: str) -> Iterator[Event]:

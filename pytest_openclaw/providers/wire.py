@@ -1,4 +1,4 @@
-"""Shared by all APIs: parts of bodies, bounds of a request's tokens; values of foreign JSON, errors, counts.
+"""Helpers for all APIs: values in servers' JSON, errors, token counts, parts of bodies, bounds of tokens.
 
 A value of an unexpected type counts as missing.
 """
@@ -25,14 +25,15 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.requests import Request
     from pytest_openclaw.values.tool_calls import Tool
 
-# The text of a chat template around messages and tools; the longest known ones have about 4 KB.
+# The text of a chat template around messages and tools; the longest known templates have about 4 KB.
 TEMPLATE_BYTES = 4096
-# Of a picture: gpt-4o-mini counts 2,833 and 5,667 for each of at most 8 tiles, the most of all known models.
+# An upper bound for an image: gpt-4o-mini, the most of all known models, counts 2,833 tokens and 5,667 for
+# each of at most 8 tiles.
 IMAGE_TOKENS = 50_000
 _LONGEST_TEXT = 300
 _MESSAGES = ("message", "detail", "error_description", "msg", "status_msg")
 _TITLE = re.compile(r"<title\b[^>]*>(.*?)</title\s*>", re.IGNORECASE | re.DOTALL)
-# Ollama's, if its parser cannot read the model's text:
+# Ollama's error if its parser cannot read the model's text:
 # https://github.com/ollama/ollama/blob/main/model/parsers/parsers.go
 _UNREAD_CALL = re.compile(r"error parsing tool call: raw='(.*)', err=", re.DOTALL)
 
@@ -41,7 +42,7 @@ _UNREAD_CALL = re.compile(r"error parsing tool call: raw='(.*)', err=", re.DOTAL
 
 
 def load_object(text: str) -> JsonObject | None:
-    """Return the JSON object that `text` is, None if it is something else."""
+    """Return the JSON object in a text; None if the text is something else."""
     if not text.lstrip().startswith("{"):
         return None
     try:
@@ -52,12 +53,12 @@ def load_object(text: str) -> JsonObject | None:
 
 
 def text_in(value: Any) -> str:
-    """Return a string, empty for another type."""
+    """Return a string; empty for another type."""
     return value if isinstance(value, str) else ""
 
 
 def count_in(value: Any) -> int | None:
-    """Return a whole number from 0 to 2**53, the most in a row; None for another value, also true and 1.0."""
+    """Return a whole number from 0 to 2**53; None for another value, including true and 1.0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST else None
 
 
@@ -68,17 +69,17 @@ def positive_in(value: Any) -> float | None:
 
 
 def object_in(value: Any) -> JsonObject:
-    """Return an object, empty for another type."""
+    """Return an object; empty for another type."""
     return value if isinstance(value, dict) else {}
 
 
 def objects_in(value: Any) -> list[JsonObject]:
-    """Return the objects of an array, none for another type."""
+    """Return the objects in an array; empty for another type."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def texts_in(value: Any) -> list[str]:
-    """Return the strings of an array, none for another type."""
+    """Return the strings in an array; empty for another type."""
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
@@ -93,19 +94,19 @@ def json_text(value: Any) -> str:
 
 
 def error_in(payload: Mapping[str, Any]) -> WireError | None:
-    """Return the error that an answer or event with status 200 is or carries, if it does."""
+    """Return the error that an answer or event with status 200 reports, or None."""
     if payload.get("error") or payload.get("object") == "error" or payload.get("type") == "error":
         return error_of_object(payload)
     if "base_resp" in payload and (reply := object_in(payload["base_resp"])).get("status_code"):
-        return error_of_object(reply)  # MiniMax's
+        return error_of_object(reply)  # from MiniMax
     return None
 
 
 def error_of_object(payload: Any) -> WireError:
     """Return the contents of an error object, in the form of any server or in a list.
 
-    Ollama's `{"error": "text"}` may have the error object of the engine below it as its text. Groq adds the
-    model's text (`failed_generation`), OpenRouter the error of the server behind it (`metadata.raw`).
+    The text in Ollama's `{"error": "text"}` may be the error object of the engine. Groq adds the model's text
+    (`failed_generation`), OpenRouter the error of the server behind it (`metadata.raw`).
     """
     if isinstance(payload, list) and payload:
         payload = payload[0]
@@ -157,7 +158,7 @@ def _google_words(error: JsonObject, details: list[JsonObject]) -> str:
 
 
 def error_of_body(status: int, body: bytes, *, phrase: str = "") -> WireError:
-    """Return the error of an answer: an error object, a page's title, its text, or the status line's."""
+    """Return the error of an answer: its error object, the page's title, its text, or the status phrase."""
     text = body.decode("utf-8-sig", "replace").strip()
     try:
         payload = json.loads(text)
@@ -174,7 +175,7 @@ def error_of_body(status: int, body: bytes, *, phrase: str = "") -> WireError:
 
 
 def page_title(text: str) -> str | None:
-    """Return the title of an HTML page, None if `text` is not one."""
+    """Return the title of an HTML page in words; None if the text is not an HTML page."""
     if text[:1] != "<":
         return None
     found = _TITLE.search(text[:100_000])
@@ -220,9 +221,9 @@ def _number(text: str | None) -> float | None:
 def settled(counts: Mapping[str, int | None], total: int | None) -> dict[str, int | None]:
     """Return the counts with all cached tokens in the input and all reasoning tokens in the output.
 
-    Most servers count like this. xAI and some gateways count reasoning in addition to the output, and others
-    cached tokens in addition to the input: the total has them, or a part is larger than the whole. Tokens of
-    the total that no other count has are reasoning, as in Gemini's API for chat completions.
+    Most servers count like this. xAI and some gateways count reasoning in addition to the output, and other
+    servers count cached tokens in addition to the input. This shows in the total, or in a part that is larger
+    than the whole. Tokens that only the total has are reasoning, as in Gemini's API for chat completions.
     """
     n_input, n_output = counts.get("input_tokens"), counts.get("output_tokens")
     if not n_input:
@@ -247,14 +248,14 @@ def counts_in(usage: JsonObject, names: Mapping[str, str]) -> dict[str, int | No
     """Return the counts of a request under our names.
 
     Args:
-        usage: the server's.
+        usage: the server's object with counts.
         names: our name → the servers' names, such as `prompt_tokens_details.cached_tokens`, separated by
-            blanks; the largest of their counts is returned.
+            blanks; the largest of these counts is returned.
     """
     found: dict[str, int | None] = {}
     for ours, paths in names.items():
-        places = [path.rpartition(".") for path in paths.split()]
-        values = [(object_in(usage.get(holder)) if holder else usage).get(name) for holder, _, name in places]
+        parts = [path.rpartition(".") for path in paths.split()]
+        values = [(object_in(usage.get(holder)) if holder else usage).get(name) for holder, _, name in parts]
         found[ours] = max((count for value in values if (count := count_in(value)) is not None), default=None)
     return found
 
@@ -263,7 +264,7 @@ def counts_in(usage: JsonObject, names: Mapping[str, str]) -> dict[str, int | No
 
 
 def chosen(**fields: Any) -> JsonObject:
-    """Return the fields that have a value; the server decides about the others."""
+    """Return the fields that have a value; the server chooses the others."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -291,8 +292,8 @@ def function_of(tool: Tool, schema: str = "parameters") -> JsonObject:
 def with_ids(history: Sequence[Turn]) -> tuple[Turn, ...]:
     """Return the turns in the form for the next request: no thinking, and each call with arguments and an id.
 
-    The id is the call's own; a new one is generated if it has none or if an earlier call has the same.
-    Arguments that are missing become `{}`, since many servers reject an empty text.
+    A call keeps its own id; a new id is generated if the call has no id, or the id of an earlier call.
+    Missing arguments become `{}`, since many servers reject an empty text.
     """
     taken: set[str] = set()
     own = {call.id for turn in history for call in turn.calls if call.id}
@@ -317,8 +318,8 @@ def with_ids(history: Sequence[Turn]) -> tuple[Turn, ...]:
 def users_content(
     turn: Turn, picture: Callable[[Image], JsonObject], *, kind: str = "text"
 ) -> str | list[JsonObject]:
-    """Return a message of the user: its text, as a list only where pictures follow, as in OpenClaw."""
-    assert turn.user is not None, "only such turns have one"
+    """Return the content of a user's message: the text, or a list if it has images, as in OpenClaw."""
+    assert turn.user is not None, "the turn has a message of the user"
     return [{"type": kind, "text": turn.user}, *map(picture, turn.images)] if turn.images else turn.user
 
 
@@ -328,9 +329,9 @@ def users_content(
 def fewest_tokens(request: Request) -> int:
     """Return a lower bound of the tokens of a request that the server reads completely: its words.
 
-    No tokenizer joins two words that white space divides. Text that some templates drop is not counted:
-    thinking of earlier turns, and the words next to a call (Llama 3.1). Tools are not counted either, since
-    a server may shorten them.
+    No tokenizer joins two words across white space. Text that some templates drop is not counted: thinking of
+    earlier turns, and the words next to a call (Llama 3.1). Tools are not counted either, since a server may
+    shorten them.
     """
     texts = [request.system or ""]
     for turn in request.conversation:

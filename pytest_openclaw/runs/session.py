@@ -134,7 +134,7 @@ class EarlyStopping:
             yield Decision(target=target, stage=stage, ends=ends)
 
     def _why_it_ends(self, records: Sequence[Record], repeat: int | None, after: str) -> str | None:
-        """Return why a target is settled, if it is; within the first repeat (None), only reasons against it."""
+        """Return why a target is settled, or None; within the first repeat, only reasons against it count."""
         answered = [record for record in records if record.availability_status == "ok"]
         latest = [record for record in records if record.repeat == repeat]
         if latest and not any(record.repeat == repeat for record in answered):
