@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Builtin:
-    """A provider of ours, by the names of its class and its file, imported when one is made."""
+    """A built-in provider, by the names of its class and its file, which is imported on first use."""
 
     name: str
     kind: str
@@ -28,7 +28,7 @@ class Builtin:
         return cast("type[Provider]", getattr(module, self.kind))
 
     def __call__(self, setup: ProviderSetup) -> Provider:
-        """Make one, as calling the class would."""
+        """Make a provider, as a call of the class would."""
         return self.load()(setup)
 
 

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API, and every other server with it.
+"""Anthropic's Messages API, on Anthropic's or any other server.
 
 Requests and events are as in https://platform.claude.com/docs/en/api/messages and its page on streaming.
 """
@@ -42,7 +42,7 @@ _SIGNED = frozenset({"thinking", "redacted_thinking"})
 
 
 def messages_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
-    """Return the body of `/messages`; some models refuse the temperature, and thinking never has one.
+    """Return the body of `/messages`; some models refuse a temperature, and thinking excludes it.
 
     Newer models refuse a budget of thinking tokens, and older ones a level:
     https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking
@@ -64,7 +64,7 @@ def messages_body(request: Request, refused: Collection[str] = ()) -> JsonObject
             body["thinking"] = {"type": "adaptive", "display": "summarized"}
             body["output_config"] = {"effort": request.thinking_level}
     elif "temperature" not in refused and request.temperature is not None:
-        # Anthropic's highest temperature is 1, a request's is 2.
+        # The highest temperature is 1 in Anthropic's API and 2 in a request.
         body["temperature"] = min(request.temperature, 1.0)
     if request.tools:
         body["tools"] = [wire.function_of(tool, "input_schema") for tool in request.tools]
@@ -96,7 +96,7 @@ def image_block(image: Image) -> JsonObject:
 
 
 def _blocks(received: Turn, turn: Turn) -> Iterator[JsonObject]:
-    """Yield a turn's blocks: signed thoughts exactly as they were, its text, and its calls."""
+    """Yield a turn's blocks: its signed thoughts unchanged, its text, and its calls."""
     yield from received.carried
     if turn.text.strip():  # the API refuses a blank text
         yield {"type": "text", "text": turn.text}
@@ -109,7 +109,7 @@ def _blocks(received: Turn, turn: Turn) -> Iterator[JsonObject]:
 
 
 def read_messages(payload: JsonObject, answer: Answer) -> WireError | None:
-    """Add an event of a stream, or a whole message, to the answer so far; return the error, if it is one."""
+    """Add a stream's event, or a whole message, to the answer so far; return the error that it reports."""
     if error := wire.error_in(payload):
         return error
     index = wire.count_in(payload.get("index"))
@@ -138,7 +138,7 @@ def _read_block(block: JsonObject, index: int | None, answer: Answer) -> None:
     answer.receive_whole("reasoning", wire.text_in(block.get("thinking")), key=index, starts=True)
     if block.get("type") == "tool_use":
         call = _call_of(block)
-        # An empty input is also the place for the pieces to come.
+        # An empty input may also stand for the pieces that follow.
         answer.receive_tool_call(key=index, id=call.id, name=call.name or None, arguments=call.arguments)
     if block.get("type") in _SIGNED:
         answer.receive_block(block, key=index)
@@ -229,12 +229,12 @@ class AnthropicMessages(OverHttp):
     )
 
     def find_address(self) -> Address:
-        """Return where the server is; `/v1` may be left out after a path, as in Anthropic's own variable."""
+        """Return the server's address; `/v1` may be left out after a path, as in Anthropic's own variable."""
         address = super().find_address()
         return replace(address, base_url=f"{address.root_url}/v1")
 
     def key_headers(self, key: str) -> Mapping[str, str]:
-        """Return the headers that show the key."""
+        """Return the headers with the key."""
         if self.key_env == _BEARER_ENV:
             return {"authorization": f"Bearer {key}"}
         return super().key_headers(key)

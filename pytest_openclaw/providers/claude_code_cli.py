@@ -1,11 +1,11 @@
 """`claude_code_cli`: the installed Claude CLI, one `claude -p` per request.
 
-With an API key the CLI runs bare, in an emptied environment with its own HOME. Without one it runs with the
-user's login and HOME, but without the settings, servers, tools and instructions there, so that the model is
-measured and not the machine. The CLI itself reports whether it is logged in.
+With an API key, the CLI runs bare, in an emptied environment with its own HOME. Without a key, it runs with
+the user's login and HOME, but without the settings, servers, tools and instructions there, so that the model
+is measured and not the machine. The CLI itself reports whether it is logged in.
 
 The CLI always streams, has no temperature, and adds two short texts before the prompt: its identity and the
-current date. It gets tools from our server, `mcp_tools.py`, which also answers the calls of a scripted
+current date. It receives tools from our server, `mcp_tools.py`, which also answers the calls of a scripted
 exchange, because the CLI runs its own tool loop.
 """
 
@@ -50,7 +50,7 @@ CONTINUED = (
 class ClaudeCodeCLI(ProgramProvider):
     """Claude models through the user's own `claude` command.
 
-    As the kind of an ini endpoint it uses that server instead, with that endpoint's key and no login.
+    As the kind of an ini endpoint, it uses the endpoint's server and key instead, without a login.
     """
 
     name = "claude_code_cli"

@@ -1,4 +1,4 @@
-"""Google's Gemini API, and every other server with it.
+"""Google's Gemini API, on Google's or any other server.
 
 Requests and answers are as in https://ai.google.dev/api/generate-content.
 """
@@ -84,7 +84,7 @@ def _contents(request: Request) -> list[JsonObject]:
 
 
 def _parts(turn: Turn) -> list[JsonObject]:
-    """Return a turn's parts: a signed answer exactly as it was, if all of its calls count.
+    """Return a turn's parts: a signed answer unchanged, if all of its calls count.
 
     The first call of a signed answer must have a signature, or the request is refused.
     """
@@ -105,7 +105,7 @@ def _call_part(call: ToolCall) -> JsonObject:
 
 
 def _id(call: ToolCall) -> JsonObject:
-    """The call's id, which older models do not give."""
+    """Return the call's id, which older models do not send."""
     return {"id": call.id} if call.id else {}
 
 
@@ -113,7 +113,7 @@ def _id(call: ToolCall) -> JsonObject:
 
 
 def read_gemini(payload: JsonObject, answer: Answer) -> WireError | None:
-    """Add a chunk of a stream, or a whole answer, to the answer so far; return the error, if it is one."""
+    """Add a chunk of a stream, or a whole answer, to the answer so far; return the error that it reports."""
     if error := wire.error_in(payload):
         return error
     answer.receive_model(wire.text_in(payload.get("modelVersion")))
@@ -140,7 +140,7 @@ def read_gemini(payload: JsonObject, answer: Answer) -> WireError | None:
 
 
 def _call_of(part: JsonObject) -> ToolCall:
-    """Return a call, which always comes whole."""
+    """Return a call, which always arrives whole."""
     call = wire.object_in(part.get("functionCall"))
     return ToolCall(
         name=wire.text_in(call.get("name")),
@@ -150,7 +150,7 @@ def _call_of(part: JsonObject) -> ToolCall:
 
 
 def _read_usage(usage: JsonObject, answer: Answer) -> None:
-    """Add the counts; thoughts are not in the candidates' count, unless the total shows that they are."""
+    """Add the counts; the candidates' count excludes thoughts, unless the total shows that it has them."""
     if not usage:
         return
     counts = wire.counts_in(usage, _COUNTS)
@@ -183,7 +183,7 @@ class Gemini(OverHttp):
     )
 
     def find_address(self) -> Address:
-        """Return where the server is; `/v1beta` may be left out."""
+        """Return the server's address; `/v1beta` may be left out."""
         address = super().find_address()
         if address.base_url.endswith(_VERSIONS):
             return address

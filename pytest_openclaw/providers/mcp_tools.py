@@ -2,8 +2,8 @@
 
     python -m pytest_openclaw.providers.mcp_tools FILE
 
-The Claude CLI accepts tools only from such servers. It is JSON-RPC 2.0, one message per line. Nothing is ever
-executed: calls are answered from the scripted world in the file, and refused if there is none.
+The Claude CLI accepts tools only from such servers. The protocol is JSON-RPC 2.0, one message per line. No
+call is ever executed: calls are answered from the scripted world in the file, or refused without a world.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def load_offer(text: str) -> tuple[tuple[Tool, ...], World | None]:
 
 
 def write_error(offer: Path, error: Exception) -> None:
-    """Keep our own error for the provider; the program that started us would pass it only to its model."""
+    """Keep our own error for the provider; the program that started this server tells only its model."""
     text = str(error) if isinstance(error, OpenClawError) else f"{type(error).__name__}: {error}"
     offer.with_suffix(".broken").write_text(" ".join(text.split()), "utf-8")
 
@@ -61,7 +61,7 @@ def what_broke(offer: Path) -> str:
 
 
 def answer(line: bytes, tools: Sequence[Tool], play: Callable[[ToolCall], str] | None) -> JsonObject | None:
-    """Return the answer to a line of the client; None for a notification, which needs none.
+    """Return the answer to a line of the client; None for a notification, which needs no answer.
 
     `play` answers a call; None refuses it.
     """

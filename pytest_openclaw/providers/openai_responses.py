@@ -1,4 +1,4 @@
-"""OpenAI's Responses API, and every other server with it."""
+"""OpenAI's Responses API, on OpenAI's or any other server."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ENDS = ("response.completed", "response.incomplete", "response.failed", "respon
 
 
 def responses_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
-    """Return the body of `/responses`; some models refuse the temperature, and reasoning never has one."""
+    """Return the body of `/responses`; some models refuse a temperature, and reasoning excludes it."""
     body: JsonObject = {
         "model": request.model,
         "input": _items(request) if len(request.conversation) > 1 or request.images else request.prompt,
@@ -51,7 +51,7 @@ def responses_body(request: Request, refused: Collection[str] = ()) -> JsonObjec
         temperature = None if "temperature" in refused else request.temperature
         body |= wire.chosen(temperature=temperature)
     if request.tools:
-        # Without `strict` it means true in this API, which most schemas do not support.
+        # In this API, `strict` is true by default, which most schemas do not support.
         functions = map(wire.function_of, request.tools)
         body["tools"] = [{"type": "function", **function, "strict": False} for function in functions]
     return body
@@ -65,7 +65,7 @@ def _items(request: Request) -> list[JsonObject]:
             content = wire.users_content(turn, _picture, kind="input_text")
             items.append({"type": "message", "role": "user", "content": content})
         if turn.text:
-            # As its original item; servers reject one without id or status.
+            # The original item; servers reject an item without id or status.
             said = {"type": "output_text", "text": turn.text, "annotations": []}
             item = {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed"}
             items.append({**item, "content": [said]})
@@ -89,7 +89,7 @@ def _picture(image: Image) -> JsonObject:
 
 
 def read_responses(payload: JsonObject, answer: Answer) -> WireError | None:
-    """Add an event of a stream, or a whole response, to the answer so far; return the error, if it is one."""
+    """Add a stream's event, or a whole response, to the answer so far; return the error that it reports."""
     kind = wire.text_in(payload.get("type"))
     if kind in _ENDS or payload.get("object") == "response":
         return _read_end(wire.object_in(payload.get("response")) if kind in _ENDS else payload, answer)
@@ -114,7 +114,7 @@ def read_responses(payload: JsonObject, answer: Answer) -> WireError | None:
 
 
 def _read_item(event: JsonObject, answer: Answer, *, starts: bool) -> None:
-    """Add an item as it starts, or as it is complete."""
+    """Add an item that starts, or that is complete."""
     item = wire.object_in(event.get("item"))
     if item.get("type") == "function_call":
         call = _call_of(item)
@@ -127,7 +127,7 @@ def _read_item(event: JsonObject, answer: Answer, *, starts: bool) -> None:
 
 
 def _read_end(response: JsonObject, answer: Answer) -> WireError | None:
-    """Add a whole response, or the one that ends a stream, which repeats the deltas."""
+    """Add a whole response; at the end of a stream, it repeats the deltas."""
     answer.receive_model(wire.text_in(response.get("model")))
     status = response.get("status")
     if response.get("error") or status in ("failed", "cancelled"):
@@ -161,7 +161,7 @@ def _text_of(part: JsonObject) -> str:
 
 
 def _texts_of(item: JsonObject) -> Iterator[tuple[Channel, str, int, str]]:
-    """Yield the texts of an item: channel, `content` or `summary`, the place there, and the text."""
+    """Yield the texts of an item: channel, `content` or `summary`, the index there, and the text."""
     is_thought = item.get("type") == "reasoning"
     for kind in ("content", "summary") if is_thought or item.get("type") == "message" else ():
         for place, part in enumerate(wire.objects_in(item.get(kind))):
@@ -179,14 +179,14 @@ def _call_of(item: JsonObject) -> ToolCall:
 
 
 def _key(event: JsonObject, item: JsonObject | None = None) -> str | int | None:
-    """Return the shared key of one call's events; llama.cpp sends the call's id instead of the item's."""
+    """Return the common key of a call's events; llama.cpp sends the call's id instead of the item's."""
     item = item or {}
     ids = (event.get("item_id"), item.get("id"), item.get("call_id"))
     return next(filter(None, map(wire.text_in, ids)), None) or wire.count_in(event.get("output_index"))
 
 
 def _block_key(event: JsonObject, part: str, place: int) -> Hashable:
-    """Return the key of one text; some servers omit the number of its item, and others the item's id."""
+    """Return the key of a text; some servers omit the number of its item, others the item's id."""
     number = wire.count_in(event.get("output_index"))
     return (wire.text_in(event.get("item_id")) if number is None else number), part, place
 

@@ -1,15 +1,15 @@
 """`openclaw_agent`: models through the installed OpenClaw, one session per request.
 
-OpenClaw is started once for each message of the user. Earlier messages are refused: a session of OpenClaw
-begins without any.
+OpenClaw is started once for each message of the user. Prompts with earlier messages are refused, because a
+session of OpenClaw begins without messages.
 
 A model's name is `provider/model`, as in OpenClaw. `ollama/…` and `openai/…` use the same servers as the
-other providers; any other provider is the server at `OPENCLAW_AGENT_BASE_URL`, or of the endpoint's line,
-with chat completions. OpenClaw reaches them through `openclaw/relay.py`, which records times, calls and their
-results; times are the model's, without OpenClaw's start.
+other providers; any other provider is the server at `OPENCLAW_AGENT_BASE_URL`, or in the endpoint's line,
+with chat completions. OpenClaw reaches the servers through `openclaw/relay.py`, which records times, calls
+and their results; times are the model's, without OpenClaw's start.
 
 OpenClaw writes its own system prompt, and sends no temperature. Tools are OpenClaw's tools with the prompt's
-names, with OpenClaw's descriptions. Our plugin adds those that it does not have.
+names, with OpenClaw's descriptions. Our plugin adds the tools that OpenClaw does not have.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class OpenClawAgent(ProgramProvider):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The keys of all servers that it may use."""
+        """The keys of all servers that OpenClaw may use."""
         environ = self.setup.environ
         names = (KEY_ENV, "OPENAI_API_KEY", "OLLAMA_API_KEY", self.setup.key_env)
         keys = tuple(key for name in names if name and (key := environ.get(name, "").strip()))
@@ -96,7 +96,7 @@ class OpenClawAgent(ProgramProvider):
             yield self._program(scratch, *arguments)
 
     async def fingerprint(self, model: str) -> JsonObject:
-        """Return OpenClaw's version, as it prints it, and the server's address."""
+        """Return the version that OpenClaw prints, and the server's address."""
         server = self._way_to(model)[-1]
         facts = {"api": server.api, "base_url": server.address.base_url}
         return {**await super().fingerprint(model), **facts}
@@ -151,10 +151,10 @@ class OpenClawAgent(ProgramProvider):
         )
 
     def _kept_folders(self) -> tuple[Path, Path]:
-        """Return the folder of Node's compile cache, and the one in which each call has its own.
+        """Return the folder of Node's compile cache, and the parent of the folders of calls.
 
         OpenClaw's system prompt names the folders of a call. If they differed, a server's prompt cache would
-        end at the first of them, and each call would have to read most of the prompt again.
+        end at the first name, and the server would read most of the prompt again for each call.
         """
         if self._kept is None:
             self._kept = tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True)

@@ -1,6 +1,6 @@
-"""Computes the cost of calls in US dollars: the user's own prices, nothing on this machine, else list prices.
+"""Computes the cost of calls in US dollars: the user's own prices, 0 on this machine, else list prices.
 
-The list is genai-prices, the extra `cost`. It is loaded only for targets on the internet, whose cost is
+The list is genai-prices, in the extra `cost`. It is loaded only for targets on the internet, whose cost is
 unknown without it.
 """
 
@@ -50,7 +50,7 @@ class Prices:
         return self._own_price(target) is None and self._providers[target.provider].is_free
 
     def cost_usd(self, target: Target, result: Reply | Fault, at_ms: int) -> float | None:
-        """Return the cost of an attempt, at its time; None if the price or the counts are not known.
+        """Return the cost of an attempt, at its time; None if the price or the counts are unknown.
 
         A fault costs the tokens that the server has counted, perhaps only the input.
         """
@@ -79,12 +79,12 @@ class Prices:
         return None if where is None else _list_price(where, usage.model or target.model, usage, at_ms)
 
     def most_usd(self, target: Target, request: Request) -> float:
-        """Return an upper bound of a request's cost, if its server reported none; 0 without a price."""
+        """Return an upper bound of a request's cost, for a server without counts; 0 without a price."""
         usage = Usage(input_tokens=most_tokens(request), output_tokens=request.max_output_tokens)
         return self.estimate_usd(target, usage) or 0.0
 
     def _own_price(self, target: Target) -> OwnPrice | None:
-        """Return the last price of the user that fits the target, with or without its thinking level."""
+        """Return the user's last price that fits the target, with or without its thinking level."""
         names = (target.label, f"{target.provider}/{target.model}")
         fitting = [price for price in self._own if any(label_fits(name, price.pattern) for name in names)]
         return fitting[-1] if fitting else None
@@ -105,17 +105,17 @@ def usages_of(reply: Reply) -> tuple[Usage, ...]:
 
 
 def total_usd(attempts: Iterable[tuple[Reply | Fault, float | None]]) -> float | None:
-    """Return the total cost of several attempts; a fault of unknown cost is not counted.
+    """Return the total cost of several attempts, without faults of unknown cost.
 
-    None if the cost of a reply is not known, or no cost is.
+    None if the cost of a reply is unknown, or all costs are.
     """
     return _sum([usd for result, usd in attempts if isinstance(result, Reply) or usd is not None])
 
 
 def summed(replies: Sequence[Reply]) -> Reply:
-    """Return the last reply of an exchange with the texts, calls and counts of all of them.
+    """Return the last reply of an exchange with the texts, calls, counts and time of all replies.
 
-    A total is None if one of its counts is not known. Its time is the sum of theirs.
+    A total is None if one of its counts is unknown.
     """
     timings = [reply.timing for reply in replies if reply.timing]
     totals: dict[str, Any] = {"timing": together(timings) if timings else None}

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.replies import Fault
 
 STDERR_TAIL_BYTES = 4096
-# After the program's exit its output is in the pipe; only processes that it started still keep it open.
+# After the program's exit, its output is in the pipe, which only processes that it started keep open.
 DRAIN_S = 0.5
 GRACE_S = 2.0
 
@@ -66,8 +66,8 @@ def find_program(setup: ProviderSetup, command: str, install: str) -> tuple[str,
 def new_folders(*names: str, within: Path | None = None) -> Iterator[Path]:
     """Make a folder with these folders in it; remove it at the end.
 
-    Its path is resolved, because OpenClaw compares paths in their real form. With `within`, an existing
-    folder, it has the lowest number that is free there, so that calls one after the other have the same path.
+    The path is resolved, because OpenClaw compares real paths. With `within`, an existing folder, the new
+    folder has the lowest free number in it, so that successive calls have the same path.
     """
     if within is None:
         folder = Path(tempfile.mkdtemp(prefix="openclaw-"))
@@ -90,10 +90,10 @@ class Running(asyncio.SubprocessProtocol):
     """A running program. The caller that starts it must `stop` it.
 
     Attributes:
-        pid: its process id.
-        exit_status: None while it runs, or if this process ended it; negative for a signal.
-        stdout: its output, after `run`.
-        timed_out: whether `run` has ended it because it took too long.
+        pid: the process id.
+        exit_status: None while the program runs, or if this process ended it; negative for a signal.
+        stdout: the output, after `run`.
+        timed_out: whether `run` has ended the program because it took too long.
     """
 
     def __init__(self) -> None:
@@ -108,36 +108,36 @@ class Running(asyncio.SubprocessProtocol):
 
     @property
     def has_exited(self) -> bool:
-        """Whether it has exited, however it ended."""
+        """Whether the program has exited, for whatever reason."""
         return self._exited.is_set()
 
     @property
     def stderr(self) -> str:
-        """The end of its stderr, at most `STDERR_TAIL_BYTES`."""
+        """The end of the program's stderr, at most `STDERR_TAIL_BYTES`."""
         return self._stderr.decode("utf-8", "replace").strip()
 
     async def next_line(self) -> bytes | None:
-        """Return the next line of its output, without the line feed; None at the end."""
+        """Return the next line of output, without the line feed; None at the end."""
         line = await self._lines.get()
         if line is None:
             self._lines.put_nowait(None)
         return line
 
     def send(self, data: bytes) -> None:
-        """Add to its input; a program that has closed its input does not get it."""
+        """Add to the input; a program that has closed its input does not receive it."""
         self._stdin.write(data)
 
     def end_input(self) -> None:
-        """Close its input, after all sent data."""
+        """Close the input, after all sent data."""
         self._stdin.close()
 
     async def wait_exit(self, seconds: float) -> None:
-        """Wait for its exit, at most this long."""
+        """Wait for the program's exit, at most this long."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._exited.wait(), seconds)
 
     async def stop(self) -> None:
-        """End its whole group: SIGTERM first, SIGKILL after `GRACE_S`; then close the pipes."""
+        """End the whole process group: SIGTERM first, SIGKILL after `GRACE_S`; then close the pipes."""
         try:
             if not self.has_exited:
                 self._end(kill=False)
@@ -250,9 +250,9 @@ _LOST = re.compile(
 
 
 def fault_of_words(name: str, model: str, error: WireError, where: str) -> Fault | None:
-    """Return the fault of a server or a connection that a program reports; None if its words are not known.
+    """Return the fault of a server or a connection that a program reports; None if its words are unknown.
 
-    The programs are written for Node, whose words are these. `where` is the server's address.
+    The known words are those of Node, for which the programs are written. `where` is the server's address.
     """
     if error.status is None:
         if _UNREACHABLE.search(error.message):

@@ -1,6 +1,6 @@
-"""Prepares a call of the Claude CLI: command, arguments, environment, and the files of its folder.
+"""Prepares a call of the Claude CLI: command, arguments, environment, and the files in its folder.
 
-Tools are passed to it through our own MCP server (`mcp_tools.py`), which the CLI starts.
+The CLI receives tools through our own MCP server (`mcp_tools.py`), which it starts.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _SWITCHES = {
     "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
     "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
 }
-# They would change the request (the first even overrides --effort), or make the CLI assume that it runs
+# These would change the request (the first even overrides --effort), or make the CLI assume that it runs
 # inside another one.
 _DROPPED = ("CLAUDE_CODE_EFFORT_LEVEL", "MAX_THINKING_TOKENS", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
 # Needed even in an emptied environment to reach the API from this network and system.
@@ -73,7 +73,7 @@ _MOST_RESULT_TOKENS = 10_000_000
 
 
 class Access:
-    """The server that the CLI uses, and the credentials; an endpoint gets only the key that it names."""
+    """The server that the CLI uses, and the credentials; an endpoint receives only the key that it names."""
 
     def __init__(self, setup: ProviderSetup) -> None:
         self._environ = setup.environ
@@ -90,7 +90,7 @@ class Access:
 
     @property
     def is_bare(self) -> bool:
-        """Whether the CLI runs with a key and nothing of this machine, not with the user's login."""
+        """Whether the CLI runs with a key, isolated from this machine, and not with the user's login."""
         return self.is_endpoint or bool(self.key)
 
     @property
@@ -100,7 +100,7 @@ class Access:
 
     @property
     def login(self) -> str:
-        """The hint how to get credentials, as a sentence."""
+        """A sentence with a hint how to get credentials."""
         if not self.key_env:
             return "Name its key's variable in openclaw_endpoints."
         return f"Set {self.key_env}." if self.is_endpoint else f"Run `claude /login`, or set {self.key_env}."
@@ -144,7 +144,7 @@ def find_command(setup: ProviderSetup) -> tuple[str, ...]:
 
 
 def wire_names(tools: Iterable[Tool]) -> dict[str, str]:
-    """Return the names by which the CLI offers the tools → their own."""
+    """Return the names under which the CLI offers the tools → the tools' own names."""
     return {PREFIX + re.sub(r"[^a-zA-Z0-9_-]", "_", tool.name): tool.name for tool in tools}
 
 
@@ -164,9 +164,9 @@ def arguments(request: Request, folder: Path, *, bare: bool) -> tuple[str, ...]:
 
 
 def variables(request: Request) -> dict[str, str]:
-    """Return the environment variables of one request; without a thinking level thinking is off.
+    """Return the environment variables of one request; without a thinking level, thinking is off.
 
-    With tools the CLI waits for our server, and passes on complete results.
+    With tools, the CLI waits for our server, and forwards complete results.
     """
     milliseconds = str(max(1, round(request.timeout_s * 1000)))
     found = {
@@ -190,8 +190,8 @@ def write_files(
 ) -> None:
     """Write the files of a request: its system prompt, and the input of the CLI and our server for its tools.
 
-    Our server gets only the variables of `environ` that Python needs to start. The CLI would pass on its own,
-    including keys; those `inherited` ones are emptied.
+    Our server receives only the variables of `environ` that Python needs to start. The CLI would pass on its
+    own variables, including keys, so the `inherited` variables are emptied.
     """
     if request.system:
         write_private(folder / SYSTEM, valid_text(request.system).encode())
@@ -212,7 +212,7 @@ def write_files(
 
 
 def takes_lines(request: Request) -> bool:
-    """Whether the CLI gets messages as lines of JSON: several of them, or one with pictures."""
+    """Whether the CLI receives messages as lines of JSON: several messages, or a message with pictures."""
     return bool(request.turns or request.images)
 
 

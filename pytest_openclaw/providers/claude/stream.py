@@ -1,12 +1,12 @@
 """Reads the Claude CLI's `--output-format stream-json`, and turns it into a `Reply` or a `Fault`.
 
 The answer to a single prompt is only the model's first message. The CLI continues by itself after an answer
-that was cut by the output limit (three more requests) or empty (one more). No other provider does, so the
-stream is over as soon as a second request starts. In an exchange the CLI also sends the results of calls,
-which it gets from our server; there the stream is over where an exchange of other providers ends.
+that was cut by the output limit (three more requests) or empty (one more). No other provider does this, so
+the stream is over as soon as a second request starts. In an exchange, the CLI also sends the results of
+calls, which it receives from our server; the stream is over where an exchange of other providers would end.
 
-In every API error the CLI's `subtype` is still "success"; the error is in `is_error`, `api_error_status` and
-the error word of the assistant line, and without these only in the CLI's English text.
+After every API error, the CLI's `subtype` is still "success"; the error is in `is_error`, `api_error_status`
+and the error word of the assistant line, or else only in the CLI's English text.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class _Message:
     """A message of the model.
 
     Attributes:
-        answer: its content.
-        user: the user's message that it answers, if that is not the prompt.
-        results: of its calls, by id.
+        answer: the content.
+        user: the user's message that is answered, unless it is the prompt.
+        results: the results of the calls, by id.
         stop_reason: the API's word.
-        is_done: whether it is complete.
+        is_done: whether the message is complete.
     """
 
     answer: Answer
@@ -64,11 +64,11 @@ class Stream:
     """The state of the stream after the lines so far.
 
     Attributes:
-        lacking: the tools that the CLI does not offer, by their own names; then the stream is over.
+        lacking: the tools that the CLI does not offer, by their own names; with any, the stream is over.
         over: whether the answer is complete, so that later lines do not belong to it.
         result: the CLI's last line about the prompt or message.
         error: the error word of an assistant line that the CLI wrote itself, such as `billing_error`.
-        printed: the last line of another format.
+        printed: the last line in another format.
     """
 
     def __init__(
@@ -92,11 +92,11 @@ class Stream:
 
     @property
     def answer(self) -> Answer:
-        """The content of the current message; each message has one of its own."""
+        """The content of the current message; each message has its own."""
         return self._messages[-1].answer
 
     def reply(self, *, at_limit: bool = False) -> Reply:
-        """Return the reply received so far; `at_limit` if the steps are used up."""
+        """Return the reply received so far; with `at_limit`, the steps are used up."""
         replies = [self._reply_of(message.answer) for message in self._messages]
         if not self._is_exchange:
             return replies[-1]
@@ -110,7 +110,7 @@ class Stream:
         )
 
     def timing(self) -> Timing:
-        """Return the times from the first message on, up to now or to the end."""
+        """Return the times from the first message until now or the end."""
         return self.answer.timing_since(self._messages[0].answer)
 
     def raw(self) -> str:
@@ -130,7 +130,7 @@ class Stream:
         return self.over and self.result is None and self._stopped is None and not self.lacking
 
     def send_message(self, text: str) -> None:
-        """Start the message that answers the user's next one."""
+        """Start the message that answers the user's next message."""
         self.over, self.result = False, None
         self._messages.append(_Message(self._begin(), user=text))
 
@@ -251,7 +251,7 @@ class Stream:
         status = wire.count_in(result.get("api_error_status"))
         if self.error or status is not None:
             return self._refused(name, request.model, said, status, access)
-        # An answer without tokens is the CLI's own, for example to a slash command.
+        # An answer without tokens comes from the CLI itself, for example to a slash command.
         if result.get("subtype") == "success" and not result.get("is_error") and (has_tokens or not said):
             return self.reply()
         said = said or f"subtype {result.get('subtype')}"

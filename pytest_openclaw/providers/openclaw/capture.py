@@ -1,7 +1,7 @@
-"""Captures the first request of the installed OpenClaw on each surface, and makes a catalog of them.
+"""Captures the first request of the installed OpenClaw on each surface, and makes a catalog of the requests.
 
-The catalog has the form of the shipped one. Placeholders replace personal and temporary data: names, paths,
-times, ids. The catalog of the installed release is captured once, and kept in the user's cache.
+The catalog has the form of the shipped catalog. Placeholders replace personal and temporary data: names,
+paths, times, ids. The catalog of the installed release is captured once, and kept in the user's cache.
 """
 
 from __future__ import annotations
@@ -139,8 +139,9 @@ _ENTRY = re.compile(r"^- ([A-Za-z0-9_.-]+)(?: \([^)\n]*\))?(?::|$)", re.MULTILIN
 class Sent(NamedTuple):
     """One request: its tools, their size as JSON, and its entry in a catalog.
 
-    The entry has the system prompt, the names of the tools that it lists as reached through `tool_call`, and
-    the texts around the question: `before` and `after` it in its message, and the `context` after that.
+    The entry has the system prompt, the names of the tools that the prompt lists as reached through
+    `tool_call`, and the texts around the question: `before` and `after` in the same message, and `context`
+    after this message.
     """
 
     tools: tuple[Tool, ...]
@@ -152,7 +153,7 @@ def read_request(body: JsonObject, question: str, placeholders: Mapping[str, str
     """Parse a request of the chat completions API, and mask its texts; see `masked`.
 
     Raises:
-        ValueError: its tools have another format.
+        ValueError: the tools have another format.
     """
     tools = objects_in(body.get("tools"))
     said = [(text_in(turn.get("role")), text_of(turn.get("content"))) for turn in messages_of(body)]
@@ -187,9 +188,9 @@ def _tool(entry: JsonObject) -> Tool:
 
 
 def gather(sent: Mapping[str, Sent], *, release: str, taken: str) -> JsonObject:
-    """Return a catalogue of the requests on each surface, in the order of `POLICIES`.
+    """Return a catalog of the requests on each surface, in the order of `POLICIES`.
 
-    Of a tool that differs between surfaces the last one has the definition, and the others have variants.
+    If a tool differs between surfaces, the last surface has the definition, and the others have variants.
     """
     surfaces = {name: {tool.name: tool for tool in request.tools} for name, request in sent.items()}
     tools = {name: tool for there in surfaces.values() for name, tool in there.items()}
@@ -282,11 +283,11 @@ def _placeholders(scratch: Scratch, environ: Mapping[str, str]) -> dict[str, str
 def installed_catalogue(
     environ: Mapping[str, str], *, may_capture: bool, required: bool = False
 ) -> Catalogue | None:
-    """Return the catalog of the installed OpenClaw; None if there is none, or it is not captured yet.
+    """Return the catalog of the installed OpenClaw; None if it is not installed, or not captured yet.
 
     Raises:
-        OpenClawError: it cannot be captured, it is required and not installed, or the cached catalog cannot
-            be read.
+        OpenClawError: OpenClaw cannot be captured, is required and not installed, or the cached catalog
+            cannot be read.
         OSError: the cache cannot be written.
     """
     try:
@@ -311,7 +312,7 @@ def installed_catalogue(
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Return our folder in the folder of this system for the user's caches."""
+    """Return our folder in the system's folder for the user's caches."""
     home = Path(environ.get("HOME") or environ.get("USERPROFILE") or "~").expanduser()
     usual = {"darwin": home / "Library" / "Caches", "win32": home / "AppData" / "Local"}
     named = environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
@@ -319,7 +320,7 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
 
 
 def _installation(command: tuple[str, ...]) -> str:
-    """Return a hash of the installed files; an update changes the package's description, or the program."""
+    """Return a hash of the package's description and the program, one of which every update changes."""
     facts = []
     for file in (path.resolve() for path in map(Path, command) if path.is_absolute() and path.is_file()):
         status = file.stat()

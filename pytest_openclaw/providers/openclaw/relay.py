@@ -1,7 +1,7 @@
-"""A relay on loopback between OpenClaw and the model: it forwards requests, and makes the reply of them.
+"""A loopback relay between OpenClaw and the model, which forwards requests and makes the reply.
 
 OpenClaw's own report has neither times nor the arguments of calls; the relay records both, with the same
-readers as the other providers. OpenClaw never gets the key, only a token for this call.
+readers as the other providers. OpenClaw never receives the key, only a token for this call.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Relay:
         self._n_known_messages = 0
 
     def begin_run(self) -> None:
-        """Record another run of OpenClaw; the one before has ended."""
+        """Record another run of OpenClaw, after the previous run has ended."""
         self.run = RecordedRun()
 
     @asynccontextmanager
@@ -127,7 +127,7 @@ class Relay:
         return await self._pass_on(incoming.body)
 
     def _what_is_missing(self, body: JsonObject) -> str:
-        """Return which pictures or tools the first request lacks; empty if it has all."""
+        """Return which pictures or tools the first request lacks; empty if it lacks none."""
         request, messages = self._request, messages_of(body)
         n_sent = sum(map(_n_images_in, messages))
         if n_sent < len(request.images):
@@ -188,7 +188,7 @@ def _names_of(tools: Any) -> list[str]:
 
 
 def _results_in(messages: Sequence[JsonObject]) -> tuple[str, ...]:
-    """Return the results of the latest turn's calls: those after the model's last message."""
+    """Return the results of the latest turn's calls, which follow the model's last message."""
     results: list[str] = []
     for entry in reversed(messages):
         if entry.get("role") == "tool":
@@ -216,8 +216,8 @@ def reply_of(
 ) -> Reply:
     """Return the exchange as one reply.
 
-    Its time is the sum of its turns, without the tools' time and OpenClaw's start.
-    `result` is OpenClaw's own; None if it was ended before.
+    The time is the sum over the turns, without the tools' time and OpenClaw's start.
+    `result` is OpenClaw's own result; None if OpenClaw was ended before.
     `plain` replaces the real path of the workspace in texts and calls; the raw text is unchanged.
     """
     if not run.steps:  # it answered by itself
@@ -292,7 +292,7 @@ def joined(runs: Sequence[Reply]) -> Reply:
 
 
 def broken_after(runs: Sequence[Reply], fault: Fault) -> Fault:
-    """Return the fault of a session's run with the texts and tokens of the runs before it."""
+    """Return the fault of a session's run with the texts and tokens of earlier runs."""
     if not runs:
         return fault
     before = joined(runs)
