@@ -128,7 +128,7 @@ class AnyOf(_Several):
         if verdicts and all(verdict.passed is None for verdict in verdicts):
             return Verdict(passed=None)
         failed = [verdict.violation or "failed" for verdict in verdicts if verdict.passed is False]
-        violation = f"none of the alternatives passes: {'; '.join(failed) or 'there are none'}"
+        violation = f"none of the alternatives passes: {'; '.join(failed) or 'the list is empty'}"
         passed = any(verdict.passed for verdict in verdicts)
         return _with_harm(
             judged(passed, violation, {self.type: [one.parsed for one in verdicts]}), verdicts, all

@@ -482,7 +482,7 @@ class CellResult:
 
     @property
     def fault(self) -> Fault | None:
-        """Why there is no reply; None if there is one."""
+        """Why the call ended without a reply, or None."""
         return self.call.result if isinstance(self.call.result, Fault) else None
 
     @cached_property

@@ -34,7 +34,7 @@ Channel = Literal["text", "reasoning", "refusal"]
 CHANNELS: tuple[Channel, ...] = ("reasoning", "text", "refusal")
 _ALL = "all"
 """The key of all blocks of a channel."""
-# From this number of different characters on, a repeated text is no chance: "ha ha " has 3.
+# A text with at least this number of different characters is not repeated by chance: "ha ha " has 3.
 _DISTINCT = 6
 # The beginning of Gemini's explanation; the rest is the model's text.
 _CALL_PREFIX = re.compile(r"\A(?:malformed|unexpected) (?:function|tool) calls?:\s*", re.IGNORECASE)

@@ -55,7 +55,7 @@ def write_error(offer: Path, error: Exception) -> None:
 
 
 def what_broke(offer: Path) -> str:
-    """Return the error that `write_error` kept, as one line; empty if there is none."""
+    """Return the error that `write_error` kept, as one line; empty without an error."""
     file = offer.with_suffix(".broken")
     return file.read_text("utf-8") if file.exists() else ""
 

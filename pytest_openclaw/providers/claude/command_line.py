@@ -85,7 +85,7 @@ class Access:
 
     @property
     def key(self) -> str:
-        """The key; empty if there is none."""
+        """The key, or an empty text."""
         return self._environ.get(self.key_env, "").strip() if self.key_env else ""
 
     @property

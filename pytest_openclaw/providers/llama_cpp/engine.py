@@ -48,10 +48,10 @@ class EngineSpec:
     Attributes:
         weights: an absolute path to a GGUF file.
         alias: the model's name in requests and replies, as the user wrote it.
-        template: a chat template that replaces the one in the weights.
+        template: a chat template that replaces the template in the weights.
         context_tokens: the longest prompt and reply together.
-        trained_tokens: the context for which the model was trained; a longer one is stretched by YaRN. None
-            leaves that to the weights.
+        trained_tokens: the context for which the model was trained, which YaRN stretches to a longer context;
+            None uses the number in the weights.
     """
 
     weights: Path
@@ -70,13 +70,13 @@ class Engine:
     process: Running
 
     async def has_died(self) -> bool:
-        """Whether it has exited; an exiting process may close its connections first."""
+        """Whether the engine has exited; an exiting process may close its connections first."""
         await self.process.wait_exit(LAST_BREATH_S)
         return self.process.has_exited
 
 
 class Engines:
-    """Keeps one engine at a time, of the model in use; one that has crashed is started again."""
+    """Keeps one engine at a time, for the model in use; a crashed engine is started again."""
 
     def __init__(self, spec_of: Callable[[str], EngineSpec], environ: Mapping[str, str]) -> None:
         self._spec_of = spec_of
@@ -91,7 +91,7 @@ class Engines:
         """Keep an engine for `model` while the body runs.
 
         Raises:
-            EngineError: it cannot be started.
+            EngineError: the engine cannot be started.
         """
         async with self._changed:
             # Two models at once would compete for processors and memory.
@@ -130,7 +130,7 @@ async def start_engine(spec: EngineSpec, environ: Mapping[str, str]) -> Engine:
     """Start an engine and wait until it has loaded its model.
 
     Raises:
-        EngineError: it is not installed, exited, or was not ready in time.
+        EngineError: the engine is not installed, exited, or was not ready in time.
     """
     if not engine_is_installed():
         raise EngineError(f"the embedded engine is not installed. Run: {install_engine()}")
@@ -169,7 +169,7 @@ def _words_of(process: Running, spec: EngineSpec) -> str:
     return process.stderr.replace(str(spec.weights), spec.alias)
 
 
-# --- why it cannot run here ---------------------------------------------------------------------
+# --- why an engine cannot run here --------------------------------------------------------------
 
 _NO_AVX2 = (
     "the embedded engine needs a CPU with AVX2, and this one has none. "

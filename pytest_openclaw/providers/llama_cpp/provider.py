@@ -40,13 +40,13 @@ CONNECTION_LOST = frozenset({"connect_error", "stream_error", "malformed_respons
 class LlamaCpp(OllamaOpenAI):
     """The embedded model `smollm2:135m`, or any `.gguf` file by its path; one engine at a time.
 
-    The ini's `openclaw_num_ctx` sets its context. The prompt cache is off, so that the time to
-    first token includes reading the whole prompt; on `openclaw` it is on, as for OpenClaw itself.
+    The ini's `openclaw_num_ctx` sets the context. The prompt cache is off, so that the time to first token
+    includes reading the whole prompt; on `openclaw` the cache is on, as for OpenClaw itself.
     """
 
     name: ClassVar[str] = "llama_cpp"
     key_envs: ClassVar[tuple[str, ...]] = ()
-    # Its weights are one file, and vision would be in a second one.
+    # The weights are one file; vision would need a second file.
     takes: ClassVar[frozenset[str]] = OllamaOpenAI.takes - {"images"}
 
     def __init__(self, setup: ProviderSetup) -> None:
@@ -66,7 +66,7 @@ class LlamaCpp(OllamaOpenAI):
         return Engines(spec_of, self.setup.environ)
 
     def find_address(self) -> Address:
-        """Return a placeholder: the engine's address is known once it is started."""
+        """Return a placeholder, because an engine has no address before it starts."""
         if self.setup.base_url is not None:
             raise TargetError(
                 f"{self.setup.name}: llama_cpp starts its own server. For a running llama-server write: "
@@ -80,7 +80,7 @@ class LlamaCpp(OllamaOpenAI):
         return self.setup.name
 
     def describe(self) -> JsonObject:
-        """The settings that shape the engine's answers, without its address, which differs in every run."""
+        """The settings that shape the engine's answers, without the address, which differs in every run."""
         return {
             "path": self.path,
             "context_tokens": self._context_tokens,
@@ -153,7 +153,7 @@ class LlamaCpp(OllamaOpenAI):
 
 
 def engine_spec(model: str, *, context_tokens: int) -> EngineSpec:
-    """Return the engine of a model; the embedded one can have more context than it was trained for.
+    """Return the engine of a model; the embedded model can have more context than it was trained for.
 
     Raises:
         EngineError: there are no such weights.

@@ -1,9 +1,9 @@
 """The engine's own process: `python -m pytest_openclaw.providers.llama_cpp.server SPEC`.
 
 SPEC is an `EngineSpec` as JSON. The process serves one model on 127.0.0.1 at a free port, one request at a
-time. When the model is loaded it prints one line, `READY` and a JSON object with `url` and `token`, the
-key of its port. It exits at the end of its input, which closes with the process that has started it, however
-that ends. No other module imports llama.cpp.
+time. When the model is loaded, it prints one line: `READY` and a JSON object with `url` and `token`, the key
+for its port. It exits at the end of its input, which is closed when the process that started it ends for any
+reason. No other module imports llama.cpp.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def thread_count(available: int, physical: int | None, cpu_quota: str) -> int:
 
     Args:
         available: logical CPUs that this process may run on.
-        physical: cores of the machine; None where that is not known.
-        cpu_quota: the control group's `cpu.max`, "QUOTA PERIOD" in µs; empty where there is none.
+        physical: cores of the machine; None if unknown.
+        cpu_quota: the control group's `cpu.max`, "QUOTA PERIOD" in µs; empty without a control group.
     """
     limits = [available, physical or available]
     quota, _, period = cpu_quota.partition(" ")
@@ -62,7 +62,7 @@ def _serve(spec: dict[str, Any], token: str) -> str:
     if (trained := spec["trained_tokens"]) and trained < spec["context_tokens"]:
         params.rope_scaling_type = xllamacpp.llama_rope_scaling_type.LLAMA_ROPE_SCALING_TYPE_YARN
         params.rope_freq_scale, params.yarn_orig_ctx = trained / spec["context_tokens"], trained
-    params.sampling.temp = 0.0  # also for clients that cannot set it, such as the Claude CLI
+    params.sampling.temp = 0.0  # also for clients that cannot set a temperature, such as the Claude CLI
     params.use_jinja = True
     params.endpoint_metrics = params.endpoint_slots = params.endpoint_props = True
     params.ui = params.fit_params = False

@@ -23,7 +23,7 @@ def find_weights(model: str) -> Path:
         model: `smollm2:135m`, or the path of a `.gguf` file, absolute, relative or from `~`.
 
     Raises:
-        EngineError: there is no such file, or the package that ships it is not installed.
+        EngineError: the file does not exist, or the package that ships it is not installed.
     """
     if model == EMBEDDED_MODEL:
         return _packaged_weights()
@@ -53,7 +53,7 @@ def _packaged_weights() -> Path:
 
 
 def template_for(model: str) -> Path | None:
-    """Return the chat template that replaces the one in the weights; None keeps it.
+    """Return the chat template that replaces the template in the weights; None keeps the latter.
 
     The embedded model's own template adds a system prompt and has no tools.
     """
@@ -80,5 +80,5 @@ def engine_version(distribution: str = _ENGINE_PACKAGE) -> str | None:
 
 
 def embedded_model_is_installed() -> bool:
-    """Whether the engine and the weights of the default target are installed: two look-ups, no import."""
+    """Whether the engine and the weights of the default target are installed; nothing is imported."""
     return engine_is_installed() and engine_version(_DISTRIBUTION) is not None
