@@ -93,12 +93,12 @@ def test_requests_in_flight_are_each_repeated_without_it() -> None:
     assert not provider.adapt(request, provider.body(request), fault)
 
 
-PAGE = Path(__file__).parents[2] / "docs/how-to/providers.md"
+PAGE = Path(__file__).parents[2] / "docs/how-to/servers.md"
 KEY = "a-key-0123456789"
 
 
 # The servers are strict: they reject a field that their API does not have, as the real ones do, which
-# `docs/how-to/providers.md` names.
+# `docs/how-to/servers.md` names.
 COMMON = {
     "model",
     "messages",
