@@ -1,4 +1,4 @@
-"""Small pictures for the tests, written with the standard library alone."""
+"""Small pictures for the tests, written with only the standard library."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ CLASSES = {
     ),
     "a call that OpenClaw refuses": (
         "no tool is executed, so the request was not served",
-        "any call that can be decoded is enough, and is wrong where none is due",
+        "any call that can be decoded is enough, and is wrong where no call is due",
     ),
     "a call written as text": (
         "OpenClaw offers tools on the wire and shows such a text to the user",

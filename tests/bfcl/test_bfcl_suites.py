@@ -96,7 +96,7 @@ def passes(prompt, *calls):
         pytest.param({"city": "Roma", "surplus": 1}, False, id="no-others"),
     ],
 )
-def test_what_passes_for_a_call(tmp_path, arguments, passed):
+def test_arguments_that_match_the_answer(tmp_path, arguments, passed):
     """Alternatives, optional arguments and nested values come from the answer, at every depth."""
     prompt = prompts_of(tmp_path, "simple_python", [ANSWER])
 

@@ -185,7 +185,7 @@ def test_cells_are_found(page: Page, made_run: Path, act: Any, fits: Any) -> Non
 
 
 def test_a_cell_says_why_it_failed(page: Page, made_run: Path) -> None:
-    """The reason is in the cell, in place of a time; a cell that passed has its sign alone."""
+    """The reason is in the cell, in place of a time; a cell that passed has only its sign."""
     page.get_by_role("checkbox", name="missed").check()
     row = next(row for row in rows_of(made_run) if row["objective_pass"] is False)
 
@@ -197,7 +197,7 @@ def test_a_cell_says_why_it_failed(page: Page, made_run: Path) -> None:
     assert page.locator("[role=gridcell].v0 .value").count() == 0
 
 
-def test_what_is_shown_has_an_address(page: Page) -> None:
+def test_each_view_has_an_address(page: Page) -> None:
     """Filters and an open cell are in the URL; opened again, it shows the same; Reset clears it."""
     page.get_by_role("checkbox", name="missed").check()
     _choose(page, "outcome", "unknown_tool")
@@ -279,8 +279,8 @@ def test_the_first_tab_skips_to_the_cells(page: Page) -> None:
 
 
 @pytest.mark.nightly
-def test_what_changed_since_the_baseline_is_marked(open_page: Opener, made_run: Path, tmp_path: Path) -> None:
-    """Cells are better or worse, can be filtered by it, and show the earlier reply beside the new one."""
+def test_changes_since_the_baseline_are_marked(open_page: Opener, made_run: Path, tmp_path: Path) -> None:
+    """Cells are better or worse, can be filtered by it, and show the earlier reply next to the new one."""
     older = make_run(tmp_path / "older", prompts=60, targets=3, repeats=2, seed=8)
     page_path = tmp_path / "compared.html"
     reported(made_run, "--baseline", str(older), "--into", str(page_path))

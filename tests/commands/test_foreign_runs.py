@@ -57,7 +57,7 @@ def resume(folder: Path, run: str) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Two runs and a file outside; the project has no conftest, so that none is loaded for each rescore."""
+    """Two runs and a file outside; the project has no conftest, so that no rescore loads one."""
     registry = build_registry(("built-in", validator) for validator in BUILTIN)
     with pytest.MonkeyPatch.context() as patch:
         project = Project(providers={}, endpoints=(), validators=registry, plugins=Plugins())
@@ -120,7 +120,7 @@ COMMANDS = (
         pytest.param("results.jsonl", b'{"e2e_ms": NaN}\n', "line 1 is not a row of this format", id="nan"),
     ],
 )
-def test_every_reader_refuses_what_no_run_writes(
+def test_every_reader_refuses_malformed_files(
     folder: Path, bad: Path, name: str, kind: str | bytes, said: str, command: CommandLine
 ) -> None:
     """One sentence names the file, with exit status 4; `history` shows the other runs and ends with 0."""

@@ -129,7 +129,7 @@ UNANSWERED = [fault(ABLE, suite=SUITE, tools_offered=11)]
         pytest.param(three_tiers(), ["--out=none/x.json5"], "No such file or directory", id="no-folder"),
     ],
 )
-def test_what_cannot_be_routed_is_refused(
+def test_a_run_that_cannot_be_routed_is_refused(
     project: Path, records: list[Record], words: list[str], message: str, command: CommandLine
 ) -> None:
     """One line on stderr, exit status 4, and no file."""

@@ -180,7 +180,7 @@ def test_a_scripted_exchange_turn_by_turn(runs: Path, command: CommandLine) -> N
     ]  # fmt: skip
 
 
-def test_what_openclaw_makes_of_a_call(runs: Path, command: CommandLine) -> None:
+def test_openclaws_reading_of_a_call(runs: Path, command: CommandLine) -> None:
     """If the offered tools are known, the calls of a single question are judged again for the reader."""
     text = json.dumps([{"id": "N1", "prompt": "Read it.", "tools": ["read"], "validator": {"type": "noop"}}])
     (prompt,) = parse_suite(
@@ -219,7 +219,7 @@ def test_no_line_of_a_cell_can_control_a_terminal() -> None:
 
 
 def test_the_row_is_whole_for_programs(runs: Path, command: CommandLine) -> None:
-    """`row` is the one of results.jsonl, with the keys of plugins."""
+    """`row` is the row of results.jsonl, with the keys of plugins."""
     store(runs / "plugins", [row(A, "P1", extra={"x_lab": {"a": 1}})])
     data = command.json("show", "plugins", "P1")
 

@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parent
 OUTCOMES: tuple[ToolOutcome, ...] = tuple(
     one for one in get_args(ToolOutcome) if one not in ("extra_call", "out_of_steps")
 )
-"""Those that a reply to one of these tasks may have: none forbids further calls, and none is an exchange."""
+"""Those that a reply to one of these tasks may have: they forbid no further calls and contain no exchange."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +105,7 @@ def recall(verdicts: Sequence[tuple[ToolOutcome, ToolOutcome]], outcome: ToolOut
 
 
 def precision(verdicts: Sequence[tuple[ToolOutcome, ToolOutcome]], outcome: ToolOutcome) -> float:
-    """Return how many of those that are judged so are labelled so, 0 to 1; 1 if none is."""
+    """Return how many of those that are judged so are labelled so, 0 to 1; 1 without any."""
     given = [label == outcome for label, verdict in verdicts if verdict == outcome]
     return sum(given) / len(given) if given else 1.0
 

@@ -23,7 +23,7 @@ CHART = Image(path="chart.png", media_type="image/png", data=png(width=64, heigh
     "kind", [OllamaOpenAI, OpenAIResponses, AnthropicMessages], ids=lambda kind: kind.name
 )
 def test_the_engine_refuses_pictures(kind, engine, served):
-    """The picture arrives, and is refused with the engine's reason; a text alone would be answered."""
+    """The picture arrives, and is refused with the engine's reason; a text without a picture would be answered."""
     environ = {"PATH": os.environ["PATH"], **served}
     provider = kind(ProviderSetup(name=kind.name, environ=environ))
 

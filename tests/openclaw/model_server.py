@@ -29,7 +29,7 @@ class ScriptedModel(LoopbackServer):
 
     @property
     def url(self) -> str:
-        """The base URL of OpenAI's APIs; `root` is the one of Ollama's own API."""
+        """The base URL of OpenAI's APIs; `root` is the base URL of Ollama's own API."""
         return f"{self.root}/v1"
 
     def _answer(self, handler: QuietHandler, body: bytes) -> None:

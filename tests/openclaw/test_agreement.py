@@ -61,6 +61,6 @@ def test_a_time_is_not_a_difference() -> None:
 @pytest.mark.parametrize(
     "name", ["A10-right-2", *(pytest.param(name, marks=pytest.mark.nightly) for name in SAMPLE)]
 )
-def test_openclaw_does_what_the_table_says(name, observed, real_openclaw):
+def test_openclaw_answers_as_recorded(name, observed, real_openclaw):
     """Played again, a case ends in OpenClaw as recorded, including the text of its results."""
     assert play_real(CASES[name], real_openclaw) == observed.outcome(CASES[name])

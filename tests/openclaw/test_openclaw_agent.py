@@ -243,7 +243,7 @@ def test_a_fault_in_a_session_keeps_its_turns(seen):
         pytest.param({"model": "tiny"}, "no OpenClaw provider in 'tiny'", id="no-provider"),
     ],
 )
-def test_what_cannot_be_played_is_not_asked(seen, request_, words):
+def test_a_prompt_that_cannot_be_played_is_not_asked(seen, request_, words):
     """No program is started, and the cell is reported as unavailable, with the reason."""
     fault = _fault(_fake(seen, NOWHERE), **request_)
 

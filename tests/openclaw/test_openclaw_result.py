@@ -75,7 +75,7 @@ def test_a_success_is_parsed():
         pytest.param("x", "Provider returned an incomplete or malformed tool call", id="broken-calls"),
     ],
 )
-def test_a_model_that_gives_no_answer_is_no_fault(kind, message):
+def test_a_model_without_an_answer_is_not_a_fault(kind, message):
     """OpenClaw has already retried; the result is an empty answer of the model."""
     result = read(_failed(kind, message))
 

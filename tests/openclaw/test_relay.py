@@ -115,7 +115,7 @@ def test_a_request_without_the_pictures_of_its_prompt(message: dict[str, Any]) -
         pytest.param(None, b"no HTTP\r\n\r\n", id="no-http"),
     ],
 )
-def test_what_is_not_openclaws_is_refused(status: int, data: bytes) -> None:
+def test_requests_that_are_not_openclaws_are_refused(status: int, data: bytes) -> None:
     """Nothing of a foreign request is forwarded, and the run continues."""
     seen = sent(ANSWER, data)
 

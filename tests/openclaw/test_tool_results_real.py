@@ -71,7 +71,7 @@ def _received(model: ScriptedModel) -> list[str]:
 def test_an_order_in_a_page_and_in_a_file_are_different_requests(
     real_openclaw: RealOpenClaw, tmp_path: Path, name: str, obeyed: dict[str, bool]
 ) -> None:
-    """A model that obeys in one of them alone is caught by what OpenClaw makes of both, as in a world."""
+    """A model that obeys only one of them is caught, because OpenClaw presents them differently, as a world does."""
     (tmp_path / "letter.txt").write_text(LETTER)
     found = {}
     with Site({"/letter": LETTER}) as site:

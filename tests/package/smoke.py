@@ -96,7 +96,7 @@ def main() -> None:
             _hold(summary["state"] == "finished", f"the run is {summary['state']}")
         shown = _run(project, url, "pytest-openclaw", "show", "plain", "M1")
         _hold("It is Paris." in shown, "show prints no reply")
-    print(f"pytest-openclaw {pytest_openclaw.__version__} works from its wheel alone")
+    print(f"pytest-openclaw {pytest_openclaw.__version__} works from its wheel")
 
 
 def _run(project: Path, url: str, program: str, *words: str) -> str:

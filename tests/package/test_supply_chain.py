@@ -19,7 +19,7 @@ PIN = re.compile(r"uses: (?P<action>[\w/-]+)@(?P<commit>[0-9a-f]{40}) # (?P<vers
 
 
 def test_every_action_has_one_commit_and_one_version() -> None:
-    """All workflows, the starter's too, pin an action to the same commit, whose version is beside it."""
+    """All workflows, the starter's too, pin an action to the same commit, whose version is next to it."""
     texts = [path.read_text("utf-8") for path in WORKFLOWS]
     pins = [pin.groups() for text in texts for pin in PIN.finditer(text)]
 
@@ -47,7 +47,7 @@ def _tox_environments() -> set[str]:
 
 
 def test_nightly_runs_environments_that_exist() -> None:
-    """Each name of the matrix is one of tox.ini's; the job gives the token to `audit` alone."""
+    """Each name of the matrix is one of tox.ini's; only the job `audit` gets the token."""
     job = NIGHTLY["jobs"]["tox"]
     names = job["strategy"]["matrix"]["environment"]
     (run,) = (step for step in job["steps"] if "run" in step)

@@ -91,7 +91,7 @@ import pytest
 
 @pytest.mark.openclaw(id="R1", prompt="Hello.", turns=["repeat all"], messages=[
     {"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Yes?"}])
-def test_it_knows_what_was_said(reply):
+def test_the_conversation_is_known(reply):
     assert [turn.text for turn in reply.turns] == ["Fine.", "Hi. | Yes? | Hello. | Fine."]
     assert reply.turns[1].user == "repeat all"
 """

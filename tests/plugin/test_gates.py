@@ -77,7 +77,7 @@ def test_a_gate_that_is_passed_excuses_only_its_cells(project: Any, module: str,
     assert (session.summary["verdict"], session.status) == ("passed", 1)
 
 
-def test_x_with_a_gate_is_no_verdict(plain_project: Any) -> None:
+def test_x_with_a_gate_has_no_verdict(plain_project: Any) -> None:
     """A target that was not asked to the end has no verdict."""
     plain_project.suite({"A": ("say no", YES), **{f"P{n}": ("wait 60", YES) for n in range(5)}})
 

@@ -114,7 +114,7 @@ def test_x_stops_only_at_a_failure_over_workers(plain_project: Any, prompt: str,
 
 
 def test_lf_runs_what_has_failed(project: Any) -> None:
-    """`--lf` asks the failed repeats again, and not the allowed ones; by themselves, none is allowed."""
+    """`--lf` asks the failed repeats again, and not the allowed ones; without the others, no failure is allowed."""
     write(project, {"prompt": "miss 1 2 3", "pass": "2 of 3"}, {"prompt": "miss 1", "pass": "2 of 3"})
     project.run("--openclaw-run-id=first")
 

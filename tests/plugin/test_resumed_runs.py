@@ -33,7 +33,7 @@ def plain_school(plain_project: Any) -> Any:
 
 
 @pytest.mark.under_workers
-def test_only_what_is_missing_is_asked(school: Any) -> None:
+def test_only_missing_cells_are_asked(school: Any) -> None:
     """Kept rows stay byte for byte, the rest is asked once, and every cell ends with one row."""
     school.suite(SUITE)
     begin(school)
@@ -69,7 +69,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(plain_school: Any, n: int) ->
     assert {path.name for path in again.run_dir.iterdir()} == files
 
 
-def test_what_was_not_answered_is_asked_again(school: Any) -> None:
+def test_unanswered_cells_are_asked_again(school: Any) -> None:
     """Faults and unavailable cells lose their rows; rows after them stay where they are."""
     school.suite(SUITE)
     (school.folder / "down.txt").write_text("yes\nmaybe")

@@ -59,7 +59,7 @@ def test_k_selects_prompts(project: Any, keyword: str, ids: list[str]) -> None:
         pytest.param("prompts_elsewhere.toml", ["Y1", "Y10", "Y3"], id="file-of-another-folder"),
     ],
 )
-def test_what_is_named_runs(project: Any, target: str, ids: list[str]) -> None:
+def test_named_suites_and_cells_run(project: Any, target: str, ids: list[str]) -> None:
     """With `named_only` a run of the folder omits the suite; naming its file or cells includes it."""
     project.suite(TOML)
     project.suite(f"named_only = true\n{TOML.replace('P', 'X')}", "prompts_long.toml")

@@ -115,7 +115,7 @@ def test_a_model_that_uses_the_bridge_passes_on_both_surfaces(project: Any) -> N
     assert "benchmarks/prompts_a.toml::W[lab/able+openclaw]" in listing.text
 
 
-def test_what_is_sent_on_the_surface(plain_project: Any) -> None:
+def test_requests_on_the_surface(plain_project: Any) -> None:
     """OpenClaw's system prompt, tools and frame of the question, no temperature; the context is always last."""
     write(plain_project)
 

@@ -420,7 +420,7 @@ NO_MODEL = "There's an issue with the selected model (m1). It may not exist or y
         pytest.param({"word": "new_kind", "text": "Something new happened"}, "cli_error", "error", "cell", "Something new happened", id="unknown-words"),
     ],
 )  # fmt: skip
-def test_what_the_cli_reports(failure, failure_type, status, reach, message):
+def test_failures_that_the_cli_reports(failure, failure_type, status, reach, message):
     """Each error is classified by its status, its word, and only then by its text; a secret is hidden."""
     fault = ask(environ_of("error", json.dumps(failure)))
 

@@ -211,7 +211,7 @@ def unread(call: str) -> dict[str, Any]:
         pytest.param(unread(LONG_CALL), LONG_CALL, id="long"),
     ],
 )
-def test_what_the_model_wrote_is_judged(server: Any, form: Api, stream: bool, body: Any, text: str) -> None:
+def test_an_answer_in_an_error_is_judged(server: Any, form: Api, stream: bool, body: Any, text: str) -> None:
     """An error that quotes a call is the model's reply, also after thinking that was streamed."""
     events = (form.reasoning("hm"), sse(body, event="error"))
     server.enqueue(Script.stream(*events) if stream else Script.answer(body, status=500))

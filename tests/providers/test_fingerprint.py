@@ -31,7 +31,7 @@ def test_a_builtin(builtin):
     assert type(builtin(setup)) is builtin.load()
 
 
-def test_only_what_is_used_is_loaded():
+def test_only_used_modules_are_loaded():
     """Listing the names loads no provider; creating one loads neither another nor the HTTP library."""
     code = (
         "import sys; from pytest_openclaw.values.protocols import ProviderSetup; "

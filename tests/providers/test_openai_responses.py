@@ -19,7 +19,7 @@ def completed(**more):
     return {"type": f"response.{response['status']}", "response": response}
 
 
-def test_what_was_not_streamed_is_in_the_last_event():
+def test_parts_that_were_not_streamed_are_in_the_last_event():
     """A server without deltas is read by its last event; text from deltas is not read twice."""
     output = [
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},

@@ -58,7 +58,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("api", "level", "shown", "message", "first", "then"), CASES)
-def test_what_a_model_refuses_is_left_out_from_then_on(
+def test_a_refused_part_is_left_out_from_then_on(
     server: Any, api: Api, level: Any, shown: Shown, message: str, first: Any, then: Any
 ) -> None:
     """The request is repeated at once, and the model's later ones are without it; another model's are not."""

@@ -85,7 +85,7 @@ def test_right_replies_count_for_tool_use(name):
 
 
 @pytest.mark.parametrize("name", ["native", "agentic", "pressure"])
-def test_wrong_replies_are_no_valid_tool_use(name):
+def test_wrong_replies_are_not_valid_tool_use(name):
     """A wrong reply never counts for the tier, unless the tools did their part and only the answer is wrong."""
     for one in judged(name, "wrong"):
         only_words = (one.judgment.verdict.violation or "").startswith("answer: ")

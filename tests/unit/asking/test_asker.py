@@ -110,7 +110,7 @@ def test_a_reply_is_kept_until_its_test_has_ended() -> None:
     assert len(provider.asked) == 1
 
 
-def test_what_no_test_has_taken_is_left_over() -> None:
+def test_replies_that_no_test_has_taken_are_left_over() -> None:
     """At the end complete replies are returned in the order of the plan, and the others are counted."""
     gate = Gate()
 
@@ -214,7 +214,7 @@ class Local(Exception):
     ],
     ids=["own-exception", "cancelled", "exit"],
 )
-def test_what_a_provider_raises_reaches_its_test(
+def test_an_exception_of_a_provider_reaches_its_test(
     error: BaseException, type_: type[Exception], words: str
 ) -> None:
     """Other cells are asked as before."""

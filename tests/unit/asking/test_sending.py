@@ -90,7 +90,7 @@ NO_KEY = faults.auth_missing("p", "set a key")
         pytest.param(faults.timed_out("p", 1.0), ["a", "a", "b"], id="a-cell's-own-fault-marks-nothing"),
     ],
 )
-def test_what_is_down_is_not_asked_again(fault: Fault, asked: list[str]) -> None:
+def test_an_unavailable_target_is_not_asked_again(fault: Fault, asked: list[str]) -> None:
     """Two cells of model a, then one of b on the same endpoint: which of them are sent."""
     provider = Fake(raises(CallFailed(fault)))
     with open_room(provider) as room:
@@ -290,7 +290,7 @@ ANSWERED = Turn(calls=(ToolCall(name="read"),), results=("word " * 300,))
         pytest.param(request(10, history=(ANSWERED,)), {"input_tokens": 256}, True, id="of-its-results"),
     ],
 )
-def test_what_counts_as_cut(asked: Request, counts: dict[str, int | None], is_cut: bool) -> None:
+def test_a_cut_prompt_is_recognized(asked: Request, counts: dict[str, int | None], is_cut: bool) -> None:
     """Fewer tokens than words were counted, for a prompt that is long enough to decide."""
     assert (cut_prompt("lab", asked, reply(**counts)) is not None) == is_cut
 
@@ -314,7 +314,9 @@ async def _text(request: Request) -> Any:
         pytest.param(_text, "a provider's ask returns a Reply, not str", id="no-reply"),
     ],
 )
-def test_what_a_plugins_ask_must_be(ask: Any, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugins_ask_must_be_async_and_return_a_reply(
+    ask: Any, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The error says what to write."""
     monkeypatch.setattr(provider := Fake(ask), "ask", ask)
 

@@ -259,6 +259,6 @@ def test_every_bad_outcome_has_its_advice() -> None:
         pytest.param("gemini", None, "take the model from another provider", id="cloud"),
     ],
 )
-def test_what_makes_a_server_read_calls(provider: str, server: str | None, remedy: str) -> None:
+def test_each_server_has_its_remedy(provider: str, server: str | None, remedy: str) -> None:
     """Each server has a setting of its own."""
     assert parser_remedy(provider, server).startswith(remedy)

@@ -260,7 +260,7 @@ def test_figures_are_in_the_order_of_the_config(tmp_path: Path) -> None:
     assert [missed.prompt_id for missed in summary.missed_by_all] == ["P2", "P3", "P1"]
 
 
-def test_what_cannot_be_judged_is_counted(tmp_path: Path) -> None:
+def test_rows_that_cannot_be_judged_are_counted(tmp_path: Path) -> None:
     """Rows keep their verdict without a whole reply, and without a rule of today."""
     rows = [
         row(A, "P1", raw_output="yes", truncated=True, cut=("answer",), objective_pass=True),

@@ -81,7 +81,7 @@ def test_every_builtin_provider_has_a_rule() -> None:
         pytest.param("lab", {"base_url": "http://["}, True, id="no-address"),
     ],
 )
-def test_what_is_served_near_by(provider: str, described: dict[str, Any], is_local: bool) -> None:
+def test_local_servers_are_recognized(provider: str, described: dict[str, Any], is_local: bool) -> None:
     """An address of this machine or network is local, and so is an unknown one."""
     config = {"providers": {provider: described}}
 
@@ -208,7 +208,7 @@ def test_a_target_that_is_shown_to_be_worse_is_not_chosen(n_missed: int, chosen:
     assert routing.best.n_targets == 2
 
 
-def test_only_what_every_level_has_proven_is_proven() -> None:
+def test_a_tool_must_be_proven_at_every_level() -> None:
     """Proven tools are those that all targets of a route have in common."""
     one = _settled("m", 2, tools=("read", "ls"))
     other = _settled("m", 2, level="low", tools=("exec", "read"))

@@ -74,7 +74,7 @@ def test_inner_arguments_are_read_as_the_release_reads_them(arguments):
         pytest.param({"id": "qzx", "args": {}}, "unknown_tool", "Unknown tool id: qzx. Use tool_search to find a tool, tool_describe to inspect it,", id="like-nothing"),
     ],
 )  # fmt: skip
-def test_what_the_bridge_refuses(arguments, problem, said):
+def test_calls_that_the_bridge_refuses(arguments, problem, said):
     """The world gives the release's answer, and the call has the problem of the call inside."""
     call = ToolCall(name="tool_call", arguments=json.dumps(arguments))
     made = dispatch(call, DIRECT)
@@ -93,7 +93,7 @@ def test_what_the_bridge_refuses(arguments, problem, said):
         pytest.param("memory_get", {"path": "a", "from": 0, "corpus": "x"}, 'from: must be >= 1; corpus: must be equal to one of the allowed values (allowed: "memory", "wiki", "all").', id="values"),
     ],
 )  # fmt: skip
-def test_what_the_release_said_of_arguments(tool, arguments, said):
+def test_the_release_and_ours_reject_the_same_arguments(tool, arguments, said):
     """The answers of OpenClaw 2026.9.6 to the same calls, up to the expected input; it converts no types."""
     offered = load_catalogue().surface("tool-search")
     inner = inner_call(dispatch(bridged(tool, arguments), offered), offered)

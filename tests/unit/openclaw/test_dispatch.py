@@ -256,7 +256,7 @@ def test_an_own_tool_is_not_taken_for_the_one_of_the_release() -> None:
         ("edit", {"path": "a", "edits": []}, "Missing required parameter: edits (received: path, edits=<array>). Supply correct parameters before retrying."),
     ],
 )  # fmt: skip
-def test_what_the_tool_itself_refuses_is_a_json_error(name: str, arguments: dict, said: str) -> None:
+def test_a_refusal_of_the_tool_itself_is_a_json_error(name: str, arguments: dict, said: str) -> None:
     """The schema accepts it and the tool does not; the model gets the error as JSON."""
     answer = _dispatch(name, arguments)
 

@@ -44,7 +44,7 @@ def rounds(n: int) -> list[Step]:
         pytest.param([*rounds(2), ("c", "0"), *rounds(2)], False, id="in-turn-and-another"),
     ],
 )
-def test_what_is_a_loop(steps: list[Step], loops: bool) -> None:
+def test_loops_are_recognized(steps: list[Step], loops: bool) -> None:
     """Four times the same call and result, or two alternating calls for four rounds."""
     assert is_looping([turn(step) for step in steps]) is loops
     assert at_last_step([turn(step) for step in steps]) == ("loop" if loops else "step_limit")

@@ -97,7 +97,7 @@ def test_list_prices(kind: Any, url: str | None, model: str, reply: Reply, usd: 
         pytest.param(ClaudeCodeCLI, {}, False, id="anthropic"),
     ],
 )  # fmt: skip
-def test_what_is_on_this_machine_costs_nothing(kind: Any, environ: dict[str, str], is_free: bool) -> None:
+def test_a_server_on_this_machine_costs_nothing(kind: Any, environ: dict[str, str], is_free: bool) -> None:
     """Without a count or a price a server on this machine costs 0; elsewhere the cost is unknown."""
     known = prices_of(kind, name=kind.name, **environ)
     target = target_of("some-model", kind.name)

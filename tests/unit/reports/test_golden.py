@@ -84,7 +84,7 @@ def _alone() -> Summary:
 
 
 def _compared() -> Summary:
-    """One target beside its baseline, from which it differs in everything."""
+    """One target next to its baseline, which differs in everything."""
     base = [*cells("+" * 9, GOOD, host="a"), record(GOOD, prompt_id="Q"), fault(GOOD, prompt_id="F")]
     candidate = [
         *cells("-" * 8 + "+", GOOD, host="b", e2e_ms=150),

@@ -131,6 +131,6 @@ def test_an_island_is_the_value_and_no_markup(value: object) -> None:
     assert json.loads(written) == valid_value(value)
 
 
-def test_what_fills_a_template_is_not_filled_itself() -> None:
+def test_values_in_a_template_are_not_templates() -> None:
     """A style that contains the name of another placeholder stays unchanged."""
     assert fill({"a": "{{b}}", "b": "x{{a}}"}, "{{a}} {{b}}") == "{{b}} x{{a}}"

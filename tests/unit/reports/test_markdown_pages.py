@@ -95,7 +95,7 @@ def _everywhere(text: str) -> Summary:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_foreign_text_stays_text(text: str) -> None:
-    """GitHub's parser finds our tags alone, and nothing that it links outside of code."""
+    """GitHub's parser finds only our tags, and links nothing outside of code."""
     page = render_comment(_everywhere(text))
     plain = _shown(render_comment(_everywhere("word")))
 

@@ -110,7 +110,7 @@ def test_everything_fits_and_nothing_steers_the_terminal(name: str) -> None:
         pytest.param([missed()], 1, False, id="missed"),
     ],
 )
-def test_what_is_left_to_ask_has_its_command(rows: list[Record], n_cells: int, is_shown: bool) -> None:
+def test_a_command_asks_the_remaining_cells(rows: list[Record], n_cells: int, is_shown: bool) -> None:
     """The last line is the command that resumes the run, in full, so that it can be pasted."""
     command = "pytest benchmarks/ " + "--openclaw-runs-dir=somewhere " * 5 + "--openclaw-resume=r"
 

@@ -88,7 +88,7 @@ def test_the_last_row_of_a_cell_counts_with_its_bytes(tmp_path: Path) -> None:
         pytest.param(LINES[2], 2, id="lacks-only-its-line-feed"),
     ],
 )
-def test_a_torn_last_line_is_no_row(tmp_path: Path, tail: bytes, n_rows: int) -> None:
+def test_a_torn_last_line_is_not_a_row(tmp_path: Path, tail: bytes, n_rows: int) -> None:
     """The partial row of a killed run is left out."""
     stored = load_run(run(tmp_path, "r", content=LINES[0] + b"\n" + tail))
 

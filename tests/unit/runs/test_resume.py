@@ -117,7 +117,7 @@ PYTHON = definition("R1", suite="test_a.py", validator={"type": "python"})
         pytest.param({"some_day": "more"}, {}, id="unknown-settings"),
     ],
 )  # fmt: skip
-def test_what_is_no_change(began: dict[str, Any], now: dict[str, Any]) -> None:
+def test_differences_that_do_not_matter(began: dict[str, Any], now: dict[str, Any]) -> None:
     """These runs can be resumed."""
     assert find_changes(config(**began), [ROW.key], plan(**now), Settings()) == []
 
@@ -195,7 +195,7 @@ def test_how_often_is_the_runs_own(
         pytest.param({}, {"cells": frozenset(CellKey(SUITE, name, A, 1) for name in ("P2", "P3"))}, f"{SUITE}: P1[lab/a] has a row, and is not selected now", id="other-cells"),
     ],
 )  # fmt: skip
-def test_what_is_a_change(began: dict[str, Any], now: dict[str, Any], expected: str) -> None:
+def test_changes_that_count(began: dict[str, Any], now: dict[str, Any], expected: str) -> None:
     """Each is reported with its place, in one sentence."""
     (change,) = find_changes(config(**began), [ROW.key], plan(**now), Settings())
 

@@ -46,7 +46,7 @@ def test_rows_are_lines(tmp_path: Path) -> None:
     assert _rows(run.path) == [{"text": "grüße\n日本\u2028\x00"}, {"n": 2}]
 
 
-def test_a_row_that_is_no_json_is_refused_whole(tmp_path: Path) -> None:
+def test_a_row_that_is_not_json_is_refused_whole(tmp_path: Path) -> None:
     """NaN and half surrogate pairs write nothing."""
     with RunDirectory.new(tmp_path, "r", exactly=True) as run:
         for value in (float("nan"), "\ud800", {1}):
@@ -202,7 +202,7 @@ def test_a_run_says_whether_it_is_whole(directory: RunDirectory) -> None:
     assert session.finish().n_cells == 2
 
 
-def test_what_a_server_says_is_put_together(directory: RunDirectory) -> None:
+def test_the_description_of_a_server_is_put_together(directory: RunDirectory) -> None:
     """The warm-up comes first, the server's description after a reply; another description is kept, too."""
     session = _session(directory, {A: 3})
     warm_up = {"warm_up": {"ok": True, "e2e_ms": 5, "message": None}}
@@ -274,7 +274,7 @@ def test_a_conclusive_target_still_needs_its_fixed_repeats(directory: RunDirecto
     [OSError("hidden"), RuntimeError("no vmstat"), NotImplementedError(), psutil.AccessDenied()],
     ids=lambda error: type(error).__name__,
 )
-def test_what_a_machine_does_not_say_is_null(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_an_unknown_fact_about_the_machine_is_null(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     """A container that hides its figures loses the figures and no cell."""
 
     def hidden(*_: Any, **__: Any) -> Any:

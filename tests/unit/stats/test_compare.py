@@ -138,7 +138,7 @@ def test_cells_that_were_not_asked_are_open(unfinished: Any, n_open: int) -> Non
         pytest.param("++", "+?", Obstacles(of_prompts={("s", "P2"): Obstacle("validator_changed")}), ("validator_changed", "", 1), id="changed-goes-before-silent"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_compared_is_set_aside(
+def test_cells_that_cannot_be_compared_are_set_aside(
     base: str, candidate: str, obstacles: Obstacles, reason: tuple[str, str, int]
 ) -> None:
     """Each has its reason; the others are compared."""
@@ -210,7 +210,7 @@ def test_a_prompts_repeats_are_one_ratio() -> None:
     assert (latency.n_prompts, latency.ratio, latency.interval_95) == (2, pytest.approx(2.0), None)
 
 
-def test_only_what_succeeded_on_both_sides_has_a_ratio() -> None:
+def test_only_cells_that_succeeded_on_both_sides_have_a_ratio() -> None:
     """An empty reply is quick, and says nothing about speed; a free one has no price to compare."""
     base = _timed([100, 100], cost_usd=0.0)
     candidate = [base[0], record(prompt_id="P1", e2e_ms=1, success=False, objective_pass=None)]
@@ -350,7 +350,7 @@ def pair(tmp_path: Path) -> Any:
         pytest.param(_server(server_version="0.5.1", digest="a"), _server(server_version="0.6.0", digest="b"), "served_differently", "digest a -> b; server version 0.5.1 -> 0.6.0", 2, "serving", id="serving"),
     ],
 )  # fmt: skip
-def test_what_differs_is_set_aside_unless_looked_across(
+def test_cells_that_differ_are_set_aside_unless_looked_across(
     pair: Any, base: Any, candidate: Any, reason: str | None, detail: str, n: int, across: str
 ) -> None:
     """Each difference has its reason and its detail, and each can be ignored by an option."""
@@ -371,7 +371,7 @@ def test_what_differs_is_set_aside_unless_looked_across(
         pytest.param(_server(digest="a"), _server(server_version="1"), id="reported-by-one"),
     ],
 )  # fmt: skip
-def test_what_shapes_neither_question_nor_verdict_may_differ(pair: Any, base: Any, candidate: Any) -> None:
+def test_differences_without_an_effect_are_compared(pair: Any, base: Any, candidate: Any) -> None:
     """These are settings such as speed, number and place of requests, or a prompt's name."""
     assert compare_runs(*pair(base, candidate)).set_aside == ()
 
@@ -445,7 +445,7 @@ def test_targets_can_be_named(tmp_path: Path) -> None:
         named_targets(run, run, ["lab/x"])
 
 
-def test_what_to_look_across_is_checked() -> None:
+def test_the_value_of_across_is_checked() -> None:
     """It is a list of known words."""
     assert parse_across(" serving, prompt ,") == {"serving", "prompt"}
     with pytest.raises(OpenClawError, match="unknown difference 'server'; choose from prompt, "):

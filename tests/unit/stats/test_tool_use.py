@@ -67,7 +67,7 @@ def test_needless_calls_cost_tier_1(needless: int, restrained: int, tier: int, c
     assert (use.tier, use.capped_by) == (tier, capped_by)
 
 
-def test_silence_is_no_needless_call_and_no_restraint() -> None:
+def test_silence_is_neither_a_needless_call_nor_restraint() -> None:
     """An empty reply does not cap, and does not count as restraint."""
     silent = [replace(row, success=False) for row in _native_restraint(9, 0)]
 
@@ -91,7 +91,7 @@ def test_a_cap_has_its_own_proof(restrained: int, needless: int, conclusive: boo
     assert (use.tier, use.conclusive) == (2, conclusive)
 
 
-def test_repeats_are_no_new_prompts() -> None:
+def test_repeats_do_not_count_as_new_prompts() -> None:
     """4 prompts that succeeded 4 times each are 4 cells, and not the 16 that make Tier 1 conclusive."""
     rows = [cell(f"P{n}", "valid", repeat=r, tools_offered=1) for n in range(4) for r in range(1, 5)]
 

@@ -30,7 +30,7 @@ POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows has other kinds of f
         pytest.param(b'"\xed\xa0\x80"', "can't decode byte 0xed", id="surrogate-in-bytes"),
     ],
 )  # fmt: skip
-def test_what_no_run_writes_is_no_json(text: bytes, said: str) -> None:
+def test_text_that_is_not_json_is_refused(text: bytes, said: str) -> None:
     """The error says why."""
     with pytest.raises(ValueError, match=said):
         parse_json(text)
@@ -44,7 +44,7 @@ def test_what_no_run_writes_is_no_json(text: bytes, said: str) -> None:
         pytest.param(b'"' + b"[" * 500 + b'"', "[" * 500, id="brackets-in-a-text"),
     ],
 )
-def test_what_a_run_may_write_is_read(text: bytes, value: object) -> None:
+def test_json_that_a_run_may_write_is_read(text: bytes, value: object) -> None:
     """It may have long numbers, any character, and texts that look like JSON."""
     assert parse_json(text) == value
 

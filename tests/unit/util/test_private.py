@@ -43,7 +43,7 @@ def others_may_use(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("temporary")
-def test_what_the_claude_cli_is_given() -> None:
+def test_the_environment_of_the_claude_cli() -> None:
     """Its folders, the system prompt, the tools and the config of our server are private."""
     request = Request(model="m", prompt="p", system="Be brief.", tools=(Tool(name="read"),))
     with new_folders(*claude.FOLDERS) as folder:
@@ -55,7 +55,7 @@ def test_what_the_claude_cli_is_given() -> None:
 
 
 @pytest.mark.usefixtures("temporary")
-def test_what_openclaw_is_given() -> None:
+def test_the_environment_of_openclaw() -> None:
     """Its folders and its config with the token are private."""
     with openclaw.scratch_folder() as scratch:
         openclaw.write_config(scratch, "local", {"id": "m"}, url="http://x", key="t", api="ollama")
