@@ -5,7 +5,7 @@ Writes benchmarks/prompts_mine.toml (four prompts to edit),
 configured already, the lines to add are printed instead. `runs/` is added to
 .gitignore. Nothing is overwritten.
 
-Then `pytest benchmarks/` measures the embedded model, or those of --models.
+Then `pytest benchmarks/` measures the embedded model, or your --models.
 
 Example:
   pytest-openclaw init

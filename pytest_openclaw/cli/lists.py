@@ -36,7 +36,7 @@ SURFACES = """List the tool surfaces of OpenClaw that a suite can offer.
 
 A surface is the list of tools that OpenClaw sends in one kind of configuration.
 A prompt offers it by name, such as `tools = "direct"`. The shipped surfaces are
-captured from a release; `capture-tools` saves those of the installed OpenClaw.
+captured from a release; `capture-tools` adds the installed OpenClaw.
 
 Example:
   pytest-openclaw surfaces
