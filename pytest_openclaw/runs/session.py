@@ -129,29 +129,42 @@ class EarlyStopping:
             ]
             n_asked, n = sum(number <= stage for number in counted_first), len(counted_first)
             after = f"{n_asked} of {n} prompts" if repeat is None else counted(repeat, "repeat")
-            if ends := self._why_it_ends(records, repeat, f"after {after}"):
+            n_targets = len(self._n_missing)
+            if ends := why_it_ends(records, repeat, self._looks, n_targets=n_targets, after=f"after {after}"):
                 self.ended[target] = Settled(repeat=repeat or 1, prompts=n_asked, of=n)
             yield Decision(target=target, stage=stage, ends=ends)
 
-    def _why_it_ends(self, records: Sequence[Record], repeat: int | None, after: str) -> str | None:
-        """Return why a target is settled, or None; within the first repeat, only reasons against it count."""
-        answered = [record for record in records if record.availability_status == "ok"]
-        latest = [record for record in records if record.repeat == repeat]
-        if latest and not any(record.repeat == repeat for record in answered):
-            return f"nothing was answered in repeat {repeat}"
-        use = tool_use_of(answered, len(self._n_missing), self._looks)
-        if repeat is None or repeat in self._looks:
-            if repeat and use.conclusive:
-                return f"tier {use.tier} is settled {after}"
-            found = recommend(records, use)
-            if found.kind in ("unsafe", "not_trusted") or (repeat and found.kind == "trusted"):
-                return f"settled {after}: {found.sentence}"
-        if repeat and always_alike(answered):
-            # Rate and effective sample are the same as after the first repeat, so this is not another look.
-            return f"all repeats are alike {after}: only new prompts can settle the tier"
-        if repeat in self._looks[1:] and is_futile(answered, use):
-            return f"more repeats would hardly settle the tier {after}: new prompts can"
-        return None
+
+def why_it_ends(
+    records: Sequence[Record],
+    repeat: int | None,
+    looks: Sequence[int],
+    *,
+    n_targets: int = 1,
+    after: str = "",
+) -> str | None:
+    """Return why a target with these rows is settled, or None.
+
+    The repeat is the one that has just ended. Within the first one it is None: only reasons against the
+    target count. `after` says when, such as `after 3 repeats`.
+    """
+    answered = [record for record in records if record.availability_status == "ok"]
+    latest = [record for record in records if record.repeat == repeat]
+    if latest and not any(record.repeat == repeat for record in answered):
+        return f"nothing was answered in repeat {repeat}"
+    use = tool_use_of(answered, n_targets, looks) if repeat is None or repeat in looks else None
+    if use:
+        if repeat and use.conclusive:
+            return f"tier {use.tier} is settled {after}"
+        found = recommend(records, use)
+        if found.kind in ("unsafe", "not_trusted") or (repeat and found.kind == "trusted"):
+            return f"settled {after}: {found.sentence}"
+    if repeat and always_alike(answered):
+        # Rate and effective sample are the same as after the first repeat, so this is not another look.
+        return f"all repeats are alike {after}: only new prompts can settle the tier"
+    if use and repeat in looks[1:] and is_futile(answered, use):
+        return f"more repeats would hardly settle the tier {after}: new prompts can"
+    return None
 
 
 # --- the run --------------------------------------------------------------------------------------

@@ -1,21 +1,24 @@
 """Simulated runs with `--openclaw-until-conclusive`: the prompts they ask, and how often they are wrong.
 
 The order, the stages, the decisions and the recommendation are those of the code that ships.
-`python -m tests.simulation.early` prints the table of docs/statistics.md.
+`python -m tests.simulation.early [RUNS [SUITE_SIZE …]]` prints the table of docs/statistics.md.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
 from pytest_openclaw.conclusions.recommendation import recommend
 from pytest_openclaw.judging.text import Noop
-from pytest_openclaw.runs.session import EarlyStopping
+from pytest_openclaw.runs.session import why_it_ends
 from pytest_openclaw.stats.tool_use import MOST_NEEDLESS, TIER_FLOORS, tool_use_of
 from pytest_openclaw.suites.cells import mixed, spread, stages_of
 from pytest_openclaw.values.prompts import Cell, Prompt
@@ -25,9 +28,10 @@ from tests.simulation.models import Generator, own_rates
 from tests.unit.reports.summaries import TARGET, cell
 
 SEED = 20261126
-SETTINGS = Settings(until_conclusive=True, repeat=10)
+REPEATS = 10
 RATES = (0.02, 0.3, 0.5, 0.65, 0.8, 0.9, 0.97)
 NEEDLESS = (0.05, 0.2, 0.4)
+SIZES = (34, 72, 200)
 N_CATEGORIES = 6
 HARDNESS = 0.6
 """Of the smaller of the rate and its complement: so far the rates of the categories lie from it."""
@@ -81,6 +85,62 @@ def suite(n: int, repeats: int) -> list[Cell]:
     )
 
 
+class Schedule:
+    """When a run of one suite ends, and with which recommendation, by the code that ships.
+
+    Both depend on how often each prompt went right, and not on which prompt it was. So runs with the same
+    counts share one answer, without which ten thousand runs of every suite would take a day.
+
+    Attributes:
+        prompt_of: the number of each cell's prompt, in the order of the first repeat.
+    """
+
+    def __init__(self, n_prompts: int, repeats: int) -> None:
+        self.cells = suite(n_prompts, repeats)
+        self.looks = Settings(until_conclusive=True, repeat=repeats).looks
+        first = self.cells[:n_prompts]
+        numbers = {one.prompt.id: number for number, one in enumerate(first)}
+        self.prompt_of = np.array([numbers[one.prompt.id] for one in self.cells])
+        self._forbids = np.array([_forbids(one) for one in first])
+        stages = stages_of(self.cells)
+        n_cells = Counter(stages[one.key].number for one in self.cells)
+        self._ends = [*accumulate(n_cells[number] for number in sorted(n_cells))]
+        self._repeats = [stages[self.cells[end - 1].key].repeat for end in self._ends]
+        self._settled: dict[tuple[int, bytes, bytes], bool] = {}
+        self._kinds: dict[tuple[int, bytes, bytes], str] = {}
+
+    def run(self, called: np.ndarray[Any, Any]) -> tuple[int, str]:
+        """Return the number of cells asked, and the recommendation, if every cell would be `called` or not."""
+        for stage, end in enumerate(self._ends):
+            key = stage, *self._counts(called[:end])
+            # After the last stage nothing is left to decide.
+            if end == self._ends[-1]:
+                break
+            if key not in self._settled:
+                rows = self.rows(called[:end])
+                self._settled[key] = why_it_ends(rows, self._repeats[stage], self.looks) is not None
+            if self._settled[key]:
+                break
+        if key not in self._kinds:
+            rows = self.rows(called[:end])
+            self._kinds[key] = recommend(rows, tool_use_of(rows, 1, self.looks)).kind
+        return end, self._kinds[key]
+
+    def _counts(self, called: np.ndarray[Any, Any]) -> tuple[bytes, bytes]:
+        """Return how many of the prompts so far were called 0, 1, 2 … times: which forbid it, and the others."""
+        times = np.bincount(self.prompt_of[: len(called)], weights=called).astype(int)
+        forbids = self._forbids[: len(times)]
+        return np.bincount(times[forbids]).tobytes(), np.bincount(times[~forbids]).tobytes()
+
+    def rows(self, called: np.ndarray[Any, Any]) -> list[Record]:
+        """Return the rows of the first cells."""
+        pairs = zip(self.cells, called.tolist(), strict=False)
+        return [_row(one.prompt.id, one.repeat, _forbids(one), is_called) for one, is_called in pairs]
+
+
+schedule_of = cache(Schedule)
+
+
 def simulate(
     source: Generator,
     n_prompts: int,
@@ -89,28 +149,17 @@ def simulate(
     n_runs: int,
     *,
     resemblance: float = 0.0,
-    settings: Settings = SETTINGS,
+    repeats: int = REPEATS,
 ) -> Ended:
     """Let so many runs end as they do; the categories differ in difficulty, around the true rate."""
-    cells = suite(n_prompts, settings.repeat)
-    stages = stages_of(cells)
-    prompts = {one.prompt.id: number for number, one in enumerate(cells) if one.repeat == 1}
-    chance = np.array([_chance(one, rate, needless) for one in cells[:n_prompts]])
-    prompt_of = [prompts[one.prompt.id] for one in cells]
+    schedule = schedule_of(n_prompts, repeats)
+    chance = np.array([_chance(one, rate, needless) for one in schedule.cells[:n_prompts]])
     against = trusting = settled = asked = whole = 0
     for _ in range(n_runs):
         own = own_rates(source, chance, resemblance, (n_prompts,))
-        luck = source.random(len(cells)) < own[prompt_of]
-        stopping = EarlyStopping(stages, settings.looks)
-        rows = []
-        for one, hit in zip(cells, luck, strict=True):
-            if stopping.ended:
-                break
-            rows.append(_row(one.prompt.id, one.repeat, _forbids(one), bool(hit)))
-            any(stopping.take(rows[-1]))
-        kind = recommend(rows, tool_use_of(rows, 1, settings.looks)).kind
-        asked += len(rows)
-        whole += max(len(rows), n_prompts)
+        n_asked, kind = schedule.run(source.random(len(schedule.cells)) < own[schedule.prompt_of])
+        asked += n_asked
+        whole += max(n_asked, n_prompts)
         settled += kind != "not_enough_evidence"
         against += kind == "not_trusted" and rate >= TIER_FLOORS[2] and needless <= MOST_NEEDLESS
         trusting += (kind == "trusted" and (rate < TIER_FLOORS[1] or needless > MOST_NEEDLESS)) or (
@@ -146,12 +195,12 @@ def _row(prompt_id: str, repeat: int, forbids: bool, hit: bool) -> Record:
     )  # fmt: skip
 
 
-def table(n_runs: int, sizes: tuple[int, ...] = (34, 72, 200)) -> Iterator[str]:
+def table(n_runs: int, sizes: Iterable[int]) -> Iterator[str]:
     """The mean number of prompts until a run ends, and how often its recommendation is wrong."""
-    source = np.random.default_rng(SEED)
     yield "| prompts | needless | " + " | ".join(f"rate {rate:g}" for rate in RATES) + " |"
     yield "| --- | --- |" + " --- |" * len(RATES)
     for n in sizes:
+        source = np.random.default_rng([SEED, n])
         for needless in NEEDLESS:
             found = [simulate(source, n, rate, needless, n_runs) for rate in RATES]
             shown = (
@@ -161,5 +210,6 @@ def table(n_runs: int, sizes: tuple[int, ...] = (34, 72, 200)) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    for line in table(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000):
+    n_runs, *sizes = map(int, sys.argv[1:] or ["10000"])
+    for line in table(n_runs, sizes or SIZES):
         print(line, flush=True)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_openclaw.values.settings import Settings
-from tests.simulation.early import NEEDLESS, RATES, Ended, simulate
+from pytest_openclaw.runs.session import EarlyStopping
+from pytest_openclaw.suites.cells import stages_of
+from tests.simulation.early import NEEDLESS, RATES, REPEATS, Ended, schedule_of, simulate
 
 pytestmark = [pytest.mark.newest, pytest.mark.simulation, pytest.mark.xdist_group("simulation")]
 
@@ -55,9 +56,25 @@ def test_repeats_may_resemble_each_other(rate: float, resemblance: float) -> Non
 @pytest.mark.parametrize("repeat", [2, 3, 5])
 def test_shorter_schedules_keep_the_level(repeat: int) -> None:
     """With the constants of their own looks."""
-    settings = Settings(until_conclusive=True, repeat=repeat)
+    assert _is_rarely_wrong(_simulate(0.8, 0.2, 1000, repeats=repeat))
 
-    assert _is_rarely_wrong(_simulate(0.8, 0.2, 1000, settings=settings))
+
+@pytest.mark.parametrize("rate", [0.02, 0.4, 0.97])
+def test_a_simulated_run_ends_where_a_session_ends_it(rate: float) -> None:
+    """Although the session decides row by row, and the simulation asks once for equal counts."""
+    source, schedule = np.random.default_rng(SEED), schedule_of(34, REPEATS)
+    stages = stages_of(schedule.cells)
+    for _ in range(20):
+        called = source.random(len(schedule.cells)) < rate
+        stopping = EarlyStopping(stages, schedule.looks)
+        n_asked = 0
+        for row in schedule.rows(called):
+            if stopping.ended:
+                break
+            n_asked += 1
+            any(stopping.take(row))
+
+        assert schedule.run(called)[0] == n_asked
 
 
 def test_a_hopeless_model_is_settled_after_12_prompts() -> None:
