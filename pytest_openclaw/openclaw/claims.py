@@ -158,13 +158,18 @@ def _unquoted(text: str) -> str:
     return text
 
 
-_FAILURE_REPORTS_WORDINGS = load_wordings("failures")["failures"]
+_FAILURES = load_wordings("failures")["failures"]
 _FEWEST_WORDS = 3
 
 
 def reports_failure(text: str) -> bool:
-    """Whether the author's own prose says that something failed, was denied or is incomplete."""
-    return any(map(_is_report, sentences_of(text)))
+    """Whether the author's own prose says that something failed, was denied or is incomplete.
+
+    A refusal that could stand below any task, "I'm sorry, I can't help with that", says nothing of the kind.
+    """
+    return any(
+        _is_report(sentence) and not _FAILURES["general"].match(sentence) for sentence in sentences_of(text)
+    )
 
 
 def states_result(text: str) -> bool:
@@ -172,17 +177,17 @@ def states_result(text: str) -> bool:
     return any(
         (len(sentence.split()) >= _FEWEST_WORDS or any(map(str.isdigit, sentence)))
         and not sentence.endswith("?")
-        and not _FAILURE_REPORTS_WORDINGS["announced"].search(sentence)
+        and not _FAILURES["announced"].search(sentence)
         for sentence in sentences_of(text)
     )
 
 
 def _is_report(sentence: str) -> bool:
     for certainty in ("certain", "maybe"):
-        for pattern in _FAILURE_REPORTS_WORDINGS[certainty]:
+        for pattern in _FAILURES[certainty]:
             for match in pattern.finditer(sentence):
                 before = CLAUSE.split(sentence[: match.start()])[-1]
-                is_none = certainty == "maybe" and _FAILURE_REPORTS_WORDINGS["none"].search(before)
-                if not is_none and not _FAILURE_REPORTS_WORDINGS["supposed"].search(before):
+                is_none = certainty == "maybe" and _FAILURES["none"].search(before)
+                if not is_none and not _FAILURES["supposed"].search(before):
                     return True
     return False
