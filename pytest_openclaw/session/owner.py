@@ -117,7 +117,7 @@ class Owner:
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Start the run of the selected cells; under xdist, workers select them later."""
         stops = session.testsfailed and not session.config.option.continue_on_collection_errors
-        if self._sends and not stops and not session.config.pluginmanager.hasplugin("dsession"):
+        if not stops and not session.config.pluginmanager.hasplugin("dsession"):
             self.begin(Collected.of(session))
 
     def begin(self, collected: Collected) -> None:
@@ -132,7 +132,7 @@ class Owner:
         if collected.unknown_ids:
             raise pytest.UsageError(collected.unknown_ids)
         selected = [planned.cell for planned in collected.cells]
-        if self.run or not (self.resumed or selected):
+        if not self._sends or self.run or not (self.resumed or selected):
             return
         plan = Plan.of(selected, self.settings, describe(self.providers), collected.divided)
         if self.resumed and (why := self.resumed.refusal(plan, self.settings)):

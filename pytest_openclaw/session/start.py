@@ -65,6 +65,10 @@ def start_session(config: pytest.Config) -> Owner | None:
     return _start_owner(config, classes, stack)
 
 
+def _lists(config: pytest.Config) -> bool:
+    return any(getattr(config.option, name, None) for name in _LISTING)
+
+
 def _start_worker(config: pytest.Config, classes: Classes, stack: ExitStack) -> None:
     """Start an xdist worker; its controller has checked everything."""
     from pytest_openclaw.session.xdist import INPUT, Worker
@@ -76,7 +80,9 @@ def _start_worker(config: pytest.Config, classes: Classes, stack: ExitStack) -> 
     providers = registries.make_providers(classes, settings)
     redactor = Redactor.of_run(providers.values(), os.environ)
     stack.enter_context(redactor.over_logs())
-    parts = CellParts(settings=settings, link=worker, redactor=redactor, sends=True, kept=worker.kept)
+    parts = CellParts(
+        settings=settings, link=worker, redactor=redactor, sends=not _lists(config), kept=worker.kept
+    )
     config.pluginmanager.register(worker, "openclaw-worker")
     config.pluginmanager.register(ExecutionHooks(config, parts, providers), "openclaw-execution")
 
@@ -89,8 +95,7 @@ def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> O
         if file.suffix in (".toml", ".json") and file.is_file() and not SUITE_NAME.match(file.name):
             raise pytest.UsageError(f"{file.name} is not a suite: rename it to prompts_{file.name}")
     settings = load_settings(config, classes)
-    lists = any(getattr(config.option, name, None) for name in _LISTING)
-    sends = not (lists or settings.dry_run)
+    sends = not (_lists(config) or settings.dry_run)
     resumed, path = None, None
     if settings.resume:
         names = {*classes, *(endpoint.name for endpoint in settings.endpoints)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -104,7 +103,7 @@ def test_listing_sends_and_writes_nothing(project: Any) -> None:
     project.suite({"P1": ("crash", NOOP)})
 
     listing = project.run("--collect-only", models=None)
-    plan = replace(project, mode=()).run("--setup-plan", models=None)
+    plan = project.run("--setup-plan", models=None)
 
     assert "P1[scripted/*]" in listing.text
     for session in (listing, plan):
