@@ -37,7 +37,7 @@ def pytest_openclaw_providers() -> Sequence[type[Provider]]:
     Then `--openclaw-models=parrot/any` uses the provider. A name that is registered twice is an error that
     names both plugins. With `takes_tools = True` a provider also receives prompts with tools, and sends
     `request.tools` and `request.history`; with `takes_messages = True` prompts with `messages` or `turns`,
-    and sends `request.conversation`; with `images` in `takes` prompts with pictures, and sends
+    and sends `request.conversation`; with `images` in `takes` prompts with images, and sends
     `request.images`.
     """
     raise AssertionError("a specification is never called")

@@ -1,4 +1,4 @@
-"""Small pictures for the tests, written with only the standard library."""
+"""Small images for the tests, written with only the standard library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WEBP = b"RIFF\x1a\x00\x00\x00WEBPVP8L"
 
 
 def png(*, width: int = 2, height: int = 2, gray: int = 128) -> bytes:
-    """A picture of one gray."""
+    """An image of one gray."""
     head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     rows = (b"\x00" + bytes([gray]) * width) * height
     return PNG_MAGIC + _chunk(b"IHDR", head) + _chunk(b"IDAT", zlib.compress(rows)) + _chunk(b"IEND", b"")

@@ -64,7 +64,7 @@ class Suspects:
 
     def note(self, cell: Cell, record: Record) -> None:
         """Keep a cell if it is the best one of its target to repeat."""
-        # Requests are kept as evidence, so they must not contain pictures.
+        # Requests are kept as evidence, so they must not contain images.
         if record.tool_outcome not in SYMPTOMS or not cell.prompt.tools or cell.prompt.images:
             return
         suspect = _Suspect(cell, replace(record, raw_output="", turns=None))

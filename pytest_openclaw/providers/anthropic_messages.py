@@ -90,7 +90,7 @@ def _messages(request: Request) -> list[JsonObject]:
 
 
 def image_block(image: Image) -> JsonObject:
-    """Return a picture as a block of a message."""
+    """Return an image as a block of a message."""
     source = {"type": "base64", "media_type": image.media_type, "data": image.base64}
     return {"type": "image", "source": source}
 

@@ -67,10 +67,10 @@ def _contents(request: Request) -> list[JsonObject]:
     contents: list[JsonObject] = []
     for turn in request.conversation:
         if turn.user is not None:
-            pictures = [
+            images = [
                 {"inlineData": {"mimeType": image.media_type, "data": image.base64}} for image in turn.images
             ]
-            contents.append({"role": "user", "parts": [{"text": turn.user}, *pictures]})
+            contents.append({"role": "user", "parts": [{"text": turn.user}, *images]})
         # A content without parts is refused.
         if parts := _parts(turn):
             contents.append({"role": "model", "parts": parts})

@@ -62,7 +62,7 @@ def _items(request: Request) -> list[JsonObject]:
     items: list[JsonObject] = []
     for number, turn in enumerate(wire.with_ids(request.conversation)):
         if turn.user is not None:
-            content = wire.users_content(turn, _picture, kind="input_text")
+            content = wire.users_content(turn, _image, kind="input_text")
             items.append({"type": "message", "role": "user", "content": content})
         if turn.text:
             # The original item; servers reject an item without id or status.
@@ -80,7 +80,7 @@ def _items(request: Request) -> list[JsonObject]:
     return items
 
 
-def _picture(image: Image) -> JsonObject:
+def _image(image: Image) -> JsonObject:
     # Servers with this API may require `detail`, which the official client always sends.
     return {"type": "input_image", "detail": "auto", "image_url": image.data_uri}
 

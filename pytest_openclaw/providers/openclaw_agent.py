@@ -193,7 +193,7 @@ class OpenClawAgent(ProgramProvider):
     async def _converse(self, call: Call, program: Program, relay: Relay, server: OverHttp) -> Reply | Fault:
         """Start OpenClaw once for each message of the user, until a run ends without an answer."""
         runs: list[Reply] = []
-        for text in (call.write_pictures(), *call.request.turns):
+        for text in (call.write_images(), *call.request.turns):
             relay.begin_run()
             call.write_message(text)
             outcome = await self._run(call, program, relay, server.address.base_url)

@@ -316,11 +316,11 @@ def with_ids(history: Sequence[Turn]) -> tuple[Turn, ...]:
 
 
 def users_content(
-    turn: Turn, picture: Callable[[Image], JsonObject], *, kind: str = "text"
+    turn: Turn, image: Callable[[Image], JsonObject], *, kind: str = "text"
 ) -> str | list[JsonObject]:
     """Return the content of a user's message: the text, or a list if it has images, as in OpenClaw."""
     assert turn.user is not None, "the turn has a message of the user"
-    return [{"type": kind, "text": turn.user}, *map(picture, turn.images)] if turn.images else turn.user
+    return [{"type": kind, "text": turn.user}, *map(image, turn.images)] if turn.images else turn.user
 
 
 # --- lengths ------------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ def render_cell(
         *message_texts(prompt.get("messages")),
         ("prompt", prompt.get("prompt") or ""),
         (
-            "pictures",
+            "images",
             "\n".join(f"{image['path']}, sha256 {image['sha256']}" for image in record.images or ()),
         ),
         *_conversation(record, turns),

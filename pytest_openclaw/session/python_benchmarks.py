@@ -9,7 +9,7 @@ import pytest
 
 from pytest_openclaw.session.cells import CellRun, KeptCell, run_of
 from pytest_openclaw.session.reporting import STRICT, passed_strictly
-from pytest_openclaw.suites.load import pictures_in
+from pytest_openclaw.suites.load import images_in
 from pytest_openclaw.suites.prompt import check_id, read_prompt
 from pytest_openclaw.values.prompts import Cell
 from pytest_openclaw.values.replies import Verdict
@@ -69,7 +69,7 @@ def prompt_of(marker: pytest.Mark, definition: pytest.Function, suite: str, regi
         prompt_id,
         suite=suite,
         registry=registry,
-        read_file=pictures_in(definition.path.parent),
+        read_file=images_in(definition.path.parent),
     )
     if prompt is None:
         raise collector.CollectError("\n".join(f"{where}: {complaint}" for complaint in complaints))

@@ -133,7 +133,7 @@ def _written(turn: Turn) -> list[JsonObject]:
 MOST_IMAGES = 20
 """In one request, as many as Anthropic takes in full size: https://platform.claude.com/docs/en/build-with-claude/vision"""
 MOST_BYTES = 3_932_160
-"""The maximum size of a picture: 5 MiB as base64, which is Anthropic's limit and the lowest of all."""
+"""The maximum size of an image: 5 MiB as base64, which is Anthropic's limit and the lowest of all."""
 
 
 def images_key(read_file: Callable[[str], bytes]) -> Key:
@@ -159,8 +159,7 @@ def _image(path: str, read_file: Callable[[str], bytes]) -> Image:
     media_type = media_type_of(data)
     if media_type is None:
         raise ValueError(
-            f"has {shown(path)}, which is not a picture by its first bytes. Save it as"
-            f" {' or '.join(FORMATS)}."
+            f"has {shown(path)}, which is not an image by its first bytes. Save it as {' or '.join(FORMATS)}."
         )
     return Image(path=path, media_type=media_type, data=data)
 

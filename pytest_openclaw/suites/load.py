@@ -1,4 +1,4 @@
-"""Reads a suite file and its pictures, and reports all errors at once."""
+"""Reads a suite file and its images, and reports all errors at once."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def parse_suite(
         name: the file's name in rows and errors.
         registry: the existing validators.
         catalogue: a captured catalogue of tools and surfaces; None for the shipped one.
-        read_file: reads a picture in the suite's folder; None leaves pictures out.
+        read_file: reads an image in the suite's folder; None leaves images out.
 
     Raises:
         SuiteError: the message has a line for each of the first 20 faults, with file, prompt, key and hint.
@@ -182,22 +182,22 @@ def load_suite(path: Path, *, name: str, registry: Registry, catalogue: Catalogu
         name=name,
         registry=registry,
         catalogue=catalogue,
-        read_file=pictures_in(path.parent),
+        read_file=images_in(path.parent),
     )
 
 
-def pictures_in(folder: Path) -> Callable[[str], bytes]:
-    """Return a function that reads a picture in a suite's folder, once; see `images_key`."""
+def images_in(folder: Path) -> Callable[[str], bytes]:
+    """Return a function that reads an image in a suite's folder, once; see `images_key`."""
 
     @cache
     def read_file(path: str) -> bytes:
         file = (folder / path).resolve()
         if not file.is_file() or not file.is_relative_to(folder.resolve()):
-            hint = f"Put the picture into {folder}, and write its path from there."
+            hint = f"Put the image into {folder}, and write its path from there."
             raise ValueError(f"{shown(path)} is not a file below the suite's folder. {hint}")
         try:
-            with file.open("rb") as picture:
-                return picture.read(MOST_BYTES + 1)
+            with file.open("rb") as image:
+                return image.read(MOST_BYTES + 1)
         except OSError as error:
             raise ValueError(f"{shown(path)} cannot be read ({error.strerror}).") from None
 

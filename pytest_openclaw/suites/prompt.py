@@ -125,7 +125,7 @@ def read_prompt(
 ) -> tuple[Prompt | None, list[str]]:
     """Return the prompt of an entry, or None and the entry's errors, each a sentence with its hint.
 
-    Without `read_file`, pictures are left out; use this where nothing is sent.
+    Without `read_file`, images are left out; use this where nothing is sent.
     """
     values, errors = read_keys(
         raw, _KEYS if read_file is None else {**_KEYS, "images": images_key(read_file)}

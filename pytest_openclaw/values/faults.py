@@ -45,7 +45,7 @@ FAILURE_TYPES: Mapping[str, str] = {
     "stream_error": "the answer broke off or ended in an error after tokens; the received part is kept",
     "malformed_response": "the answer is not of the form that its API promises, or is too long",
     "context_overflow": "the prompt does not fit into the model's context, or was cut to fit",
-    NO_IMAGES: "the model, or its server, takes no pictures; the prompt has some",
+    NO_IMAGES: "the model, or its server, takes no images; the prompt has some",
     NO_TOOLS: "the model, or its server, takes no tools, or not these; the prompt offers some",
     "cli_error": "a command line program ended without an answer",
     "harness_error": "our own code, a validator or a plugin's provider broke, judging took too long, or a "
@@ -151,8 +151,8 @@ def takes_no(what: Literal["tools", "messages", "images"], name: str) -> Fault:
 
 
 def sees_no_images(name: str, model: str) -> Fault:
-    """A server would answer without the pictures of a prompt, because its model takes none."""
-    why = f"the server says that {model} takes no pictures. Ask a model with vision."
+    """A server would answer without the images of a prompt, because its model takes none."""
+    why = f"the server says that {model} takes no images. Ask a model with vision."
     return _unsent(f"{name}: not asked: {why}", NO_IMAGES)
 
 

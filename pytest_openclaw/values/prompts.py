@@ -48,7 +48,7 @@ class Prompt:
         id: unique within its suite, such as `P1`.
         validator: the rule; `validator_spec` is the same as the author wrote it.
         expected_tool_calls: tools, one of which must be invoked, unless the validator has a list itself.
-        images: pictures that are sent with `prompt`.
+        images: images that are sent with `prompt`.
         messages: the conversation before `prompt`, with calls and their results.
         turns: further messages of the user, each sent after the answer to the previous message.
         timeout_s: seconds for one attempt, and for judging it; None means the run's `--openclaw-timeout`.

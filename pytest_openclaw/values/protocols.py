@@ -68,7 +68,7 @@ class Provider(Protocol):
     #: exchange as one reply
     plays_worlds: ClassVar[bool] = False
     #: which of temperature, seed, fields and images of a request it sends; only with images does it receive
-    #: prompts with pictures
+    #: prompts with images
     takes: ClassVar[frozenset[str]] = frozenset()
     #: whether it is OpenClaw itself, which adds its own parts to a question
     is_openclaw: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""A prompt's pictures; an attempt's result, a reply or a fault, with its times; the verdict."""
+"""A prompt's images; an attempt's result, a reply or a fault, with its times; the verdict."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 MediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
-"""The formats that every API with pictures accepts."""
+"""The formats that every API with images accepts."""
 FORMATS = [media_type.partition("/")[2].upper() for media_type in get_args(MediaType)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Image:
-    """A picture of a suite.
+    """An image of a suite.
 
     Attributes:
         path: relative to the suite's folder, with `/`.

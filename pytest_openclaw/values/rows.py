@@ -81,7 +81,7 @@ class TurnEntry(TypedDict):
 
 
 class ImageEntry(TypedDict):
-    """A picture of a prompt.
+    """An image of a prompt.
 
     Attributes:
         path: The path relative to the suite's folder.
@@ -157,7 +157,7 @@ class Record:
         variant_of: The suite and id, such as `prompts_a.toml::P1`, of the prompt that this one rewords.
         prompt_tokens_per_s: Prompt tokens read per second, by the server's timing; null if it has none.
         surface: The kind of request: the suite's own list of tools, or OpenClaw's whole request.
-        images: The pictures of the prompt; the row does not contain them.
+        images: The images of the prompt; the row does not contain them.
         role: The role of OpenClaw's config that the suite tests; such rows are outside the rates of tool use.
         leaked_valid: Whether the calls of a `leaked_as_text` cell would have been right; null for all others.
         extra: Unknown keys, which pass through: `x_…` of a plugin, or another version's.

@@ -1,4 +1,4 @@
-"""The how-to on pictures, followed with a server that sees: its commands run, and its suites pass."""
+"""The how-to on images, followed with a server that sees: its commands run, and its suites pass."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ SERVER = "http://127.0.0.1:8080/v1"
 
 
 def sees(request: Request) -> Script:
-    """Answer as a model that sees all pictures of the suite, and nothing without them."""
+    """Answer as a model that sees all images of the suite, and nothing without them."""
     content = request.json["messages"][-1]["content"]
     if isinstance(content, str):  # a warm-up
         return Script.answer(_answer({"text": "Hi"}))
-    text, *pictures = content
+    text, *images = content
     prompt = next(one for one in SUITE["prompts"] if one["prompt"] == text["text"])
-    sent = [picture["image_url"]["url"] for picture in pictures]
+    sent = [image["image_url"]["url"] for image in images]
     right = REPLIES[prompt["id"]]["right"] if sent == [_address(path) for path in prompt["images"]] else "?"
     return Script.answer(_answer(right if isinstance(right, dict) else {"text": right}))
 

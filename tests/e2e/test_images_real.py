@@ -1,4 +1,4 @@
-"""Pictures for a real llama.cpp without a vision model, over all its APIs."""
+"""Images for a real llama.cpp without a vision model, over all its APIs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ CHART = Image(path="chart.png", media_type="image/png", data=png(width=64, heigh
 @pytest.mark.parametrize(
     "kind", [OllamaOpenAI, OpenAIResponses, AnthropicMessages], ids=lambda kind: kind.name
 )
-def test_the_engine_refuses_pictures(kind, engine, served):
-    """The picture arrives, and is refused with the engine's reason; a text without a picture would be answered."""
+def test_the_engine_refuses_images(kind, engine, served):
+    """The image arrives, and is refused with the engine's reason; a text without an image would be answered."""
     environ = {"PATH": os.environ["PATH"], **served}
     provider = kind(ProviderSetup(name=kind.name, environ=environ))
 

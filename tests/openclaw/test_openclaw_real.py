@@ -57,8 +57,8 @@ def _sent_tools(body) -> list[str]:
         pytest.param("local/tiny", ("And now?",), id="session"),
     ],
 )
-def test_pictures_of_the_prompt(environ, name, turns):
-    """OpenClaw sends the prompt's pictures, byte by byte, and leaves their paths behind the text."""
+def test_images_of_the_prompt(environ, name, turns):
+    """OpenClaw sends the prompt's images, byte by byte, and leaves their paths behind the text."""
     drawn = Path(__file__).parents[2] / "benchmarks/images/bars.png"
     chart = Image(path="images/bars.png", media_type="image/png", data=drawn.read_bytes())
     with ScriptedModel("Seven.", *("Eight." for _ in turns)) as model:

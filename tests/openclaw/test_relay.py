@@ -93,8 +93,8 @@ def test_a_request_is_passed_on(body: bytes) -> None:
         pytest.param({"content": "Hi", "images": ["aGk="]}, id="ollama"),
     ],
 )
-def test_a_request_without_the_pictures_of_its_prompt(message: dict[str, Any]) -> None:
-    """OpenClaw continues without a picture that it cannot load; that is another question, which is not asked."""
+def test_a_request_without_the_images_of_its_prompt(message: dict[str, Any]) -> None:
+    """OpenClaw continues without an image that it cannot load; that is another question, which is not asked."""
     data = request(json.dumps({"model": "tiny", "messages": [{"role": "user", **message}]}).encode())
 
     with_one, with_two = (sent(ANSWER, data, n_images=n_images) for n_images in (1, 2))
@@ -103,7 +103,7 @@ def test_a_request_without_the_pictures_of_its_prompt(message: dict[str, Any]) -
     assert (with_two.n_passed_on, with_two.is_over) == (0, True)
     assert with_two.fault is not None
     assert with_two.fault.status == "skipped_unavailable"
-    assert with_two.fault.message == "local: not asked: this OpenClaw sends 1 of the prompt's 2 pictures."
+    assert with_two.fault.message == "local: not asked: this OpenClaw sends 1 of the prompt's 2 images."
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Prompts with pictures in whole sessions: rows, the run's files, changed pictures, and who does not see them."""
+"""Prompts with images in whole sessions: rows, the run's files, changed images, and who does not see them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_squares(reply):
 
 @pytest.fixture
 def gallery(project: Any) -> Any:
-    """A project with a suite that shows a picture."""
+    """A project with a suite that shows an image."""
     project.suite(SUITE)
     (project.folder / "benchmarks" / "charts").mkdir()
     (project.folder / "benchmarks" / "charts" / "a.png").write_bytes(CHART)
@@ -46,15 +46,15 @@ def gallery(project: Any) -> Any:
 
 
 def sees(body: dict[str, Any]) -> Script:
-    """Answer by whether there is a picture, or the prompt has the answer in it."""
+    """Answer by whether there is an image, or the prompt has the answer in it."""
     last = body["messages"][-1]
-    text = "7" if last.get("images") or "7" in last["content"] else "I see no picture."
+    text = "7" if last.get("images") or "7" in last["content"] else "I see no image."
     return answer(lines(said(text), done())) if body["stream"] else Script.answer(done(content=text))
 
 
 @pytest.mark.under_workers
-def test_a_run_names_its_pictures_and_contains_none(gallery: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows and config.json have path and hash of each picture; no file of the run has the picture itself."""
+def test_a_run_names_its_images_and_contains_none(gallery: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows and config.json have path and hash of each image; no file of the run has the image itself."""
     gallery.write("benchmarks/test_python.py", BENCHMARK)
 
     with OllamaServer(sees, {"m:latest": ["completion", "vision"]}) as server:
@@ -67,13 +67,13 @@ def test_a_run_names_its_pictures_and_contains_none(gallery: Any, monkeypatch: p
     assert {row["prompt_id"]: row["images"] for row in session.rows} == {"I1": shown, "I2": shown, "P1": None}
     defined = {one["id"]: one.get("images_sha256") for one in session.load("config.json")["prompts"]}
     assert defined == {"I1": [digest], "I2": [digest], "P1": None}
-    picture = b64encode(CHART)
+    image = b64encode(CHART)
     files = [path for path in session.run_dir.rglob("*") if path.is_file()]
-    assert [path.name for path in files if picture[:40] in path.read_bytes()] == []
+    assert [path.name for path in files if image[:40] in path.read_bytes()] == []
 
 
-def test_a_changed_picture_is_another_prompt(gallery: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run is not resumed with another picture of the same name; with the same picture it is."""
+def test_a_changed_image_is_another_prompt(gallery: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run is not resumed with another image of the same name; with the same image it is."""
     with OllamaServer(sees, {"m:latest": ["completion", "vision"]}) as server:
         monkeypatch.setenv("OLLAMA_HOST", server.origin)
         gallery.run("--openclaw-run-id=r", models="ollama_native/m")
@@ -88,8 +88,8 @@ def test_a_changed_picture_is_another_prompt(gallery: Any, monkeypatch: pytest.M
     other.is_refused("benchmarks/prompts_a.toml: prompt I1: its images_sha256 has changed")
 
 
-def test_a_provider_that_sends_no_pictures(gallery: Any) -> None:
-    """Its cells with pictures are not asked, with the reason; the others are."""
+def test_a_provider_that_sends_no_images(gallery: Any) -> None:
+    """Its cells with images are not asked, with the reason; the others are."""
     session = gallery.run(models="scripted/m")
 
     session.outcomes(skipped=1, errors=1)
@@ -98,8 +98,8 @@ def test_a_provider_that_sends_no_pictures(gallery: Any) -> None:
     assert "the prompt has images, which this provider does not send" in row["fault_message"]
 
 
-def test_a_server_whose_model_takes_no_pictures(gallery: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A refused picture is not a wrong answer and is sent once; a rate counts only answered cells."""
+def test_a_server_whose_model_takes_no_images(gallery: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refused image is not a wrong answer and is sent once; a rate counts only answered cells."""
     message = "image input is not supported - hint: provide the mmproj"
     error = {"code": 500, "message": message, "type": "server_error"}
     with MisbehavingServer() as server:
@@ -119,7 +119,7 @@ def test_a_server_whose_model_takes_no_pictures(gallery: Any, monkeypatch: pytes
     session.outcomes(passed=1, skipped=1)
     row = session.row("I1")
     assert (row["availability_status"], row["failure_type"]) == ("skipped_unavailable", "no_image_input")
-    assert "cannot be shown pictures there" in row["fault_message"]
+    assert "cannot be shown images there" in row["fault_message"]
     assert sum(isinstance(body["messages"][-1]["content"], list) for body in asked) == 1
     (group,) = session.summary["groups"]
     assert (group["passed"]["n"], group["n_skipped_unavailable"]) == (1, 1)

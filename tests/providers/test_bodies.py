@@ -1,4 +1,4 @@
-"""The bodies of requests by every API: fields, tools, conversations, pictures, and bounds of their tokens."""
+"""The bodies of requests by every API: fields, tools, conversations, images, and bounds of their tokens."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ def test_no_id_occurs_twice(ids: list[list[str | None]]) -> None:
     assert all(found)
 
 
-# --- pictures -----------------------------------------------------------------------------------
+# --- images -----------------------------------------------------------------------------------
 
 PNG = png()
 PICTURES = (
@@ -316,8 +316,8 @@ WITH_PICTURES: dict[str, Any] = {
 
 @pytest.mark.parametrize("before", [(), BEFORE], ids=["first", "later"])
 @pytest.mark.parametrize("api", WITH_PICTURES)
-def test_pictures_follow_the_text(api: str, before: tuple[Turn, ...]) -> None:
-    """Each API gets text and pictures in its own form, in the order of the suite, only in the prompt."""
+def test_images_follow_the_text(api: str, before: tuple[Turn, ...]) -> None:
+    """Each API gets text and images in its own form, in the order of the suite, only in the prompt."""
     *earlier, asked = sent(body_of(api, images=PICTURES, messages=before))
 
     assert asked.get("parts", asked.get("content")) == WITH_PICTURES[api]

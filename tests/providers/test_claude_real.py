@@ -102,8 +102,8 @@ def test_with_a_key_home_is_neither_read_nor_written(environ, home):
 
 
 @pytest.mark.parametrize("turns", [(), ("And now?",)], ids=["one-message", "two-messages"])
-def test_pictures_reach_the_server(environ, turns):
-    """The CLI passes on text and pictures of the prompt, byte by byte, and asks once for each message."""
+def test_images_reach_the_server(environ, turns):
+    """The CLI passes on text and images of the prompt, byte by byte, and asks once for each message."""
     chart = Image(path="chart.png", media_type="image/png", data=png())
     with MessagesServer() as server:
         reply = ask(at(server, environ), prompt="/how many?", images=(chart,), turns=turns)

@@ -1,4 +1,4 @@
-"""Ollama: how its two APIs are read, and which models are asked about pictures."""
+"""Ollama: how its two APIs are read, and which models are asked about images."""
 
 from __future__ import annotations
 
@@ -104,9 +104,9 @@ def test_counts_and_speeds(reply, expected):
 
 
 @pytest.mark.parametrize("name", ["ollama_native", "ollama_openai"])
-def test_a_model_without_vision_is_not_asked_about_pictures(name):
-    """Ollama has many a model answer without the pictures; prompts without pictures are asked."""
-    picture = Image(path="chart.png", media_type="image/png", data=png())
+def test_a_model_without_vision_is_not_asked_about_images(name):
+    """Ollama has many a model answer without the images; prompts without images are asked."""
+    image = Image(path="chart.png", media_type="image/png", data=png())
     models = {"m:latest": ["completion"], "sees:latest": ["completion", "vision"]}
     with OllamaServer(models=models) as server:
 
@@ -114,21 +114,21 @@ def test_a_model_without_vision_is_not_asked_about_pictures(name):
             kind = OLLAMA.kind if name == "ollama_native" else OllamaOpenAI
             return kind(ProviderSetup(name=name, environ={"OLLAMA_HOST": server.url}))
 
-        fault = ask(provider(), images=(picture,))
+        fault = ask(provider(), images=(image,))
         asked = [request.path for request in server.requests]
-        replies = [ask(provider()), ask(provider(), model="sees", images=(picture,))]
+        replies = [ask(provider()), ask(provider(), model="sees", images=(image,))]
 
     assert described(fault)[:3] == (
         "no_image_input",
         "skipped_unavailable",
-        f"{name}: not asked: the server says that m takes no pictures. Ask a model with vision.",
+        f"{name}: not asked: the server says that m takes no images. Ask a model with vision.",
     )
     assert (fault.sent, fault.scope, fault.retryable) == (False, "cell", False)
     assert asked == ["/api/show"]
     assert [type(reply) for reply in replies] == [Reply, Reply]
 
 
-def test_another_server_is_asked_about_pictures(api, server):
+def test_another_server_is_asked_about_images(api, server):
     """Only Ollama says which of its models take them."""
     answer = Script.answer(api.whole("Hi."))
     server.on("*", lambda request: answer if api.answers(request.path) else Script.answer(status=404))

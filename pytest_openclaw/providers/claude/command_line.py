@@ -212,7 +212,7 @@ def write_files(
 
 
 def takes_lines(request: Request) -> bool:
-    """Whether the CLI receives messages as lines of JSON: several messages, or a message with pictures."""
+    """Whether the CLI receives messages as lines of JSON: several messages, or a message with images."""
     return bool(request.turns or request.images)
 
 

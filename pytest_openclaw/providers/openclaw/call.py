@@ -206,7 +206,7 @@ def why_not_askable(request: Request) -> str:
     if world is None:
         return ""
     if request.images and world != World():
-        return "its world would have the prompt's pictures as files, which OpenClaw reads from the workspace."
+        return "its world would have the prompt's images as files, which OpenClaw reads from the workspace."
     if loose := sorted(offered_tools(request) - PLAYED):
         played = ", ".join(sorted(PLAYED))
         return f"its world offers {', '.join(loose[:3])}; the real agent plays worlds of {played}."
@@ -309,10 +309,10 @@ class Call:
         text = self.scratch.with_real_paths(text) if self.request.world else text
         write_private(self.scratch.message, valid_text(text).encode())
 
-    def write_pictures(self) -> str:
-        """Write the prompt's pictures into the workspace; return the prompt with their paths behind it.
+    def write_images(self) -> str:
+        """Write the prompt's images into the workspace; return the prompt with their paths behind it.
 
-        OpenClaw has no argument for them. Where its model takes pictures, it loads those whose paths are in
+        OpenClaw has no argument for them. Where its model takes images, it loads those whose paths are in
         the message, and leaves the paths there.
         """
         paths = []

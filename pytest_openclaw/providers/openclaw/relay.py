@@ -73,7 +73,7 @@ class RecordedRun:
 class Relay:
     """The server.
 
-    OpenClaw continues without a picture or a tool that it cannot load. The first request must have them.
+    OpenClaw continues without an image or a tool that it cannot load. The first request must have them.
 
     The steps of the request's world are the most requests to forward in a run. Without a world, an answer
     with other calls than searches for tools is not forwarded, and ends the run.
@@ -127,11 +127,11 @@ class Relay:
         return await self._pass_on(incoming.body)
 
     def _what_is_missing(self, body: JsonObject) -> str:
-        """Return which pictures or tools the first request lacks; empty if it lacks none."""
+        """Return which images or tools the first request lacks; empty if it lacks none."""
         request, messages = self._request, messages_of(body)
         n_sent = sum(map(_n_images_in, messages))
         if n_sent < len(request.images):
-            return f"sends {n_sent} of the prompt's {counted(len(request.images), 'picture')}."
+            return f"sends {n_sent} of the prompt's {counted(len(request.images), 'image')}."
         # A plugin's tools may be behind the bridge; then the system prompt has their names.
         system = [turn for turn in messages if turn.get("role") in ("system", "developer")]
         known = json.dumps([body.get("tools"), body.get("instructions"), system])
@@ -201,7 +201,7 @@ def _results_in(messages: Sequence[JsonObject]) -> tuple[str, ...]:
 
 
 def _n_images_in(message: JsonObject) -> int:
-    """Return the number of pictures in a message, in the format of any API."""
+    """Return the number of images in a message, in the format of any API."""
     own = message.get("images")  # Ollama's
     parts = objects_in(message.get("content"))
     kinds = ("image", "image_url", "input_image")

@@ -18,7 +18,7 @@ CHART = png(gray=10)
 
 @pytest.fixture
 def folder(tmp_path):
-    """A suite's folder with a picture, and another one in a folder of it."""
+    """A suite's folder with an image, and another one in a folder of it."""
     (tmp_path / "charts").mkdir()
     (tmp_path / "chart.png").write_bytes(CHART)
     (tmp_path / "charts" / "other.dat").write_bytes(JPEG)
@@ -32,8 +32,8 @@ def load(folder, images, registry):
     return load_suite(path, name="benchmarks/prompts_a.toml", registry=registry).prompts[0]
 
 
-def test_pictures_of_the_suites_folder(folder, registry):
-    """Pictures are read from the suite's folder, in order; their first bytes have their format."""
+def test_images_of_the_suites_folder(folder, registry):
+    """Images are read from the suite's folder, in order; their first bytes have their format."""
     prompt = load(folder, '["charts/other.dat", "./chart.png"]', registry)
 
     assert prompt.images == (
@@ -58,18 +58,18 @@ def test_pictures_of_the_suites_folder(folder, registry):
     ],
 )
 def test_the_first_bytes_say_the_format(data, media_type):
-    """Four formats are pictures, whatever a file is called."""
+    """Four formats are images, whatever a file is called."""
     assert media_type_of(data) == media_type
 
 
-def test_a_prompt_has_a_limited_number_of_pictures():
-    """There is a limit on the number of pictures."""
+def test_a_prompt_has_a_limited_number_of_images():
+    """There is a limit on the number of images."""
     with pytest.raises(ValueError, match=f"not a list of length <= {MOST_IMAGES}"):
         read_key("images", ["a.png"] * (MOST_IMAGES + 1), images_key(lambda _: CHART))
 
 
 def test_a_file_is_read_once(folder, registry):
-    """Prompts with the same picture share it, so that a long suite has it in memory once."""
+    """Prompts with the same image share it, so that a long suite has it in memory once."""
     path = folder / "prompts_a.toml"
     prompts = (f'[[prompts]]\nid = "P{n}"\nprompt = "How many?"\nimages = ["chart.png"]\n' for n in (1, 2))
     path.write_text("".join(prompts), encoding="utf-8")
@@ -79,8 +79,8 @@ def test_a_file_is_read_once(folder, registry):
     assert first.images[0].data is second.images[0].data
 
 
-def test_the_definition_has_the_hash_of_each_picture(folder, registry):
-    """`config.json` names the pictures and their hashes, and contains none of their bytes."""
+def test_the_definition_has_the_hash_of_each_image(folder, registry):
+    """`config.json` names the images and their hashes, and contains none of their bytes."""
     prompt = load(folder, '["chart.png"]', registry)
 
     kept = definition(prompt)

@@ -89,7 +89,7 @@ def test_whatever_a_server_says_is_in_the_set(status: int | None, code: str, kin
         pytest.param({"message": 'model "llama3.2:3b" not found'}, "model_not_found", "skipped_unavailable", "target", id="no-model-in-a-stream"),
         pytest.param({"message": "model qwen3 not found"}, "stream_error", "error", "cell", id="another-model-in-a-stream"),
         pytest.param({"status": 500, "type": "server_error", "message": "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"}, "no_image_input", "skipped_unavailable", "cell", id="llama-cpp-without-mmproj"),
-        pytest.param({"status": 400, "message": "Could not process image"}, "http_400", "error", "cell", id="a-broken-picture"),
+        pytest.param({"status": 400, "message": "Could not process image"}, "http_400", "error", "cell", id="a-broken-image"),
         pytest.param({"status": 400, "message": "llama3.2:3b does not support thinking"}, "http_400", "skipped_unavailable", "target", id="no-thinking"),
         pytest.param({"type": "rate_limit_error"}, "http_429", "rate_limited", "cell", id="a-word-in-a-stream"),
         pytest.param({"code": "503"}, "http_503", "error", "cell", id="a-number-in-a-stream"),

@@ -1,4 +1,4 @@
-"""The pictures of the suite of images: the script draws them, and a model has to see them."""
+"""The images of the suite of images: the script draws them, and a model has to see them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ PROMPTS = prompts_of("images")
 DRAWN = sorted(BENCHMARKS.glob("images/*.png"))
 
 
-def test_every_picture_is_asked_about():
-    """No picture is left without a prompt, and no prompt without a picture."""
+def test_every_image_is_asked_about():
+    """No image is left without a prompt, and no prompt without an image."""
     assert all(prompt.images for prompt in PROMPTS)
     assert {image.path for prompt in PROMPTS for image in prompt.images} == {
         f"images/{path.name}" for path in DRAWN
@@ -37,15 +37,15 @@ def test_no_answer_of_one_word_fits_all():
 
 
 def drawn_by_the_script():
-    """Return the pictures as the script draws them now."""
-    spec = importlib.util.spec_from_file_location("drawn_pictures", BENCHMARKS / "images" / "draw.py")
+    """Return the images as the script draws them now."""
+    spec = importlib.util.spec_from_file_location("drawn_images", BENCHMARKS / "images" / "draw.py")
     draw = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(draw)
     return {f"{one.__name__}.png": one().png() for one in draw.PICTURES}
 
 
 def chunks_of(png):
-    """Return the chunks of a picture, with its dots unpacked: packing differs between versions of zlib."""
+    """Return the chunks of an image, with its dots unpacked: packing differs between versions of zlib."""
     place, found = 8, []
     while place < len(png):
         length, kind = struct.unpack(">I4s", png[place : place + 8])
@@ -57,8 +57,8 @@ def chunks_of(png):
     return found
 
 
-def test_the_script_draws_the_pictures():
-    """Every picture is drawn by `draw.py`, dot by dot, and is a valid PNG."""
+def test_the_script_draws_the_images():
+    """Every image is drawn by `draw.py`, dot by dot, and is a valid PNG."""
     drawn = drawn_by_the_script()
 
     assert sorted(drawn) == [path.name for path in DRAWN]
