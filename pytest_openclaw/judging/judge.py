@@ -355,7 +355,8 @@ def calls_written_in(prompt: Prompt, text: str, thinking: str = "") -> tuple[Wri
     from pytest_openclaw.judging.written_calls import asked_by, find_written_calls
 
     expected = {name for rule in demands_of(prompt.validator).calls for name in rule.names}
-    said = (prompt.prompt, *prompt.turns, prompt.system or "")
+    # Not what OpenClaw's own system prompt says: it shows examples and JSON.
+    said = (prompt.prompt, *prompt.turns, (prompt.listed or prompt).system or "")
     asked = asked_by(said, may_show=tool_demand_of(prompt) != "call")
     return find_written_calls(text, prompt.tools or (), expected, asked=asked, thinking=thinking)
 

@@ -11,6 +11,8 @@ from pytest_openclaw.judging.judge import judge, prepare, tool_demand_of
 from pytest_openclaw.judging.registry import build_validator
 from pytest_openclaw.openclaw.bridge import NOTE
 from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.openclaw.surfaces import substitute_surface
+from pytest_openclaw.suites.offered import on_surface
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.tool_calls import ToolCall
@@ -173,6 +175,15 @@ def test_written_calls_are_judged_as_if_made(is_exchange, spec, text, right):
 
     assert (judgment.tool_outcome, judgment.leaked_valid) == ("leaked_as_text", right)
     assert (judgment.tool_use_success, judgment.verdict.passed) == (False, False)
+
+
+def test_openclaws_own_system_prompt_asks_to_show_no_call():
+    """It has examples, and a model that writes a call below it still writes a call."""
+    forbids = on_surface(prompt_of(NONE), substitute_surface())
+
+    judgment = judge(forbids, reply_of(text=f"```json\n{UNKNOWN}\n```"))
+
+    assert (judgment.tool_outcome, judgment.verdict.passed) == ("called_needlessly", False)
 
 
 @pytest.mark.parametrize(
