@@ -62,6 +62,11 @@ class WrittenCall:
         return self.tool.name
 
 
+_NO_TOOL = {"none", "null", "no_tool", "no_call", "no_function"}
+"""The names that say that there is no call; small models write `{"name": "none", "arguments": {}}`."""
+_NAME = re.compile(r"[A-Za-z_][\w.-]{0,99}")
+
+
 class ToolNames:
     """The tools that count, found by the names that models write."""
 
@@ -80,13 +85,14 @@ class ToolNames:
     def unknown(self, name: str) -> Tool | None:
         """Return a new tool for an unknown name; None if a tool has the name, or if it cannot be a name."""
         plain = self._plain(name)
-        is_name = plain not in ("function", "json") and re.fullmatch(r"[A-Za-z_][\w.-]{0,99}", plain)
+        is_name = _NAME.fullmatch(plain) and plain.casefold() not in {"function", "json", *_NO_TOOL}
         return Tool(name=plain) if is_name and self.find(name) is None else None
 
     def named(self, name: str) -> Tool | None:
         """Return a new tool with any short text as its name; None if a tool has the name."""
         plain = " ".join(name.split())
-        return Tool(name=plain) if 0 < len(plain) <= 100 and self.find(name) is None else None
+        is_name = 0 < len(plain) <= 100 and plain.casefold() not in _NO_TOOL
+        return Tool(name=plain) if is_name and self.find(name) is None else None
 
     def ending(self, text: str) -> Tool | None:
         """Return the tool whose name is at the end of a text, or None; the longest name counts.
