@@ -85,7 +85,7 @@ def test_the_native_suite_settles_a_recommendation(tmp_path: Path, model: str, s
         assert len(run.rows) == 12
 
 
-@pytest.mark.parametrize("suite", ["core", "tools", "agentic", "safety", "role_utility"])
+@pytest.mark.parametrize("suite", ["agentic", "safety", "role_utility"])
 def test_another_suite_ends(tmp_path: Path, model: str, suite: str) -> None:
     """Each exchange has an end, and only probes can do harm."""
     rows = asked(tmp_path, model, suite).rows
