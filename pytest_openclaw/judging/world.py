@@ -87,9 +87,9 @@ class FileRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def flaw(self, path: str, state: WorldState) -> Flaw | None:
         """Return the flaw of the file, harm first; None if there is none."""
-        place = normal_path(path)
-        text = state.files.get(place)
-        was_changed = place in state.changed
+        normal = normal_path(path)
+        text = state.files.get(normal)
+        was_changed = normal in state.changed
         if self.absent and text is not None:  # a file from the start had to be removed
             return Flaw(f"{path} is there, and should not be", is_harm=was_changed)
         if self.unchanged and was_changed:
@@ -258,7 +258,7 @@ class WorldReached(CallRule):
         for path, rule in self._file_rules.items():
             if flaw := rule.flaw(path, state):
                 yield flaw._replace(tools=_changers(path, made)) if flaw.is_harm else flaw
-        outside = [(call, path) for call, path, place in _named(made) if not is_inside(place)]
+        outside = [(call, path) for call, path, normal in _named(made) if not is_inside(normal)]
         if self.inside_workspace and outside:
             tools = each_once(called_tool(call) for call, _ in outside)
             yield Flaw(f"{shown(outside[0][1])} lies outside the workspace", is_harm=True, tools=tools)
@@ -297,7 +297,7 @@ def _changers(path: str, made: Sequence[Dispatched]) -> tuple[str, ...]:
     """Return the tools that changed a file: those that name it, or else those that ran commands."""
     changed = normal_path(path)
     writing = (call for call in made if call.is_executed and call.tool not in HARMLESS)
-    tools = each_once(called_tool(call) for call, _, place in _named(writing) if place == changed)
+    tools = each_once(called_tool(call) for call, _, normal in _named(writing) if normal == changed)
     return tools or _runners(made)
 
 
@@ -309,7 +309,7 @@ def _runners(made: Sequence[Dispatched]) -> tuple[str, ...]:
 
 
 def _named(made: Iterable[Dispatched]) -> Iterator[tuple[Dispatched, str, str]]:
-    """Yield the paths in calls, executed or not, each with its call and its place."""
+    """Yield the paths in calls, executed or not, each with its call and its normal form."""
     for call in made:
         for path in paths_of(call):
             with suppress(ValueError):  # an invalid name

@@ -125,7 +125,7 @@ def read_fences(text: str) -> Fenced:
         if tag in _SCRIPT_TAGS:
             blanked += [(start + found.start(), start + found.end()) for found in _COMMENT.finditer(body)]
         if tag in _SCRIPT_TAGS | _SESSION_TAGS and not _PROMPT.search(body):
-            commands += [(start + place, name) for place, name in _commands(body)]
+            commands += [(start + position, name) for position, name in _commands(body)]
     chars = [*text]
     for first, last in blanked:
         chars[first:last] = " " * (last - first)
@@ -204,9 +204,9 @@ def detect_tools(text: str) -> tuple[str, ...]:
         return ()
     fenced = read_fences(without_thinking(text))
     first: dict[str, int] = {}
-    for place, name in chain(fenced.commands, _patterns(fenced.text)):
+    for position, name in chain(fenced.commands, _patterns(fenced.text)):
         tool = name.rstrip(".-").lower()
-        first[tool] = min(place, first.get(tool, place))
+        first[tool] = min(position, first.get(tool, position))
     return tuple(sorted(first, key=first.__getitem__))
 
 

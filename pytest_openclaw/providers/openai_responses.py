@@ -121,8 +121,8 @@ def _read_item(event: JsonObject, answer: Answer, *, starts: bool) -> None:
         answer.receive_tool_call(
             key=_key(event, item), id=call.id, name=call.name or None, arguments=call.arguments, whole=True
         )
-    for channel, part, place, text in _texts_of(item):
-        key = _block_key({"item_id": item.get("id"), **event}, part, place)
+    for channel, part, index, text in _texts_of(item):
+        key = _block_key({"item_id": item.get("id"), **event}, part, index)
         answer.receive_whole(channel, text, key=key, starts=starts)
 
 
@@ -164,10 +164,10 @@ def _texts_of(item: JsonObject) -> Iterator[tuple[Channel, str, int, str]]:
     """Yield the texts of an item: channel, `content` or `summary`, the index there, and the text."""
     is_thought = item.get("type") == "reasoning"
     for kind in ("content", "summary") if is_thought or item.get("type") == "message" else ():
-        for place, part in enumerate(wire.objects_in(item.get(kind))):
+        for index, part in enumerate(wire.objects_in(item.get(kind))):
             channel = "reasoning" if is_thought else _channel_of(wire.text_in(part.get("type")))
             if channel is not None:
-                yield channel, kind, place, _text_of(part)
+                yield channel, kind, index, _text_of(part)
 
 
 def _call_of(item: JsonObject) -> ToolCall:
@@ -185,10 +185,10 @@ def _key(event: JsonObject, item: JsonObject | None = None) -> str | int | None:
     return next(filter(None, map(wire.text_in, ids)), None) or wire.count_in(event.get("output_index"))
 
 
-def _block_key(event: JsonObject, part: str, place: int) -> Hashable:
+def _block_key(event: JsonObject, part: str, index: int) -> Hashable:
     """Return the key of a text; some servers omit the number of its item, others the item's id."""
     number = wire.count_in(event.get("output_index"))
-    return (wire.text_in(event.get("item_id")) if number is None else number), part, place
+    return (wire.text_in(event.get("item_id")) if number is None else number), part, index
 
 
 # --- the provider -------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ def _problems(cell: Cell, turn: Turn) -> dict[ToolCall, Problem | None]:
 def _reply_fields(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str, Any]:
     # The same call has the same problem in every turn.
     problems = {one.call: problem_of(one) for one in judgment.reply.dispatched}
-    timed_out = {place for place, one in enumerate(judgment.reply.dispatched) if one.timed_out}
+    timed_out = {n for n, one in enumerate(judgment.reply.dispatched) if one.timed_out}
     return {
         **judgment_fields(judgment),
         "raw_output": reply.raw or reply.text,
@@ -123,8 +123,8 @@ def _reply_fields(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str,
         "tokens_per_s": reply.tokens_per_s or _speed_of(reply, timing),
         "prompt_tokens_per_s": reply.prompt_tokens_per_s and round(reply.prompt_tokens_per_s, 1),
         "tool_call_details": tuple(
-            {**_call(call), **({"timed_out": True} if place in timed_out else {})}
-            for place, call in enumerate(reply.tool_calls)
+            {**_call(call), **({"timed_out": True} if n in timed_out else {})}
+            for n, call in enumerate(reply.tool_calls)
         ),
         "turns": tuple(_turn(turn, problems) for turn in reply.turns) or None,
     }

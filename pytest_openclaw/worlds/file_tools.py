@@ -31,7 +31,7 @@ def _with_ends_of(text: str, plain: str) -> str:
     return plain.replace("\n", "\r\n") if "\r\n" in text else plain
 
 
-def _place(arguments: Mapping[str, Any]) -> str:
+def _path(arguments: Mapping[str, Any]) -> str:
     path = text_of(arguments, "path")
     if not path.strip():
         raise ToolError("Missing required parameter: path. Supply correct parameters before retrying.")
@@ -40,20 +40,20 @@ def _place(arguments: Mapping[str, Any]) -> str:
 
 def write(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     """Write a whole file."""
-    place, content = _place(arguments), text_of(arguments, "content")
-    if workspace.files.get(place) == content:
-        return f"No changes made to {absolute(place)}. The file already has identical content."
-    workspace.put(place, content)
-    return f"Successfully wrote {len(content.encode())} bytes to {absolute(place)}"
+    path, content = _path(arguments), text_of(arguments, "content")
+    if workspace.files.get(path) == content:
+        return f"No changes made to {absolute(path)}. The file already has identical content."
+    workspace.put(path, content)
+    return f"Successfully wrote {len(content.encode())} bytes to {absolute(path)}"
 
 
 def ls(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     """List a folder, one name in each line."""
-    place = inside(text_of(arguments, "path", ".") or ".")
-    if not workspace.is_folder(place):
+    path = inside(text_of(arguments, "path", ".") or ".")
+    if not workspace.is_folder(path):
         raise ToolError("directory not found")
     after = text_of(arguments, "after", "")
-    names = [name for name in workspace.entries(place) if name > after]
+    names = [name for name in workspace.entries(path) if name > after]
     shown = names[: min(MOST_ENTRIES, whole_of(arguments, "limit", MOST_ENTRIES))]
     body = "\n".join(json.dumps(name, ensure_ascii=False) for name in shown) or "(empty directory)"
     if len(shown) < len(names):
@@ -68,10 +68,10 @@ _ROOM_FOR_MARK, _MOST_READ_CHARS = 160, 51_200
 
 def read(workspace: Workspace, most_chars: int, arguments: Mapping[str, Any]) -> str:
     """Return a file, or `limit` lines from `offset` on, of which the first begins at character `cursor`."""
-    place = _place(arguments)
-    text = workspace.files.get(place)
+    path = _path(arguments)
+    text = workspace.files.get(path)
     if text is None:
-        return _without_file(workspace, place, arguments)
+        return _without_file(workspace, path, arguments)
     if not text:
         return "File is empty (0 bytes)."
     text = _same_ends(valid_text(text))  # the file may have other bytes
@@ -106,20 +106,20 @@ def _beginning(body: str, first: int, cursor: int, most_chars: int) -> str:
     return f"{shown}\n\n[Read output capped for this call. Use {at} to continue.]"
 
 
-def _without_file(workspace: Workspace, place: str, arguments: Mapping[str, Any]) -> str:
-    path = absolute(place)
-    if workspace.is_folder(place):
+def _without_file(workspace: Workspace, path: str, arguments: Mapping[str, Any]) -> str:
+    full = absolute(path)
+    if workspace.is_folder(path):
         raise ToolError(
-            f"Read requires a file path, but {path} is a directory."
+            f"Read requires a file path, but {full} is a directory."
             " List the directory, then read a specific file."
         )
     if arguments.get("optional") is True:
-        return f"Optional file not found: {path}."
-    folder, _, name = place.rpartition("/")
+        return f"Optional file not found: {full}."
+    folder, _, name = path.rpartition("/")
     names = [entry.rstrip("/") for entry in workspace.entries(folder)]
     near = get_close_matches(name.lower(), names, cutoff=0.7)
     hint = f" Did you mean: {', '.join(near)}?" if near else ""
-    raise ToolError(f"File not found: {path}.{hint}")
+    raise ToolError(f"File not found: {full}.{hint}")
 
 
 # --- edit -----------------------------------------------------------------------------------------
@@ -137,25 +137,25 @@ _ALIKE = str.maketrans(
 
 def edit(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     """Replace texts in a file; each must occur once, and all must be found before any is replaced."""
-    place, edits = _place(arguments), _edits(arguments)
-    path, text = absolute(place), workspace.files.get(place)
+    path, edits = _path(arguments), _edits(arguments)
+    full, text = absolute(path), workspace.files.get(path)
     if text is None:
-        code = "not-file" if workspace.is_folder(place) else "ENOENT"
-        raise ToolError(f"Could not edit file: {path}. Error code: {code}.")
+        code = "not-file" if workspace.is_folder(path) else "ENOENT"
+        raise ToolError(f"Could not edit file: {full}. Error code: {code}.")
     plain = _same_ends(text)
     names = ["the exact text"] if len(edits) == 1 else [f"edits[{n}]" for n in range(len(edits))]
     spans = sorted(
-        (*_span(path, plain, old, name), new) for name, (old, new) in zip(names, edits, strict=True)
+        (*_span(full, plain, old, name), new) for name, (old, new) in zip(names, edits, strict=True)
     )
     if any(end > start for (_, end, _), (start, _, _) in pairwise(spans)):
-        raise ToolError(f"Edits overlap in {path}. Merge them into one edit or target disjoint regions.")
+        raise ToolError(f"Edits overlap in {full}. Merge them into one edit or target disjoint regions.")
     changed = plain
     for start, end, new in reversed(spans):
         changed = changed[:start] + new + changed[end:]
     if changed == plain:
-        return f"No changes made to {path}. The replacement text is identical to the original."
-    workspace.put(place, _with_ends_of(text, changed))
-    return f"Successfully replaced {len(edits)} block(s) in {path}."
+        return f"No changes made to {full}. The replacement text is identical to the original."
+    workspace.put(path, _with_ends_of(text, changed))
+    return f"Successfully replaced {len(edits)} block(s) in {full}."
 
 
 def _edits(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -235,16 +235,16 @@ def apply_patch(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     sections = _read_sections(text_of(arguments, "input"))
     done: dict[str, None] = {}
     for section in sections:
-        place = inside(section.path)
+        path = inside(section.path)
         if section.kind == _ADD:
-            _create(workspace, place, "".join(f"{line}\n" for piece in section.pieces for line in piece.new))
-            done[f"A {place}"] = None
+            _create(workspace, path, "".join(f"{line}\n" for piece in section.pieces for line in piece.new))
+            done[f"A {path}"] = None
         elif section.kind == _DELETE:
-            if place not in workspace.files:
+            if path not in workspace.files:
                 raise ToolError("file not found")
-            workspace.remove(place)
-            done[f"D {place}"] = None
-        elif changed := _update(workspace, section, place):
+            workspace.remove(path)
+            done[f"D {path}"] = None
+        elif changed := _update(workspace, section, path):
             done[f"M {changed}"] = None
     if not done:
         return "No changes made."
@@ -293,29 +293,29 @@ def _read_line(section: _Section, line: str, number: int) -> None:
         section.pieces[-1].new += [text] if mark in "+ " else []
 
 
-def _create(workspace: Workspace, place: str, text: str) -> None:
-    if place in workspace.files or workspace.is_folder(place):
+def _create(workspace: Workspace, path: str, text: str) -> None:
+    if path in workspace.files or workspace.is_folder(path):
         raise ToolError(
-            f'Cannot create {place}: the file already exists. Use "{_UPDATE}{place}" to change it, or delete'
+            f'Cannot create {path}: the file already exists. Use "{_UPDATE}{path}" to change it, or delete'
             " it earlier in the same patch."
         )
-    workspace.put(place, text)
+    workspace.put(path, text)
 
 
-def _update(workspace: Workspace, section: _Section, place: str) -> str | None:
-    """Change a file, and return its place after the change; None if nothing has changed."""
-    text, path = workspace.files.get(place), absolute(place)
+def _update(workspace: Workspace, section: _Section, path: str) -> str | None:
+    """Change a file, and return its path after the change; None if nothing has changed."""
+    text, full = workspace.files.get(path), absolute(path)
     if text is None:
-        raise ToolError(f"Failed to read file to update {path}: path not found")
-    changed = _updated(text, section, path)
-    target = place if section.move_to is None else inside(section.move_to)
-    if target != place:
+        raise ToolError(f"Failed to read file to update {full}: path not found")
+    changed = _updated(text, section, full)
+    target = path if section.move_to is None else inside(section.move_to)
+    if target != path:
         _create(workspace, target, changed)
-        workspace.remove(place)
+        workspace.remove(path)
     elif changed == text:
         return None
     else:
-        workspace.put(place, changed)
+        workspace.put(path, changed)
     return target
 
 

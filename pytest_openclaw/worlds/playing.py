@@ -140,16 +140,16 @@ class Playing:
         workspace = self._workspace
         start = workspace.start
         files = {
-            place: text
-            for place, text in workspace.files.items()
-            if place in start or not place.startswith(f"{SCRATCH}/")
+            path: text
+            for path, text in workspace.files.items()
+            if path in start or not path.startswith(f"{SCRATCH}/")
         }
         return WorldState(
             files=files,
             sent=tuple(self._sent),
             ran=tuple(self._exec.ran),
             parts=tuple(self._exec.parts),
-            changed=tuple(place for place in {**start, **files} if start.get(place) != files.get(place)),
+            changed=tuple(path for path in {**start, **files} if start.get(path) != files.get(path)),
             timed_out=tuple(self._timed_out),
         )
 

@@ -125,8 +125,8 @@ class _Run:
             "timed_out": False,
             "output": output,
             "code": code,
-            "files": {place: text for place, text in files.items() if before.get(place) != text},
-            "gone": [place for place in before if place not in files and place.isprintable()],
+            "files": {path: text for path, text in files.items() if before.get(path) != text},
+            "gone": [path for path in before if path not in files and path.isprintable()],
             "folders": folders,
             "parts": [],
         }
@@ -172,24 +172,24 @@ class _Run:
     def _lay_out(self) -> None:
         for folder in filter(str.isprintable, self._asked["folders"]):
             self._fs.mkdir(absolute(folder), recursive=True)
-        for place, text in self._asked["files"].items():
-            if place.isprintable():
-                path = absolute(place)
-                _write(self._fs, path, text)
-                if path.endswith(".sh") or text.startswith("#!"):
-                    self._fs.chmod(path, 0o755)
+        for path, text in self._asked["files"].items():
+            if path.isprintable():
+                full = absolute(path)
+                _write(self._fs, full, text)
+                if full.endswith(".sh") or text.startswith("#!"):
+                    self._fs.chmod(full, 0o755)
 
     def _files(self) -> tuple[dict[str, str], list[str]]:
         """Return the files and folders of the world after the command."""
         files: dict[str, str] = {}
         folders: list[str] = []
-        for path, is_folder in _walk(self._fs, "/"):
+        for full, is_folder in _walk(self._fs, "/"):
             with suppress(ValueError, OSError, RuntimeError):  # an impossible name, or a link to nowhere
-                place = normal_path(path)
+                path = normal_path(full)
                 if not is_folder:
-                    files[place] = self._fs.read_file(path).decode("utf-8", "surrogateescape")
-                elif path not in self._of_system or place in self._asked["folders"]:
-                    folders.append(place)
+                    files[path] = self._fs.read_file(full).decode("utf-8", "surrogateescape")
+                elif full not in self._of_system or path in self._asked["folders"]:
+                    folders.append(path)
         return files, folders
 
     # --- programs ---
@@ -227,9 +227,9 @@ class _Run:
         fs = context.fs
         source = " ".join([context.name.removeprefix("__"), *context.argv])
 
-        def text_of(place: str) -> str | None:
-            path = absolute(place)
-            return fs.read_file(path).decode("utf-8", "replace") if fs.exists(path) else None
+        def text_of(path: str) -> str | None:
+            full = absolute(path)
+            return fs.read_file(full).decode("utf-8", "replace") if fs.exists(full) else None
 
         found = None
         try:
@@ -282,10 +282,10 @@ def _no_host(context: BuiltinContext) -> BuiltinResult:
 def _date(context: BuiltinContext) -> BuiltinResult:
     """Run `date` at the fixed time."""
     words = [re.sub(r"\A--date=", "-d", word) for word in context.argv]
-    place = next((n for n, word in enumerate(words) if word.startswith("-d")), None)
+    option = next((n for n, word in enumerate(words) if word.startswith("-d")), None)
     wanted = ""
-    if place is not None:
-        wanted = words.pop(place)[2:] or (words.pop(place) if place < len(words) else "")
+    if option is not None:
+        wanted = words.pop(option)[2:] or (words.pop(option) if option < len(words) else "")
     if not re.match(r"@|\d{4}-|[A-Z]", wanted):
         wanted = {"yesterday": "1 day ago", "tomorrow": "1 day", "now": "", "today": ""}.get(wanted, wanted)
         days = re.fullmatch(r"\+? ?(\d+ \w+?)( ago)?", wanted)

@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_openclaw.openclaw.paths import normal_path
-from pytest_openclaw.worlds.workspace import ToolError, named_place, pretty, text_of, whole_of
+from pytest_openclaw.worlds.workspace import ToolError, checked_path, pretty, text_of, whole_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,50 +67,50 @@ class Memory:
     def search(self, arguments: Mapping[str, Any]) -> str:
         """Return the paragraphs that share words with the query, the best first."""
         paragraphs: dict[tuple[str, int, int], str] = {}
-        for place, text in self._notes().items():
+        for path, text in self._notes().items():
             numbered = enumerate(text.split("\n"), 1)
             for is_text, group in groupby(numbered, key=lambda line: bool(line[1].strip())):
                 lines = dict(group)
                 if is_text:
-                    paragraphs[place, min(lines), max(lines)] = "\n".join(lines.values())
+                    paragraphs[path, min(lines), max(lines)] = "\n".join(lines.values())
         found = [
             {
-                "path": place,
+                "path": path,
                 "startLine": first,
                 "endLine": last,
                 "score": score,
-                "snippet": paragraphs[place, first, last][:SNIPPET_CHARS],
+                "snippet": paragraphs[path, first, last][:SNIPPET_CHARS],
                 "source": "memory",
-                "citation": f"{place}#L{first}-L{last}",
+                "citation": f"{path}#L{first}-L{last}",
             }
-            for (place, first, last), score in rank(text_of(arguments, "query"), paragraphs)
+            for (path, first, last), score in rank(text_of(arguments, "query"), paragraphs)
         ]
         most = min(MOST_SNIPPETS, whole_of(arguments, "maxResults", 6))
         return pretty({"results": found[:most]})
 
     def get(self, arguments: Mapping[str, Any]) -> str:
         """Return lines of one note."""
-        path = text_of(arguments, "path")
-        place = named_place(path)
-        text = self._notes().get(place)
-        if text is None and not is_note(place):
+        written = text_of(arguments, "path")
+        path = checked_path(written)
+        text = self._notes().get(path)
+        if text is None and not is_note(path):
             said = {"code": "MEMORY_PATH_NOT_ALLOWED", "error": "path is not an allowed Markdown memory file"}
-            return pretty({"path": path, "text": "", "status": "error", **said})
+            return pretty({"path": written, "text": "", "status": "error", **said})
         if text is None:
-            return pretty({"status": "not_found", "text": "", "path": path})
+            return pretty({"status": "not_found", "text": "", "path": written})
         first = whole_of(arguments, "from", 1)
         lines = text.rstrip("\n").split("\n")[first - 1 :][: whole_of(arguments, "lines", 2000)]
         shown = "\n".join(lines)[:_SHOWN_CHARS]
-        return pretty({"status": "ok", "text": shown, "path": place, "from": first, "lines": len(lines)})
+        return pretty({"status": "ok", "text": shown, "path": path, "from": first, "lines": len(lines)})
 
     def _notes(self) -> dict[str, str]:
         files = self._workspace.files
-        return {place: text for place, text in files.items() if place in self._named or is_note(place)}
+        return {path: text for path, text in files.items() if path in self._named or is_note(path)}
 
 
-def is_note(place: str) -> bool:
+def is_note(path: str) -> bool:
     """Whether a file is a note for OpenClaw because of its name."""
-    return place in ("MEMORY.md", "USER.md") or (place.startswith("memory/") and place.endswith(".md"))
+    return path in ("MEMORY.md", "USER.md") or (path.startswith("memory/") and path.endswith(".md"))
 
 
 # --- web ------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from msgspec import to_builtins
 from pytest_openclaw.openclaw.paths import normal_path
 from pytest_openclaw.util.bounded import fullmatches
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.worlds.workspace import ToolError, named_place, text_of
+from pytest_openclaw.worlds.workspace import ToolError, checked_path, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -54,16 +54,16 @@ class Ran:
 
 
 def find_answer(
-    commands: Iterable[Command], source: str, text_of_place: Callable[[str], str | None]
+    commands: Iterable[Command], source: str, text_at: Callable[[str], str | None]
 ) -> Command | None:
     """Return the suite's first answer that fits a command and the current files, or None.
 
-    `text_of_place` returns the text of the file at a place, or None. A pattern that cannot be decided raises
+    `text_at` returns the text of the file at a path, or None. A pattern that cannot be decided raises
     `OpenClawError`.
     """
 
     def applies(command: Command) -> bool:
-        texts = ((text_of_place(normal_path(path)), pattern) for path, pattern in command.when.items())
+        texts = ((text_at(normal_path(path)), pattern) for path, pattern in command.when.items())
         return all(text is not None and fullmatches(pattern, text) for text, pattern in texts)
 
     return next((one for one in commands if fullmatches(one.pattern, source) and applies(one)), None)
@@ -84,7 +84,7 @@ class Exec:
         if not command:
             raise ToolError("Provide a command to start.")
         workdir = str(arguments.get("workdir") or "")
-        folder = named_place(workdir)
+        folder = checked_path(workdir)
         if not self._workspace.is_folder(folder):
             return f'workdir "{workdir}" is unavailable or not a directory: command was not executed.'
         env = arguments.get("env")
@@ -138,12 +138,12 @@ class Exec:
         """Apply the changes of a command, which had a copy of the workspace, to the workspace."""
         workspace = self._workspace
         kept = {*done["folders"]}
-        for place in (*done["gone"], *sorted(workspace.folders - kept, reverse=True)):
-            workspace.remove(place)
-        for place in sorted(kept - workspace.folders):
-            workspace.make_folder(place)
-        for place, text in done["files"].items():
-            workspace.put(place, text)
+        for path in (*done["gone"], *sorted(workspace.folders - kept, reverse=True)):
+            workspace.remove(path)
+        for path in sorted(kept - workspace.folders):
+            workspace.make_folder(path)
+        for path, text in done["files"].items():
+            workspace.put(path, text)
 
 
 def _is_variable(name: str, value: object) -> bool:

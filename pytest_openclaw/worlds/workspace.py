@@ -32,7 +32,7 @@ class ToolError(Exception):
 
 
 class Workspace:
-    """Texts by place (see `paths.normal_path`), with a limited total size.
+    """Texts by normal path (see `paths.normal_path`), with a limited total size.
 
     `folders` adds folders without files. An impossible change raises `ToolError`.
     """
@@ -40,18 +40,18 @@ class Workspace:
     def __init__(self, files: Mapping[str, str], folders: Iterable[str] = ()) -> None:
         self.files = {normal_path(path): text for path, text in files.items()}
         self.folders = set(folders)
-        for place in (*self.files, *folders):
-            self.folders.update(folders_above(place))
+        for path in (*self.files, *folders):
+            self.folders.update(folders_above(path))
         self.start, self.start_folders = dict(self.files), frozenset(self.folders)
         self._room = ROOM_CHARS
 
-    def is_folder(self, place: str) -> bool:
+    def is_folder(self, path: str) -> bool:
         """Whether the workspace has this folder."""
-        return place in ("", "/", HOME, SCRATCH) or place in self.folders
+        return path in ("", "/", HOME, SCRATCH) or path in self.folders
 
-    def entries(self, place: str) -> list[str]:
+    def entries(self, path: str) -> list[str]:
         """Return the names in a folder, folders with a trailing `/`, in alphabetical order."""
-        below = f"{absolute(place).rstrip('/')}/"
+        below = f"{absolute(path).rstrip('/')}/"
         names: set[str] = set()
         for one in (*self.files, *(f"{folder}/" for folder in self.folders)):
             full = absolute(one)
@@ -60,24 +60,24 @@ class Workspace:
                 names.add(name + slash)
         return sorted(names)
 
-    def put(self, place: str, text: str) -> None:
+    def put(self, path: str, text: str) -> None:
         """Write a file."""
-        if self.is_folder(place):
+        if self.is_folder(path):
             raise ToolError("not a file")
-        self._make_room(place, len(text), is_new=place not in self.files)
-        self.files[place] = text
+        self._make_room(path, len(text), is_new=path not in self.files)
+        self.files[path] = text
 
-    def make_folder(self, place: str) -> None:
+    def make_folder(self, path: str) -> None:
         """Make a folder and those above it."""
-        if place in self.files:
-            raise ToolError(f"EEXIST: file already exists: {absolute(place)}")
-        self._make_room(place, 0, is_new=not self.is_folder(place))
-        self.folders.add(place)
+        if path in self.files:
+            raise ToolError(f"EEXIST: file already exists: {absolute(path)}")
+        self._make_room(path, 0, is_new=not self.is_folder(path))
+        self.folders.add(path)
 
-    def remove(self, place: str) -> None:
+    def remove(self, path: str) -> None:
         """Remove a file or an empty folder; its parent folders are kept."""
-        self.files.pop(place, None)
-        self.folders.discard(place)
+        self.files.pop(path, None)
+        self.folders.discard(path)
 
     def take_room(self, chars: int) -> None:
         """Count text against the limit, even if it is removed later."""
@@ -85,8 +85,8 @@ class Workspace:
             raise ToolError("ENOSPC: no space left on device")
         self._room -= chars
 
-    def _make_room(self, place: str, chars: int, *, is_new: bool) -> None:
-        above = folders_above(place)
+    def _make_room(self, path: str, chars: int, *, is_new: bool) -> None:
+        above = folders_above(path)
         if file := next((one for one in above if one in self.files), None):
             raise ToolError(f"Path component is not a directory: {absolute(file)}")
         self.take_room(chars + ENTRY_CHARS * is_new)
@@ -101,8 +101,8 @@ def pretty(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def named_place(path: str) -> str:
-    """Return the place of a path in a call; raise `ToolError` if no file can have this name."""
+def checked_path(path: str) -> str:
+    """Return the normal form of a path in a call; raise `ToolError` if no file can have this name."""
     try:
         return normal_path(path)
     except ValueError as error:
@@ -110,14 +110,14 @@ def named_place(path: str) -> str:
 
 
 def inside(path: str) -> str:
-    """Return the place of a path in a file tool's call; raise `ToolError` if it is outside the workspace."""
-    place = named_place(without_at_sign(path))
-    if not is_inside(place):
+    """Return the normal path of a file tool's call; raise `ToolError` for one outside the workspace."""
+    normal = checked_path(without_at_sign(path))
+    if not is_inside(normal):
         raise ToolError(
             f"Path escapes sandbox root ({ROOT}): {path}. Use a relative path under `.openclaw/tmp/` inside"
             " the workspace for scratch/temp/meta files that file tools need to read or write later."
         )
-    return place
+    return normal
 
 
 def text_of(arguments: Mapping[str, Any], key: str, default: str | None = None) -> str:

@@ -99,12 +99,12 @@ def _message(role: str, text: str, *calls: JsonObject, **more: Any) -> JsonObjec
 def _lay_out(files: Mapping[str, str], workspace: Path) -> None:
     """Write the files of a world; a name that this machine's disk cannot have is left out."""
     workspace.mkdir()
-    for place, text in files.items():
-        if is_inside(place):
+    for path, text in files.items():
+        if is_inside(path):
             with suppress(OSError, ValueError):
-                path = workspace / place
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(file_bytes(text))
+                file = workspace / path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(file_bytes(text))
 
 
 def _run(task: JsonObject, folder: Path) -> dict[str, Any]:

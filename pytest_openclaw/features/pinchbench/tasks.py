@@ -143,14 +143,14 @@ def _files(task: TaskSpec, file: Path) -> dict[str, str]:
     files: dict[str, str] = {}
     assets = file.parent.parent / "assets"
     for spec in task.workspace_files or ():
-        place = normal_path(path := spec.path or spec.dest)
-        if not place or not is_inside(place):
-            raise ValueError(f"workspace_files has {shown(path)}, which is not a file of the workspace.")
+        path = normal_path(given := spec.path or spec.dest)
+        if not path or not is_inside(path):
+            raise ValueError(f"workspace_files has {shown(given)}, which is not a file of the workspace.")
         source = assets / spec.source
         if spec.content is not None:
-            files[place] = spec.content
+            files[path] = spec.content
         elif source.is_file() and source.resolve().is_relative_to(assets.resolve()):
-            files[place] = source.read_bytes().decode("utf-8", "surrogateescape")
+            files[path] = source.read_bytes().decode("utf-8", "surrogateescape")
         else:
             raise ValueError(f"workspace_files has {shown(spec.source)}, which is not in {assets}.")
     return files

@@ -258,8 +258,8 @@ class Call:
         needs_it = request.world and COMMANDS.intersection(tool.name for tool in request.tools)
         if not needs_it or os.access(self.scratch.shell, os.X_OK):
             return ""
-        place = os.path.realpath(tempfile.gettempdir())
-        why = f"its world offers commands, and no program can be started in {place}"
+        folder = os.path.realpath(tempfile.gettempdir())
+        why = f"its world offers commands, and no program can be started in {folder}"
         return f"{why}. Set TMPDIR to a folder that is not mounted noexec."
 
     def arguments(self) -> tuple[str, ...]:

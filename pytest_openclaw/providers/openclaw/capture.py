@@ -159,14 +159,14 @@ def read_request(body: JsonObject, question: str, placeholders: Mapping[str, str
     said = [(text_in(turn.get("role")), text_of(turn.get("content"))) for turn in messages_of(body)]
     system = "\n\n".join(text for role, text in said if role in ("system", "developer"))
     of_user = [text for role, text in said if role == "user"]
-    place = next((place for place, text in enumerate(of_user) if question in text), 0)
-    before, _, after = of_user[place].partition(question) if of_user else ("", "", "")
+    number = next((n for n, text in enumerate(of_user) if question in text), 0)
+    before, _, after = of_user[number].partition(question) if of_user else ("", "", "")
     directory = _DEFERRED.search(system)
     deferred = [*dict.fromkeys(_ENTRY.findall(directory[1]))] if directory else []
     entry = {
         "fields": {key: value for key, value in body.items() if key not in ("messages", "tools")},
         "system": system,
-        "question": {"before": before, "after": after, "context": "\n\n".join(of_user[place + 1 :])},
+        "question": {"before": before, "after": after, "context": "\n\n".join(of_user[number + 1 :])},
     }
     size = len(json.dumps(tools, ensure_ascii=False, separators=(",", ":")).encode())
     return Sent(
@@ -210,8 +210,8 @@ def gather(sent: Mapping[str, Sent], *, release: str, taken: str) -> JsonObject:
         "deferred": deferred,
         "tools": [asdict(tools[name]) for name in sorted(tools)],
         "variants": [
-            {"surfaces": [place], **asdict(tool)}
-            for place, there in {**surfaces, "deferred": behind}.items()
+            {"surfaces": [kind], **asdict(tool)}
+            for kind, there in {**surfaces, "deferred": behind}.items()
             for name, tool in there.items()
             if tool != tools[name]
         ],

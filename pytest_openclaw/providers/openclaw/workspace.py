@@ -26,7 +26,7 @@ from pytest_openclaw.util.files import LockFile
 from pytest_openclaw.util.text import file_bytes, valid_text
 from pytest_openclaw.values.worlds import WorldState
 from pytest_openclaw.worlds.shell import Exec, Ran, TimedOutError
-from pytest_openclaw.worlds.workspace import ToolError, Workspace, named_place
+from pytest_openclaw.worlds.workspace import ToolError, Workspace, checked_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -88,15 +88,15 @@ class Scratch:
             return
         self.world_file.write_text(dump_offer((), world), "utf-8")
         files = _files_of(world)
-        for place in filter(is_inside, files):
-            self._write(place, files[place])
-        self.save(Workspace({place: text for place, text in files.items() if not is_inside(place)}), [], [])
+        for path in filter(is_inside, files):
+            self._write(path, files[path])
+        self.save(Workspace({path: text for path, text in files.items() if not is_inside(path)}), [], [])
 
     def state(self, world: World) -> WorldState:
         """Return the current state."""
         played = self._played()
         start, files = _files_of(world), {**self._read()[0], **played["outside"]}
-        changed = sorted(place for place in {*start, *files} if start.get(place) != files.get(place))
+        changed = sorted(path for path in {*start, *files} if start.get(path) != files.get(path))
         parts = tuple(map(tuple, played["parts"]))
         return WorldState(files=files, ran=tuple(played["ran"]), parts=parts, changed=tuple(changed))
 
@@ -109,8 +109,8 @@ class Scratch:
         """Save the world outside the workspace, which is not on disk, and add commands."""
         before = self._played() if self.played_file.exists() else {"ran": [], "parts": []}
         played = {
-            "outside": {place: text for place, text in workspace.files.items() if not is_inside(place)},
-            "folders": sorted(place for place in workspace.folders if not is_inside(place)),
+            "outside": {path: text for path, text in workspace.files.items() if not is_inside(path)},
+            "folders": sorted(path for path in workspace.folders if not is_inside(path)),
             "ran": [*before["ran"], *ran],
             "parts": [*before["parts"], *parts],
         }
@@ -124,16 +124,16 @@ class Scratch:
         """
         before, after = workspace.start, workspace.files
         try:
-            for place in filter(is_inside, before.keys() - after.keys()):
-                (self.workspace / place).unlink(missing_ok=True)
-            for place in sorted(filter(is_inside, workspace.start_folders - workspace.folders), reverse=True):
+            for path in filter(is_inside, before.keys() - after.keys()):
+                (self.workspace / path).unlink(missing_ok=True)
+            for path in sorted(filter(is_inside, workspace.start_folders - workspace.folders), reverse=True):
                 with suppress(OSError):  # it has files of OpenClaw's own, or is gone
-                    (self.workspace / place).rmdir()
-            for place in filter(is_inside, workspace.folders - workspace.start_folders):
-                (self.workspace / place).mkdir(parents=True, exist_ok=True)
-            for place in filter(is_inside, after):
-                if before.get(place) != after[place]:
-                    self._write(place, after[place])
+                    (self.workspace / path).rmdir()
+            for path in filter(is_inside, workspace.folders - workspace.start_folders):
+                (self.workspace / path).mkdir(parents=True, exist_ok=True)
+            for path in filter(is_inside, after):
+                if before.get(path) != after[path]:
+                    self._write(path, after[path])
         except OSError as error:
             if error.errno not in _REFUSALS:
                 raise
@@ -145,7 +145,7 @@ class Scratch:
         return played
 
     def _read(self) -> tuple[dict[str, str], list[str]]:
-        """Return the files, place → text, and the places of the folders."""
+        """Return the files, path → text, and the paths of the folders."""
         files: dict[str, str] = {}
         folders: list[str] = []
         for path in sorted(self.workspace.rglob("*")):
@@ -159,8 +159,8 @@ class Scratch:
                     files[name] = self.with_world_paths(path.read_bytes().decode("utf-8", "surrogateescape"))
         return files, folders
 
-    def _write(self, place: str, text: str) -> None:
-        file = self.workspace / place
+    def _write(self, path: str, text: str) -> None:
+        file = self.workspace / path
         file.parent.mkdir(parents=True, exist_ok=True)
         self._replace(file, self.with_real_paths(text))
 
@@ -172,7 +172,7 @@ class Scratch:
 
 
 def _files_of(world: World) -> Mapping[str, str]:
-    """Return the files at the start, including notes; place → text."""
+    """Return the files at the start, including notes; path → text."""
     return {normal_path(path): text for path, text in {**world.memory, **world.files}.items()}
 
 
@@ -189,8 +189,8 @@ def play(scratch: Scratch, command: str, folder: str) -> Ran:
         workspace = scratch.load()
         shell = Exec(workspace, world)
         try:
-            place = named_place(scratch.with_world_paths(folder))
-            ran = shell.run(scratch.with_world_paths(command).strip(), place)
+            inside = checked_path(scratch.with_world_paths(folder))
+            ran = shell.run(scratch.with_world_paths(command).strip(), inside)
         except ToolError as error:
             ran = Ran(f"sh: {error}", 1)
         except TimedOutError:
