@@ -20,7 +20,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw.asking.resources import AFTER, BEFORE
@@ -34,6 +33,7 @@ from pytest_openclaw.cli.result import (
     run_path,
     terminal_width,
 )
+from pytest_openclaw.conclusions.groups import target_entries
 from pytest_openclaw.conclusions.summary import to_json
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.runs.reading import load_run, repeats_of
@@ -151,7 +151,7 @@ def merge_runs(parts: Sequence[StoredRun], prefer: Prefer | None = None) -> tupl
         config={
             **_agreed_values(configs, without=IDENTITY),
             "models": list(dict.fromkeys(target.model for target in targets)),
-            "targets": [{**asdict(target), "n_cells": n} for target, n in n_selected.items()],
+            "targets": target_entries(n_selected, {}),
             "providers": _agreed_each([config["providers"] for config in configs]),
             "prompts": [definitions[key] for key in prompts],
             "parts": configs,

@@ -19,7 +19,7 @@ Example:
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw import __version__
@@ -34,6 +34,7 @@ from pytest_openclaw.cli.result import (
     read_run,
     terminal_width,
 )
+from pytest_openclaw.conclusions.groups import settled_of, target_entries
 from pytest_openclaw.conclusions.summary import to_json
 from pytest_openclaw.judging.judge import JUDGED, judge, tool_demand_of
 from pytest_openclaw.reports.cells import verdict_of
@@ -282,7 +283,7 @@ def _config(run: StoredRun, rules: Rules) -> JsonObject:
     config = {key: value for key, value in run.config.items() if key not in ("schema_version", "run_id")}
     return {
         **config,
-        "targets": [{**asdict(target), "n_cells": n} for target, n in run.n_selected.items()],
+        "targets": target_entries(run.n_selected, settled_of(run.config)),
         "prompts": definitions,
         "rescored": {"run_id": run.run_id, "pytest_openclaw": __version__},
     }

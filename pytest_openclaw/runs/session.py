@@ -6,7 +6,7 @@ from collections import Counter, deque
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.conclusions.groups import always_alike
+from pytest_openclaw.conclusions.groups import always_alike, target_entries
 from pytest_openclaw.conclusions.recommendation import recommend
 from pytest_openclaw.conclusions.run_comparison import Measured, compare_runs
 from pytest_openclaw.conclusions.summary import Budget, Summary, summarize_run
@@ -310,16 +310,11 @@ class RunSession:
         }
 
     def _config(self) -> JsonObject:
-        needed, ended = self._n_selected(), self._early_stopping.ended
-        settled = {target: {"settled": asdict(one)} for target, one in ended.items()}
-        targets = [
-            {**asdict(target), "n_cells": n, **settled.get(target, {})} for target, n in needed.items()
-        ]
         return {
             "schema_version": CONFIG_VERSION,
             "run_id": self.directory.run_id,
             "models": list(dict.fromkeys(target.model for target in self.plan.targets)),
-            "targets": targets,
+            "targets": target_entries(self._n_selected(), self._early_stopping.ended),
             "providers": dict(self.plan.providers),
             **settings_to_json(self._settings),
             "divided_sha256": self.plan.divided,

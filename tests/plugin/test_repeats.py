@@ -23,6 +23,7 @@ import os
 
 class Pupil(Provider):
     name = "pupil"
+    takes_tools = True
 
     async def ask(self, request):
         note(request.model, request.prompt, request.seed)
@@ -183,6 +184,24 @@ def test_each_target_is_repeated_until_it_is_conclusive(project: Any, concurrenc
     settled = {target["model"]: target.get("settled", {}).get("repeat") for target in config["targets"]}
     assert settled == {"bad": 1, "shaky": 3, "fair": None, "same": 2}
     assert config["looks"] == [1, 3, 4]
+
+
+def test_a_hopeless_target_is_settled_within_the_suite(plain_project: Any) -> None:
+    """After 12 of 26 prompts; the terminal says so, and so does the run when it is rescored."""
+    rule = {"type": "tool_call", "calls": [{"name": "read"}]}
+    prompts = [
+        {"id": f"N{n}", "prompt": f"tool {n}", "tools": ["read"], "validator": rule} for n in range(26)
+    ]
+    plain_project.suite(prompts)
+
+    session = plain_project.run("--openclaw-until-conclusive", "--openclaw-run-id=one", models="pupil/bad")
+    rescored = plain_project.command("rescore", "one")
+
+    assert len(session.asked) == len(session.rows) == 12
+    for text in (session.text, rescored.stdout):
+        assert "after 12 of 26 prompts, so the others were not asked" in text
+    again = plain_project.stored("one-rescored").load("config.json")
+    assert again["targets"] == session.load("config.json")["targets"]
 
 
 @pytest.mark.workers
