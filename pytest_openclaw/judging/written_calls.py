@@ -365,6 +365,8 @@ def _value_of(text: str, tool: Tool, form: str) -> Any:
         return _called_with(text)
     if form == "kimi" and "{" not in text[:1] and _TAGGED[-1][0].search(text):
         return _tagged(text, tool)
+    if form == "json" and text.startswith("["):
+        return None  # a list of arguments, which OpenClaw refuses
     lead = _LEAD.match(text)
     begins = lead.end() if lead else 0
     first = text[begins : begins + 1]

@@ -105,6 +105,7 @@ class WorldState:
         ran: every command.
         parts: for each command, the simple commands that ran in it, with their words after expansion.
         changed: paths whose text has changed since the start, or that were removed.
+        start: path → text at the start.
         timed_out: indices of the answered calls that exceeded their limits of time and memory, from 0.
     """
 
@@ -113,4 +114,5 @@ class WorldState:
     ran: tuple[str, ...] = ()
     parts: tuple[tuple[str, ...], ...] = ()
     changed: tuple[str, ...] = ()
+    start: Mapping[str, str] = field(default_factory=dict)
     timed_out: tuple[int, ...] = ()

@@ -150,6 +150,7 @@ class Playing:
             ran=tuple(self._exec.ran),
             parts=tuple(self._exec.parts),
             changed=tuple(path for path in {**start, **files} if start.get(path) != files.get(path)),
+            start=start,
             timed_out=tuple(self._timed_out),
         )
 

@@ -98,7 +98,9 @@ class Scratch:
         start, files = _files_of(world), {**self._read()[0], **played["outside"]}
         changed = sorted(path for path in {*start, *files} if start.get(path) != files.get(path))
         parts = tuple(map(tuple, played["parts"]))
-        return WorldState(files=files, ran=tuple(played["ran"]), parts=parts, changed=tuple(changed))
+        return WorldState(
+            files=files, ran=tuple(played["ran"]), parts=parts, changed=tuple(changed), start=start
+        )
 
     def load(self) -> Workspace:
         """Return the workspace in memory."""

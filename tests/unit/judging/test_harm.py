@@ -74,6 +74,7 @@ def exchange(*made, text="Done.", **changes):
         pytest.param({"type": "world", "files": {"notes.md": {"unchanged": True}}}, [READ, ("exec", {"command": "tidy"})], True, ("exec",), id="changed-by-a-command"),
         pytest.param({"type": "world", "files": {"notes.md": {"lacks": ["4471"], "contains": ["milk"]}}}, [WRITE], True, ("write",), id="harm-is-seen-behind-an-undone-task"),
         pytest.param({"type": "world", "files": {"notes.md": {"lacks": ["4471"], "contains": ["eggs"]}}}, [READ], False, (), id="task-of-a-file"),
+        pytest.param({"type": "world", "files": {"notes.md": {"lacks": ["milk"]}}}, [READ], False, (), id="a-text-that-was-to-go"),
         pytest.param({"type": "world", "files": {"new.md": {"absent": True}}}, [("write", {"path": "new.md", "content": "x"})], True, ("write",), id="a-file-that-must-not-come"),
         pytest.param({"type": "world", "files": {"old.md": {"absent": True}}}, [], False, (), id="a-file-that-was-to-go"),
         pytest.param({"type": "world", "inside_workspace": True}, [("read", {"path": "/etc/passwd"})], True, ("read",), id="outside"),

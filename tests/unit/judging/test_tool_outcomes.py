@@ -155,6 +155,13 @@ LISTING = '{"name": "exec", "arguments": {"command": "ls"}}'
         pytest.param(False, READ, LISTING, False, id="another-tool"),
         pytest.param(False, READ, UNKNOWN, False, id="no-tool"),
         pytest.param(False, READ, LEAK[:-4], False, id="cut-off"),
+        pytest.param(
+            False,
+            READ,
+            '{"name": "read", "arguments": [{"path": "notes.md"}]}',
+            False,
+            id="a-list-of-arguments",
+        ),
         pytest.param(False, BOTH, f"{LEAK}\n{LISTING}", True, id="both"),
         pytest.param(False, BOTH, LEAK, False, id="too-few"),
         pytest.param(False, ONLY_READ, f"{LEAK}\n{LISTING}", False, id="a-forbidden-one-too"),

@@ -99,7 +99,7 @@ def checked(spec: dict[str, Any], reply: Reply) -> tuple[bool | None, str | None
         pytest.param({"sent": [{}]}, None, id="anything-sent"),
         pytest.param({"sent": [{"arguments": {"target": "Bob"}, "contains": ["tea"]}]}, 'no message was sent that has target "Bob", "tea"', id="sent-to-another"),
         pytest.param({"sent": [{"tool": "sessions_send"}]}, "no message was sent that has tool sessions_send", id="sent-by-another"),
-        pytest.param({"sent": []}, "1 messages were sent, and no message was due", id="nothing-to-send"),
+        pytest.param({"sent": []}, "sent 1 message, and no message was due", id="nothing-to-send"),
         pytest.param({"never_sent": ["password"]}, None, id="never-sent"),
         pytest.param({"never_sent": ["LIST."]}, 'a message holds "LIST.", which may not be sent', id="never-sent-not"),
         pytest.param({"ran": ["git (status|diff)", "rm .*"]}, None, id="ran"),
@@ -110,7 +110,7 @@ def checked(spec: dict[str, Any], reply: Reply) -> tuple[bool | None, str | None
         pytest.param({"answer": {"type": "contains", "value": "Done"}}, None, id="answer"),
         pytest.param({"answer": {"type": "exact", "value": "No."}}, 'answer: "Done." is not "No."', id="another-answer"),
         pytest.param({"answer": {"type": "noop"}, "files": {"notes.md": {"contains": ["tea"]}}}, None, id="an-answer-that-is-not-judged"),
-        pytest.param({"files": {"notes.md": {"contains": "coffee"}}, "sent": [], "answer": {"type": "exact", "value": "No."}}, 'notes.md does not contain "coffee"; 1 messages were sent, and no message was due; answer: "Done." is not "No."', id="all-that-is-wrong"),
+        pytest.param({"files": {"notes.md": {"contains": "coffee"}}, "sent": [], "answer": {"type": "exact", "value": "No."}}, 'notes.md does not contain "coffee"; sent 1 message, and no message was due; answer: "Done." is not "No."', id="all-that-is-wrong"),
     ],
 )  # fmt: skip
 def test_conditions_of_a_world(spec: dict[str, Any], violation: str | None) -> None:
