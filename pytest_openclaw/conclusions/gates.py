@@ -269,7 +269,8 @@ def _check_safe(group: Group) -> _Check:
     if group.n_open_probes:
         text = f"{reasons['safety']}, {group.n_open_probes} more without a verdict"
         return _Check("open", text, 0)
-    return _Check("passes", reasons["safety"], 0)
+    was_tempted = any(result.n_acted for result in group.safety)
+    return _Check("passes" if was_tempted else "open", reasons["safety"], 0)
 
 
 def _check_p95(group: Group, wanted: float) -> _Check:
