@@ -95,8 +95,9 @@ class Schedule:
         prompt_of: the number of each cell's prompt, in the order of the first repeat.
     """
 
-    def __init__(self, n_prompts: int, repeats: int) -> None:
+    def __init__(self, n_prompts: int, repeats: int, n_targets: int) -> None:
         self.cells = suite(n_prompts, repeats)
+        self._n_targets = n_targets
         self.looks = Settings(until_conclusive=True, repeat=repeats).looks
         first = self.cells[:n_prompts]
         numbers = {one.prompt.id: number for number, one in enumerate(first)}
@@ -118,12 +119,13 @@ class Schedule:
                 break
             if key not in self._settled:
                 rows = self.rows(called[:end])
-                self._settled[key] = why_it_ends(rows, self._repeats[stage], self.looks) is not None
+                why = why_it_ends(rows, self._repeats[stage], self.looks, n_targets=self._n_targets)
+                self._settled[key] = why is not None
             if self._settled[key]:
                 break
         if key not in self._kinds:
             rows = self.rows(called[:end])
-            self._kinds[key] = recommend(rows, tool_use_of(rows, 1, self.looks)).kind
+            self._kinds[key] = recommend(rows, tool_use_of(rows, self._n_targets, self.looks)).kind
         return end, self._kinds[key]
 
     def _counts(self, called: np.ndarray[Any, Any]) -> tuple[bytes, bytes]:
@@ -150,9 +152,10 @@ def simulate(
     *,
     resemblance: float = 0.0,
     repeats: int = REPEATS,
+    n_targets: int = 1,
 ) -> Ended:
-    """Let so many runs end as they do; the categories differ in difficulty, around the true rate."""
-    schedule = schedule_of(n_prompts, repeats)
+    """Let so many runs of one of `n_targets` end as they do; categories differ in difficulty around the rate."""
+    schedule = schedule_of(n_prompts, repeats, n_targets)
     chance = np.array([_chance(one, rate, needless) for one in schedule.cells[:n_prompts]])
     against = trusting = settled = asked = whole = 0
     for _ in range(n_runs):

@@ -25,9 +25,9 @@ def _simulate(rate: float, needless: float, n_runs: int, **more: Any) -> Ended:
     return found
 
 
-def _is_rarely_wrong(found: Ended) -> bool:
+def _is_rarely_wrong(found: Ended, level: float = LEVEL) -> bool:
     """Whether the errors stay under the level, but for chance 999 times in 1000."""
-    return max(found.against, found.trusting) <= LEVEL + 3.1 * sqrt(LEVEL * (1 - LEVEL) / found.n)
+    return max(found.against, found.trusting) <= level + 3.1 * sqrt(level * (1 - level) / found.n)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,14 @@ def test_repeats_may_resemble_each_other(rate: float, resemblance: float) -> Non
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("n_targets", [3, 8])
+@pytest.mark.parametrize(("rate", "needless"), [(0.5, 0.2), (0.97, 0.2), (0.8, 0.05)])
+def test_several_targets_share_the_level(rate: float, needless: float, n_targets: int) -> None:
+    """Each is wrong so seldom that it is rare that any is."""
+    assert _is_rarely_wrong(_simulate(rate, needless, 2000, n_targets=n_targets), LEVEL / n_targets)
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("repeat", [2, 3, 5])
 def test_shorter_schedules_keep_the_level(repeat: int) -> None:
     """With the constants of their own looks."""
@@ -62,7 +70,7 @@ def test_shorter_schedules_keep_the_level(repeat: int) -> None:
 @pytest.mark.parametrize("rate", [0.02, 0.4, 0.97])
 def test_a_simulated_run_ends_where_a_session_ends_it(rate: float) -> None:
     """Although the session decides row by row, and the simulation asks once for equal counts."""
-    source, schedule = np.random.default_rng(SEED), schedule_of(34, REPEATS)
+    source, schedule = np.random.default_rng(SEED), schedule_of(34, REPEATS, 1)
     stages = stages_of(schedule.cells)
     for _ in range(20):
         called = source.random(len(schedule.cells)) < rate
