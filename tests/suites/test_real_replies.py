@@ -1,30 +1,71 @@
-"""A real model's answers to the native suite, each with a careful reader's judgment.
+"""Replies of real models to the shipped suites, each with what a careful reader says of it.
 
-The first fifty prompts, asked with Qwen2.5-Coder-0.5B-Instruct (Q4_K_M) by llama.cpp at temperature 0. The model writes
-calls as JSON, which the server does not read as calls. Each answer was read by a person once.
+Qwen2.5-Coder-Instruct 0.5B and 1.5B (Q4_K_M) and SmolLM2-135M, asked by llama.cpp at temperature 0. Qwen writes its calls as
+JSON in a fence, which llama.cpp does not read as calls; behind a server that reads them (`proxied`) it makes them.
+`ended_by` and `turns` belong to exchanges.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.values.replies import Reply
+from pytest_openclaw.openclaw.surfaces import substitute_surface
+from pytest_openclaw.suites.offered import on_surface
+from pytest_openclaw.values.prompts import Prompt
+from pytest_openclaw.values.replies import Reply, Turn
+from pytest_openclaw.values.tool_calls import ToolCall
 from tests.suites.shipped import prompts_of
 
-PROMPTS = {prompt.id: prompt for prompt in prompts_of("native")}
-LINES = Path(__file__).with_name("replies_real.jsonl").read_text("utf-8").splitlines()
+READ = [
+    json.loads(line)
+    for line in Path(__file__).with_name("replies_real.jsonl").read_text("utf-8").splitlines()
+]
+VERDICT = ("outcome", "passed", "leaked_valid", "harm")
 
 
-def test_answers_are_read_as_a_person_reads_them():
-    """The outcome, whether the call in the text would have been right, and the verdict."""
-    read = [json.loads(line) for line in LINES]
-    found = {}
-    for one in read:
-        judgment = judge(PROMPTS[one["prompt"]], Reply(text=one["reply"], finish_reason="stop"))
-        found[one["prompt"]] = (judgment.tool_outcome, judgment.leaked_valid, judgment.verdict.passed)
+@pytest.mark.parametrize("suite", dict.fromkeys(one["suite"] for one in READ))
+def test_replies_are_read_as_a_person_reads_them(suite: str) -> None:
+    """The outcome, the verdict, whether calls in the text would have been right, and harm."""
+    prompts = {prompt.id: prompt for prompt in prompts_of(suite)}
+    wanted, found = [], []
+    for one in READ:
+        if one["suite"] == suite:
+            judgment = judge(_asked(prompts[one["prompt"]], one["surface"]), _reply(one))
+            said = (judgment.tool_outcome, judgment.verdict.passed, judgment.leaked_valid, judgment.harm)
+            which = (one["model"], one["prompt"], one["surface"])
+            wanted.append((*which, *(one[name] for name in VERDICT)))
+            found.append((*which, *said))
 
-    assert found == {
-        one["prompt"]: (one["outcome"], one["leaked_valid"], one["outcome"] == "restrained") for one in read
-    }
+    assert found == wanted
+
+
+def _asked(prompt: Prompt, surface: str) -> Prompt:
+    return on_surface(prompt, substitute_surface()) if surface == "openclaw" else prompt
+
+
+def _reply(one: dict[str, Any]) -> Reply:
+    turns = tuple(
+        Turn(
+            user=turn.get("user"),
+            text=turn["text"],
+            calls=tuple(map(_call, turn.get("calls", ()))),
+            results=tuple(call["result"] for call in turn.get("calls", ()) if "result" in call),
+        )
+        for turn in one.get("turns", ())
+    )
+    return Reply(
+        text=turns[-1].text if turns else one["reply"],
+        tool_calls=tuple(call for turn in turns for call in turn.calls),
+        turns=turns,
+        ended_by=one.get("ended_by"),
+        finish_reason=one["finish"],
+    )
+
+
+def _call(call: dict[str, str]) -> ToolCall:
+    return ToolCall(name=call["name"], arguments=call["arguments"])
