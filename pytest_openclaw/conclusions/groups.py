@@ -121,14 +121,8 @@ def settled_of(config: JsonObject) -> dict[Target, Settled]:
 
 def target_entries(n_cells: Mapping[Target, int], settled: Mapping[Target, Settled]) -> list[JsonObject]:
     """Return the targets of a `config.json`, with their cells; the reverse of `settled_of`."""
-    return [
-        {
-            **asdict(target),
-            "n_cells": n,
-            **({"settled": asdict(settled[target])} if target in settled else {}),
-        }
-        for target, n in n_cells.items()
-    ]
+    ended = {target: {"settled": asdict(one)} for target, one in settled.items()}
+    return [{**asdict(target), "n_cells": n, **ended.get(target, {})} for target, n in n_cells.items()]
 
 
 @dataclass(frozen=True, kw_only=True)
