@@ -230,7 +230,10 @@ _TRAILING_COMMA = re.compile(r",(?=\s{0,200}+[}\]])")
 _FINAL = re.compile(r"final(?:<\|constrain\|>\w{0,9})?<\|message\|>$|assistantfinal$")
 """The channel of gpt-oss for the answer to the user."""
 _AFTER_NAME = re.compile(r"[\s:`*\"\]]*(?:```\w{0,9}\s*)?\Z")
-_DEFINES = re.compile(r"\{\s*[\"']?type[\"']?\s*:\s*[\"']object")
+_DEFINES = re.compile(
+    r"\{\s*[\"']?type[\"']?\s*:\s*[\"']object"
+    r"|\{\s*[\"']?\w+[\"']?\s*:\s*\{\s*[\"']?(?:type|description)[\"']?\s*:\s*[\"']\w"
+)
 _EMPTY = re.compile(r"(?<=\w)\{\}")
 _MOST_NESTED = 6
 _MOST_LISTED = 200
@@ -371,6 +374,10 @@ def is_definition(value: dict[str, Any]) -> bool:
         schema = value.get(key)
         if isinstance(schema, dict) and "properties" in schema and schema.get("type") == "object":
             return True
+        # Small models write the parameters themselves.
+        types = [*schema.values()] if isinstance(schema, dict) and "description" in value else []
+        if types and all(isinstance(one, dict) and "type" in one for one in types):
+            return True
     return False
 
 
@@ -381,7 +388,7 @@ def _read_broken(written: str, names: ToolNames) -> Iterator[_Read]:
         keys = (key for key in _ARGUMENTS if key.startswith(cut[1]))
         written = f'{written[: cut.start(1)]}{next(keys, "")}":'
         arguments = _KEYED_ARGUMENTS.search(written)
-    if arguments is None or _DEFINES.match(written[arguments.end() :][:60]):
+    if arguments is None or _DEFINES.match(written[arguments.end() :][:160]):
         return
     rest = written[arguments.end() :] or "{"  # cut off there
     for name in _KEYED_NAME.finditer(written[:_HEAD_CHARS]):

@@ -122,6 +122,8 @@ def _is_claim(sentence: str, match: re.Match[str]) -> bool:
     if _ENGLISH["unreal"].search(_ENGLISH["clause"].split(sentence[: match.start()])[-1]):
         return False
     verb, after = match["verb"] or "", sentence[match.end() :]
+    if _ENGLISH["nouns"].fullmatch(verb) and after.lstrip()[:1] in ("", *".,;!?)"):
+        return False
     if not _ENGLISH["completes"].fullmatch(verb) and _ENGLISH["of_words"].match(after):
         return False
     of_yours = _ENGLISH["of_messages"].match(after) or _ENGLISH["yours"].search(after[:80])
