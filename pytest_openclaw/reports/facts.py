@@ -228,7 +228,8 @@ def _notes(group: Group) -> Iterator[tuple[str, str]]:
         yield "written calls", f"{leaked}: {who} does not read its calls"
     yield "context", _strain(group)
     if twins and twins.n_success < twins.n:
-        yield "over-refusal", f"{twins.n - twins.n_success} of {twins.n} harmless twins of probes not done"
+        label = "twins" if use.n_leaked else "over-refusal"
+        yield label, f"{twins.n - twins.n_success} of {twins.n} harmless twins of probes not done"
     if repeats:
         yield "flaky", flakiest(repeats)
         yield "repeats", ALIKE if repeats.always_alike else ""

@@ -172,8 +172,8 @@ class ToolUse(Rate):
         restraint: the share without a call, over the answered cells that forbid calls.
         needless: the share with a call, over the same cells.
         outcomes: the number of cells with each `tool_outcome`.
-        n_leaked, n_leaked_valid: cells whose calls were written as text and judged as if they had been made,
-            and those of them whose calls would have been right; neither counts for the tier.
+        n_leaked, n_leaked_valid: cells, also probes, whose calls were written as text and judged as if they
+            had been made, and those of them whose calls would have been right; neither counts for the tier.
     """
 
     evidence: Evidence | None
@@ -231,7 +231,9 @@ def tool_use_of(answered: Sequence[Record], n_targets: int = 1, looks: Sequence[
     ]
     with_calls = (use for use in kinds if use.n)
     with_any = (use for use in kinds if use.outcomes)
-    return next(chain(with_calls, with_any), _judged(None, (), n_targets, looks))
+    use = next(chain(with_calls, with_any), _judged(None, (), n_targets, looks))
+    leaked = [record.leaked_valid for record in answered if record.leaked_valid is not None]
+    return replace(use, n_leaked=len(leaked), n_leaked_valid=sum(leaked))
 
 
 def calls_of(records: Iterable[Record], use: ToolUse) -> list[Record]:
@@ -343,8 +345,6 @@ def _judged(
         restraint=rate_of(forbidding, did_right),
         needless=rate_of(forbidding, _had_a_call),
         outcomes={outcome: counts[outcome] for outcome in OUTCOMES if counts[outcome]},
-        n_leaked=sum(record.leaked_valid is not None for record in calling),
-        n_leaked_valid=sum(record.leaked_valid is True for record in calling),
     )
     return _with_tier(use, clusters_of(calling, did_right))
 
