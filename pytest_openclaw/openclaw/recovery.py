@@ -42,6 +42,10 @@ HARMLESS = frozenset({
 })  # fmt: skip
 """Tools without side effects, which OpenClaw considers safe to call again."""
 
+MESSAGE = "message"
+SENDS = frozenset({MESSAGE, "conversations_send", "conversations_turn", "sessions_send"})
+"""Tools that send a message to others; each result has another id."""
+
 # Small models repeat this message as their answer, so its words must not pass as an answer.
 _GO_ON = "Your last turn has no answer that a user could see. Go on from here, and give it now."
 _WORDS_ALONE = "Your last turn has no answer that a user could see. Write the answer now, as plain text."
@@ -149,7 +153,8 @@ def at_last_step(turns: Sequence[Turn]) -> EndedBy:
 def is_looping(turns: Sequence[Turn]) -> bool:
     """Whether a model is in a loop at the end of these turns.
 
-    A call of the last turn had the same result a fourth time, or two calls have alternated for four rounds.
+    A call of the last turn had the same result a fourth time, or sent the same message a fourth time, or two
+    calls have alternated for four rounds.
     """
     steps = [_steps(turn) for turn in turns]
     counts = Counter(step for turn in steps for step in turn)
@@ -186,7 +191,10 @@ def call_key(call: ToolCall) -> str:
 
 def _steps(turn: Turn) -> list[tuple[str, str]]:
     """Return the answered calls with their results; equal calls of one turn are one."""
-    return list(dict.fromkeys(zip(map(call_key, turn.calls), turn.results, strict=False)))
+    answered = zip(turn.calls, turn.results, strict=False)
+    return list(
+        dict.fromkeys((call_key(call), "" if call.name in SENDS else result) for call, result in answered)
+    )
 
 
 def _plain(name: str) -> str:

@@ -26,6 +26,7 @@ from pytest_openclaw.openclaw.dispatch import (
     same_tool,
 )
 from pytest_openclaw.openclaw.paths import SCRATCH
+from pytest_openclaw.openclaw.recovery import MESSAGE, SENDS
 from pytest_openclaw.util.bounded import within_steps
 from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
@@ -99,7 +100,7 @@ class Playing:
             "web_fetch": web.fetch,
             SEARCH: self._search_tools,
             DESCRIBE: self._describe_tool,
-            **{tool: partial(self._send, tool) for tool in _SENDS},
+            **{tool: partial(self._send, tool) for tool in SENDS},
         }
 
     def begin_run(self) -> None:
@@ -204,7 +205,7 @@ class Playing:
 
     def _execute(self, tool: str, arguments: Mapping[str, Any], result: str | None = None) -> str:
         """Execute a tool; with a scripted `result`, only tools that send do anything."""
-        if result is None or tool in _SENDS:
+        if result is None or tool in SENDS:
             if tool in self._played:
                 played = self._played[tool](arguments)
                 return played if result is None else result
@@ -326,8 +327,6 @@ def yield_note(made: Iterable[tuple[Dispatched, str]]) -> str | None:
 
 # --- messages -------------------------------------------------------------------------------------
 
-MESSAGE = "message"
-_SENDS = frozenset({MESSAGE, "conversations_send", "conversations_turn", "sessions_send"})
 _CONTENTS = ("message", "SendMessage", "content", "text", "media", "attachments", "buffer")
 
 

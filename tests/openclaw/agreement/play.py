@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pytest_openclaw.openclaw.recovery import MESSAGE
 from pytest_openclaw.providers.ollama import OllamaOpenAI
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import WorldState
-from pytest_openclaw.worlds.playing import MESSAGE
 from tests.openclaw.agreement.cases import Case
 from tests.openclaw.agreement.long_results import SITE
 from tests.openclaw.agreement.outcomes import Outcome, outcome

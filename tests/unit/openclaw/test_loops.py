@@ -38,6 +38,7 @@ def rounds(n: int) -> list[Step]:
         pytest.param([A, B, A, C, A, B, A], True, id="four-times-with-others-between"),
         pytest.param([A, A, A, A, B], False, id="found-out"),
         pytest.param([("a", str(n)) for n in range(9)], False, id="other-results"),
+        pytest.param([("message", str(n)) for n in range(4)], True, id="the-same-message"),
         pytest.param(rounds(4), True, id="in-turn"),
         pytest.param(rounds(3), False, id="three-rounds"),
         pytest.param([("c", "0"), *rounds(4)], True, id="in-turn-later"),
@@ -45,7 +46,7 @@ def rounds(n: int) -> list[Step]:
     ],
 )
 def test_loops_are_recognized(steps: list[Step], loops: bool) -> None:
-    """Four times the same call and result, or two alternating calls for four rounds."""
+    """Four times the same call and result, or the same message, or two alternating calls for four rounds."""
     assert is_looping([turn(step) for step in steps]) is loops
     assert at_last_step([turn(step) for step in steps]) == ("loop" if loops else "step_limit")
 
