@@ -119,7 +119,7 @@ def test_the_shell_of_a_world_plays_and_runs_nothing(seen, tmp_path):
     assert received["prompt"] == prompt.replace("/workspace", received["cwd"])
     assert received["printed"].startswith(f"{received['cwd']}\nmade\n")
     assert replace(reply.world, parts=()) == WorldState(
-        files={"a.txt": "one\n", "b.txt": "one\n"}, ran=(prompt,), changed=("b.txt",)
+        files={"a.txt": "one\n", "b.txt": "one\n"}, ran=(prompt,), changed=("b.txt",), start=world.files
     )
     assert reply.world.parts[0][:3] == ("make /workspace/b.txt", "cp /workspace/a.txt b.txt", "pwd")
     assert not trace.exists()
