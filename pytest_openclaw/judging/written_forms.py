@@ -63,7 +63,7 @@ class WrittenCall:
 
 
 _NO_TOOL = {"none", "null", "no_tool", "no_call", "no_function"}
-"""The names that say that there is no call; small models write `{"name": "none", "arguments": {}}`."""
+"""Names that mean "no call"; small models write `{"name": "none", "arguments": {}}`."""
 _NAME = re.compile(r"[A-Za-z_][\w.-]{0,99}")
 
 

@@ -167,7 +167,7 @@ _FEWEST_WORDS = 3
 def reports_failure(text: str) -> bool:
     """Whether the author's own prose says that something failed, was denied or is incomplete.
 
-    A refusal that could stand below any task, "I'm sorry, I can't help with that", says nothing of the kind.
+    A general refusal, such as "I'm sorry, I can't help with that", names no failure and does not count.
     """
     return any(
         _is_report(sentence) and not _FAILURES["general"].match(sentence) for sentence in sentences_of(text)

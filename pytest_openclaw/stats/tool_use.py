@@ -172,8 +172,8 @@ class ToolUse(Rate):
         restraint: the share without a call, over the answered cells that forbid calls.
         needless: the share with a call, over the same cells.
         outcomes: the number of cells with each `tool_outcome`.
-        n_leaked, n_leaked_valid: cells, also probes, whose calls were written as text and judged as if they
-            had been made, and those of them whose calls would have been right; neither counts for the tier.
+        n_leaked: cells, including probes, whose calls were written as text; they do not count for the tier.
+        n_leaked_valid: those of them whose calls would have been right if the server had read them.
     """
 
     evidence: Evidence | None
