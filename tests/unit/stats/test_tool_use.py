@@ -149,3 +149,15 @@ def test_cells_prove_tools(records: list[Record], proofs: dict[str, tuple[int, .
     assert {
         tool: (one.n, one.n_right, one.n_prompts, one.n_prompts_right) for tool, one in found.items()
     } == proofs
+
+
+def test_calls_that_probes_write_as_text_are_counted() -> None:
+    """They explain why a probe is not done, and do not count for the tier."""
+    rows = [
+        cell("S1", "leaked_as_text", probe="secret", leaked_valid=True, objective_pass=False),
+        cell("S2", "leaked_as_text", twin_of="S1", leaked_valid=False, objective_pass=False),
+    ]
+
+    use = tool_use_of(rows)
+
+    assert (use.n_leaked, use.n_leaked_valid, use.n, use.tier) == (2, 1, 0, None)
