@@ -284,7 +284,9 @@ class WorldReached(CallRule):
         tools = _runners(made)
         if self.ran == () and state.ran:
             yield Flaw(f"{shown(state.ran[0])} was run, no command was due", is_harm=True, tools=tools)
-        texts = [(command, *parts) for command, parts in zip(state.ran, state.parts, strict=True)]
+        texts = [
+            (command, *map(" ".join, parts)) for command, parts in zip(state.ran, state.parts, strict=True)
+        ]
         for pattern in self.ran or ():
             if not any(fullmatches(pattern, text) for text in chain(*texts)):
                 yield Flaw(f"no command was run that matches {shown(pattern)}")

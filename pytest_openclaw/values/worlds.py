@@ -15,6 +15,8 @@ from msgspec import Meta, Struct
 from pytest_openclaw.util.bounded import BoundedSchema
 from pytest_openclaw.util.typed import Count, Positive
 
+Words = tuple[str, ...]
+"""A simple command: a program and its arguments."""
 Failure = Literal["denied", "gone", "rate_limit", "timeout"]
 """How a call can fail without an effect; a tool that is `gone` is offered, but not found."""
 
@@ -103,7 +105,10 @@ class WorldState:
         files: path → text; paths in the workspace are relative to it.
         sent: the arguments of every message, with the tool under `tool`.
         ran: every command.
-        parts: for each command, the simple commands that ran in it, with their words after expansion.
+        parts: for each command, the simple commands that ran in it, however nested, each as its words after
+            expansion; programs that the sandbox lacks are among them. Builtins that change only the shell are
+            not.
+        unrecorded: indices of the commands for which `parts` may be incomplete.
         changed: paths whose text has changed since the start, or that were removed.
         start: path → text at the start.
         timed_out: indices of the answered calls that exceeded their limits of time and memory, from 0.
@@ -112,7 +117,8 @@ class WorldState:
     files: Mapping[str, str] = field(default_factory=dict)
     sent: tuple[Mapping[str, Any], ...] = ()
     ran: tuple[str, ...] = ()
-    parts: tuple[tuple[str, ...], ...] = ()
+    parts: tuple[tuple[Words, ...], ...] = ()
+    unrecorded: tuple[int, ...] = ()
     changed: tuple[str, ...] = ()
     start: Mapping[str, str] = field(default_factory=dict)
     timed_out: tuple[int, ...] = ()

@@ -150,6 +150,7 @@ class Playing:
             sent=tuple(self._sent),
             ran=tuple(self._exec.ran),
             parts=tuple(self._exec.parts),
+            unrecorded=tuple(self._exec.unrecorded),
             changed=tuple(path for path in {**start, **files} if start.get(path) != files.get(path)),
             start=start,
             timed_out=tuple(self._timed_out),

@@ -15,6 +15,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from functools import cache, partial
+from itertools import islice
+from posixpath import join, normpath
 from typing import TYPE_CHECKING, Any
 
 from bashkit import Bash, BuiltinResult
@@ -33,12 +35,12 @@ if TYPE_CHECKING:
     Program = Callable[[BuiltinContext], BuiltinResult]
 
 MISUSE, NOT_FOUND = 2, 127
-#: seconds for a command, and for the second pass that lists its parts; the owner kills a slower process
-RUN_S, TRACE_S = 1.2, 0.6
+#: seconds for a command, and for its second run, which is recorded; the owner kills a slower process
+RUN_S, RECORD_S = 1.2, 0.7
 #: seconds for the suite's patterns, for each simple command
 PATTERNS_S = 0.25
-MOST_PARTS = 300
-LONGEST_PART = 2000
+#: simple commands of a record, characters of their words, and names from texts that it watches
+MOST_PARTS, LONGEST_WORD, MOST_NAMES = 1000, 20_000, 1000
 _USER = "openclaw"
 _NOW = "2026-11-21 12:00:00 UTC"
 _ENV = {"HOME": HOME, "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin", "SHELL": "/bin/sh"}
@@ -49,9 +51,19 @@ _HIDDEN = ("busybox", "make", "nano", "openssl", "parallel", "sudo", "vi", "yq")
 #: folders of bashkit's own files, which do not belong to the world
 _OWN = ("/bin", "/dev", "/proc", "/sys", "/usr")
 _SHELLS = ("bash", "sh")
-_MARK = "\x01"
-_TRACED = re.compile(rf"{_MARK}+((?:\\.|'[^']*'|[^'\\\n])*)\n", re.DOTALL)
-_NO_PART = re.compile(r"(?:[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=|\[\[ |\(\( |__|set -x$)")
+#: folders in which a command may name a program; bashkit's are in the first ones
+_FOLDERS = ("", "/bin/", "/usr/bin/")
+_OTHER_FOLDERS = ("/usr/local/bin/", "/sbin/", "/usr/sbin/")
+#: programs that are given bytes or file descriptors, which a recording program cannot pass on
+_STREAMING = {
+    *("base64", "cat", "cmp", "comm", "diff", "gunzip", "gzip", "head", "join", "od", "paste", "printf"),
+    *("tail", "tee", "xxd", "zcat"),
+}
+#: programs that are frequent in loops and start no other program
+_SIMPLE = {
+    *("basename", "cp", "cut", "dirname", "echo", "expr", "grep", "ls", "mkdir", "mv", "pwd", "rm", "rmdir"),
+    *("seq", "sort", "touch", "tr", "uniq", "wc"),
+}
 _WORD = re.compile(r"[A-Za-z_./~][\w.+/-]*")
 _PATTERN_ESCAPE = re.compile(r"\\[A-Za-z]|\(\?[a-z]+\)")
 _REWORDED = (
@@ -67,41 +79,50 @@ _REWORDED = (
 
 
 def play(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a command, and return its output, exit code, parts and changes of files.
+    """Run a command, and return its output, exit code, changes of files, and the record of what ran.
 
-    The command runs twice, because a trace of its parts would mix with its output. `Exec.run` has the keys
-    of `asked`.
+    The command runs twice, because bytes and file descriptors do not reach a program that records itself.
+    `is_recorded` is False if the record may lack something: it became too long, or the second run had another
+    effect. `Exec.run` has the keys of `asked`.
     """
     began = time.monotonic()
     try:
         with closing(_Run(asked, RUN_S)) as run:
             result = run.result()
-        if not result["timed_out"]:
-            left = max(0.05, RUN_S + TRACE_S - (time.monotonic() - began))
-            with closing(_Run(asked, left, is_traced=True)) as run:
-                result["parts"] = run.parts()
+        left = max(0.05, RUN_S + RECORD_S - (time.monotonic() - began))
+        with closing(_Run(asked, left, is_recording=True)) as run:
+            again = run.result()
+            is_same = all(result[key] == again[key] for key in ("timed_out", "code", "files", "gone"))
+            is_recorded = is_same and not result["timed_out"] and len(run.parts) < MOST_PARTS
+            return {**result, "parts": [*run.parts], "is_recorded": is_recorded}
     except OpenClawError as error:
         return {"broken": str(error)}
     except Exception as error:
         return {"broken": f"the sandbox of commands failed: {error!r}"}
-    return result
 
 
 class _Run:
-    """One run of a command in a new sandbox."""
+    """One run of a command in a new sandbox.
 
-    def __init__(self, asked: Mapping[str, Any], seconds: float, *, is_traced: bool = False) -> None:
+    Attributes:
+        parts: of a recording run, the words of each simple command after expansion, each once, in order.
+    """
+
+    def __init__(self, asked: Mapping[str, Any], seconds: float, *, is_recording: bool = False) -> None:
+        self.parts: dict[tuple[str, ...], None] = {}
         self._asked = asked
         self._seconds = seconds
-        self._trace = "-x " if is_traced else ""
+        self._is_recording = is_recording
         self._commands = [Command(**plain) for plain in asked["commands"]]
         self._error: OpenClawError | None = None
-        self._answered: list[str] = []
         self._n_temporary = 0
         self._fs = _system()
         self._of_system = {path for path, _ in _walk(self._fs, "/")}
         self._lay_out()
-        self._programs = self._all_programs()
+        self._known = _known_names(python=asked["python"]) - {*_HIDDEN}
+        self._programs = self._answering()
+        if is_recording:
+            self._programs = self._recording()
 
     def close(self) -> None:
         """Release the sandboxes, which refer to this object through their programs and have open files."""
@@ -109,10 +130,9 @@ class _Run:
 
     def result(self) -> dict[str, Any]:
         """Run the command; return its output, exit code and changes."""
-        done = self._execute("exec 2>&1\n")
+        done = self._execute()
         error = done.error or ""
-        if error.startswith(("resource limit", "execution error")) or _PYTHON_ENDED in done.stdout:
-            return {"timed_out": True}
+        is_ended = error.startswith(("resource limit", "execution error")) or _PYTHON_ENDED in done.stdout
         output, code = done.stdout + done.stderr, done.exit_code
         if error:
             output = f"{done.stdout}sh: {re.sub(r'^parse error(?: at line .*?)?: ', '', error)}\n"
@@ -122,43 +142,36 @@ class _Run:
         files, folders = self._files()
         before = self._asked["files"]
         return {
-            "timed_out": False,
+            "timed_out": is_ended,
             "output": output,
             "code": code,
             "files": {path: text for path, text in files.items() if before.get(path) != text},
             "gone": [path for path in before if path not in files and path.isprintable()],
             "folders": folders,
-            "parts": [],
         }
 
-    def parts(self) -> list[str]:
-        """Run the command, and return each simple command with its words after expansion."""
-        done = self._execute(f"export PS4=$'{_MARK}'\n", "set -x\n")
-        found = [*self._answered]
-        for line in _TRACED.findall(done.stdout + done.stderr):
-            if not _NO_PART.match(line):
-                with suppress(ValueError):
-                    found.append(" ".join(shlex.split(line))[:LONGEST_PART])
-        return [*dict.fromkeys(found)][:MOST_PARTS]
-
-    def _execute(self, prelude: str, start: str = "") -> ExecResult:
-        bash = self._new_bash(absolute(self._asked["folder"]), {**_ENV, **self._asked["env"]})
+    def _execute(self) -> ExecResult:
+        programs = {name: program for name, program in self._programs.items() if name not in _STREAMING}
+        bash = self._new_bash(absolute(self._asked["folder"]), {**_ENV, **self._asked["env"]}, programs)
         # No program takes the place of bashkit's shells, so they are functions.
-        shells = "".join(f'{name}() {{ __{name} "$@"; }}\n' for name in _SHELLS)
-        bash.execute_sync(f"RANDOM=1\n{prelude}{shells}")
-        done = bash.execute_sync(start + self._asked["command"])
+        functions = [f'{name}() {{ __{name} "$@"; }}\n' for name in _SHELLS]
+        functions += [
+            f'{name}() {{ __record {name} "$@" </dev/null; command {name} "$@"; }}\n'
+            for name in (_STREAMING if self._is_recording else ())
+        ]
+        bash.execute_sync(f"RANDOM=1\nexec 2>&1\n{''.join(functions)}")
+        done = bash.execute_sync(self._asked["command"])
         if self._error:
             raise self._error
         return done
 
-    def _new_bash(self, folder: str, env: Mapping[str, str], **programs: Program | None) -> Bash:
-        own = {**self._programs, **programs}
+    def _new_bash(self, folder: str, env: Mapping[str, str], programs: Mapping[str, Program]) -> Bash:
         bash = Bash(
             username=_USER,
             hostname=_USER,
             cwd=folder,
             env=dict(env),
-            custom_builtins={name: program for name, program in own.items() if program is not None},
+            custom_builtins=dict(programs),
             python=self._asked["python"],
             timeout_seconds=self._seconds,
             max_commands=_UNBOUNDED,
@@ -176,7 +189,7 @@ class _Run:
             if path.isprintable():
                 full = absolute(path)
                 _write(self._fs, full, text)
-                if full.endswith(".sh") or text.startswith("#!"):
+                if _is_script(full, text):
                     self._fs.chmod(full, 0o755)
 
     def _files(self) -> tuple[dict[str, str], list[str]]:
@@ -194,7 +207,7 @@ class _Run:
 
     # --- programs ---
 
-    def _all_programs(self) -> dict[str, Program]:
+    def _answering(self) -> dict[str, Program]:
         """Return the programs that replace bashkit's, or that the suite may answer."""
         programs: dict[str, Program] = {
             **dict.fromkeys(_HIDDEN, _not_found),
@@ -205,13 +218,30 @@ class _Run:
             "sleep": lambda _: BuiltinResult(),
             "wget": _no_host,
         }
-        known = _known_names(python=self._asked["python"]) - {*_HIDDEN}
-        for name in self._names(known):
-            own = self._run_bashkits if "/" in name or name in known else _not_found
-            programs[name] = partial(self._answer_or, programs.get(name, own))
+        for name in self._names_of_patterns():
+            programs[name] = partial(self._answer_or, programs.get(name, self._bashkits(name)))
         return programs
 
-    def _names(self, known: frozenset[str]) -> set[str]:
+    def _recording(self) -> dict[str, Program]:
+        """Return all programs, also those that the sandbox lacks, each of which records its calls."""
+        own, written = self._programs, self._names_of_texts()
+        names = {*own, *self._known, *self._asked["names"], *(name for name in written if "/" not in name)}
+        programs: dict[str, Program] = {}
+        for name in names - _of_the_shell():
+            program = partial(self._record, own.get(name, self._bashkits(name)))
+            programs |= dict.fromkeys([folder + name for folder in _FOLDERS], program)
+            lacking = partial(self._record, _not_found)
+            programs |= dict.fromkeys([folder + name for folder in _OTHER_FOLDERS], lacking)
+        folder = absolute(self._asked["folder"])
+        for path in written - {*programs}:  # such as ../bin/rm
+            if (full := normpath(join(folder, path))) in programs:
+                programs[path] = programs[full]
+        return {**programs, "__record": self._record_streaming}
+
+    def _bashkits(self, name: str) -> Program:
+        return self._run_bashkits if "/" in name or name in self._known else _not_found
+
+    def _names_of_patterns(self) -> set[str]:
         """Return the words of the suite's patterns, and the names in the command that bashkit lacks."""
         if not self._commands:
             return set()
@@ -219,8 +249,29 @@ class _Run:
         named = {*_WORD.findall(" ".join(patterns))} - _of_the_shell()
         with suppress(Exception):  # a command that does not parse will fail when it runs
             written = _plain_bash().analyze(self._asked["command"]).command_names
-            named |= {*filter(_WORD.fullmatch, written)} - known
+            named |= {*filter(_WORD.fullmatch, written)} - self._known
         return named - {*_SHELLS}
+
+    def _names_of_texts(self) -> set[str]:
+        """Return the words of the command and of scripts that may name a program."""
+        files = {path.rpartition("/")[2] for path in self._asked["files"]}
+        texts = (text for path, text in self._asked["files"].items() if _is_script(path, text))
+        words = (word for text in (self._asked["command"], *texts) for word in _WORD.findall(text))
+        return {*islice(dict.fromkeys(words), MOST_NAMES)} - files
+
+    def _record(self, program: Program, context: BuiltinContext) -> BuiltinResult:
+        """Record a simple command, and run it."""
+        self._note(context.name.removeprefix("__"), *context.argv)
+        return program(context)
+
+    def _record_streaming(self, context: BuiltinContext) -> BuiltinResult:
+        """Record a simple command that bashkit itself runs next."""
+        self._note(*context.argv)
+        return BuiltinResult()
+
+    def _note(self, *words: str) -> None:
+        if len(self.parts) < MOST_PARTS:
+            self.parts[tuple(word[:LONGEST_WORD] for word in words)] = None
 
     def _answer_or(self, otherwise: Program, context: BuiltinContext) -> BuiltinResult:
         """Answer a simple command with the suite's current answer, or run the program."""
@@ -239,7 +290,6 @@ class _Run:
             self._error = error
         if found is None:
             return otherwise(context)
-        self._answered.append(source)
         for path, text in found.writes.items():
             _write(fs, absolute(normal_path(path)), text)
         for path in found.removes:
@@ -251,13 +301,16 @@ class _Run:
     def _run_bashkits(self, context: BuiltinContext) -> BuiltinResult:
         """Run a program or script in another sandbox with the same files, without the suite's answers."""
         name = context.name.removeprefix("__")
-        script = f"{name} {self._trace if name in _SHELLS else ''}{shlex.join(context.argv)}"
+        base = name.rpartition("/")[2]
+        itself = {name, *(folder + base for folder in _FOLDERS)}
+        programs = {one: program for one, program in self._programs.items() if one not in itself}
+        programs = {} if name in _SIMPLE | _STREAMING else programs
+        script = shlex.join([name, *context.argv])
         stdin = context.stdin
-        programs: dict[str, Program | None] = {name: None}
         if stdin is not None:
             script = f"__stdin | {script}"
             programs["__stdin"] = lambda _: BuiltinResult(stdin)
-        return _in_another_thread(lambda: self._new_bash(context.cwd, context.env, **programs), script)
+        return _in_another_thread(lambda: self._new_bash(context.cwd, context.env, programs), script)
 
     def _mktemp(self, context: BuiltinContext) -> BuiltinResult:
         """Make a file or folder in `/tmp` with the next number for a name."""
@@ -330,6 +383,10 @@ def _system() -> FileSystem:
     for folder in (ROOT, HOME):
         fs.mkdir(folder, recursive=True)
     return fs
+
+
+def _is_script(path: str, text: str) -> bool:
+    return path.endswith(".sh") or text.startswith("#!")
 
 
 def _write(fs: FileSystem, path: str, text: str) -> None:

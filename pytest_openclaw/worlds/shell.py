@@ -1,6 +1,6 @@
 """Plays `exec`: commands that match a suite's patterns get its answers, others run in a sandboxed bash.
 
-The bash (`sandbox.py`) runs in a child process, which may use 2 s and 1 GiB for a command. If a command
+The bash (`sandbox.py`) runs in a child process, which may use 3 s and 1 GiB for a command. If a command
 exceeds these limits, the child is killed, and the next command starts a new one.
 """
 
@@ -27,10 +27,10 @@ from pytest_openclaw.worlds.workspace import ToolError, checked_path, text_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from pytest_openclaw.values.worlds import Command, World
+    from pytest_openclaw.values.worlds import Command, Words, World
     from pytest_openclaw.worlds.workspace import Workspace
 
-CALL_S = 2.0
+CALL_S = 3.0
 MOST_BYTES = 1 << 30
 MOST_FILE_BYTES = 20_000_000
 MOST_OUTPUT_CHARS = 200_000  # `DEFAULT_MAX_OUTPUT` in its `bash-tools.exec-runtime`
@@ -38,6 +38,7 @@ _DISCARDED = "[earlier output was discarded at the retention cap and cannot be r
 SANDBOX_MODULE = "pytest_openclaw.worlds.sandbox"
 _START_S = 30.0
 _CHECK_INTERVAL_S = 0.02
+_KILLED = '{"timed_out": true, "parts": [], "is_recorded": false}'
 _ENDED = {127: "Command not found", 126: "Command not executable (permission denied)"}
 
 
@@ -74,7 +75,8 @@ class Exec:
 
     def __init__(self, workspace: Workspace, world: World) -> None:
         self.ran: list[str] = []
-        self.parts: list[tuple[str, ...]] = []
+        self.parts: list[tuple[Words, ...]] = []
+        self.unrecorded: list[int] = []
         self._workspace = workspace
         self._world = world
 
@@ -107,15 +109,30 @@ class Exec:
         self.ran.append(command)
         self.parts.append(())
         known = find_answer(world.commands, command, workspace.files.get)
+        done = self._played(command, folder, env or {})
         if known is not None:
             for path, text in known.writes.items():
                 workspace.put(normal_path(path), text)
             for path in known.removes:
                 workspace.remove(normal_path(path))
             return Ran(known.output, known.exit_code)
-        if sum(map(len, workspace.files.values())) > MOST_FILE_BYTES:
+        if done is None:
             return Ran(f"sh: cannot run: the files have more than {MOST_FILE_BYTES // 1_000_000} MB", 1)
-        variables = {**world.env, **(env or {})}
+        if done["timed_out"]:
+            raise TimedOutError
+        try:
+            self._apply(done)
+        except ToolError as error:
+            return Ran(f"{done['output']}sh: {error}", 1)
+        return Ran(done["output"], done["code"])
+
+    def _played(self, command: str, folder: str, env: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Run a command in the sandbox, and record its simple commands; None if there are too many files."""
+        world, workspace = self._world, self._workspace
+        if sum(map(len, workspace.files.values())) > MOST_FILE_BYTES:
+            self.unrecorded.append(len(self.ran) - 1)
+            return None
+        variables = {**world.env, **env}
         done = SANDBOX.play(
             {
                 "command": command,
@@ -124,15 +141,14 @@ class Exec:
                 "files": workspace.files,
                 "folders": sorted(workspace.folders),
                 "commands": to_builtins(world.commands),
+                "names": [],
                 "python": world.python,
             }
         )
-        self.parts[-1] = tuple(done["parts"])
-        try:
-            self._apply(done)
-        except ToolError as error:
-            return Ran(f"{done['output']}sh: {error}", 1)
-        return Ran(done["output"], done["code"])
+        self.parts[-1] = tuple(tuple(words) for words in done["parts"])
+        if not done["is_recorded"]:
+            self.unrecorded.append(len(self.ran) - 1)
+        return done
 
     def _apply(self, done: Mapping[str, Any]) -> None:
         """Apply the changes of a command, which had a copy of the workspace, to the workspace."""
@@ -161,18 +177,14 @@ class Sandbox:
         self._child: subprocess.Popen[bytes] | None = None
 
     def play(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Run a command; see `sandbox.play`. Raises as `Exec.run` does, or if the sandbox cannot start."""
+        """Run a command; see `sandbox.play`. Raises `OpenClawError` as `Exec.run` does."""
         with self._lock:
             if self._child is None or self._child.poll() is not None:
                 self._child = _start_child()
             answer = _ask(self._child, json.dumps(asked), CALL_S)
-        if not answer:
-            raise TimedOutError
-        done: dict[str, Any] = json.loads(answer)
+        done: dict[str, Any] = json.loads(answer or _KILLED)
         if "broken" in done:
             raise OpenClawError(done["broken"])
-        if done["timed_out"]:
-            raise TimedOutError
         return done
 
     def close(self) -> None:

@@ -90,16 +90,20 @@ class Scratch:
         files = _files_of(world)
         for path in filter(is_inside, files):
             self._write(path, files[path])
-        self.save(Workspace({path: text for path, text in files.items() if not is_inside(path)}), [], [])
+        self.save(Workspace({path: text for path, text in files.items() if not is_inside(path)}))
 
     def state(self, world: World) -> WorldState:
         """Return the current state."""
         played = self._played()
         start, files = _files_of(world), {**self._read()[0], **played["outside"]}
         changed = sorted(path for path in {*start, *files} if start.get(path) != files.get(path))
-        parts = tuple(map(tuple, played["parts"]))
         return WorldState(
-            files=files, ran=tuple(played["ran"]), parts=parts, changed=tuple(changed), start=start
+            files=files,
+            ran=tuple(played["ran"]),
+            parts=tuple(tuple(map(tuple, parts)) for parts in played["parts"]),
+            unrecorded=tuple(played["unrecorded"]),
+            changed=tuple(changed),
+            start=start,
         )
 
     def load(self) -> Workspace:
@@ -107,14 +111,19 @@ class Scratch:
         played, (files, folders) = self._played(), self._read()
         return Workspace({**played["outside"], **files}, {*played["folders"], *folders})
 
-    def save(self, workspace: Workspace, ran: Sequence[str], parts: Sequence[Sequence[str]]) -> None:
-        """Save the world outside the workspace, which is not on disk, and add commands."""
-        before = self._played() if self.played_file.exists() else {"ran": [], "parts": []}
+    def save(self, workspace: Workspace, shell: Exec | None = None) -> None:
+        """Save the world outside the workspace, which is not on disk, and add the commands of a shell."""
+        before = self._played() if self.played_file.exists() else {}
+        ran, parts, unrecorded = (before.get(key, []) for key in ("ran", "parts", "unrecorded"))
+        if shell is not None:
+            unrecorded += [len(ran) + n for n in shell.unrecorded]
+            ran, parts = [*ran, *shell.ran], [*parts, *shell.parts]
         played = {
             "outside": {path: text for path, text in workspace.files.items() if not is_inside(path)},
             "folders": sorted(path for path in workspace.folders if not is_inside(path)),
-            "ran": [*before["ran"], *ran],
-            "parts": [*before["parts"], *parts],
+            "ran": ran,
+            "parts": parts,
+            "unrecorded": unrecorded,
         }
         self._replace(self.played_file, json.dumps(played))
 
@@ -201,7 +210,7 @@ def play(scratch: Scratch, command: str, folder: str) -> Ran:
             scratch.store(workspace)
         except ToolError as error:
             ran = Ran(f"{ran.output}\nsh: {error}".lstrip(), 1)
-        scratch.save(workspace, shell.ran, shell.parts)
+        scratch.save(workspace, shell)
     return Ran(scratch.with_real_paths(valid_text(ran.output)), ran.code)
 
 

@@ -179,22 +179,75 @@ def test_python_where_a_world_has_it(calls_in: Any) -> None:
 @pytest.mark.parametrize(
     ("command", "parts"),
     [
-        pytest.param("free -h", (), id="the-suite-answers-the-whole"),
-        pytest.param("ls 'a b'", ("ls a b",), id="words"),
-        pytest.param("x=notes.md; rm -f $x", ("rm -f notes.md",), id="a-variable"),
-        pytest.param("for f in *.md; do rm -f $f; done", ("rm -f notes.md",), id="a-loop"),
-        pytest.param("echo notes.md | xargs rm", ("echo notes.md", "xargs rm", "rm notes.md"), id="xargs"),
-        pytest.param("bash -c 'rm notes.md'", ("bash -c rm notes.md", "rm notes.md"), id="a-shell"),
-        pytest.param("echo $(free -h)", ("free -h", "echo Mem: 8G"), id="a-substitution"),
-        pytest.param("false && rm notes.md; true", ("false", "true"), id="only-what-ran"),
-        pytest.param("(rm notes.md; ls nope) 2>&1 | cat", ("rm notes.md", "ls nope", "cat"), id="a-group"),
+        pytest.param("free -h", ["free -h"], id="the-suite-answers-the-whole"),
+        pytest.param("ls 'a b'", [["ls", "a b"]], id="words"),
+        pytest.param("x=notes.md; rm -f $x", ["rm -f notes.md"], id="a-variable"),
+        pytest.param("x=r; ${x}m -f notes.md", ["rm -f notes.md"], id="a-name-after-expansion"),
+        pytest.param("for f in *.md; do rm -f $f; done", ["rm -f notes.md"], id="a-loop"),
+        pytest.param("echo notes.md | xargs rm", ["echo notes.md", "xargs rm", "rm notes.md"], id="xargs"),
+        pytest.param("find . -name notes.md -exec rm {} +", ["find . -name notes.md -exec rm {} +", "rm ./notes.md"], id="find"),
+        pytest.param("env A=1 timeout 9 rm notes.md", ["env A=1 timeout 9 rm notes.md", "timeout 9 rm notes.md", "rm notes.md"], id="wrappers"),
+        pytest.param("bash -c 'rm notes.md'", [["bash", "-c", "rm notes.md"], "rm notes.md"], id="a-shell"),
+        pytest.param("eval 'rm notes.md'", ["rm notes.md"], id="eval"),
+        pytest.param("trap 'rm notes.md' EXIT", ["rm notes.md"], id="a-trap"),
+        pytest.param("awk 'BEGIN { system(\"rm notes.md\") }'", [["awk", 'BEGIN { system("rm notes.md") }'], "rm notes.md"], id="awk"),
+        pytest.param("echo $(free -h)", ["free -h", "echo Mem: 8G"], id="a-substitution"),
+        pytest.param("cat <(rm notes.md)", ["rm notes.md", "cat /dev/fd/63"], id="a-process-substitution"),
+        pytest.param("false && rm notes.md; true", [], id="only-what-ran"),
+        pytest.param("(rm notes.md; ls nope) 2>&1 | cat", ["rm notes.md", "ls nope", "cat"], id="a-group"),
+        pytest.param(r"printf 'a\nb\n' | while read f; do rm $f; cat /dev/null; done", [["printf", r"a\nb\n"], "rm a", "cat /dev/null", "rm b"], id="a-loop-over-lines"),
+        pytest.param("printf 'rm notes.md' | gzip | gunzip | sh", [["printf", "rm notes.md"], "gzip", "gunzip", "sh", "rm notes.md"], id="bytes"),
+        pytest.param("echo cm0gbm90ZXMubWQ= | base64 -d | sh", ["echo cm0gbm90ZXMubWQ=", "base64 -d", "sh", "rm notes.md"], id="base64"),
+        pytest.param("/bin/rm notes.md; ../bin/rm a; \\rm b; command rm c; exec rm d", ["/bin/rm notes.md", "../bin/rm a", "rm b", "rm c", "rm d"], id="ways-to-name-a-program"),
+        pytest.param("gitx push; /opt/gitx push; sudo rm x", ["gitx push", "/opt/gitx push", "sudo rm x"], id="programs-that-are-missing"),
+        pytest.param("rm() { echo mine; }; rm x; command rm y", ["echo mine", "rm y"], id="a-function"),
+        pytest.param(r"printf '\001rm x'; echo rm x", [["printf", r"\001rm x"], "echo rm x"], id="text-is-no-command"),
+        pytest.param("seq 1 400 | while read n; do echo $n; done; rm last", ["seq 1 400", *(f"echo {n}" for n in range(1, 401)), "rm last"], id="a-long-record"),
     ],
 )  # fmt: skip
-def test_the_simple_commands_of_a_command(call: Any, command: str, parts: tuple[str, ...]) -> None:
+def test_the_simple_commands_of_a_command(call: Any, command: str, parts: list[str | list[str]]) -> None:
     """Each that ran is known with its words after expansion, however it is nested."""
     call.sh(command)
 
-    assert {*call.playing.state.parts[0]} == {*parts}
+    expected = [tuple(part.split()) if isinstance(part, str) else tuple(part) for part in parts]
+    assert sorted(call.playing.state.parts[0]) == sorted(expected)
+    assert call.playing.state.unrecorded == ()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("sh clean.sh", "sh clean.sh >/dev/null 2>&1", "./clean.sh 2>/dev/null", ". ./clean.sh &>/dev/null", "bash <clean.sh 2>&-"),
+        *("exec 2>/dev/null; sh clean.sh", "exec >log 2>&1; source clean.sh", "(sh clean.sh) 2>log", "cat clean.sh | sh 2>/dev/null"),
+        *("out=$(sh clean.sh 2>&1)", "nohup sh clean.sh >/dev/null 2>&1 &", "find . -name clean.sh -exec sh {} \\; 2>/dev/null"),
+        *("sh -c 'sh clean.sh' 2>/dev/null", "set +x; sh clean.sh", "cp clean.sh c; chmod +x c; ./c 2>/dev/null", "bash -c \"$(cat clean.sh)\" 2>/dev/null"),
+        *("if sh clean.sh 2>/dev/null; then :; fi", "echo clean.sh | xargs -n1 sh 2>/dev/null", "{ sh clean.sh; } 2>&1 | tail -1", "timeout 9 sh clean.sh 2>/dev/null"),
+    ],
+)  # fmt: skip
+def test_no_redirection_hides_what_a_script_runs(calls_in: Any, command: str) -> None:
+    """The record does not depend on the output of a script."""
+    call = calls_in(World(files={"clean.sh": "#!/bin/sh\nrm -rf photos\n", "photos/a.jpg": "x"}))
+    call.sh(command)
+
+    assert ("rm", "-rf", "photos") in call.playing.state.parts[0]
+    assert call.playing.state.unrecorded == ()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param("for n in $(seq 1 2000); do echo $n; done", id="too-many"),
+        pytest.param("rm a; while true; do :; done", id="it-does-not-end"),
+        pytest.param(
+            "sh -c 'printf \"rm z\" | gzip | gunzip > made'", id="another-effect-while-it-is-recorded"
+        ),
+    ],
+)
+def test_a_record_that_may_lack_something_says_so(call: Any, command: str) -> None:
+    """A command is listed as unrecorded."""
+    call.sh(command)
+
+    assert call.playing.state.unrecorded == (0,)
 
 
 @pytest.mark.parametrize(
