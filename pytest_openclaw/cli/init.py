@@ -33,6 +33,7 @@ SUITE = Path("benchmarks/prompts_mine.toml")
 GITIGNORE = Path(".gitignore")
 WORKFLOW = Path(".github/workflows/openclaw.yml")
 INI = Path("pytest.ini")
+_EXTRAS = "local,python"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,8 +85,8 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
 def _starter(file: Path) -> str:
     text = resources.files("pytest_openclaw.cli").joinpath("starter", file.name).read_text("utf-8")
     # A CI runner must be able to install what the workflow names.
-    installed = f"{wheel()}[local]" if is_local() else requirement("local")
-    return text.replace('"pytest-openclaw[local]"', quoted(installed))
+    installed = f"{wheel()}[{_EXTRAS}]" if is_local() else requirement(_EXTRAS)
+    return text.replace(f'"pytest-openclaw[{_EXTRAS}]"', quoted(installed))
 
 
 def _lines(file: Path, models: Sequence[str], *, has_tests: bool) -> str:

@@ -37,6 +37,7 @@ from pytest_openclaw.util.errors import SuiteError
 from pytest_openclaw.util.text import printable
 from pytest_openclaw.values.rows import PAYLOAD
 from pytest_openclaw.values.settings import parse_shard
+from pytest_openclaw.worlds import python
 
 if TYPE_CHECKING:
     import warnings
@@ -172,7 +173,9 @@ class SuiteFiles:
             raise pytest.Collector.CollectError(
                 f"{test.nodeid}: {other} has the id {prompt.id!r} too. Give each a different id."
             )
-        if cells := self.cells_of([prompt]):
+        if _lacks_python(prompt):
+            test.add_marker(pytest.mark.skip(reason=python.hint()))
+        elif cells := self.cells_of([prompt]):
             metafunc.parametrize("reply", cells, indirect=True, ids=[cell.label for cell in cells])
 
     def unknown_ids(self) -> str:
@@ -199,7 +202,7 @@ class SuiteFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         """Yield an item for each of the suite's cells, and for each entry that is left out."""
         try:
-            suite = self._read(self._suites.name_of(self.path))
+            suite = _playable(self._read(self._suites.name_of(self.path)))
         except (SuiteError, pytest.UsageError) as error:
             raise self.CollectError(printable(str(error))) from None
         for prompt_id, reason in self._suites.left_out(suite).items():
@@ -212,6 +215,18 @@ class SuiteFile(pytest.File):
             yield CellItem.from_parent(
                 self, name=cell.id, nodeid=nodeid, held=self._parts.held(cell, CellRun)
             )
+
+
+def _lacks_python(prompt: Prompt) -> bool:
+    """Whether a prompt's world needs Python, which is not installed; no smaller one takes its place."""
+    return prompt.world is not None and prompt.world.python and not python.is_installed()
+
+
+def _playable(suite: Suite) -> Suite:
+    """Leave out the prompts that lack Python."""
+    lacking = {prompt.id: python.hint() for prompt in suite.prompts if _lacks_python(prompt)}
+    prompts = tuple(prompt for prompt in suite.prompts if prompt.id not in lacking)
+    return replace(suite, prompts=prompts, left_out={**suite.left_out, **lacking}) if lacking else suite
 
 
 class SuiteItem(pytest.Item):

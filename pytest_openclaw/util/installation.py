@@ -9,6 +9,7 @@ import json
 import re
 import shlex
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -67,3 +68,13 @@ def wheel_command() -> str:
 def quoted(text: str) -> str:
     """Quote a requirement for a shell; double quotes where they are enough, which every shell takes."""
     return shlex.quote(text) if _NEEDS_QUOTING.search(text) else f'"{text}"'
+
+
+def packaged_file(distribution: str, name: str) -> Path | None:
+    """Return the path of an installed distribution's file; None without it. Nothing is imported."""
+    try:
+        files = metadata.files(distribution) or []
+    except metadata.PackageNotFoundError:
+        return None
+    paths = (Path(str(file.locate())) for file in files if file.name == name)
+    return next((path.resolve() for path in paths if path.is_file()), None)

@@ -25,18 +25,19 @@ from pytest_openclaw.openclaw.paths import HOME, ROOT, SCRATCH, absolute, normal
 from pytest_openclaw.util.bounded import within
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.worlds import Command
+from pytest_openclaw.worlds import python
 from pytest_openclaw.worlds.shell import find_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from bashkit import BuiltinContext, ExecResult, FileSystem
 
     Program = Callable[[BuiltinContext], BuiltinResult]
 
 MISUSE, NOT_FOUND = 2, 127
-#: seconds for a command, and for its second run, which is recorded; the owner kills a slower process
-RUN_S, RECORD_S = 1.2, 0.7
+#: seconds for the second run of a command, which is recorded; the second number is for one that did not end
+RECORD_S, RECORD_ENDLESS_S = 15.0, 0.7
 #: seconds for the suite's patterns, for each simple command
 PATTERNS_S = 0.25
 #: simple commands of a record, characters of their words, and names from texts that it watches
@@ -45,12 +46,12 @@ _USER = "openclaw"
 _NOW = "2026-11-21 12:00:00 UTC"
 _ENV = {"HOME": HOME, "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin", "SHELL": "/bin/sh"}
 _UNBOUNDED = 1 << 40
-_PYTHON_ENDED = "TimeoutError: time limit exceeded: "
 #: programs of bashkit that do not behave like the real programs
 _HIDDEN = ("busybox", "make", "nano", "openssl", "parallel", "sudo", "vi", "yq")
 #: folders of bashkit's own files, which do not belong to the world
 _OWN = ("/bin", "/dev", "/proc", "/sys", "/usr")
 _SHELLS = ("bash", "sh")
+_FAILED = "the sandbox of commands failed: {!r}"
 #: folders in which a command may name a program; bashkit's are in the first ones
 _FOLDERS = ("", "/bin/", "/usr/bin/")
 _OTHER_FOLDERS = ("/usr/local/bin/", "/sbin/", "/usr/sbin/")
@@ -65,6 +66,7 @@ _SIMPLE = {
     *("seq", "sort", "touch", "tr", "uniq", "wc"),
 }
 _WORD = re.compile(r"[A-Za-z_./~][\w.+/-]*")
+_PYTHON_SCRIPT = re.compile(rb"#!.*\bpython[\d.]*\s")
 _PATTERN_ESCAPE = re.compile(r"\\[A-Za-z]|\(\?[a-z]+\)")
 _REWORDED = (
     (re.compile(r"^(?:bash: line \d+|bash): ", re.MULTILINE), "sh: "),
@@ -82,15 +84,17 @@ def play(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Run a command, and return its output, exit code, changes of files, and the record of what ran.
 
     The command runs twice, because bytes and file descriptors do not reach a program that records itself.
+    The second time, Python does not run again, but has the same effects.
     `is_recorded` is False if the record may lack something: it became too long, or the second run had another
     effect. `Exec.run` has the keys of `asked`.
     """
-    began = time.monotonic()
     try:
-        with closing(_Run(asked, RUN_S)) as run:
-            result = run.result()
-        left = max(0.05, RUN_S + RECORD_S - (time.monotonic() - began))
-        with closing(_Run(asked, left, is_recording=True)) as run:
+        if asked["python"]:
+            python.load()
+        with closing(_Run(asked, asked["seconds"])) as run:
+            result, python_runs = run.result(), run.python_runs
+        seconds = RECORD_ENDLESS_S if result["timed_out"] else RECORD_S
+        with closing(_Run(asked, seconds, recorded=python_runs)) as run:
             again = run.result()
             is_same = all(result[key] == again[key] for key in ("timed_out", "code", "files", "gone"))
             is_recorded = is_same and not result["timed_out"] and len(run.parts) < MOST_PARTS
@@ -98,7 +102,7 @@ def play(asked: Mapping[str, Any]) -> dict[str, Any]:
     except OpenClawError as error:
         return {"broken": str(error)}
     except Exception as error:
-        return {"broken": f"the sandbox of commands failed: {error!r}"}
+        return {"broken": _FAILED.format(error)}
 
 
 class _Run:
@@ -106,22 +110,27 @@ class _Run:
 
     Attributes:
         parts: of a recording run, the words of each simple command after expansion, each once, in order.
+        python_runs: the runs of Python, in order; a recording run repeats those of the first one.
     """
 
-    def __init__(self, asked: Mapping[str, Any], seconds: float, *, is_recording: bool = False) -> None:
+    def __init__(
+        self, asked: Mapping[str, Any], seconds: float, *, recorded: Sequence[python.Ended] | None = None
+    ) -> None:
         self.parts: dict[tuple[str, ...], None] = {}
+        self.python_runs: list[python.Ended] = []
+        self._recorded = None if recorded is None else [*recorded]
         self._asked = asked
         self._seconds = seconds
-        self._is_recording = is_recording
+        self._deadline = time.monotonic() + seconds
         self._commands = [Command(**plain) for plain in asked["commands"]]
         self._error: OpenClawError | None = None
         self._n_temporary = 0
         self._fs = _system()
         self._of_system = {path for path, _ in _walk(self._fs, "/")}
         self._lay_out()
-        self._known = _known_names(python=asked["python"]) - {*_HIDDEN}
+        self._known = _known_names() - {*_HIDDEN}
         self._programs = self._answering()
-        if is_recording:
+        if recorded is not None:
             self._programs = self._recording()
 
     def close(self) -> None:
@@ -132,7 +141,8 @@ class _Run:
         """Run the command; return its output, exit code and changes."""
         done = self._execute()
         error = done.error or ""
-        is_ended = error.startswith(("resource limit", "execution error")) or _PYTHON_ENDED in done.stdout
+        is_ended = error.startswith(("resource limit", "execution error"))
+        is_ended |= any(run.timed_out for run in self.python_runs)
         output, code = done.stdout + done.stderr, done.exit_code
         if error:
             output = f"{done.stdout}sh: {re.sub(r'^parse error(?: at line .*?)?: ', '', error)}\n"
@@ -157,7 +167,7 @@ class _Run:
         functions = [f'{name}() {{ __{name} "$@"; }}\n' for name in _SHELLS]
         functions += [
             f'{name}() {{ __record {name} "$@" </dev/null; command {name} "$@"; }}\n'
-            for name in (_STREAMING if self._is_recording else ())
+            for name in (() if self._recorded is None else _STREAMING)
         ]
         bash.execute_sync(f"RANDOM=1\nexec 2>&1\n{''.join(functions)}")
         done = bash.execute_sync(self._asked["command"])
@@ -171,14 +181,23 @@ class _Run:
             hostname=_USER,
             cwd=folder,
             env=dict(env),
-            custom_builtins=dict(programs),
-            python=self._asked["python"],
+            custom_builtins={name: partial(self._guarded, program) for name, program in programs.items()},
             timeout_seconds=self._seconds,
             max_commands=_UNBOUNDED,
             max_loop_iterations=_UNBOUNDED,
         )
         bash.mount("/", self._fs)
         return bash
+
+    def _guarded(self, program: Program, context: BuiltinContext) -> BuiltinResult:
+        """Run a program; its exception ends the run, where bashkit would print it as the command's."""
+        try:
+            return program(context)
+        except OpenClawError as error:
+            self._error = self._error or error
+        except BaseException as error:  # a panic in bashkit is no `Exception`
+            self._error = self._error or OpenClawError(_FAILED.format(error))
+        return BuiltinResult(exit_code=MISUSE)
 
     # --- files ---
 
@@ -218,6 +237,11 @@ class _Run:
             "sleep": lambda _: BuiltinResult(),
             "wget": _no_host,
         }
+        if self._asked["python"]:
+            programs |= dict.fromkeys([f + name for f in _FOLDERS for name in python.PROGRAMS], self._python)
+            for path in self._names_of_texts():
+                if "/" in path and not path.startswith(_FOLDERS[1:]):
+                    programs[path] = self._script
         for name in self._names_of_patterns():
             programs[name] = partial(self._answer_or, programs.get(name, self._bashkits(name)))
         return programs
@@ -260,9 +284,9 @@ class _Run:
         return {*islice(dict.fromkeys(words), MOST_NAMES)} - files
 
     def _record(self, program: Program, context: BuiltinContext) -> BuiltinResult:
-        """Record a simple command, and run it."""
+        """Record a simple command, and run it, or end it soon if the record is incomplete anyway."""
         self._note(context.name.removeprefix("__"), *context.argv)
-        return program(context)
+        return program(context) if len(self.parts) < MOST_PARTS else BuiltinResult(exit_code=MISUSE)
 
     def _record_streaming(self, context: BuiltinContext) -> BuiltinResult:
         """Record a simple command that bashkit itself runs next."""
@@ -282,12 +306,8 @@ class _Run:
             full = absolute(path)
             return fs.read_file(full).decode("utf-8", "replace") if fs.exists(full) else None
 
-        found = None
-        try:
-            with within(PATTERNS_S):
-                found = find_answer(self._commands, source, text_of)
-        except OpenClawError as error:
-            self._error = error
+        with within(PATTERNS_S):
+            found = find_answer(self._commands, source, text_of)
         if found is None:
             return otherwise(context)
         for path, text in found.writes.items():
@@ -311,6 +331,46 @@ class _Run:
             script = f"__stdin | {script}"
             programs["__stdin"] = lambda _: BuiltinResult(stdin)
         return _in_another_thread(lambda: self._new_bash(context.cwd, context.env, programs), script)
+
+    def _script(self, context: BuiltinContext) -> BuiltinResult:
+        """Run a program named by its path, in Python if its first line, which bashkit ignores, says so."""
+        path = join(context.cwd, context.name)
+        with suppress(OSError, RuntimeError):
+            if _PYTHON_SCRIPT.match(context.fs.read_file(path)):
+                return self._run_python([path, *context.argv], context)
+        return self._run_bashkits(context)
+
+    def _python(self, context: BuiltinContext) -> BuiltinResult:
+        return self._run_python(context.argv, context)
+
+    def _run_python(self, arguments: list[str], context: BuiltinContext) -> BuiltinResult:
+        """Run Python, or repeat the effects of its first run."""
+        fs, before = context.fs, [*_walk(context.fs, "/")]
+        if self._recorded is None:
+            ended = python.run(
+                arguments,
+                files={path: fs.read_file(path) for path, is_folder in before if not is_folder},
+                folders=[path for path, is_folder in before if is_folder],
+                cwd=context.cwd,
+                env=context.env,
+                stdin=(context.stdin or "").encode(),
+                seconds=self._deadline - time.monotonic(),
+            )
+        else:
+            ended = self._recorded.pop(0) if self._recorded else python.Ended(code=MISUSE)
+        self.python_runs.append(ended)
+        for folder in ended.folders:
+            fs.mkdir(folder, recursive=True)
+        for path, content in ended.files.items():
+            if content is None:
+                fs.remove(path)
+            else:
+                fs.write_file(path, content)
+        for path, is_folder in reversed(before):
+            if is_folder and ended.folders and path not in ended.folders:
+                fs.remove(path)
+        stdout, stderr = (output.decode("utf-8", "replace") for output in (ended.stdout, ended.stderr))
+        return BuiltinResult(stdout, stderr, ended.code)
 
     def _mktemp(self, context: BuiltinContext) -> BuiltinResult:
         """Make a file or folder in `/tmp` with the next number for a name."""
@@ -363,8 +423,8 @@ def _plain_bash() -> Bash:
 
 
 @cache
-def _known_names(*, python: bool = False) -> frozenset[str]:
-    return frozenset(Bash(python=python).execute_sync("compgen -c").stdout.split())
+def _known_names() -> frozenset[str]:
+    return frozenset(_plain_bash().execute_sync("compgen -c").stdout.split())
 
 
 @cache

@@ -1,6 +1,6 @@
 """Plays `exec`: commands that match a suite's patterns get its answers, others run in a sandboxed bash.
 
-The bash (`sandbox.py`) runs in a child process, which may use 3 s and 1 GiB for a command. If a command
+The bash (`sandbox.py`) runs in a child process, which may use 10 s and 1 GiB for a command. If a command
 exceeds these limits, the child is killed, and the next command starts a new one.
 """
 
@@ -30,13 +30,16 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.worlds import Command, Words, World
     from pytest_openclaw.worlds.workspace import Workspace
 
-CALL_S = 3.0
+RUN_S = 10.0
+#: seconds in addition for the second run of a command, in which it is recorded
+_RECORD_S = 20.0
 MOST_BYTES = 1 << 30
 MOST_FILE_BYTES = 20_000_000
 MOST_OUTPUT_CHARS = 200_000  # `DEFAULT_MAX_OUTPUT` in its `bash-tools.exec-runtime`
 _DISCARDED = "[earlier output was discarded at the retention cap and cannot be recovered]"
 SANDBOX_MODULE = "pytest_openclaw.worlds.sandbox"
-_START_S = 30.0
+#: seconds for the start of the child, and for compiling Python once
+_START_S = 120.0
 _CHECK_INTERVAL_S = 0.02
 _KILLED = '{"timed_out": true, "parts": [], "is_recorded": false}'
 _ENDED = {127: "Command not found", 126: "Command not executable (permission denied)"}
@@ -143,6 +146,7 @@ class Exec:
                 "commands": to_builtins(world.commands),
                 "names": [],
                 "python": world.python,
+                "seconds": RUN_S,
             }
         )
         self.parts[-1] = tuple(tuple(words) for words in done["parts"])
@@ -175,13 +179,16 @@ class Sandbox:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
+        self._has_python = False
 
     def play(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Run a command; see `sandbox.play`. Raises `OpenClawError` as `Exec.run` does."""
         with self._lock:
             if self._child is None or self._child.poll() is not None:
-                self._child = _start_child()
-            answer = _ask(self._child, json.dumps(asked), CALL_S)
+                self._child, self._has_python = _start_child(), False
+            loading_s = _START_S if asked["python"] and not self._has_python else 0.0
+            answer = _ask(self._child, json.dumps(asked), asked["seconds"] + _RECORD_S + loading_s)
+            self._has_python |= asked["python"]
         done: dict[str, Any] = json.loads(answer or _KILLED)
         if "broken" in done:
             raise OpenClawError(done["broken"])

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_openclaw.cli import main
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.usefixtures("world_python")]
 
 PROVIDER = """
 class Clerk(Provider):

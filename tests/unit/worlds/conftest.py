@@ -11,6 +11,7 @@ import pytest
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
 from pytest_openclaw.values.worlds import Answer, Command, World
+from pytest_openclaw.worlds import shell
 from pytest_openclaw.worlds.playing import Playing
 
 MESSAGE = Tool(name="message", parameters={"type": "object", "required": ["action"]})
@@ -66,6 +67,12 @@ class Caller:
     @property
     def files(self) -> dict[str, str]:
         return dict(self.playing.state.files)
+
+
+@pytest.fixture(autouse=True)
+def short_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that do not end take 1.2 s here, and not 10 s."""
+    monkeypatch.setattr(shell, "RUN_S", 1.2)
 
 
 @pytest.fixture

@@ -167,15 +167,6 @@ def test_no_command_takes_this_machines_time_or_memory(calls_in: Any, command: s
     assert call.playing.state.changed == ()
 
 
-def test_python_where_a_world_has_it(calls_in: Any) -> None:
-    """`python = true` gives commands an embedded Python that reads the world's files."""
-    commands = (Command(pattern="git status", output="clean"), Command(pattern="python3 x.py", output="done"))
-    call = calls_in(World(files={"n": "41"}, python=True, commands=commands))
-
-    assert call.sh("python3 -c 'print(int(open(\"n\").read()) + 1)'; python3 x.py") == "42\ndone"
-    assert call.sh("python3 -c 'while True: pass'").startswith("Command timed out")
-
-
 @pytest.mark.parametrize(
     ("command", "parts"),
     [

