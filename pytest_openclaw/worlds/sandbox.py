@@ -55,15 +55,23 @@ _FAILED = "the sandbox of commands failed: {!r}"
 #: folders in which a command may name a program; bashkit's are in the first ones
 _FOLDERS = ("", "/bin/", "/usr/bin/")
 _OTHER_FOLDERS = ("/usr/local/bin/", "/sbin/", "/usr/sbin/")
-#: programs that are given bytes or file descriptors, which a recording program cannot pass on
+#: programs that may be given bytes, file descriptors or a stream, none of which bashkit gives to programs of
+#: ours; they stay bashkit's behind an alias, because it gives no stream to a function of the same name either
 _STREAMING = {
-    *("base64", "cat", "cmp", "comm", "diff", "gunzip", "gzip", "head", "join", "od", "paste", "printf"),
-    *("tail", "tee", "xxd", "zcat"),
+    *("base64", "cat", "cmp", "comm", "diff", "grep", "gunzip", "gzip", "head", "join", "od", "paste"),
+    *("printf", "tail", "tee", "tr", "xxd", "zcat"),
 }
+_ANSWER = ("__answers", "__answer")
+_ALIAS = """\
+alias {0}=__run_{0}
+__run_{0}() {{
+if __answers {0} "$@" </dev/null; then __answer {0} "$@" </dev/null; else command {0} "$@"; fi
+}}
+"""
 #: programs that are frequent in loops and start no other program
 _SIMPLE = {
-    *("basename", "cp", "cut", "dirname", "echo", "expr", "grep", "ls", "mkdir", "mv", "pwd", "rm", "rmdir"),
-    *("seq", "sort", "touch", "tr", "uniq", "wc"),
+    *("basename", "cp", "cut", "dirname", "echo", "expr", "ls", "mkdir", "mv", "pwd", "rm", "rmdir", "seq"),
+    *("sort", "touch", "uniq", "wc"),
 }
 _WORD = re.compile(r"[A-Za-z_./~][\w.+/-]*")
 _PYTHON_SCRIPT = re.compile(rb"#!.*\bpython[\d.]*\s")
@@ -164,12 +172,11 @@ class _Run:
         programs = {name: program for name, program in self._programs.items() if name not in _STREAMING}
         bash = self._new_bash(absolute(self._asked["folder"]), {**_ENV, **self._asked["env"]}, programs)
         # No program takes the place of bashkit's shells, so they are functions.
-        functions = [f'{name}() {{ __{name} "$@"; }}\n' for name in _SHELLS]
-        functions += [
-            f'{name}() {{ __record {name} "$@" </dev/null; command {name} "$@"; }}\n'
-            for name in (() if self._recorded is None else _STREAMING)
-        ]
-        bash.execute_sync(f"RANDOM=1\nexec 2>&1\n{''.join(functions)}")
+        functions = [f'{name}() {{ __{name} "$@"; }}' for name in _SHELLS]
+        aliases = [_ALIAS.format(name) for name in _STREAMING & self._programs.keys()]
+        bash.execute_sync(
+            "\n".join(["RANDOM=1", "exec 2>&1", "shopt -s expand_aliases", *functions, *aliases])
+        )
         done = bash.execute_sync(self._asked["command"])
         if self._error:
             raise self._error
@@ -231,6 +238,8 @@ class _Run:
         programs: dict[str, Program] = {
             **dict.fromkeys(_HIDDEN, _not_found),
             **{f"__{name}": partial(self._answer_or, self._run_bashkits) for name in _SHELLS},
+            _ANSWER[0]: self._answers,
+            _ANSWER[1]: lambda context: self._answer(context.argv, context.fs) or BuiltinResult(),
             "curl": _no_host,
             "date": _date,
             "mktemp": self._mktemp,
@@ -251,7 +260,7 @@ class _Run:
         own, written = self._programs, self._names_of_texts()
         names = {*own, *self._known, *self._asked["names"], *(name for name in written if "/" not in name)}
         programs: dict[str, Program] = {}
-        for name in names - _of_the_shell():
+        for name in names - _of_the_shell() - {*_ANSWER}:
             program = partial(self._record, own.get(name, self._bashkits(name)))
             programs |= dict.fromkeys([folder + name for folder in _FOLDERS], program)
             lacking = partial(self._record, _not_found)
@@ -260,7 +269,7 @@ class _Run:
         for path in written - {*programs}:  # such as ../bin/rm
             if (full := normpath(join(folder, path))) in programs:
                 programs[path] = programs[full]
-        return {**programs, "__record": self._record_streaming}
+        return programs | {name: own[name] for name in _ANSWER}
 
     def _bashkits(self, name: str) -> Program:
         return self._run_bashkits if "/" in name or name in self._known else _not_found
@@ -288,28 +297,31 @@ class _Run:
         self._note(context.name.removeprefix("__"), *context.argv)
         return program(context) if len(self.parts) < MOST_PARTS else BuiltinResult(exit_code=MISUSE)
 
-    def _record_streaming(self, context: BuiltinContext) -> BuiltinResult:
-        """Record a simple command that bashkit itself runs next."""
-        self._note(*context.argv)
-        return BuiltinResult()
+    def _answers(self, context: BuiltinContext) -> BuiltinResult:
+        """Whether the suite answers a simple command, which bashkit runs next if not; record it."""
+        if self._recorded is not None:
+            self._note(*context.argv)
+        return BuiltinResult(exit_code=int(self._found(context.argv, context.fs) is None))
 
     def _note(self, *words: str) -> None:
         if len(self.parts) < MOST_PARTS:
             self.parts[tuple(word[:LONGEST_WORD] for word in words)] = None
 
-    def _answer_or(self, otherwise: Program, context: BuiltinContext) -> BuiltinResult:
-        """Answer a simple command with the suite's current answer, or run the program."""
-        fs = context.fs
-        source = " ".join([context.name.removeprefix("__"), *context.argv])
+    def _found(self, words: Sequence[str], fs: FileSystem) -> Command | None:
+        """Return the suite's current answer to a simple command."""
 
         def text_of(path: str) -> str | None:
             full = absolute(path)
             return fs.read_file(full).decode("utf-8", "replace") if fs.exists(full) else None
 
         with within(PATTERNS_S):
-            found = find_answer(self._commands, source, text_of)
+            return find_answer(self._commands, " ".join(words), text_of)
+
+    def _answer(self, words: Sequence[str], fs: FileSystem) -> BuiltinResult | None:
+        """Return the result of the suite's current answer, with its effects; None without one."""
+        found = self._found(words, fs)
         if found is None:
-            return otherwise(context)
+            return None
         for path, text in found.writes.items():
             _write(fs, absolute(normal_path(path)), text)
         for path in found.removes:
@@ -318,11 +330,17 @@ class _Run:
         output = found.output.rstrip("\n")
         return BuiltinResult(f"{output}\n" if output else "", exit_code=found.exit_code)
 
+    def _answer_or(self, otherwise: Program, context: BuiltinContext) -> BuiltinResult:
+        """Answer a simple command with the suite's current answer, or run the program."""
+        words = [context.name.removeprefix("__"), *context.argv]
+        return self._answer(words, context.fs) or otherwise(context)
+
     def _run_bashkits(self, context: BuiltinContext) -> BuiltinResult:
         """Run a program or script in another sandbox with the same files, without the suite's answers."""
         name = context.name.removeprefix("__")
         base = name.rpartition("/")[2]
         itself = {name, *(folder + base for folder in _FOLDERS)}
+        itself |= _STREAMING
         programs = {one: program for one, program in self._programs.items() if one not in itself}
         programs = {} if name in _SIMPLE | _STREAMING else programs
         script = shlex.join([name, *context.argv])
