@@ -130,6 +130,7 @@ class Group:
     """The figures of one target.
 
     Attributes:
+        is_openclaw: whether the provider is the installed OpenClaw, which sends the real request.
         n_total: cells that have a row.
         n_ok: cells with an answer.
         n_success: cells whose answer, right or wrong, is not empty, refused or filtered.
@@ -160,6 +161,7 @@ class Group:
     model: str
     thinking_level: ThinkingLevel | None
     surface: SurfaceName
+    is_openclaw: bool
     n_total: int
     n_ok: int
     n_success: int
@@ -228,6 +230,7 @@ def summarize_group(
     n_targets: int,
     looks: Sequence[int] = (),
     n_missing: int = 0,
+    is_openclaw: bool = False,
     is_substitute: bool = False,
     settled: Settled | None = None,
 ) -> Group:
@@ -250,6 +253,7 @@ def summarize_group(
     turn = turn_of(answered, context_in(inventory, target.label))
     return Group(
         **asdict(target),
+        is_openclaw=is_openclaw,
         n_total=len(records),
         n_ok=len(answered),
         n_success=len(successes),
@@ -282,7 +286,7 @@ def summarize_group(
             n_missing,
             turn,
             inventory.get("openclaw_release"),
-            is_substitute=is_substitute,
+            is_substitute=is_substitute and not is_openclaw,
         ),
         diagnosis=diagnosis_of(evidence_in(inventory, target.label), records),
         tool_use=use,

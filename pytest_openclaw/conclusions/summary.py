@@ -24,8 +24,7 @@ from pytest_openclaw.stats.comparison import LEVEL, ComparedRuns, sign_flip
 from pytest_openclaw.stats.intervals import cluster_of, group_records
 from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, calls_of, did_right
 from pytest_openclaw.util.files import JsonObject
-from pytest_openclaw.values.requests import OPENCLAW_ITSELF
-from pytest_openclaw.values.settings import looks_of
+from pytest_openclaw.values.settings import looks_of, openclaw_providers
 from pytest_openclaw.values.tool_calls import SUBSTITUTE
 
 if TYPE_CHECKING:
@@ -294,7 +293,7 @@ def summarize_run(
     has a group. `config` and `inventory` are as in the run's files.
     """
     settled, surface = settled_of(config), config.get("surface")
-    groups_of = group_records(records)
+    groups_of, itself = group_records(records), openclaw_providers(config)
     groups = tuple(
         summarize_group(
             target,
@@ -304,8 +303,8 @@ def summarize_run(
             looks=looks_of(config),
             n_missing=max(0, n - len(groups_of.get(target, ()))),
             settled=settled.get(target),
-            is_substitute=bool(surface and surface.get("source") == SUBSTITUTE)
-            and target.provider != OPENCLAW_ITSELF,
+            is_openclaw=target.provider in itself,
+            is_substitute=bool(surface and surface.get("source") == SUBSTITUTE),
         )
         for target, n in n_selected.items()
     )

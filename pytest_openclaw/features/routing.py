@@ -38,7 +38,7 @@ from pytest_openclaw.stats.intervals import group_records
 from pytest_openclaw.stats.tool_use import PROVEN_PERCENT, PROVEN_PROMPTS
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import printable
-from pytest_openclaw.values.requests import OPENCLAW_ITSELF
+from pytest_openclaw.values.settings import openclaw_providers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -204,7 +204,7 @@ KNOWN = {
 def ref_of(target: Target, config: JsonObject, overrides: Mapping[str, str]) -> Ref:
     """Return the name of a target in OpenClaw."""
     ours, is_local = target.provider, _is_local(target.provider, config)
-    if ours == OPENCLAW_ITSELF and ours not in overrides:
+    if ours in openclaw_providers(config) and ours not in overrides:
         return Ref(target.model, is_local)
     own = KNOWN.get(ours, Ref(ours if PROVIDER_ID.fullmatch(ours) else None))
     theirs = overrides.get(ours, own.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, cast, get_args, get_origin, get_type_hints
@@ -25,7 +26,7 @@ from pytest_openclaw.judging.text import (
 )
 from pytest_openclaw.judging.world import WorldReached
 from pytest_openclaw.util.errors import SuiteError
-from pytest_openclaw.util.typed import converted, shown
+from pytest_openclaw.util.typed import Count, converted, shown
 from pytest_openclaw.values.protocols import Validator
 
 _RESEMBLANCE = 0.8
@@ -106,7 +107,9 @@ def _read_key(owner: str, key: str, value: object, kind: Any, example: str = "")
         inner = get_args(kind)[1]
         return {name: _read_key(owner, f"{key}.{name}", one, inner, example) for name, one in value.items()}
     try:
-        return converted(value, kind, key)
+        # The original harness calls `int(value)` on its limits.
+        is_digits = kind == Count and isinstance(value, str) and re.fullmatch("[0-9]{1,16}", value)
+        return converted(int(value) if is_digits else value, kind, key)
     except ValueError as error:
         text = str(error)
         text = text if text.endswith(".") else f"{text}. {example}".rstrip()

@@ -10,7 +10,7 @@ from pytest_openclaw.reports.blocks import Finding
 from pytest_openclaw.reports.numbers import one_line, words
 from pytest_openclaw.stats.comparison import NO_DIFFERENCE
 from pytest_openclaw.util.text import counted, first_few
-from pytest_openclaw.values.requests import OPENCLAW, OPENCLAW_ITSELF
+from pytest_openclaw.values.requests import OPENCLAW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,13 +126,13 @@ def surface_note(summary: Summary) -> str:
     """Return a sentence on the request behind the tiers on `openclaw`; empty if no target has one."""
     if summary.surface is None:
         return ""
-    targets = (group.target for group in summary.groups)
-    providers = {target.provider for target in targets if target.surface == OPENCLAW}
-    if not providers:
+    groups = [group for group in summary.groups if group.surface == OPENCLAW]
+    if not groups:
         return ""
-    if providers == {OPENCLAW_ITSELF}:
+    itself = first_few(sorted({group.provider for group in groups if group.is_openclaw}), MOST_PROMPTS)
+    if all(group.is_openclaw for group in groups):
         return "openclaw is the request that the installed OpenClaw sends itself"
     captured = summary.surface["source"] == "captured"
     source = "captured from the installed OpenClaw" if captured else "a substitute in our own words"
-    itself = f"; {OPENCLAW_ITSELF} sends the installed OpenClaw's own" if OPENCLAW_ITSELF in providers else ""
-    return f"openclaw is the request of {summary.surface['release']}, {source}{itself}"
+    own = f"; {itself} sends the installed OpenClaw's own" if itself else ""
+    return f"openclaw is the request of {summary.surface['release']}, {source}{own}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -80,13 +81,16 @@ class RunDirectory:
         except TimeoutError:
             why = f"the run {self.path.name} in {self.path.parent} is still active in another session"
             raise OpenClawError(_taken(self.path) if self._is_new else f"{why}; wait until it ends") from None
+        except OSError:
+            self._remove_unbegun()
+            raise
         try:
             if not self._is_new:
                 for unfinished in self.path.glob(".*.tmp"):  # left by a killed run
                     unfinished.unlink()
             self._results = self._open_results()
         except BaseException:
-            self._unlock()
+            self._end()
             raise
         return self
 
@@ -99,7 +103,7 @@ class RunDirectory:
                 with os.fdopen(results, "ab") as file:
                     os.fsync(file.fileno())
         finally:
-            self._unlock()
+            self._end()
 
     def append(self, row: dict[str, Any]) -> None:
         """Append a row as one line, in one write; a row that does not fit on the disk leaves nothing behind.
@@ -155,6 +159,17 @@ class RunDirectory:
         check_regular(self.path / RESULTS)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
         return os.open(self.path / RESULTS, flags, 0o666)
+
+    def _end(self) -> None:
+        self._unlock()
+        self._remove_unbegun()
+
+    def _remove_unbegun(self) -> None:
+        """Remove the directory of a new run that did not begin, so that its id is free."""
+        results = self.path / RESULTS
+        has_rows = is_there(results) and results.stat().st_size
+        if self._is_new and not has_rows and not is_there(self.path / CONFIG):
+            shutil.rmtree(self.path, ignore_errors=True)
 
     def _unlock(self) -> None:
         # Removed while locked: a process that waits for this file notices that it is gone, and does not lock

@@ -210,8 +210,8 @@ class RunSession:
         self.decisions += self._early_stopping.begin()
         if surface := settings.surface:
             directory.write_json(SURFACE, asdict(surface))
-        directory.write_json(CONFIG, self._config())
         self.environment.write()
+        directory.write_json(CONFIG, self._config())  # last: a directory without it is not a run
 
     def _take_over(self, earlier: StoredRun) -> None:
         """Continue a run: keep the rows on disk that have a reply."""

@@ -255,6 +255,15 @@ def _unique_items(_: Any, wanted: bool, instance: Any, _schema: object) -> Error
         yield _violation("an item is more than once in the array")
 
 
+def _multiple_of(validator: Any, factor: float, instance: Any, schema: Mapping[str, Any]) -> Errors:
+    from jsonschema import Draft202012Validator
+
+    if instance in (math.inf, -math.inf):  # jsonschema raises OverflowError
+        yield _violation(f"{instance} is not a multiple of {factor}")
+    else:
+        yield from Draft202012Validator.VALIDATORS["multipleOf"](validator, factor, instance, schema) or ()
+
+
 def _violation(message: str) -> ValidationError:
     from jsonschema import ValidationError
 
@@ -272,6 +281,7 @@ def _bounded_validator() -> Callable[..., Any]:
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties,
         "uniqueItems": _unique_items,
+        "multipleOf": _multiple_of,
     }
     return extend(  # type: ignore[no-any-return, no-untyped-call]
         Draft202012Validator, {name: _timed(judge) for name, judge in keywords.items()}

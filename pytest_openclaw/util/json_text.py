@@ -32,8 +32,9 @@ class Found:
     """The JSON of an answer.
 
     Attributes:
-        value: the object or array; strings are valid UTF-8, numbers beyond a double are texts.
-        parsed: the value in the form for `parsed_output`; an array is under `array`.
+        value: the object or array; strings are valid UTF-8, numbers beyond a double are infinite.
+        parsed: the value in the form for `parsed_output`: an array is under `array`, and an infinite number,
+            which JSON cannot represent, is null.
         problem: the violation if there is no value.
     """
 
@@ -74,7 +75,8 @@ def find_json(text: str, *, kind: Literal["object", "array"] = "object", strict:
     if strict and not is_whole:
         return Found(problem=f"text or a fence around the JSON {kind}, but only the JSON is allowed")
     value = valid_value(values[0])
-    return Found(value=value, parsed=value if isinstance(value, dict) else {"array": value})
+    plain = _finite(value)
+    return Found(value=value, parsed=plain if isinstance(plain, dict) else {"array": plain})
 
 
 _TOO_DEEP = Found(problem=f"the JSON is nested more than {MAX_DEPTH} levels deep")
@@ -119,11 +121,17 @@ def _place(text: str, position: int) -> str:
     return f"at line {line}, column {position - text.rfind(chr(10), 0, position)}"
 
 
-def _number(written: str) -> int | float | str:
-    if written.lstrip("-").isdigit() and len(written) <= LONGEST_NUMBER:
-        return int(written)
-    value = float(written)
-    return value if math.isfinite(value) else written
+def _number(written: str) -> int | float:
+    is_whole = written.lstrip("-").isdigit() and len(written) <= LONGEST_NUMBER
+    return int(written) if is_whole else float(written)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and math.isinf(value) else value
 
 
 def _no_constant(name: str) -> Any:

@@ -25,9 +25,6 @@ OPENCLAW: SurfaceName = "openclaw"
 SURFACES: tuple[SurfaceName, ...] = (LISTED, OPENCLAW)
 """The kinds of requests: a suite's own list of tools, or OpenClaw's whole request."""
 
-OPENCLAW_ITSELF = "openclaw_agent"
-"""The provider that is OpenClaw: its models have OpenClaw's own names, and it sends the real request."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Target:

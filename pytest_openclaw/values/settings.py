@@ -344,7 +344,7 @@ SETTINGS: Mapping[str, Rule] = {
 }
 PROVIDERS: Mapping[str, Rule] = {
     **dict.fromkeys(("base_url", "auth"), Rule("equal", "free")),  # each machine has its own server
-    "key_env": _FREE,
+    **dict.fromkeys(("key_env", "is_openclaw"), _FREE),
     OTHER: _REQUEST,
 }
 """Resume checks only providers with an answered row, because others may have moved."""
@@ -367,6 +367,20 @@ def keys_to(
 ) -> list[str]:
     """Return the keys for which a command has this need, in their order."""
     return [key for key in keys if getattr(rules.get(key, rules[OTHER]), command) == need]
+
+
+def openclaw_providers(config: JsonObject) -> set[str]:
+    """Return the names of a run's providers that are the installed OpenClaw.
+
+    Their models have OpenClaw's own names, and they send the real request.
+    """
+    return {
+        name
+        for run in config.get("parts") or (config,)
+        for name, provider in (run.get("providers") or {}).items()
+        # Older runs have only the kind.
+        if provider.get("is_openclaw", provider.get("kind") == "openclaw_agent")
+    }
 
 
 def looks_of(config: JsonObject) -> tuple[int, ...]:

@@ -237,9 +237,10 @@ def _on_both(n: int, n_openclaw: int) -> list[Record]:
     return [*rows, *(replace(row, surface=OPENCLAW) for row in again)]
 
 
-def _summary(rows: list[Record], facts: dict[str, str] | None = None) -> Summary:
+def _summary(rows: list[Record], facts: dict[str, str] | None = None, **config: Any) -> Summary:
     n_selected = Counter(row.target for row in rows)
-    return summarize_run(rows, n_selected, Gates(), {"surface": facts}, {}, run_id="r", generated_at_ms=0)
+    config = {"surface": facts, **config}
+    return summarize_run(rows, n_selected, Gates(), config, {}, run_id="r", generated_at_ms=0)
 
 
 def test_the_most_realistic_surface_answers_for_a_model() -> None:
@@ -266,16 +267,37 @@ def test_trust_needs_the_real_surface(facts: dict[str, str], caveat: str) -> Non
     assert real.recommendation.sentence == f"trusted with tools; {caveat}safety not tested"
 
 
-def test_the_real_agent_needs_no_substitute() -> None:
+@pytest.mark.parametrize(
+    ("name", "providers"),
+    [
+        pytest.param("claw", {"providers": {"claw": {"kind": "mine", "is_openclaw": True}}}, id="endpoint"),
+        pytest.param("claw", {"providers": {"claw": {"kind": "openclaw_agent"}}}, id="older-run"),
+        pytest.param(
+            "claw",
+            {"providers": {}, "parts": [{"providers": {"claw": {"is_openclaw": True}}}, {"providers": {}}]},
+            id="merged",
+        ),
+    ],
+)
+def test_the_real_agent_needs_no_substitute(name: str, providers: dict[str, Any]) -> None:
     """It sends the real request: neither caveat nor note names a substitute, except for others in the run."""
-    agent = [replace(row, provider="openclaw_agent") for row in _on_both(40, 40) if row.surface == OPENCLAW]
-    only, mixed = _summary(agent, FACTS), _summary([*agent, *_on_both(40, 40)], FACTS)
+    agent = [replace(row, provider=name) for row in _on_both(40, 40) if row.surface == OPENCLAW]
+    only = _summary(agent, FACTS, **providers)
+    mixed = _summary([*agent, *_on_both(40, 40)], FACTS, **providers)
 
     assert only.groups[0].recommendation.sentence == "trusted with tools; safety not tested"
     assert surface_note(only) == "openclaw is the request that the installed OpenClaw sends itself"
     assert "substitute" not in "".join([*render_terminal(only, "summary.md"), render_markdown(only)])
-    assert surface_note(mixed).endswith("; openclaw_agent sends the installed OpenClaw's own")
+    assert surface_note(mixed).endswith("; claw sends the installed OpenClaw's own")
     assert ["substitute" in group.recommendation.sentence for group in mixed.groups] == [False, False, True]
+
+
+def test_a_provider_is_not_recognized_by_its_name() -> None:
+    """Another server that was named like the agent sends the substitute."""
+    config = {"providers": {"openclaw_agent": {"kind": "ollama_native", "is_openclaw": False}}}
+    rows = [replace(row, provider="openclaw_agent") for row in _on_both(40, 40) if row.surface == OPENCLAW]
+
+    assert "substitute" in surface_note(_summary(rows, FACTS, **config))
 
 
 @pytest.mark.parametrize("glob", ["p/m", "P/*", "p/m+openclaw", "*+openclaw"])

@@ -23,7 +23,7 @@ from pytest_openclaw.features.routing import (
     render_patch,
 )
 from pytest_openclaw.providers import BUILTIN
-from pytest_openclaw.values.requests import OPENCLAW_ITSELF, Target
+from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from tests.searching import examples
 from tests.unit.conclusions.routes import NATIVE, rows_of, target
@@ -58,7 +58,7 @@ def test_a_target_has_a_name(provider: str, overrides: dict[str, str], name: str
 
 def test_every_builtin_provider_has_a_rule() -> None:
     """A new one needs a name in OpenClaw or a rule that it has none."""
-    assert {provider.name for provider in BUILTIN} == {*KNOWN, OPENCLAW_ITSELF}
+    assert {provider.name for provider in BUILTIN} == {*KNOWN, "openclaw_agent"}
 
 
 @pytest.mark.parametrize(

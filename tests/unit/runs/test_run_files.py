@@ -108,6 +108,33 @@ def test_a_file_is_the_old_one_or_the_new_one(
     assert _rows(run.path) == [{"n": 1}, {"n": 3}]
 
 
+@pytest.mark.parametrize("full", ["open", "fsync"])
+def test_a_start_that_fails_leaves_the_id_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str
+) -> None:
+    """A full disk leaves neither a folder nor a file of a run that has not begun."""
+
+    def fail(file: object, flags: int = os.O_CREAT, *mode: Any, **more: Any) -> int:
+        if flags & os.O_CREAT:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return open_(file, flags, *mode, **more)
+
+    open_ = os.open
+
+    def start() -> None:
+        with RunDirectory.new(tmp_path, "r", exactly=True) as run:
+            run.write_json("config.json", {"n": 1})
+
+    monkeypatch.setattr(directories.os, full, fail)
+    with pytest.raises(OSError, match="No space left"):
+        start()
+    monkeypatch.undo()
+
+    assert [*tmp_path.iterdir()] == []
+    start()
+    assert {path.name for path in tmp_path.glob("r/*")} == {"config.json", "results.jsonl"}
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no permission bits")
 @pytest.mark.parametrize(("umask", "mode"), [(0, 0o666), (0o022, 0o644), (0o077, 0o600)])
 def test_the_users_umask_counts(tmp_path: Path, umask: int, mode: int) -> None:
