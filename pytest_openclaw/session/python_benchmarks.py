@@ -11,6 +11,7 @@ from pytest_openclaw.session.cells import CellRun, KeptCell, run_of
 from pytest_openclaw.session.reporting import STRICT, passed_strictly
 from pytest_openclaw.suites.load import images_in
 from pytest_openclaw.suites.prompt import check_id, read_prompt
+from pytest_openclaw.suites.wording import NOTE
 from pytest_openclaw.values.prompts import Cell
 from pytest_openclaw.values.replies import Verdict
 
@@ -50,7 +51,7 @@ def prompt_of(marker: pytest.Mark, definition: pytest.Function, suite: str, regi
     where = f"{definition.nodeid}: @pytest.mark.openclaw"
     if marker.args:
         raise collector.CollectError(f"{where} takes keywords only: {', '.join(KEYS)}.")
-    if unknown := [key for key in marker.kwargs if key not in KEYS]:
+    if unknown := [key for key in marker.kwargs if key not in KEYS and not key.startswith(NOTE)]:
         raise collector.CollectError(
             f"{where} does not know {', '.join(unknown)}. It knows {', '.join(KEYS)}."
         )

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from pytest_openclaw.suites.conversation import MOST_BYTES
 from pytest_openclaw.suites.offered import of_catalogue, under_pressure
-from pytest_openclaw.suites.prompt import check_id, read_prompt
+from pytest_openclaw.suites.prompt import check_id, read_prompt, unknown_keys
 from pytest_openclaw.util.errors import SuiteError
 from pytest_openclaw.util.text import listed
 from pytest_openclaw.util.typed import converted, shown
@@ -87,8 +87,8 @@ def parse_suite(
 ) -> Suite:
     """Parse a suite.
 
-    TOML: tables `[[prompts]]`. JSON: a list of objects, or an object with a list `prompts`. Unknown
-    keys of a prompt are kept in `Prompt.extra`; null is absent.
+    TOML: tables `[[prompts]]`. JSON, as in the original harness: a list of objects, or an object with a list
+    `prompts`. Keys that begin with `x_` are kept in `Prompt.extra`; null is absent.
 
     Args:
         text: the file; bytes must be UTF-8, with or without a byte order mark.
@@ -119,6 +119,7 @@ def parse_suite(
             prompt_id = _id_of(raw, ids)
             label = f"prompt {prompt_id}"
             prompt, found = read_prompt(raw, prompt_id, suite=name, registry=registry, read_file=read_file)
+            found += unknown_keys(raw, is_original=format == "json")
         except ValueError as error:
             prompt, found = None, [str(error)]
         complaints += (f"{label}: {complaint}" for complaint in found)

@@ -22,7 +22,7 @@ from pytest_openclaw.openclaw.catalog import (
     read_catalogue,
     suite_tools,
 )
-from pytest_openclaw.suites.wording import Key, closest, read_key
+from pytest_openclaw.suites.wording import Key, closest, read_key, without_notes
 from pytest_openclaw.util.typed import Filled, shown
 from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, Tool
 
@@ -108,8 +108,9 @@ def read_tools(value: Any) -> tuple[Tool, ...]:
         catalogue = catalogue_of(value)
     except ValueError as error:
         raise ValueError(f"tools {error}") from None
-    build = partial(_tools_of, catalogue=catalogue)
-    tools: tuple[Tool, ...] = read_key("tools", suite_tools(value), _LIST._replace(build=build))
+    build, listed = partial(_tools_of, catalogue=catalogue), suite_tools(value)
+    plain = [*map(without_notes, listed)] if isinstance(listed, list) else listed
+    tools: tuple[Tool, ...] = read_key("tools", plain, _LIST._replace(build=build))
     return tools
 
 

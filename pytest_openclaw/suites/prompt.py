@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
@@ -16,7 +15,7 @@ from pytest_openclaw.openclaw.catalog import CALL
 from pytest_openclaw.openclaw.dispatch import same_tool
 from pytest_openclaw.suites.conversation import MESSAGES, TURNS, WORLD, images_key
 from pytest_openclaw.suites.offered import Form, flaws_of, read_tools
-from pytest_openclaw.suites.wording import Key, is_plain, read_key, read_keys
+from pytest_openclaw.suites.wording import NOTE, Key, closest, is_plain, read_key, read_keys, without_notes
 from pytest_openclaw.util.typed import Filled, shown
 from pytest_openclaw.values.prompts import KnownFailure, Probe, Prompt
 from pytest_openclaw.values.requests import label_fits
@@ -84,6 +83,8 @@ _KEYS: Mapping[str, Key] = {
     ),
 }
 KNOWN = frozenset({"id", "validator", "pressure", "images", "tools", *_KEYS})
+ORIGINAL = "variant"
+"""A label in the original harness's prompt files, which has no meaning there either."""
 _NO_EXTRA: JsonObject = {}  # shared by all prompts, and never changed
 
 
@@ -127,8 +128,9 @@ def read_prompt(
 
     Without `read_file`, images are left out; use this where nothing is sent.
     """
+    world = without_notes(raw.get("world"), "commands", "answers")
     values, errors = read_keys(
-        raw, _KEYS if read_file is None else {**_KEYS, "images": images_key(read_file)}
+        {**raw, "world": world}, _KEYS if read_file is None else {**_KEYS, "images": images_key(read_file)}
     )
     if raw.get("tools") is not None:
         try:
@@ -138,7 +140,7 @@ def read_prompt(
     if raw.get("prompt") is None:
         errors.insert(0, 'has no "prompt". Write the text to send to the model.')
     try:
-        values["validator"] = build_validator(_validator_spec(raw), registry)
+        values["validator"] = build_validator(raw.get("validator"), registry)
     except ValueError as error:
         errors.append(" ".join(str(error).splitlines()))
     else:
@@ -161,7 +163,10 @@ def read_prompt(
     values["tools_spec"] = raw.get("tools")
     values["name"] = values.get("name") or prompt_id
     values["validator_spec"] = raw.get("validator") or {"type": "noop"}
-    values["extra"] = {key: value for key, value in raw.items() if key not in KNOWN} or _NO_EXTRA
+    extra = {key: value for key, value in raw.items() if key not in KNOWN}
+    if world != raw.get("world"):
+        extra["world"] = raw["world"]
+    values["extra"] = extra or _NO_EXTRA
     return Prompt(suite=suite, id=prompt_id, **values), []
 
 
@@ -197,11 +202,15 @@ def _unmet(raw: JsonObject, validator: Validator, tools: Sequence[Tool] | None) 
             yield f'demands a call of {shown(wanted.names[0])}, which "tools" does not offer. Offer it.'
 
 
-def _validator_spec(raw: JsonObject) -> Any:
-    if "validator" not in raw:
-        near = get_close_matches("validator", [key.lower() for key in raw], n=1, cutoff=0.8)
-        if near:
-            # A typo must not leave the prompt without a validator, because then nothing is judged.
-            written = next(key for key in raw if key.lower() == near[0])
-            raise ValueError(f'has the unknown key {shown(written)}. Rename it to "validator".')
-    return raw.get("validator")
+def unknown_keys(raw: JsonObject, *, is_original: bool) -> Iterator[str]:
+    """Yield an error for each unknown key of an entry.
+
+    A prompt file of the original harness may have any further keys: with `is_original`, only a key that
+    resembles one that the entry lacks is an error.
+    """
+    for key in raw:
+        if key in KNOWN or key == ORIGINAL or key.startswith(NOTE):
+            continue
+        hint = closest(key.lower(), KNOWN - raw.keys())
+        if hint or not is_original:
+            yield f"has the unknown key {shown(key)}.{hint} A key of your own begins with {NOTE}."

@@ -71,6 +71,19 @@ def read_keys(values: Mapping[str, Any], keys: Mapping[str, Key]) -> tuple[dict[
     return found, errors
 
 
+NOTE = "x_"
+"""Keys that begin with it are the author's own, in prompts, worlds, tools and commands."""
+
+
+def without_notes(table: Any, *lists: str) -> Any:
+    """Return a table without the author's own keys, also in the tables of these lists."""
+    if not isinstance(table, dict):
+        return table
+    plain = {key: value for key, value in table.items() if not key.startswith(NOTE)}
+    inner = {name: plain[name] for name in lists if isinstance(plain.get(name), list)}
+    return plain | {name: [without_notes(one) for one in tables] for name, tables in inner.items()}
+
+
 def closest(word: str, known: Collection[str], *, slip: bool = False) -> str:
     """Return ` Did you mean x?` if a known word is similar, or with `slip` very similar; else empty."""
     near = get_close_matches(word, sorted(known), n=1, cutoff=0.8 if slip else 0.6)

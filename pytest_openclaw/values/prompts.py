@@ -66,7 +66,8 @@ class Prompt:
         known_failures: the first that matches a target is used.
         surface: OpenClaw's parts of the request; None on the surface `listed`. `listed` is then the prompt of
             the suite, and `tools` and `system` come from the surface; see `suites/offered.py`.
-        extra: unknown keys of the file; kept for `config.json`.
+        extra: keys of the file that have no meaning here; kept for `config.json`. `world` is the whole world
+            if it has such keys.
     """
 
     suite: str

@@ -37,7 +37,7 @@ system = "Be kind."
 timeout_s = 2.5
 max_output_tokens = 64
 variant = "enhanced"
-weights = { a = [1, 2] }
+x_weights = { a = [1, 2] }
 """
 
 
@@ -62,7 +62,7 @@ def complaint(text, registry, form="json"):
 
 
 def test_every_key_of_a_prompt_arrives(registry):
-    """A TOML suite gives prompts with all their keys, unknown ones in `extra`."""
+    """A TOML suite gives prompts with all their keys; those without a meaning here are in `extra`."""
     suite = parse_suite(FULL_TOML, format="toml", name="benchmarks/prompts_x.toml", registry=registry)
 
     (prompt,) = suite.prompts
@@ -72,7 +72,7 @@ def test_every_key_of_a_prompt_arrives(registry):
     assert prompt.expected_tool_calls == ("free", "du")
     assert (prompt.category, prompt.tags, prompt.system) == ("chat", ("short", "polite"), "Be kind.")
     assert (prompt.timeout_s, prompt.max_output_tokens) == (2.5, 64)
-    assert prompt.extra == {"variant": "enhanced", "weights": {"a": [1, 2]}}
+    assert prompt.extra == {"variant": "enhanced", "x_weights": {"a": [1, 2]}}
 
 
 @pytest.mark.parametrize(
@@ -105,6 +105,48 @@ def test_id_and_prompt_are_enough(absent, registry):
     expected = Prompt(suite=NAME, id="P1", name="P1", prompt="Hi", validator=prompt.validator)
     assert prompt == expected
     assert prompt.validator.type == "noop"
+
+
+@pytest.mark.parametrize("key", ["owner", "variant", "base_prompt", "promptly"])
+def test_a_prompt_file_of_the_original_harness_has_further_keys(key, registry):
+    """In JSON, a key that resembles none that the entry lacks is kept."""
+    (prompt,) = parse([{"id": "P1", "prompt": "Hi", key: {"n": 1}}], registry).prompts
+
+    assert prompt.extra == {key: {"n": 1}}
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [("probes", "probe"), ("Validators", "validator"), ("turn", "turns"), ("systems_text", "system")],
+)
+def test_a_misspelt_key_in_json(key, hint, registry):
+    """A key that resembles one that the entry lacks is an error, as in TOML."""
+    error = complaint(json.dumps([{"id": "P1", "prompt": "Hi", key: "x"}]), registry)
+
+    assert error.endswith(
+        f'has the unknown key "{key}". Did you mean {hint}? A key of your own begins with x_.'
+    )
+
+
+def test_keys_of_the_author_are_free_in_all_tables(registry):
+    """A key that begins with `x_` changes nothing, and is kept for `config.json`."""
+    noted = {
+        "files": {"x_1.txt": "kept"},
+        "x_by": "me",
+        "commands": [{"pattern": "df", "x_why": 1}],
+        "answers": [{"tool": "read", "error": "busy", "x_n": []}],
+        "env": {"x_y": "z"},
+    }
+    tool = {"name": "t", "parameters": {"type": "object", "properties": {"x_at": {}}}, "x_from": "lab"}
+    entry = {"id": "P1", "prompt": "Hi", "tools": [tool], "world": noted, "x_a": [1]}
+
+    (prompt,) = parse([entry], registry).prompts
+
+    assert (prompt.world.files, prompt.world.env) == ({"x_1.txt": "kept"}, {"x_y": "z"})
+    assert (prompt.world.commands[0].pattern, prompt.world.answers[0].error) == ("df", "busy")
+    assert prompt.tools[0].parameters["properties"] == {"x_at": {}}
+    assert definition(prompt)["extra"] == {"x_a": [1], "world": noted}
+    assert definition(prompt)["tools"] == [tool]
 
 
 @pytest.mark.parametrize(
