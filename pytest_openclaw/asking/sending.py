@@ -12,7 +12,7 @@ import json
 import os
 import random
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from functools import cache, cached_property
 from inspect import isawaitable
@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, cast
 from pytest_openclaw.asking.clipping import bounded_fault, bounded_reply
 from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.asking.resources import BEFORE, collect_snapshot
+from pytest_openclaw.providers import BUILTIN
 from pytest_openclaw.providers.prices import Prices, has_list, total_usd, usages_of
 from pytest_openclaw.providers.wire import count_in, fewest_tokens, positive_in
+from pytest_openclaw.suites.targets import how_read
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.signals import epoch_ms
@@ -47,6 +49,8 @@ FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 60.0
 CLOSING_S = 5.0
 LIST_S = 10.0
+MOST_IN_A_ROW = 3
+"""So many cells of a target in a row with the same fault end its asking."""
 # A provider limits its own attempt, to keep the partial reply; this limits a provider that does not.
 GRACE_S = 5.0
 _NUMBERS: dict[str, Callable[[Any], float | None]] = {
@@ -165,6 +169,7 @@ class Sender:
         self._settings = settings
         self._on_fact = on_fact
         self._down: dict[tuple[str, str], Fault] = {}
+        self._in_a_row: defaultdict[str, list[Fault]] = defaultdict(list)
         self._in_flight: Counter[str] = Counter()
         self._prices = Prices(providers, settings)
         if any(self._prices.needs_list(one) for one in settings.targets if one.provider in providers):
@@ -190,14 +195,17 @@ class Sender:
         self._in_flight[provider.endpoint] += 1
         try:
             if fault := self._never_sent(provider, target, request):
-                return CallResult.never_sent(fault)
+                return CallResult.never_sent(self._explained(provider, target, fault))
             await self._make_ready(provider, target)
             if provider.plays_worlds or not request.is_exchange:
                 result = await attempts(request)
             else:
                 context_tokens = provider.context_tokens(request)
                 result = await hold_exchange(request, attempts, context_tokens=context_tokens)
-            if isinstance(result.result, Reply) and target.label not in self._identified:
+            self._count_faults(target, request, result.result)
+            if isinstance(result.result, Fault):
+                result = replace(result, result=self._explained(provider, target, result.result))
+            elif target.label not in self._identified:
                 # After the first answer, so that these queries neither wait for loading nor delay an answer;
                 # before the next cell, so that a local server never has two requests at once.
                 self._identified.add(target.label)
@@ -220,6 +228,8 @@ class Sender:
         for scope in (("endpoint", provider.endpoint), ("target", target.label)):
             if first := self._down.get(scope):
                 return faults.not_asked(first)
+        if len(row := self._in_a_row[target.label]) == MOST_IN_A_ROW:
+            return faults.not_asked(faults.in_a_row(row))
         return self._spent(target)
 
     async def _attempts(
@@ -279,6 +289,34 @@ class Sender:
             shown = replace(fault, message=self._redactor.text(fault.message))
             self._down.setdefault((fault.scope, name), shown)
         return fault
+
+    def _count_faults(self, target: Target, request: Request, result: Reply | Fault) -> None:
+        """Count the cells of a target in a row, as they end, that had the same fault after all retries.
+
+        Faults count that another prompt would have had, too: those that are retried, and a timeout before any
+        token. A cell that was not sent, or that had less time than others, is left out; another ending begins
+        a new row. A target that is down is up again if a cell that was in flight is answered.
+        """
+        row = self._in_a_row[target.label]
+        if isinstance(result, Reply):
+            row.clear()
+            return
+        is_timeout = result.failure_type == "timeout"
+        is_short = is_timeout and request.timeout_s < self._settings.timeout_s
+        if result.sent and not is_short and len(row) < MOST_IN_A_ROW:
+            is_silent = not result.raw and (result.timing is None or result.timing.ttft_ms is None)
+            counts = is_silent if is_timeout else result.retryable
+            if not counts or (row and row[0].failure_type != result.failure_type):
+                row.clear()
+            row += [result] if counts else []
+
+    def _explained(self, provider: Provider, target: Target, fault: Fault) -> Fault:
+        """Add how the target's name was read to a fault that a misread name may have caused."""
+        if fault.failure_type not in ("connect_error", "model_not_found") or provider.is_openclaw:
+            return fault
+        endpoints = (endpoint.name for endpoint in self._settings.endpoints)
+        names = {*(one.name for one in BUILTIN), *endpoints, *self._providers}
+        return replace(fault, message=f"{fault.message}{how_read(target, names)}")
 
     # --- money ---
 

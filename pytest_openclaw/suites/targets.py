@@ -110,7 +110,8 @@ def _split_spec(
     provider, slash, rest = model.partition("/")
     if slash and provider in providers:
         model = rest
-    elif slash and (hint := closest(provider, providers, slip=True)):
+    elif "_" in provider and slash and (hint := closest(provider, providers, cutoff=0.8)):
+        # Publishers of models have no underscore in their names, and nearly all our providers have one.
         raise TargetError(
             f"{shown(spec)}: {shown(provider)} is not known.{hint} "
             f"Where it belongs to the model's name, write for example {DEFAULT_PROVIDER}/{spec}."
@@ -120,6 +121,32 @@ def _split_spec(
     if not is_plain(model):
         raise TargetError(f"{shown(spec)} holds a blank or an invisible character. {example}")
     return (provider if slash and provider in providers else None), model, level
+
+
+OURS = {
+    "ollama": DEFAULT_PROVIDER,
+    "openai": "openai_responses",
+    "anthropic": "anthropic_messages",
+    "claude-cli": "claude_code_cli",
+    "google": "gemini",
+}
+"""OpenClaw's name of a provider → ours."""
+
+
+def how_read(target: Target, providers: Collection[str]) -> str:
+    """Return how the name of a target was read, and what else it may mean; empty if it has no other meaning.
+
+    LM Studio and OpenRouter have models such as `openai/gpt-oss-20b`, so this is not an error of the spec.
+    """
+    first, _, model = target.model.partition("/")
+    ours = OURS.get(first.lower())
+    if not model:
+        return ""
+    # One letter of three, or two of six.
+    meant = (
+        f" Did you mean {ours}/{model}?" if ours else closest(first, providers, then=f"/{model}", cutoff=0.66)
+    )
+    return f" The name was read as the model {target.model} of {target.provider}.{meant}" if meant else ""
 
 
 def _split_end(spec: str, sign: str, known: Iterable[T]) -> tuple[str, T | None]:

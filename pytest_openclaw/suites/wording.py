@@ -84,10 +84,10 @@ def without_notes(table: Any, *lists: str) -> Any:
     return plain | {name: [without_notes(one) for one in tables] for name, tables in inner.items()}
 
 
-def closest(word: str, known: Collection[str], *, slip: bool = False) -> str:
-    """Return ` Did you mean x?` if a known word is similar, or with `slip` very similar; else empty."""
-    near = get_close_matches(word, sorted(known), n=1, cutoff=0.8 if slip else 0.6)
-    return f" Did you mean {near[0]}?" if near else ""
+def closest(word: str, known: Collection[str], *, then: str = "", cutoff: float = 0.6) -> str:
+    """Return ` Did you mean x?`, with `then` after the x, if a known word is similar; else empty."""
+    near = get_close_matches(word, sorted(known), n=1, cutoff=cutoff)
+    return f" Did you mean {near[0]}{then}?" if near else ""
 
 
 def is_plain(text: str) -> bool:

@@ -192,6 +192,13 @@ def not_asked(first: Fault) -> Fault:
     return Fault(failure_type=first.failure_type, status=first.status, message=message, scope=first.scope)
 
 
+def in_a_row(same: Sequence[Fault]) -> Fault:
+    """Cells of a target, one after the other, ended with the same fault, so it is down."""
+    last = same[-1]
+    message = f"{last.message} {len(same)} cells in a row ended so; --openclaw-resume asks the others."
+    return replace(last, message=message, scope="target")
+
+
 # --- errors of servers ---------------------------------------------------------------------------
 
 
