@@ -316,7 +316,8 @@ class Sender:
             return fault
         endpoints = (endpoint.name for endpoint in self._settings.endpoints)
         names = {*(one.name for one in BUILTIN), *endpoints, *self._providers}
-        return replace(fault, message=f"{fault.message}{how_read(target, names)}")
+        hint = how_read(target, names)
+        return replace(fault, message=f"{fault.message.removesuffix('.')}.{hint}") if hint else fault
 
     # --- money ---
 

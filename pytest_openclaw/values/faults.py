@@ -195,7 +195,7 @@ def not_asked(first: Fault) -> Fault:
 def in_a_row(same: Sequence[Fault]) -> Fault:
     """Cells of a target, one after the other, ended with the same fault, so it is down."""
     last = same[-1]
-    message = f"{last.message} {len(same)} cells in a row ended so; --openclaw-resume asks the others."
+    message = f"{last.message.removesuffix('.')}; {len(same)} cells in a row ended so."
     return replace(last, message=message, scope="target")
 
 

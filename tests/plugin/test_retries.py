@@ -107,6 +107,30 @@ def _busy(wait_ms: int) -> bytes:
     return b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\nretry-after-ms: %d\r\n\r\n" % wait_ms
 
 
+def test_a_target_that_keeps_failing_is_asked_no_more(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After three cells that were refused to the last retry, the others are recorded; resume asks them again."""
+    project.suite({f"P{n}": ("Hi", NOOP) for n in range(9)})
+    busy = Script.answer({"error": {"message": "slow down"}}, status=429, retry_after="0")
+
+    with ModelServer({"m": lambda _: busy, "n": answers}) as server:
+        point_at(monkeypatch, server)
+        down = project.run("--openclaw-retries=2", "--openclaw-run-id=r", models="m,n")
+        rows, n_asked = [row for row in down.rows if row["model"] == "m"], server.times("m")
+        server.behaviors, server._left = {"m": answers, "n": answers}, {}
+        again = project.run("--openclaw-resume=r", models=None)
+
+    down.outcomes(passed=9, errors=9)
+    assert n_asked == 9
+    assert sorted(row["attempts"] for row in rows) == [0] * 6 + [3] * 3
+    assert {(row["availability_status"], row["failure_type"]) for row in rows} == {
+        ("rate_limited", "http_429")
+    }
+    left = [row["fault_message"] for row in rows if not row["attempts"]]
+    assert all("not asked: " in text and "slow down" in text and "3 cells in a row" in text for text in left)
+    again.outcomes(passed=18)
+    assert server.times("m") == n_asked + 9
+
+
 def test_each_local_target_is_warmed_up_once(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each target gets one request of one token, over all workers; it is in the inventory and has no row."""
     project.suite({f"P{n}": ("Hi", NOOP) for n in range(6)})

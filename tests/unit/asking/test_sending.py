@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -98,6 +99,110 @@ def test_an_unavailable_target_is_not_asked_again(fault: Fault, asked: list[str]
             room.ask(cell(f"P{number}", model=model))
 
     assert [request.model for request in provider.asked] == asked
+
+
+SLOW = faults.timed_out("p", 300.0)
+TOKEN = Timing(started_at_ms=0, ended_at_ms=9, e2e_ms=9.0, ttft_ms=4.0)
+LONG = refused_by_server("p", "m", WireError(status=400, message="maximum context length exceeded"))
+OK = Reply(text="hi")
+
+
+@pytest.mark.parametrize(
+    ("cells", "is_down"),
+    [
+        pytest.param([BUSY, BUSY, BUSY], True, id="three"),
+        pytest.param([BUSY, BUSY], False, id="two"),
+        pytest.param([BUSY, BUSY, OK, BUSY], False, id="an-answer-between"),
+        pytest.param([BUSY, BUSY, ASKED, BUSY], False, id="another-fault-between"),
+        pytest.param([ASKED, BUSY, BUSY, BUSY], True, id="the-last-three"),
+        pytest.param([BUSY, BUSY, LONG, BUSY], False, id="a-fault-of-a-prompt-between"),
+        pytest.param([LONG] * 4, False, id="faults-of-prompts"),
+        pytest.param([faults.connection_lost("p", "reset")] * 3, True, id="lost"),
+        pytest.param([SLOW] * 3, True, id="timeouts"),
+        pytest.param([replace(SLOW, raw="Once")] * 4, False, id="slow-answers"),
+        pytest.param([replace(SLOW, timing=TOKEN)] * 4, False, id="slow-calls"),
+        pytest.param([(SLOW, 5.0)] * 4, False, id="prompts-with-less-time"),
+        pytest.param([SLOW, (SLOW, 5.0), SLOW, SLOW], True, id="a-prompt-with-less-time-between"),
+        pytest.param([SLOW, SLOW, (SLOW, 900.0)], True, id="a-prompt-with-more-time"),
+        pytest.param([faults.not_installed("p", "no", "cell")] * 4, False, id="not-sent"),
+        pytest.param([BUSY, faults.cannot_play("p", "no"), BUSY, BUSY], True, id="not-sent-between"),
+    ],
+)
+def test_cells_in_a_row_with_the_same_fault_end_the_asking(cells: list[Any], is_down: bool) -> None:
+    """The next cell is not sent and has the reason; another model of the endpoint is asked."""
+    endings = [one if isinstance(one, tuple) else (one, None) for one in cells]
+    left_as = [result for result, _ in endings]
+    left = [*left_as]
+
+    async def answer(request: Request) -> Reply:
+        result = left.pop(0) if left else OK
+        if isinstance(result, Fault):
+            raise CallFailed(result)
+        return result
+
+    with open_room(Fake(answer), retries=0) as room:
+        for number, (_, timeout_s) in enumerate(endings):
+            room.ask(cell(f"P{number}", timeout_s=timeout_s))
+        after, other = room.ask(cell("after")), room.ask(cell("other", model="n"))
+
+    assert isinstance(other.result, Reply)
+    assert after.attempts == (not is_down)
+    if is_down:
+        last = left_as[-1]
+        assert isinstance(after.result, Fault)
+        assert (after.result.failure_type, after.result.status) == (last.failure_type, last.status)
+        assert after.result.message.startswith("not asked: p: ")
+        assert "3 cells in a row ended so" in after.result.message
+
+
+def test_a_target_is_up_again_with_the_answer_to_a_cell_in_flight() -> None:
+    """Cells count as they end: of four in flight, three fail first, and the answer of the fourth ends the outage."""
+    held = asyncio.Event()
+
+    async def answer(request: Request) -> Reply:
+        if request.prompt == "P0":
+            await held.wait()
+        elif request.prompt != "P9":
+            raise CallFailed(BUSY)
+        return OK
+
+    with open_room(Fake(answer), limit=4, retries=0) as room:
+        first = room.asker.submit("P0", cell("P0"))
+        for number in range(1, 4):
+            room.ask(cell(f"P{number}"))
+        down = room.ask(cell("P8"))
+        room.asker._loop.call_soon_threadsafe(held.set)
+        first.result()
+        up = room.ask(cell("P9"))
+
+    assert (down.attempts, up.attempts) == (0, 1)
+
+
+# --- names of targets -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fault", "is_explained"),
+    [
+        pytest.param(REFUSED, True, id="nothing-answers"),
+        pytest.param(
+            refused_by_server("p", "m", WireError(status=404, message="model 'm' not found")),
+            True,
+            id="unknown",
+        ),
+        pytest.param(BUSY, False, id="busy"),
+    ],
+)
+def test_a_fault_says_how_a_name_was_read(fault: Fault, is_explained: bool) -> None:
+    """A cell that is not asked says it about its own target."""
+    with open_room(Fake(raises(CallFailed(fault))), retries=0) as room:
+        texts = [room.ask(cell(f"P{n}", model=f"openai/m{n}")).result for n in range(2)]
+
+    for n, result in enumerate(texts):
+        hint = f" The name was read as the model openai/m{n} of fake. Did you mean openai_responses/m{n}?"
+        assert (isinstance(result, Fault) and result.message.endswith(hint)) is (
+            is_explained and (n == 0 or fault is REFUSED)
+        )
 
 
 # --- the budget -------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.suites.targets import expand, parse_targets
+from pytest_openclaw.suites.targets import expand, how_read, parse_targets
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.values.requests import THINKING_LEVELS, Target
 
@@ -111,6 +111,36 @@ def test_a_spec_that_names_no_model(spec, expected):
         labels(spec)
 
     assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "meant"),
+    [
+        ("openai/gpt-5", "openai_responses/gpt-5"),
+        ("OpenAI/gpt-5", "openai_responses/gpt-5"),
+        ("anthropic/claude-opus-5", "anthropic_messages/claude-opus-5"),
+        ("google/gemini-3-pro", "gemini/gemini-3-pro"),
+        ("ollama/qwen3:8b", "ollama_native/qwen3:8b"),
+        ("claude-cli/opus", "claude_code_cli/opus"),
+        ("lba/m1", "lab/m1"),
+        ("lap/org/m1", "lab/org/m1"),
+        ("gemni/pro", "gemini/pro"),
+        ("qwen/qwen3", None),
+        ("meta-llama/Llama-4", None),
+        ("hf.co/x/y:Q4", None),
+        ("deepseek-ai/DeepSeek-V4", None),
+        ("m1", None),
+        ("openai/", None),
+    ],
+)
+def test_another_meaning_of_a_name(model, meant):
+    """A first part that OpenClaw knows, or that is nearly a provider of ours, may have been meant as one."""
+    names = [*PROVIDERS, "gemini", "openai_responses", "lab"]
+    target = Target(provider="ollama_native", model=model)
+
+    read = f" The name was read as the model {model} of ollama_native. Did you mean {meant}?" if meant else ""
+    assert parse_targets([model], providers=names, default_providers=["ollama_native"]) == (target,)
+    assert how_read(target, names) == read
 
 
 def test_a_file_is_labeled_without_its_folders():
