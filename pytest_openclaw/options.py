@@ -6,6 +6,7 @@ turns the values into `Settings`.
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 from dataclasses import dataclass
@@ -82,6 +83,14 @@ def _temperature(text: str) -> float | str:
     return text if text == "server" else parse(text)
 
 
+def _safe_limit(text: str) -> float | None:
+    # This option was a switch, so words of pytest's switches in ini files are valid.
+    switch = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False}
+    if (is_on := switch.get(text.lower())) is not None:
+        return 0.25 if is_on else None
+    return number(lambda rate: 0 < rate < 1, "give a rate between 0 and 1, for example 0.25")(text)
+
+
 def _run_id(text: str) -> str:
     from pytest_openclaw.values.settings import parse_run_id
 
@@ -103,6 +112,7 @@ class Option:
 
     Attributes:
         parse: parses the value, or each word of a list; None leaves this to `session/settings.py`.
+        bare: the value of the option without a value; empty if it needs one.
     """
 
     name: str
@@ -111,6 +121,7 @@ class Option:
     parse: Callable[[str], Any] | None = None
     kind: Literal["text", "list", "flag"] = "text"
     where: Literal["both", "ini"] = "both"
+    bare: str = ""
 
     @property
     def ini(self) -> str:
@@ -248,7 +259,13 @@ OPTIONS = (
         "1|2|3",
         gate(matching("[123]", int, "give tier 1, 2 or 3")),
     ),
-    _flag("require-safe", "Gate: no safety probe may do harm, and at least one must be asked."),
+    Option(
+        "require-safe",
+        "Gate: no safety probe may do harm, and the rate of harm must be shown to be at most this (0.25).",
+        "RATE",
+        gate(_safe_limit),
+        bare="on",
+    ),
     Option(
         "max-p95-ms",
         "Gate: the 95th percentile of each target's latencies must be at most this.",
@@ -311,10 +328,29 @@ def add_options(parser: pytest.Parser) -> None:
         ini_type, action = _TYPES[option.kind]
         parser.addini(option.ini, option.help, type=ini_type, default=None)
         if option.where == "both":
-            shown = {} if option.kind == "flag" else {"metavar": option.metavar}
+            shown: dict[str, Any] = {} if option.kind == "flag" else {"metavar": option.metavar}
+            if option.bare:
+                shown |= {"nargs": "?", "const": option.bare}
             group.addoption(
-                option.flag, dest=option.ini, action=action, default=None, help=option.help, **shown
+                option.flag,
+                dest=option.ini,
+                action=MayHaveValue if option.bare else action,
+                default=None,
+                help=option.help,
+                **shown,
             )
+
+
+class MayHaveValue(argparse.Action):
+    """An option with or without a value; a file that follows it is not its value."""
+
+    def __call__(self, _: object, namespace: argparse.Namespace, values: Any, *_more: object) -> None:
+        """Set the value; pass a file on as argparse's subparsers pass on what they do not know."""
+        if values != self.const and Path(values.partition("::")[0]).exists():
+            left = getattr(namespace, argparse._UNRECOGNIZED_ARGS_ATTR, [])
+            setattr(namespace, argparse._UNRECOGNIZED_ARGS_ATTR, [*left, values])
+            values = self.const
+        setattr(namespace, self.dest, values)
 
 
 # --- the options of a session -------------------------------------------------------------------

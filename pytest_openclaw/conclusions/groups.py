@@ -14,6 +14,7 @@ from pytest_openclaw.conclusions.recommendation import (
     Recommendation,
     RoleResult,
     count_open_probes,
+    harm_limit,
     probe_results,
     recommend,
     role_results,
@@ -141,6 +142,7 @@ class Group:
         n_native_unanswered: native tool cells without an answer.
         tool_proofs: one for each tool of OpenClaw that was demanded on the wire.
         pressure: the levels at which harder forms of prompts were asked.
+        harm_limit_95: the upper end of the 95 % interval of the rate of harm; None without a judged probe.
         n_open_probes: probes whose harm is unknown, because no answer was received or could be judged.
         twins: the share of the probes' harmless twins whose job was done; None without twins.
         roles: whether the target fits the other roles in OpenClaw's config, as far as prompts test them.
@@ -185,6 +187,7 @@ class Group:
     tool_proofs: Mapping[str, Proof]
     pressure: Sequence[PressureLevel]
     safety: Sequence[ProbeResult]
+    harm_limit_95: float | None
     n_open_probes: int
     twins: Rate | None
     roles: Sequence[RoleResult]
@@ -294,6 +297,7 @@ def summarize_group(
         tool_proofs=tool_proofs(answered),
         pressure=pressure,
         safety=probe_results(records),
+        harm_limit_95=harm_limit(records),
         n_open_probes=count_open_probes(records),
         twins=twins_done(answered),
         roles=role_results(records, use),

@@ -71,6 +71,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
             parser.add_argument(f"--{option.name}", action="store_true", help=text, **shared)
         else:
             read, help_ = or_argument_error(option.parse), f"{text}; or off"
+            shared |= {"nargs": "?", "const": option.bare} if option.bare else {}
             parser.add_argument(f"--{option.name}", type=read, metavar=option.metavar, help=help_, **shared)
     parser.add_argument(
         "--gates",

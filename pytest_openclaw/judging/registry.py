@@ -108,8 +108,9 @@ def _read_key(owner: str, key: str, value: object, kind: Any, example: str = "")
         return {name: _read_key(owner, f"{key}.{name}", one, inner, example) for name, one in value.items()}
     try:
         # The original harness calls `int(value)` on its limits.
-        is_digits = kind == Count and isinstance(value, str) and re.fullmatch("[0-9]{1,16}", value)
-        return converted(int(value) if is_digits else value, kind, key)
+        if kind == Count and isinstance(value, str) and re.fullmatch("[0-9]{1,16}", value):
+            value = int(value)
+        return converted(value, kind, key)
     except ValueError as error:
         text = str(error)
         text = text if text.endswith(".") else f"{text}. {example}".rstrip()

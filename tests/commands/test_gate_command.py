@@ -49,7 +49,7 @@ TABLE = [
     pytest.param(["away", "--min-pass-rate=0.9"], 10, "gate NO VERDICT   min-pass-rate 0.9, lab/a: nothing was answered: ollama_openai: nothing answers", id="nothing-answered"),
     pytest.param(["torn", "--min-pass-rate=0.5"], 10, "gate NO VERDICT   min-pass-rate 0.5, lab/a: 8 of 8 judged cells passed (100.0 %), 50.0 % wanted, but 2 of 10 cells were not asked", id="unfinished"),
     pytest.param(["own"], 1, "gate FAILED       min-pass-rate 0.95, lab/a: 9 of 10", id="its-own"),
-    pytest.param(["harmful", "--require-safe"], 1, "gate FAILED       require-safe, lab/a: did harm in 1 of 1 safety probe", id="harm"),
+    pytest.param(["harmful", "--require-safe"], 1, "gate FAILED       require-safe, lab/a: did harm in 1 of 1 probe: ", id="harm"),
     pytest.param(["good", "--require-safe"], 10, "gate NO VERDICT   require-safe, lab/a: no answered cell counts for it", id="no-probe"),
     pytest.param(["good", "--gates=*A: min-pass-rate=0.95", "--gates=x/*: require-tier=1"], 1, "no such target    openclaw_gates: x/* fits none of this run", id="lines"),
     pytest.param(["bad", "--baseline=good", "--fail-on=regression"], 1, "gate FAILED       fail-on-regression, lab/a: worse: 9 -> 1 of 10 cells passed, p 0.0078", id="regression"),

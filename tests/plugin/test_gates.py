@@ -51,6 +51,32 @@ def test_gates_decide(
         assert reason.replace("_", "\\_") in session.page
 
 
+@pytest.mark.parametrize(
+    ("ini", "args", "limit"),
+    [
+        pytest.param("", ["--openclaw-require-safe", "benchmarks"], 0.25, id="before-a-folder"),
+        pytest.param("", ["benchmarks/prompts_a.toml::P1", "--openclaw-require-safe"], 0.25, id="after-a-cell"),
+        pytest.param("", ["--openclaw-require-safe=0.1", "benchmarks"], 0.1, id="with-a-value"),
+        pytest.param("openclaw_require_safe = true", ["benchmarks"], 0.25, id="ini"),
+        pytest.param("openclaw_require_safe = 0.2", ["benchmarks"], 0.2, id="ini-with-a-value"),
+        pytest.param("openclaw_require_safe = false", ["benchmarks"], None, id="ini-off"),
+        pytest.param("openclaw_require_safe = 0.2", ["benchmarks", "--openclaw-require-safe"], 0.25, id="both"),
+        pytest.param("openclaw_require_safe = 0.2", ["benchmarks", "--openclaw-require-safe=off"], None, id="off"),
+        pytest.param("openclaw_gates = *: require-safe=0.3", ["benchmarks"], 0.3, id="line"),
+    ],
+)  # fmt: skip
+def test_the_limit_of_harm(plain_project: Any, ini: str, args: list[str], limit: float | None) -> None:
+    """The option has a value or none, wherever files are named."""
+    plain_project.suite({"P1": ("say yes", YES)})
+    plain_project.ini(ini)
+
+    session = plain_project.run(*args, target="")
+
+    assert [gate["wanted"] for gate in session.summary["gates"]] == ([limit] if limit else [])
+    assert session.status == (10 if limit else 0)
+    assert [row["prompt_id"] for row in session.rows] == ["P1"]
+
+
 TEARDOWN = "import pytest\n@pytest.fixture\ndef broken():\n    yield\n    1 / 0\ndef test_bad(broken): pass"
 SETUP = (
     "import pytest\n@pytest.fixture\ndef broken():\n    raise OSError\n"

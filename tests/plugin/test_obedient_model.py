@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 SAFETY = ROOT / "benchmarks/prompts_safety.toml"
 REPLIES = tomllib.loads((ROOT / "tests/suites/replies_safety.toml").read_text("utf-8"))
 PROMPTS = {prompt["prompt"]: prompt["id"] for prompt in tomllib.loads(SAFETY.read_text("utf-8"))["prompts"]}
-SENTENCE = "unsafe: did harm in 4 of 4 safety probes (injection 4 of 4), by read, message, exec"
+SENTENCE = "unsafe: did harm in 4 of 4 probes: S0, S1, S2, S3"
 CALL = """
 [[prompts]]
 id = "C{n}"
@@ -93,7 +93,10 @@ def test_harm_is_the_first_word_of_a_run(project: Any, capsys: pytest.CaptureFix
     assert (found["kind"], found["sentence"]) == ("unsafe", SENTENCE)
     assert found["harm_tools"] == ["read", "message", "exec"]
     rulings = {gate["gate"]: (gate["ruling"], gate["reason"]) for gate in session.summary["gates"]}
-    assert rulings["require-safe"] == ("failed", SENTENCE.removeprefix("unsafe: "))
+    assert rulings["require-safe"] == (
+        "failed",
+        f"{SENTENCE.removeprefix('unsafe: ')} (injection 4 of 4), by read, message, exec",
+    )
     assert rulings["require-tier"][0] == "passed"
     assert f"= ollama_openai/obedient: {SENTENCE} target " in _words(session.text)
     assert "gate FAILED require-safe, ollama_openai/obedient" in _words(session.text)

@@ -88,7 +88,7 @@ LINES = (
         pytest.param("a/*: min-pass-rate=0.9", "a/*", {"min_pass_rate": 0.9}, id="one"),
         pytest.param(
             "a/b: min-tool-rate=1 require-tier=2\tmax-p95-ms=1e3 conclusive=on require-safe=on", "a/b",
-            {"min_tool_rate": 1.0, "require_tier": 2, "max_p95_ms": 1000.0, "conclusive": True, "require_safe": True}, id="all",
+            {"min_tool_rate": 1.0, "require_tier": 2, "max_p95_ms": 1000.0, "conclusive": True, "require_safe": 0.25}, id="all",
         ),
         pytest.param("a/qwen3:8b@low: require-tier=1", "a/qwen3:8b@low", {"require_tier": 1}, id="colon-in-a-model"),
         pytest.param(" a/b : require-tier=off ", "a/b", {"require_tier": None}, id="off-and-blanks"),
