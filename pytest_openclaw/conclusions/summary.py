@@ -28,6 +28,8 @@ from pytest_openclaw.values.settings import looks_of, openclaw_providers
 from pytest_openclaw.values.tool_calls import SUBSTITUTE
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pytest_openclaw.stats.comparison import Difference
     from pytest_openclaw.stats.tool_use import ToolUse
     from pytest_openclaw.values.requests import Target
@@ -145,15 +147,19 @@ class MissedPrompt:
     violation: str | None
 
 
-def missed_by_all(records: Iterable[Record]) -> tuple[MissedPrompt, ...]:
+def missed_by_all(records: Iterable[Record], unfinished: Collection[Target] = ()) -> tuple[MissedPrompt, ...]:
     """Return the prompts that were judged on some target and passed on none, in order of their rows.
 
-    Prompts that were missed only as expected are left out.
+    Prompts that were missed only as expected are left out, and prompts without a row of a target that is
+    unfinished, which may still pass.
     """
     judged: dict[tuple[str, str], list[Record]] = {}
+    asked: dict[tuple[str, str], set[Target]] = {}
     for record in records:
+        key = record.suite, record.prompt_id
+        asked.setdefault(key, set()).add(record.target)
         if record.objective_pass is not None:
-            judged.setdefault((record.suite, record.prompt_id), []).append(record)
+            judged.setdefault(key, []).append(record)
     return tuple(
         MissedPrompt(
             suite=first.suite,
@@ -161,8 +167,9 @@ def missed_by_all(records: Iterable[Record]) -> tuple[MissedPrompt, ...]:
             prompt_name=first.prompt_name,
             violation=first.violation,
         )
-        for rows in judged.values()
-        if not any(row.objective_pass for row in rows)
+        for key, rows in judged.items()
+        if asked[key].issuperset(unfinished)
+        and not any(row.objective_pass for row in rows)
         and (first := next((row for row in rows if row.known_failure is None), None))
     )
 
@@ -320,7 +327,9 @@ def summarize_run(
         gates=rulings,
         verdict=overall(rulings),
         unmatched_gates=unmatched(gates, [*n_selected]),
-        missed_by_all=missed_by_all(records),
+        missed_by_all=missed_by_all(
+            records, [target for target, n in n_selected.items() if len(groups_of.get(target, ())) < n]
+        ),
         known_failures=known_failures(records),
         best=best_of(groups, groups_of),
         comparison=comparison,

@@ -108,7 +108,7 @@ def _candidates(run: StoredRun, overrides: Mapping[str, str]) -> list[Candidate]
         raise OpenClawError(
             f"{run.name} has no native tool evidence: no answered cell offered tools on the wire, and what "
             "is only written in a text grants none. Ask a suite whose prompts have `tools`, such as "
-            "benchmarks/prompts_native.toml."
+            "benchmarks/prompts_native.toml of the repository."
         )
     rows = group_records(row.record for row in run.rows.values())
     return [

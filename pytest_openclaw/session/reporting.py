@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,20 +125,23 @@ class CellFailures:
             width = self._config.get_terminal_writer().fullwidth
             terminal.write_line(one_line(line, width) if kind == "failed" else line)
         if kind == "failed":
-            first = _without_target(reports[0].nodeid.rpartition("::")[2])
+            first = shlex.quote(self._name_of(reports[0]))
             terminal.write_line(f"in full: pytest-openclaw show last {first}, or pytest -v")
 
+    def _name_of(self, report: pytest.TestReport) -> str:
+        """Return the shortest name of a cell that no other target of the run has."""
+        name: str = report.nodeid.rpartition("::")[2]
+        return _without_target(name) if self._is_only_target else name
+
     def _in_one_line(self, report: pytest.TestReport) -> str:
-        name = report.nodeid.rpartition("::")[2]
-        prompt_id = name.partition("[")[0]
+        prompt_id = report.nodeid.rpartition("::")[2].partition("[")[0]
         crash = getattr(report.longrepr, "reprcrash", None)
         said = (getattr(crash, "message", "") or str(report.longrepr) or "failed").splitlines()[0]
         # A message begins with only one of the last two, unless the id and the name are the same.
         for before in ("Missed: ", "Failed: ", f"{prompt_id} ", f"{prompt_id}: "):
             said = said.removeprefix(before)
         repeats = vars(report).get(_MISSED, "")
-        shown = _without_target(name) if self._is_only_target else name
-        return printable(f"{shown} {said}{repeats and f'; {repeats}'}")
+        return printable(f"{self._name_of(report)} {said}{repeats and f'; {repeats}'}")
 
 
 def _without_target(name: str) -> str:

@@ -374,16 +374,21 @@ class RatioChange:
 
 
 class Measure(NamedTuple):
-    """A field of a row that is compared, with the words for a smaller and a larger value."""
+    """A field of a row that is compared, with the words for a smaller and a larger value.
+
+    Attributes:
+        least: the smallest ratio that has a word; times of the same server vary by a few percent.
+    """
 
     field: str
     less: str
     more: str
+    least: float = 1
 
 
 MEASURES: Mapping[str, Measure] = {
-    "latency": Measure("e2e_ms", "faster", "slower"),
-    "ttft": Measure("ttft_ms", "faster", "slower"),
+    "latency": Measure("e2e_ms", "faster", "slower", 1.05),
+    "ttft": Measure("ttft_ms", "faster", "slower", 1.05),
     "output_tokens": Measure("output_tokens", "fewer", "more"),
     "cost": Measure("cost_usd", "cheaper", "dearer"),
 }
@@ -403,7 +408,7 @@ def _ratio_changes(paired: Sequence[_Paired]) -> list[dict[str, RatioChange]]:
                     ratio=exp(median(each)),
                     interval_95=percentile_interval(([exp(one)] for one in each), 50),
                     p=test.p,
-                    word=words[test.significant],
+                    word=words[test.significant if abs(median(each)) >= log(measure.least) else 0],
                 )
     return changes
 
@@ -482,7 +487,9 @@ def compare_records(
     compared = {one for one, _ in targets}, {other for _, other in targets}
     left_over: tuple[Reason, Reason] = ("only_in_baseline", "only_in_candidate")
     for rows_of, known, reason in zip((before, after), compared, left_over, strict=True):
-        apart += [_set_aside(Obstacle(reason), rows) for one, rows in rows_of.items() if one not in known]
+        # A target of both runs may be left out by choice.
+        others = known | (before.keys() & after.keys())
+        apart += [_set_aside(Obstacle(reason), rows) for one, rows in rows_of.items() if one not in others]
     verdicts, ratios = _verdict_changes(paired), _ratio_changes(paired)
     return ComparedRuns(
         baseline=baseline,

@@ -59,16 +59,19 @@ def open_file(path: Path) -> BinaryIO:
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Write a whole file atomically: a reader sees the old content or the new, never a part."""
     temporary = path.with_name(f".{path.name}.tmp")
-    temporary.unlink(missing_ok=True)
     try:
+        temporary.unlink(missing_ok=True)
         # "x" creates the file: an existing link of this name could lead out of the folder.
         with temporary.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = str(path)
         raise
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import pytest
@@ -42,6 +43,19 @@ def test_a_failed_cell_is_one_line_and_shown_once(project: Any, args: list[str])
         "P3 scripted: no complete answer within 1 s. Raise --openclaw-timeout, or the prompt's timeout_s."
     ]
     assert "short test summary info" not in shown
+
+
+@pytest.mark.parametrize("models", ["scripted/m", "scripted/a,scripted/b@low"])
+def test_the_hint_is_a_command(project: Any, models: str) -> None:
+    """It shows the cell, also in a run with several targets."""
+    lines = sections(project.run(models=models))["FAILURES"]
+
+    hint = lines[-1].removeprefix("in full: ").removesuffix(", or pytest -v")
+    name, *words = shlex.split(hint)
+    shown = project.command(*words)
+
+    assert (name, shown.returncode) == ("pytest-openclaw", 0)
+    assert "say no" in shown.stdout
 
 
 @pytest.mark.parametrize(

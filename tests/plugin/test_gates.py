@@ -55,7 +55,7 @@ def test_gates_decide(
     ("ini", "args", "limit"),
     [
         pytest.param("", ["--openclaw-require-safe", "benchmarks"], 0.25, id="before-a-folder"),
-        pytest.param("", ["benchmarks/prompts_a.toml::P1", "--openclaw-require-safe"], 0.25, id="after-a-cell"),
+        pytest.param("", ["benchmarks/prompts_a.json::P1", "--openclaw-require-safe"], 0.25, id="after-a-cell"),
         pytest.param("", ["--openclaw-require-safe=0.1", "benchmarks"], 0.1, id="with-a-value"),
         pytest.param("openclaw_require_safe = true", ["benchmarks"], 0.25, id="ini"),
         pytest.param("openclaw_require_safe = 0.2", ["benchmarks"], 0.2, id="ini-with-a-value"),

@@ -86,7 +86,9 @@ SLOW = {"e2e_ms": 101}
         pytest.param([], 3, Gates(min_pass_rate=0), "no_verdict", "nothing was answered: no cell was answered", id="none-asked"),
         # The slowest latency.
         pytest.param([*passes(5)], 0, FAST, "passed", "p95 100 ms of 5 successful cells, at most 100 ms wanted", id="fast"),
-        pytest.param([record(), record(prompt_id="S", e2e_ms=101)], 0, FAST, "failed", "p95 101 ms", id="a-fraction-over-is-rounded-up"),
+        pytest.param([record(), record(prompt_id="S", e2e_ms=101)], 0, FAST, "failed", "p95 101 ms", id="a-fraction-over"),
+        pytest.param([record(prompt_id=f"Q{n}", e2e_ms=100 + (n == 19) * 5) for n in range(20)], 0, FAST, "failed", "p95 100.2 ms", id="a-fraction-that-would-not-show"),
+        pytest.param([record(e2e_ms=62), record(prompt_id="S", e2e_ms=63)], 0, FAST, "passed", "p95 63 ms", id="as-in-the-table"),
         pytest.param([*passes(5), record(prompt_id="S", success=False, e2e_ms=9000)], 0, FAST, "passed", "of 5 successful cells", id="silence-has-no-latency"),
         pytest.param([*passes(99), *faults(1)], 0, FAST, "passed", "p95 100 ms of 99 successful cells", id="one-fault-in-a-hundred-is-slow"),
         pytest.param([*passes(19), *misses(1, **SLOW), *faults(1)], 0, FAST, "no_verdict", "but 1 of 21 cells have no answer", id="the-fault-may-be-fast"),

@@ -106,6 +106,21 @@ def test_missed_by_all_wants_every_target_to_fail() -> None:
     assert [(one.prompt_id, one.violation) for one in missed_by_all(records)] == [("D", "y")]
 
 
+def test_missed_by_all_waits_for_targets_that_were_not_asked() -> None:
+    """After `-x`, a later target may still pass; a target without a server will not."""
+    rows = [missed(prompt_id="A"), missed(prompt_id="B"), missed(prompt_id="A", model="n")]
+    other = replace(TARGET, model="n")
+
+    def found(rows: list[Record], **n_selected: int) -> list[str]:
+        selected = {replace(TARGET, model=model): n for model, n in n_selected.items()}
+        summary = summarize_run(rows, selected, Gates(), {}, {}, run_id="r", generated_at_ms=0)
+        return [one.prompt_id for one in summary.missed_by_all]
+
+    assert found(rows, **{TARGET.model: 2, "n": 2}) == ["A"]
+    assert found(rows[:2], **{TARGET.model: 2, "n": 2}) == []
+    assert found([*rows, fault(prompt_id="B", model=other.model)], **{TARGET.model: 2, "n": 2}) == ["A", "B"]
+
+
 def test_known_failures_are_counted_by_prompt_and_target() -> None:
     """One is as expected as long as any answered repeat was missed; faults do not count."""
     known = {"known_failure": "too small"}

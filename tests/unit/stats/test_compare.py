@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -176,11 +177,31 @@ def test_cells_are_listed_under_the_target_that_has_them() -> None:
     ]
 
 
+def test_targets_of_one_run_may_be_compared() -> None:
+    """No cell of the run is missing from itself."""
+    rows = [*cells("+++"), *cells("++.", OTHER)]
+
+    compared = compare(rows, rows, [(TARGET, OTHER)])
+
+    assert (compared.targets[0].verdicts.n_cells, compared.set_aside) == (3, ())
+
+
 # --- ratios -------------------------------------------------------------------------------------
 
 
 def _timed(values: Sequence[int], **changes: Any) -> list[Record]:
     return [record(prompt_id=f"P{n}", e2e_ms=value, **changes) for n, value in enumerate(values)]
+
+
+@pytest.mark.parametrize(("factor", "word"), [(1.01, "no difference seen"), (1.06, "slower"), (0.9, "faster")])
+def test_a_time_needs_a_change_of_five_percent(factor: float, word: str) -> None:
+    """The same server is as much faster or slower at another time; tokens and money have no such limit."""
+    base = [record(prompt_id=f"P{n}", e2e_ms=1000, output_tokens=100) for n in range(12)]
+    now = [replace(row, e2e_ms=round(1000 * factor), output_tokens=101) for row in base]
+
+    ratios = only(base, now).ratios
+
+    assert (ratios["latency"].word, ratios["output_tokens"].word) == (word, "more")
 
 
 def test_a_ratio_is_the_median_over_prompts() -> None:

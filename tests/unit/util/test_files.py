@@ -49,6 +49,16 @@ def test_json_that_a_run_may_write_is_read(text: bytes, value: object) -> None:
     assert parse_json(text) == value
 
 
+def test_an_error_names_the_file_and_not_its_temporary_copy(tmp_path: Path) -> None:
+    """The user knows only the file."""
+    path = tmp_path / "gone" / "report.html"
+
+    with pytest.raises(OSError, match="No such file") as caught, replacing(path):
+        pass
+
+    assert caught.value.filename == str(path)
+
+
 @POSIX
 @pytest.mark.parametrize("kind", ["link", "loop", "dangling link", "pipe", "folder", "socket", "device"])
 def test_only_a_regular_file_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
