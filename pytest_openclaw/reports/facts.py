@@ -168,9 +168,7 @@ def _missed(summary: Summary) -> Iterator[Finding]:
     if summary.missed_by_all and summary.n_answered:
         ids = first_few([missed.prompt_id for missed in summary.missed_by_all], MOST_MISSED)
         text = f"{counted(len(summary.missed_by_all), 'prompt')}: {ids}"
-        n_answering = sum(group.n_ok > 0 for group in summary.groups)
-        is_by_all = 1 < n_answering == len(summary.groups)
-        yield Finding(label="missed by all" if is_by_all else "missed", text=text)
+        yield Finding(label="missed" if len(summary.groups) == 1 else "missed by all", text=text)
 
 
 def gate_findings(summary: Summary) -> Iterator[Finding]:
