@@ -8,7 +8,6 @@ later, is broken JSON.
 from __future__ import annotations
 
 import json
-import math
 import re
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -75,7 +74,7 @@ def find_json(text: str, *, kind: Literal["object", "array"] = "object", strict:
     if strict and not is_whole:
         return Found(problem=f"text or a fence around the JSON {kind}, but only the JSON is allowed")
     value = valid_value(values[0])
-    plain = _finite(value)
+    plain = json.loads(json.dumps(value), parse_constant=lambda _: None)
     return Found(value=value, parsed=plain if isinstance(plain, dict) else {"array": plain})
 
 
@@ -124,14 +123,6 @@ def _place(text: str, position: int) -> str:
 def _number(written: str) -> int | float:
     is_whole = written.lstrip("-").isdigit() and len(written) <= LONGEST_NUMBER
     return int(written) if is_whole else float(written)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and math.isinf(value) else value
 
 
 def _no_constant(name: str) -> Any:

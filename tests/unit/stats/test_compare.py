@@ -193,7 +193,9 @@ def _timed(values: Sequence[int], **changes: Any) -> list[Record]:
     return [record(prompt_id=f"P{n}", e2e_ms=value, **changes) for n, value in enumerate(values)]
 
 
-@pytest.mark.parametrize(("factor", "word"), [(1.01, "no difference seen"), (1.06, "slower"), (0.9, "faster")])
+@pytest.mark.parametrize(
+    ("factor", "word"), [(1.01, "no difference seen"), (1.06, "slower"), (0.9, "faster")]
+)
 def test_a_time_needs_a_change_of_five_percent(factor: float, word: str) -> None:
     """The same server is as much faster or slower at another time; tokens and money have no such limit."""
     base = [record(prompt_id=f"P{n}", e2e_ms=1000, output_tokens=100) for n in range(12)]
