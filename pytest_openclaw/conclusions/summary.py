@@ -24,12 +24,11 @@ from pytest_openclaw.stats.comparison import LEVEL, ComparedRuns, sign_flip
 from pytest_openclaw.stats.intervals import cluster_of, group_records
 from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, calls_of, did_right
 from pytest_openclaw.util.files import JsonObject
+from pytest_openclaw.values.requests import LISTED
 from pytest_openclaw.values.settings import looks_of, openclaw_providers
 from pytest_openclaw.values.tool_calls import SUBSTITUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from pytest_openclaw.stats.comparison import Difference
     from pytest_openclaw.stats.tool_use import ToolUse
     from pytest_openclaw.values.requests import Target
@@ -147,17 +146,18 @@ class MissedPrompt:
     violation: str | None
 
 
-def missed_by_all(records: Iterable[Record], unfinished: Collection[Target] = ()) -> tuple[MissedPrompt, ...]:
+def missed_by_all(records: Iterable[Record], targets: Iterable[Target] = ()) -> tuple[MissedPrompt, ...]:
     """Return the prompts that were judged on some target and passed on none, in order of their rows.
 
-    Prompts that were missed only as expected are left out, and prompts without a row of a target that is
-    unfinished, which may still pass.
+    Prompts that were missed only as expected are left out, and prompts without a row of one of these targets
+    on any surface, which might pass.
     """
+    models = {target.on(LISTED) for target in targets}
     judged: dict[tuple[str, str], list[Record]] = {}
     asked: dict[tuple[str, str], set[Target]] = {}
     for record in records:
         key = record.suite, record.prompt_id
-        asked.setdefault(key, set()).add(record.target)
+        asked.setdefault(key, set()).add(record.target.on(LISTED))
         if record.objective_pass is not None:
             judged.setdefault(key, []).append(record)
     return tuple(
@@ -168,7 +168,7 @@ def missed_by_all(records: Iterable[Record], unfinished: Collection[Target] = ()
             violation=first.violation,
         )
         for key, rows in judged.items()
-        if asked[key].issuperset(unfinished)
+        if models <= asked[key]
         and not any(row.objective_pass for row in rows)
         and (first := next((row for row in rows if row.known_failure is None), None))
     )
@@ -327,9 +327,7 @@ def summarize_run(
         gates=rulings,
         verdict=overall(rulings),
         unmatched_gates=unmatched(gates, [*n_selected]),
-        missed_by_all=missed_by_all(
-            records, [target for target, n in n_selected.items() if len(groups_of.get(target, ())) < n]
-        ),
+        missed_by_all=missed_by_all(records, n_selected),
         known_failures=known_failures(records),
         best=best_of(groups, groups_of),
         comparison=comparison,
