@@ -56,6 +56,15 @@ def test_a_target_has_a_name(provider: str, overrides: dict[str, str], name: str
     assert ref_of(_target(provider), {"providers": {}}, overrides).name == name
 
 
+def test_models_of_the_agent_have_openclaws_names() -> None:
+    """An endpoint of its kind, whatever its name; the user's name has precedence."""
+    config = {"providers": {"gate": {"kind": "openclaw_agent", "is_openclaw": True}}}
+    target = Target(provider="gate", model="ollama/qwen3:8b")
+
+    assert ref_of(target, config, {}).name == "ollama/qwen3:8b"
+    assert ref_of(target, config, {"gate": "mine"}).name == "mine/ollama/qwen3:8b"
+
+
 def test_every_builtin_provider_has_a_rule() -> None:
     """A new one needs a name in OpenClaw or a rule that it has none."""
     assert {provider.name for provider in BUILTIN} == {*KNOWN, "openclaw_agent"}

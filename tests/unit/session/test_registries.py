@@ -12,7 +12,15 @@ from pytest_openclaw import Provider, hookspecs
 from pytest_openclaw.judging.text import Exact
 from pytest_openclaw.providers import BUILTIN as PROVIDERS
 from pytest_openclaw.reports.pages import BUILTIN as REPORTS
-from pytest_openclaw.session.registries import provider_classes, reports_of, validator_registry
+from pytest_openclaw.session.registries import (
+    describe,
+    make_providers,
+    provider_classes,
+    reports_of,
+    validator_registry,
+)
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.settings import Endpoint, Settings, openclaw_providers
 
 
 def _provider(name: Any) -> Any:
@@ -86,3 +94,18 @@ def test_a_wrong_plugin_is_named(hook: str, returned: Any, message: str) -> None
 def test_an_empty_list_adds_nothing(hook: str) -> None:
     """A hook may have nothing to add; without a list, a forgotten `return` would look the same."""
     assert len(COLLECTED[hook](_config(hook, []))) > 0
+
+
+def test_the_installed_openclaw_is_recorded_under_any_name():
+    """`config.json` says which providers send the real request."""
+    classes = {provider.name: provider for provider in PROVIDERS}
+    endpoints = tuple(
+        Endpoint(name=name, kind=kind, base_url="http://127.0.0.1:9/v1")
+        for name, kind in (("gate", "openclaw_agent"), ("lab", "ollama_openai"))
+    )
+    targets = tuple(Target(provider=name, model="m") for name in ("gate", "lab"))
+
+    described = describe(make_providers(classes, Settings(targets=targets, endpoints=endpoints)))
+
+    assert {name: one["is_openclaw"] for name, one in described.items()} == {"gate": True, "lab": False}
+    assert openclaw_providers({"providers": described}) == {"gate"}
