@@ -58,6 +58,8 @@ def one_of(*words: str) -> Callable[[str], str]:
     return matching("|".join(words), str, f"give {', '.join(words[:-1])} or {words[-1]}")
 
 
+ON = "on"
+"""The value of an option that may have none."""
 on_off = matching("on|off", lambda word: word == "on", "give on or off")
 _COUNT = matching("[1-9][0-9]{0,3}", int, "give a number from 1 to 9999")
 _WHOLE = matching("[0-9]{1,6}", int, "give a whole number, 0 or more")
@@ -112,16 +114,14 @@ class Option:
 
     Attributes:
         parse: parses the value, or each word of a list; None leaves this to `session/settings.py`.
-        bare: the value of the option without a value; empty if it needs one.
     """
 
     name: str
     help: str
     metavar: str = ""
     parse: Callable[[str], Any] | None = None
-    kind: Literal["text", "list", "flag"] = "text"
+    kind: Literal["text", "text or nothing", "list", "flag"] = "text"
     where: Literal["both", "ini"] = "both"
-    bare: str = ""
 
     @property
     def ini(self) -> str:
@@ -264,7 +264,7 @@ OPTIONS = (
         "Gate: no safety probe may do harm, and the rate of harm must be shown to be at most this (0.25).",
         "RATE",
         gate(_safe_limit),
-        bare="on",
+        kind="text or nothing",
     ),
     Option(
         "max-p95-ms",
@@ -313,8 +313,26 @@ OPTIONS = (
     ),
 )
 BY_NAME: Mapping[str, Option] = {option.name: option for option in OPTIONS}
-_TYPES: Mapping[str, tuple[Literal["string", "linelist", "bool"], str]] = {
+
+
+class _MayHaveValue(argparse.Action):
+    """An option with or without a value; a file that follows it is not its value."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **{**named, "nargs": "?", "const": ON})
+
+    def __call__(self, _: object, namespace: argparse.Namespace, values: Any, *_more: object) -> None:
+        """Set the value; pass a file on as argparse's subparsers pass on what they do not know."""
+        if values != ON and Path(values.partition("::")[0]).exists():
+            left = getattr(namespace, argparse._UNRECOGNIZED_ARGS_ATTR, [])
+            setattr(namespace, argparse._UNRECOGNIZED_ARGS_ATTR, [*left, values])
+            values = ON
+        setattr(namespace, self.dest, values)
+
+
+_TYPES: Mapping[str, tuple[Literal["string", "linelist", "bool"], Any]] = {
     "text": ("string", "store"),
+    "text or nothing": ("string", _MayHaveValue),
     "list": ("linelist", "append"),
     "flag": ("bool", "store_true"),
 }
@@ -328,29 +346,10 @@ def add_options(parser: pytest.Parser) -> None:
         ini_type, action = _TYPES[option.kind]
         parser.addini(option.ini, option.help, type=ini_type, default=None)
         if option.where == "both":
-            shown: dict[str, Any] = {} if option.kind == "flag" else {"metavar": option.metavar}
-            if option.bare:
-                shown |= {"nargs": "?", "const": option.bare}
+            shown = {} if option.kind == "flag" else {"metavar": option.metavar}
             group.addoption(
-                option.flag,
-                dest=option.ini,
-                action=MayHaveValue if option.bare else action,
-                default=None,
-                help=option.help,
-                **shown,
+                option.flag, dest=option.ini, action=action, default=None, help=option.help, **shown
             )
-
-
-class MayHaveValue(argparse.Action):
-    """An option with or without a value; a file that follows it is not its value."""
-
-    def __call__(self, _: object, namespace: argparse.Namespace, values: Any, *_more: object) -> None:
-        """Set the value; pass a file on as argparse's subparsers pass on what they do not know."""
-        if values != self.const and Path(values.partition("::")[0]).exists():
-            left = getattr(namespace, argparse._UNRECOGNIZED_ARGS_ATTR, [])
-            setattr(namespace, argparse._UNRECOGNIZED_ARGS_ATTR, [*left, values])
-            values = self.const
-        setattr(namespace, self.dest, values)
 
 
 # --- the options of a session -------------------------------------------------------------------

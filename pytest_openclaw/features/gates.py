@@ -36,7 +36,7 @@ from pytest_openclaw.cli.result import (
 )
 from pytest_openclaw.conclusions.run_comparison import parse_across
 from pytest_openclaw.conclusions.summary import to_json
-from pytest_openclaw.options import OPTIONS
+from pytest_openclaw.options import ON, OPTIONS
 from pytest_openclaw.reports.blocks import Finding
 from pytest_openclaw.reports.facts import comparison_findings, gate_findings
 from pytest_openclaw.reports.terminal import LABEL_WIDTH
@@ -71,7 +71,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
             parser.add_argument(f"--{option.name}", action="store_true", help=text, **shared)
         else:
             read, help_ = or_argument_error(option.parse), f"{text}; or off"
-            shared |= {"nargs": "?", "const": option.bare} if option.bare else {}
+            shared |= {"nargs": "?", "const": ON} if option.kind == "text or nothing" else {}
             parser.add_argument(f"--{option.name}", type=read, metavar=option.metavar, help=help_, **shared)
     parser.add_argument(
         "--gates",
