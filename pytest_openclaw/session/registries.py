@@ -165,7 +165,11 @@ def make_providers(classes: Classes, settings: Settings) -> dict[str, Provider]:
 def describe(providers: Mapping[str, Provider]) -> dict[str, JsonObject]:
     """Return the settings that shape a request, by provider; no secrets."""
     return {
-        name: {"kind": type(provider).name, "is_openclaw": provider.is_openclaw, **provider.describe()}
+        name: {
+            "kind": type(provider).name,
+            **({"is_openclaw": True} if provider.is_openclaw else {}),
+            **provider.describe(),
+        }
         for name, provider in providers.items()
     }
 

@@ -107,5 +107,5 @@ def test_the_installed_openclaw_is_recorded_under_any_name():
 
     described = describe(make_providers(classes, Settings(targets=targets, endpoints=endpoints)))
 
-    assert {name: one["is_openclaw"] for name, one in described.items()} == {"gate": True, "lab": False}
+    assert {name: one.get("is_openclaw") for name, one in described.items()} == {"gate": True, "lab": None}
     assert openclaw_providers({"providers": described}) == {"gate"}
