@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_openclaw.judging.calls import WantedCall
-    from pytest_openclaw.judging.written_forms import WrittenCall
+    from pytest_openclaw.judging.written_calls import WrittenCall
     from pytest_openclaw.values.prompts import Cell, Prompt
     from pytest_openclaw.values.replies import Turn
     from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolDemand, ToolOutcome
@@ -211,9 +211,7 @@ def _leaked_valid(prompt: Prompt, answer: Reply) -> bool:
 
     In an exchange, they are judged as its next step, by tool and arguments.
     """
-    from pytest_openclaw.judging.written_calls import as_call
-
-    calls = tuple(as_call(call) for call in written_calls(prompt, answer))
+    calls = tuple(call.as_call for call in written_calls(prompt, answer))
     is_exchange = answer.ended_by is not None
     made = _dispatched(
         replace(prompt, world=None) if is_exchange else prompt, Reply(tool_calls=calls), prompt.tools or ()
@@ -356,8 +354,9 @@ def calls_written_in(prompt: Prompt, text: str, thinking: str = "") -> tuple[Wri
 
     expected = {name for rule in demands_of(prompt.validator).calls for name in rule.names}
     # Not what OpenClaw's own system prompt says: it shows examples and JSON.
-    said = (prompt.prompt, *prompt.turns, (prompt.listed or prompt).system or "")
-    asked = asked_by(said, may_show=tool_demand_of(prompt) != "call")
+    system = (prompt.listed or prompt).system or ""
+    may_show = tool_demand_of(prompt) != "call"
+    asked = asked_by((prompt.prompt, *prompt.turns), may_show=may_show, system=system)
     return find_written_calls(text, prompt.tools or (), expected, asked=asked, thinking=thinking)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.judging.written_calls import Asked, as_call, asked_by, find_written_calls
+from pytest_openclaw.judging.written_calls import Asked, asked_by, find_written_calls
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.values.tool_calls import Tool
@@ -60,7 +60,7 @@ def test_a_call_is_read_with_its_arguments(form: str, name: str) -> None:
     """Each form is one call, whatever its name, and is read as a server's parser would read it."""
     (call,) = find_written_calls(form.replace("exec", name), TOOLS)
 
-    read = as_call(call)
+    read = call.as_call
 
     assert (read.name, json.loads(read.arguments)) == (name, {"command": "df -h"})
 
@@ -81,7 +81,7 @@ def test_arguments_are_read_by_the_tools_schema(text: str, arguments: dict[str, 
     """Plain text and untyped values get their names and types from the offered tool."""
     (call,) = find_written_calls(text, TOOLS)
 
-    assert json.loads(as_call(call).arguments) == arguments
+    assert json.loads(call.as_call.arguments) == arguments
 
 
 @pytest.mark.parametrize("text", rows_of("cut_off"))
@@ -91,14 +91,14 @@ def test_a_call_that_is_cut_off_is_a_call(text: str) -> None:
 
     assert call.name in ("exec", "frobnicate")
     with pytest.raises(ValueError, match=r"Expecting|Unterminated|Extra"):
-        json.loads(as_call(call).arguments)
+        json.loads(call.as_call.arguments)
 
 
 def test_several_calls_come_in_order_with_their_arguments() -> None:
     """Each call is found once, with its arguments."""
     text = f'<tool_call>{JSON}</tool_call>\n<tool_call>{{"name": "bash", "arguments": {{}}}}</tool_call>'
 
-    assert [(call.name, call.arguments) for call in find_written_calls(text, TOOLS)] == [
+    assert [(call.name, call.as_call.arguments) for call in find_written_calls(text, TOOLS)] == [
         ("read", PATH),
         ("exec", "{}"),
     ]
@@ -174,4 +174,4 @@ def test_every_text_is_searched(text: str) -> None:
 
     assert all(0 <= call.start <= call.end <= len(text) for call in calls)
     assert list(calls) == sorted(calls, key=lambda call: call.start)
-    assert all(as_call(call).name for call in calls)
+    assert all(call.as_call.name for call in calls)
