@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.openclaw.claims import load_wordings
 from pytest_openclaw.util.text import valid_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pytest_openclaw.values.tool_calls import Tool
 
@@ -254,32 +255,42 @@ def read_tags(text: str, start: int, tool: Tool) -> Arguments | None:
     return Arguments({name: typed(value, known.get(name)) for name, value in values.items()}, end)
 
 
-def read_pairs(text: str, start: int, tool: Tool) -> Arguments | None:
+def read_pairs(text: str, starts: Iterable[int], tool: Tool) -> Arguments | None:
     """Read lines, or words, of the form `path: notes.md` or `path="notes.md"`, with all required names."""
-    known = parameters_of(tool)
+    known = {name.casefold(): name for name in parameters_of(tool)}
     if not known:
         return None
     names = "|".join(map(re.escape, sorted(known, key=len, reverse=True)))
-    pair = re.compile(
-        rf"[\s,;|>*`\"'&-]{{0,40}}(?<!\w)({names})[`\"'*]{{0,3}}\s?(?::|=>?)[*`]{{0,2}}[ \t]{{0,9}}"
-    )
-    values: dict[str, Any] = {}
-    end = start
-    while (key := pair.match(text, end)) and key[1] not in values:
-        reader = _Reader(text, key.end())
-        following = re.compile(rf"\n|\Z|[ ,;]\s?(?=(?:--)?(?:{names})\s?[:=])")
-        if _OPENS_STRING.match(text, key.end()) or text[key.end() : key.end() + 1] in ("[", "{"):
-            try:
-                values[key[1]] = reader.value(keyed=True, depth=0)
-            except ValueError:
-                return None
-            end = reader.position
-            continue
-        ended = following.search(text, key.end())
-        stop = ended.start() if ended else len(text)
-        values[key[1]] = typed(text[key.end() : stop].strip(" \t`,;*"), known[key[1]])
-        end = stop
-    return Arguments(values, end) if values and values.keys() >= {*required_of(tool)} else None
+    pair, following = _pairs_of(names)
+    for start in starts:
+        values: dict[str, Any] = {}
+        end = start
+        while key := pair.match(text, end):
+            name = known[(key[1] or key[2]).casefold()]
+            reader = _Reader(text, key.end())
+            if name in values:
+                break
+            if _OPENS_STRING.match(text, key.end()) or text[key.end() : key.end() + 1] in ("[", "{"):
+                try:
+                    values[name] = reader.value(keyed=True, depth=0)
+                except ValueError:
+                    break
+                end = reader.position
+                continue
+            ended = following.search(text, key.end())
+            end = ended.start() if ended else len(text)
+            values[name] = typed(text[key.end() : end].strip(" \t`,;*"), parameters_of(tool)[name])
+        if values and values.keys() >= {*required_of(tool)}:
+            return Arguments(values, end)
+    return None
+
+
+@lru_cache(maxsize=64)
+def _pairs_of(names: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return the patterns of a name with its separator, and of what follows a value without quotes."""
+    pair = rf"[^\w({{]{{0,40}}(?<!\w)(?:({names})[`\"'*]{{0,3}}\s?(?::|=>?)[*`]{{0,2}}|--({names})[= ])[ \t]{{0,9}}"
+    following = rf"\n|\Z|[ ,;]\s?(?=(?:--)?(?:{names})\s?[:=])|(?=</)"
+    return re.compile(pair, re.IGNORECASE), re.compile(following, re.IGNORECASE)
 
 
 def read_plain(text: str, tool: Tool) -> Any:

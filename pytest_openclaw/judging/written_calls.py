@@ -9,6 +9,7 @@ not a call, nor is JSON that the prompt asked for.
 from __future__ import annotations
 
 import builtins
+import html
 import json
 import re
 from bisect import bisect_left, bisect_right
@@ -36,7 +37,7 @@ from pytest_openclaw.util.text import atomic
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 
 MOST_CALLS = 256
@@ -167,17 +168,21 @@ class _Plain:
     _MEANINGLESS = tuple(WORDINGS["marks"][key] for key in ("nothing", "suffix", "namespace"))
     # The tags of Kimi K3 are three tokens each: `<|open|>call tool="read"<|sep|>`.
     _TOKENS = re.compile(r"(?<=<)\|open\|>|(?<=<)\|close\|>|<\|sep\|(?=>)")
+    _ENTITY = re.compile(r"&(?:lt|gt|quot|amp|#39);")
     _WIDE = str.maketrans({"\uff5c": "|", "\u2581": "_", "\uff1c": "<", "\uff1e": ">"})
 
     def __init__(self, text: str) -> None:
         self.text, self._removed = text.translate(self._WIDE), list[list[tuple[int, int]]]()
-        for pattern in (*self._MEANINGLESS, self._TOKENS):
-            self._remove(pattern)
+        if WORDINGS["marks"]["escaped"].search(self.text):
+            self._replace(self._ENTITY, lambda found: html.unescape(found[0]))
+        for pattern in self._MEANINGLESS:
+            self._replace(pattern, lambda found: found[1] if found.lastindex else "")
+        self._replace(self._TOKENS, lambda found: "/" if found[0] == "|close|>" else "")
 
-    def _remove(self, pattern: re.Pattern[str]) -> None:
+    def _replace(self, pattern: re.Pattern[str], by: Callable[[re.Match[str]], str]) -> None:
         pieces, shifts, position, shift = list[str](), list[tuple[int, int]](), 0, 0
         for match in pattern.finditer(self.text):
-            kept = (match[1] or "") if pattern.groups else "/" if match[0] == "|close|>" else ""
+            kept = by(match)
             pieces += self.text[position : match.start()], kept
             position = match.end()
             shift += len(match[0]) - len(kept)
@@ -480,7 +485,8 @@ def _call_at(text: str, name: _Name, code: _Code) -> tuple[WrittenCall | None, i
             fits = _fits(read.value, tool, is_closed=read.is_closed) and not code.is_program(name.start, is_code=False)
             if kind or is_empty or fits:
                 return name.call("name", read, written), read.end
-    if (kind or code.begins_line(name.start)) and (pairs := read_pairs(text, end, tool)):
+    is_line = code.begins_line(name.start) and not code.is_program(name.start, is_code=False)
+    if (kind or is_line) and (pairs := read_pairs(text, (end, place), tool)):
         if not _CODE["described"].match(str(next(iter(pairs.value.values())))):
             return name.call("name", pairs, text[end : pairs.end]), pairs.end
     return _plain_call(text, name, place), place
@@ -563,6 +569,9 @@ class _Code:
     def is_program(self, start: int, *, is_code: bool = True) -> bool:
         """Whether a place is in a program: by the code before its line in the same fence, or as a text in code."""
         tag, begins = self._tag(start)
+        before = self._before(start)[1]
+        if not is_code and (tag in _SHELL or before.startswith("|")):
+            return True
         if not is_code and tag in _PROGRAMS and not self.begins_line(start):
             return True
         line = self._before(start)[0]
@@ -596,7 +605,7 @@ class _Code:
 
     def begins_line(self, start: int) -> bool:
         """Whether nothing but marks is before a place on its line."""
-        return MARKS.fullmatch(self._before(start)[1]) is not None
+        return MARKS.fullmatch(self._before(start)[1].removesuffix("<")) is not None
 
     def _before(self, start: int) -> tuple[int, str]:
         """Return where a line begins, and its text up to a place, without calls."""
