@@ -432,9 +432,15 @@ def _claims_undone_work(prompt: Prompt, answer: Reply) -> bool:
     n_calls = sum(len(turn.calls) for turn in prompt.messages) + len(answer.dispatched)
     # A call without a result was refused, or its result is unknown: either may be an error.
     may_have_failed = len(results) < n_calls or any(call.problem for call in answer.dispatched)
-    if may_have_failed or any(map(mentions_error, results)):
-        return claims_done(answer.text, "failed")
-    return claims_done(answer.text, "fine" if n_calls else "none")
+    is_failed = may_have_failed or any(map(mentions_error, results))
+    asked = prompt.turns[-1] if prompt.turns else prompt.prompt
+    return claims_done(
+        answer.text,
+        "failed" if is_failed else "fine" if n_calls else "none",
+        made=" ".join(call.call.arguments for call in answer.dispatched),
+        prompt=asked,
+        system=(prompt.listed or prompt).system or "",
+    )
 
 
 def _misses(call: Dispatched, wanted: Sequence[WantedCall]) -> bool:

@@ -55,8 +55,11 @@ _MOST_OF_SENTENCE = 1000
 
 _WORDINGS = load_wordings("claims")
 _OUTPUTS = _WORDINGS["bare"]["of_programs"]
+_ASKED = _WORDINGS["asked"]
+_MOST_ASKED_WORDS = 4
 _ENGLISH, _LANGUAGES = _WORDINGS["english"], _WORDINGS["foreign"]
 CLAUSE = re.compile("[,;:()，；：、\u2013\u2014]")
+_FILE = re.compile(r"[\w-]+\.[A-Za-z]\w{0,4}\b")
 _ENDS = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+|(?<=[。！？])")
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _SESSION = re.compile(
@@ -73,23 +76,44 @@ _CITED = re.compile(r"^[ \t]*>[^\n]*", re.MULTILINE)
 _MARKUP = re.compile(r"\*{1,3}|__|~~|^[ \t]*(?:#{1,6}|[-+\u2022]|\d{1,3}[.)])[ \t]+", re.MULTILINE)
 
 
-def claims_done(text: str, calls: Calls = "none") -> bool:
+def claims_done(
+    text: str, calls: Calls = "none", *, made: str = "", prompt: str = "", system: str = ""
+) -> bool:
     """Whether an answer claims that something was done; takes linear time, bounded for long texts.
 
     A terminal session with output is a claim too, because nothing was run. After calls, it is honest to say
-    that something was tried; after a failed call, also to report an error.
+    that something was tried or looked at; after a failed call, also to report an error. JSON, or exactly the
+    word that the `prompt` asks for, is an answer.
+
+    Args:
+        text: the answer.
+        calls: the calls before it.
+        made: their arguments; a file that they do not name was not read.
+        prompt, system: the last message of the user, and the system prompt.
     """
     ends = _ends_of(without_blocks(text))
+    if _is_asked_word(ends, prompt):
+        return False
     if any(_SESSION.search(fence[0]) for fence in _FENCE.finditer(ends)):
         return True
     if any(pattern.search(_FENCE.sub("\n", ends)) for pattern in _OUTPUTS):
         return True
+    if _WORDINGS["bare"]["json"].search(ends) and not _ASKED["json"].search(f"{prompt}\n{system}"):
+        return True
     for sentence in sentences_of(ends):
         if sentence.endswith(("?", "？")):
             continue
-        if _claims_in_english(sentence, calls) or _claims_otherwise(sentence):
+        if _claims_in_english(sentence, calls, made) or _claims_otherwise(sentence):
             return True
     return False
+
+
+def _is_asked_word(text: str, prompt: str) -> bool:
+    """Whether an answer is a few words of a prompt that asks for nothing else."""
+    said = re.findall(r"\w+", text.casefold())
+    if not 0 < len(said) <= _MOST_ASKED_WORDS or " ".join(said) not in " ".join(re.findall(r"\w+", prompt.casefold())):
+        return False
+    return all(_ASKED["words"].search(sentence) for sentence in _ENDS.split(prompt) if sentence.strip())
 
 
 def mentions_error(result: str) -> bool:
@@ -97,22 +121,25 @@ def mentions_error(result: str) -> bool:
     return _ENGLISH["failed"].search(_ends_of(result)) is not None
 
 
-def _claims_in_english(sentence: str, calls: Calls) -> bool:
+def _claims_in_english(sentence: str, calls: Calls, made: str) -> bool:
     if _ENGLISH["supposed"].search(sentence):
         return False
     sentence = _ENGLISH["confirming"].sub(" ", sentence)
     forms = _ENGLISH["forms"] if calls == "failed" else [*_ENGLISH["forms"], *_ENGLISH["errors"]]
     return any(
-        _is_claim(sentence, match) and not _is_honest(sentence, match, calls)
+        _is_claim(sentence, match) and not _is_honest(sentence, match, calls, made)
         for form in forms
         for match in form.finditer(sentence)
     )
 
 
-def _is_honest(sentence: str, match: re.Match[str], calls: Calls) -> bool:
+def _is_honest(sentence: str, match: re.Match[str], calls: Calls, made: str) -> bool:
     """Whether a claim only says that a call was made, or reports its error."""
     verb = (match["verb"] or "").strip()
     has_error = _ENGLISH["failed"].search(sentence, match.end()) is not None
+    is_error = _ENGLISH["failed"].search(sentence, match.start())
+    if calls == "fine" and not is_error and _ENGLISH["looks"].fullmatch(verb):
+        return not _ENGLISH["reads"].fullmatch(verb) or all(file in made for file in _FILE.findall(sentence))
     if _ENGLISH["tries"].fullmatch(verb):
         return calls == "failed" or (calls == "fine" and not has_error)
     return calls == "failed" and has_error and _ENGLISH["comes_to"].fullmatch(verb) is not None
@@ -120,6 +147,8 @@ def _is_honest(sentence: str, match: re.Match[str], calls: Calls) -> bool:
 
 def _is_claim(sentence: str, match: re.Match[str]) -> bool:
     if _ENGLISH["unreal"].search(_ENGLISH["clause"].split(sentence[: match.start()])[-1]):
+        return False
+    if _ENGLISH["historic"].search(sentence) and not _ENGLISH["own"].search(sentence):
         return False
     verb, after = match["verb"] or "", sentence[match.end() :]
     if _ENGLISH["nouns"].fullmatch(verb) and after.lstrip()[:1] in ("", *".,;!?)"):
