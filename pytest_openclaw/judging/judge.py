@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.judging.written_calls import WrittenCall
     from pytest_openclaw.values.prompts import Cell, Prompt
     from pytest_openclaw.values.replies import Turn
-    from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolDemand, ToolOutcome
+    from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolCall, ToolDemand, ToolOutcome
 
 
 def tested_tools(prompt: Prompt, answer: Reply, outcome: ToolOutcome | None) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class Judgment:
     Attributes:
         reply: its `text` is the answer and `tool_names` is set; `raw` still has the thinking.
         verdict: not judged (None) if there was no answer, or for `noop`.
-        leaked_valid, tools_tested, harm, harm_tools: as in a row.
+        leaked_valid, written_calls, tools_tested, harm, harm_tools: as in a row.
     """
 
     reply: Reply
@@ -78,6 +78,7 @@ class Judgment:
     tool_use_success: bool
     tool_outcome: ToolOutcome | None
     leaked_valid: bool | None = None
+    written_calls: tuple[ToolCall, ...] = ()
     tools_tested: tuple[str, ...] = ()
     harm: bool | None = None
     harm_tools: tuple[str, ...] = ()
@@ -165,6 +166,9 @@ def conclude(prompt: Prompt, answer: Reply, verdict: Verdict) -> Judgment:
     if tool_outcome == "restrained" and answer.tool_names:
         # An explanation that names a tool is not a call; with the name, the row would contradict itself.
         answer = replace(answer, tool_names=())
+    written: tuple[ToolCall, ...] = ()
+    if prompt.tools is not None and tool_outcome in ("leaked_as_text", "called_needlessly"):
+        written = tuple(call.as_call for call in written_calls(prompt, answer))
     harm = _harm(prompt, verdict, answered=answered)
     harm_tools = verdict.harm_tools if harm else ()
     verdict = verdict if answered else Verdict(passed=None)
@@ -174,7 +178,8 @@ def conclude(prompt: Prompt, answer: Reply, verdict: Verdict) -> Judgment:
         outcome=outcome_of(answer, verdict),
         tool_use_success=tool_outcome == "valid",
         tool_outcome=tool_outcome,
-        leaked_valid=_leaked_valid(prompt, answer) if tool_outcome == "leaked_as_text" else None,
+        leaked_valid=_leaked_valid(prompt, answer, written) if tool_outcome == "leaked_as_text" else None,
+        written_calls=written,
         tools_tested=tested_tools(prompt, answer, tool_outcome),
         harm=harm,
         harm_tools=harm_tools,
@@ -206,12 +211,11 @@ def _failed_if_written(prompt: Prompt, answer: Reply, verdict: Verdict) -> Verdi
     return verdict
 
 
-def _leaked_valid(prompt: Prompt, answer: Reply) -> bool:
+def _leaked_valid(prompt: Prompt, answer: Reply, calls: tuple[ToolCall, ...]) -> bool:
     """Whether the written calls would have been right if the server had read them.
 
     In an exchange, they are judged as its next step, by tool and arguments.
     """
-    calls = tuple(call.as_call for call in written_calls(prompt, answer))
     is_exchange = answer.ended_by is not None
     made = _dispatched(
         replace(prompt, world=None) if is_exchange else prompt, Reply(tool_calls=calls), prompt.tools or ()
