@@ -155,7 +155,11 @@ def _with_call_in_thinking(prompt: Prompt, answer: Reply) -> Reply:
         return answer
     thinking = answer.reasoning or split_thinking(answer.raw)[0]
     calls = calls_written_in(prompt, "", thinking)
-    return replace(answer, text=thinking[calls[0].start : calls[-1].end]) if calls else answer
+    if not calls:
+        return answer
+    from pytest_openclaw.judging.written_calls import plain_text
+
+    return replace(answer, text=plain_text(thinking)[calls[0].start : calls[-1].end])
 
 
 def conclude(prompt: Prompt, answer: Reply, verdict: Verdict) -> Judgment:
@@ -204,9 +208,9 @@ def _failed_if_written(prompt: Prompt, answer: Reply, verdict: Verdict) -> Verdi
     is_about_text = tool_demand_of(prompt) != "call" or demands_of(prompt.validator).judges_text
     calls = calls_written_in(prompt, answer.text) if prompt.tools and is_about_text else ()
     if calls:
-        from pytest_openclaw.judging.written_calls import is_nothing_else
+        from pytest_openclaw.judging.written_calls import is_nothing_else, plain_text
 
-        if is_nothing_else(answer.text, calls):
+        if is_nothing_else(plain_text(answer.text), calls):
             return replace(verdict, passed=False, violation="the answer is only a call, written as text")
     return verdict
 

@@ -13,7 +13,7 @@ import html
 import json
 import re
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -33,18 +33,17 @@ from pytest_openclaw.judging.written_arguments import (
 from pytest_openclaw.openclaw.claims import load_wordings
 from pytest_openclaw.openclaw.dispatch import ALIASES
 from pytest_openclaw.openclaw.thinking import without_blocks
-from pytest_openclaw.util.text import atomic
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
+    from collections.abc import Iterable, Iterator, Sequence
 
 MOST_CALLS = 256
-Form = Literal["marked", "json", "code", "name"]
-WORK_FACTOR = 4
+_WORK_FACTOR = 4
 """The most characters that are read again in unclosed calls, as a multiple of the text's length."""
 _EXAMPLES = load_wordings("examples")
+_PLAIN, _NAMES, _OBJECT, _CODE = (WORDINGS[key] for key in ("marks", "name", "object", "code"))
+Form = Literal["marked", "json", "code", "name"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,11 +53,11 @@ class WrittenCall:
     Attributes:
         tool: the tool as it was offered; without parameters if no tool has the written name.
         is_known: whether a tool has the written name.
-        value: the arguments; None if they cannot be read or are cut off.
-        text: the arguments as they were written; empty without arguments.
         form: `marked` by tags or tokens that do not occur in prose, an object (`json`), `code`, or a `name` with
             arguments after it.
-        start, end: the position in the text.
+        start, end: the position in the text as `plain_text` returns it.
+        value: the arguments; None if they cannot be read or are cut off.
+        text: the arguments as they were written; empty without arguments.
         keys: in JSON, the keys of the name and the arguments.
     """
 
@@ -80,7 +79,7 @@ class WrittenCall:
     def as_call(self) -> ToolCall:
         """The native call that a server's parser would make of it; unreadable arguments stay as written."""
         is_read = isinstance(self.value, dict)
-        return ToolCall(name=self.name, arguments=_text(self.value) if is_read else self.text)
+        return ToolCall(name=self.name, arguments=_json_of(self.value) if is_read else self.text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,20 +128,33 @@ def find_written_calls(
     form that does not occur in prose. At most `MOST_CALLS` are found.
     """
     names, asked = _ToolNames(tools, expected), asked or Asked()
-    answer = without_blocks(text)
+    answer, thoughts = plain_text(without_blocks(text)), plain_text(thinking)
     if not answer.strip():
-        return _in_thoughts(text if text.strip() else thinking, names, asked, is_all=True)
+        return _in_thoughts(plain_text(text) if text.strip() else thoughts, names, asked, is_all=True)
     made = _own_acts(answer, _found(answer, names, asked), asked)
-    return made or _in_thoughts(thinking, names, asked, is_all=False)
+    return made or _in_thoughts(thoughts, names, asked, is_all=False)
+
+
+def plain_text(text: str) -> str:
+    """Return a text without marks that mean nothing, such as the namespace of a tag."""
+    text = text.translate(_WIDE)
+    if _PLAIN["escaped"].search(text):
+        text = html.unescape(text)
+    # The tags of Kimi K3 are three tokens each: `<|open|>call tool="read"<|sep|>`.
+    text = text.replace("<|open|>", "<").replace("<|close|>", "</").replace("<|sep|>", ">")
+    text = _PLAIN["suffix"].sub(r"\1", _PLAIN["nothing"].sub("", text))
+    return _PLAIN["namespace"].sub(r"\1", text)
+
+
+_WIDE = str.maketrans({"\uff5c": "|", "\u2581": "_", "\uff1c": "<", "\uff1e": ">"})
 
 
 def _found(text: str, names: _ToolNames, asked: Asked) -> list[WrittenCall]:
     """Return the outermost calls; a call of a known tool has precedence over overlapping unknown ones."""
-    plain = _Plain(text)
-    objects = [*_objects(plain.text)]
-    found = [*_in_objects(plain.text, objects, names), *_named(plain.text, objects, names)]
+    objects = [*_objects(text)]
+    found = [*_in_objects(text, objects, names), *_named(text, objects, names)]
     if not found and not asked.words:
-        found = [*_bare_arguments(plain.text, objects, names)]
+        found = [*_bare_arguments(text, objects, names)]
     known = _outermost(call for call in found if call.is_known)
     starts = [call.start for call in known]
     others = []
@@ -150,7 +162,7 @@ def _found(text: str, names: _ToolNames, asked: Asked) -> list[WrittenCall]:
         before = bisect_left(starts, call.end) - 1  # the last known call that begins before this one ends
         if not call.is_known and (before < 0 or known[before].end <= call.start):
             others.append(call)
-    return [plain.placed(call) for call in _outermost([*known, *others])[:MOST_CALLS]]
+    return _outermost([*known, *others])[:MOST_CALLS]
 
 
 def _outermost(found: Iterable[WrittenCall]) -> list[WrittenCall]:
@@ -162,129 +174,9 @@ def _outermost(found: Iterable[WrittenCall]) -> list[WrittenCall]:
     return kept
 
 
-class _Plain:
-    """A text without marks that have no meaning, such as a tag's namespace; it knows the original places."""
-
-    _MEANINGLESS = tuple(WORDINGS["marks"][key] for key in ("nothing", "suffix", "namespace"))
-    # The tags of Kimi K3 are three tokens each: `<|open|>call tool="read"<|sep|>`.
-    _TOKENS = re.compile(r"(?<=<)\|open\|>|(?<=<)\|close\|>|<\|sep\|(?=>)")
-    _ENTITY = re.compile(r"&(?:lt|gt|quot|amp|#39);")
-    _WIDE = str.maketrans({"\uff5c": "|", "\u2581": "_", "\uff1c": "<", "\uff1e": ">"})
-
-    def __init__(self, text: str) -> None:
-        self.text, self._removed = text.translate(self._WIDE), list[list[tuple[int, int]]]()
-        if WORDINGS["marks"]["escaped"].search(self.text):
-            self._replace(self._ENTITY, lambda found: html.unescape(found[0]))
-        for pattern in self._MEANINGLESS:
-            self._replace(pattern, lambda found: found[1] if found.lastindex else "")
-        self._replace(self._TOKENS, lambda found: "/" if found[0] == "|close|>" else "")
-
-    def _replace(self, pattern: re.Pattern[str], by: Callable[[re.Match[str]], str]) -> None:
-        pieces, shifts, position, shift = list[str](), list[tuple[int, int]](), 0, 0
-        for match in pattern.finditer(self.text):
-            kept = by(match)
-            pieces += self.text[position : match.start()], kept
-            position = match.end()
-            shift += len(match[0]) - len(kept)
-            shifts.append((match.end() - shift, shift))
-        if pieces:
-            self.text = "".join((*pieces, self.text[position:]))
-            self._removed.append(shifts)
-
-    def placed(self, call: WrittenCall) -> WrittenCall:
-        """Return a call with its place in the original text."""
-        return replace(call, start=self._place(call.start), end=self._place(call.end))
-
-    def _place(self, position: int) -> int:
-        for shifts in reversed(self._removed):
-            before = bisect_right(shifts, position, key=lambda one: one[0]) - 1
-            position += shifts[before][1] if before >= 0 else 0
-        return position
-
-
-# --- Names ------------------------------------------------------------------------------------------
-
-_PREFIX = re.compile(
-    r"(?:(?:default_api|functions?|tools?|api|assistant|openclaw|multi_tool_use|self|client)[./:])+",
-    re.IGNORECASE,
-)
-_LONG_NAME_CHARS = 8
-_NUMBER = re.compile(r":\d{1,4}$")
-_CHANNEL = re.compile(r"(?<=\w)(?:commentary|analysis)?(?:json)?$")
-"""The words that follow a name if a server removed the tokens between them."""
-_NO_TOOL = {"none", "null", "no_tool", "no_call", "no_function", "function", "json"}
-"""Names that mean "no call"; small models write `{"name": "none", "arguments": {}}`."""
-_NAME = re.compile(r"[A-Za-z_][\w.-]{0,99}")
-
-
-class _ToolNames:
-    """The tools that count, found by the names that models write."""
-
-    def __init__(self, tools: Sequence[Tool], expected: Iterable[str] = ()) -> None:
-        """Set the offered tools, and further expected names."""
-        self.tools = tuple(tools)
-        self._tools = {_key(tool.name): tool for tool in reversed(tools)}
-        for name in expected:
-            if self.find(name) is None:
-                self._tools[_key(name)] = Tool(name=name.strip())
-        self._tools |= {
-            _key(alias): self._tools[_key(name)]
-            for alias, name in ALIASES.items()
-            if _key(name) in self._tools and _key(alias) not in self._tools
-        }
-        self.pattern = _pattern_of(tuple(self._tools))
-
-    def find(self, name: str) -> Tool | None:
-        """Return the tool that a written name means, or None."""
-        return self._tools.get(_key(_plain_name(name).removesuffix(".call")))  # of Llama's built-in tools
-
-    def unknown(self, name: str, *, is_any: bool = False) -> Tool | None:
-        """Return a new tool for an unknown name; None if a tool has the name, or if it cannot be a name.
-
-        With `is_any`, any short text is a name: small models write `{"name": "Late Note", "arguments": …}`.
-        """
-        plain = " ".join(name.split()) if is_any else _plain_name(name)
-        is_name = 0 < len(plain) <= 100 and (is_any or _NAME.fullmatch(plain))
-        return (
-            Tool(name=plain)
-            if is_name and plain.casefold() not in _NO_TOOL and self.find(name) is None
-            else None
-        )
-
-
-def _plain_name(name: str) -> str:
-    return _PREFIX.sub("", _NUMBER.sub("", name.strip().strip("`'\"*")), count=1)
-
-
-def _key(name: str) -> str:
-    return re.sub(r"[\s.-]", "_", name.strip()).casefold()
-
-
-@lru_cache(maxsize=64)
-def _pattern_of(keys: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Return the pattern of tools' names in a text, as a word of its own or, if long, before an object."""
-    spelled = [re.escape(key).replace("_", "[ _.-]?") for key in sorted(keys, key=len, reverse=True) if key]
-    if not spelled:
-        return None
-    long = [
-        one
-        for one, key in zip(spelled, sorted(keys, key=len, reverse=True), strict=False)
-        if len(key) >= _LONG_NAME_CHARS
-    ]
-    prefix = rf"(?:(?<![\w.\-/$\\])(?:{_PREFIX.pattern})?|(?<=function))"
-    word = rf"{prefix}(?P<name>{'|'.join(spelled)})(?:\.call(?=\())?(?!\w)"
-    glued = rf"(?P<channel>{'|'.join(spelled)})(?=[aj]|comm)(?:commentary|analysis)?(?:json)?(?=[\s{{])"
-    inside = rf"(?P<long>{'|'.join((*long, rf'(?<![A-Za-z0-9_])(?:{"|".join(spelled)})'))})(?=\{{)"
-    return re.compile(rf"{word}|{glued}|{inside}", re.IGNORECASE)
-
-
 # --- Made or shown ----------------------------------------------------------------------------------
 
 _NEAR = 400
-_PLACEHOLDER = re.compile(
-    r"[>=:]\s*[\"']?(?:\.\.\.|…|<[\w ./-]{2,40}>|\{\{?[\w ]{1,40}\}?\}|/?path/to/[\w./-]*"
-    r"|your[_ -][\w ./-]{1,40}|[A-Z]+_(?:HERE|NAME))[\"'<,}\s]|\.\.\.\s*[})\]]"
-)
 _FENCE_MARK = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
 _TAG = re.compile(r"<[^<>\n]{1,80}>|\[/?[A-Z_]{2,40}\]|^[ \t]*print\(", re.MULTILINE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
@@ -355,7 +247,7 @@ def _is_shown(text: str, call: WrittenCall) -> bool:
     if call.form == "marked":  # regardless of its arguments and the text after it
         return False
     after = _TAG.sub(" ", _FENCE_MARK.sub("", text[call.end : call.end + _NEAR]))
-    return bool(_PLACEHOLDER.search(call.text) or _EXAMPLES["explained"].search(after))
+    return bool(_EXAMPLES["placeholder"].search(call.text) or _EXAMPLES["explained"].search(after))
 
 
 def _is_announced(text: str, call: WrittenCall) -> bool:
@@ -377,28 +269,69 @@ def _is_inline(text: str, call: WrittenCall) -> bool:
 
 # --- A name, marks, arguments -----------------------------------------------------------------------
 
+
+class _ToolNames:
+    """The tools that count, found by the names that models write."""
+
+    def __init__(self, tools: Sequence[Tool], expected: Iterable[str] = ()) -> None:
+        """Set the offered tools, and further expected names."""
+        self.tools = tools
+        self._tools = {_key(tool.name): tool for tool in reversed(tools)}
+        self._tools |= {_key(name): Tool(name=name.strip()) for name in expected if self.find(name) is None}
+        aliases = {alias: tool for alias, name in ALIASES.items() if (tool := self._tools.get(_key(name)))}
+        self._tools = {_key(alias): tool for alias, tool in aliases.items()} | self._tools
+        self.pattern = _pattern_of((*aliases, *(tool.name for tool in self._tools.values())))
+
+    def find(self, name: str) -> Tool | None:
+        """Return the tool that a written name means, or None."""
+        return self._tools.get(_key(_bare_name(name).removesuffix(".call")))  # of Llama's built-in tools
+
+    def unknown(self, name: str, *, is_any: bool = False) -> Tool | None:
+        """Return a new tool for an unknown name; None if it cannot be a name, which any short text may (`is_any`)."""
+        plain = " ".join(name.split()) if is_any else _bare_name(name)
+        is_name = 0 < len(plain) <= 100 if is_any else _NAMES["unknown"].fullmatch(plain)
+        return Tool(name=plain) if is_name and not _NAMES["none"].fullmatch(plain) else None
+
+
+def _bare_name(name: str) -> str:
+    return str(_NAMES["prefix"].sub("", re.sub(r":\d{1,4}$", "", name.strip().strip("`'\"*")), count=1))
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[\s_.-]", "", name).casefold()
+
+
+@lru_cache(maxsize=64)
+def _pattern_of(names: Iterable[str]) -> re.Pattern[str]:
+    """Return the pattern of tools' names: words of their own, before a channel, or glued to an object."""
+    parts = {name: "[ _.-]?".join(map(re.escape, re.split(r"[\s_.-]+", name.strip()))) for name in names}
+    spelled = "|".join(parts[name] for name in sorted(parts, key=len, reverse=True)) or "(?!)"
+    long = "|".join(part for name, part in parts.items() if len(name) >= _LONG_NAME_CHARS) or "(?!)"
+    return re.compile(
+        rf"(?:(?<![\w.\-/$\\])(?:{_NAMES['prefix'].pattern})?|(?<=function))(?P<word>{spelled})(?:\.call(?=\())?(?!\w)"
+        rf"|(?P<channel>{spelled})(?=[aj]|comm)(?:commentary|analysis)?(?:json)?(?=[\s{{])"
+        rf"|(?P<glued>{long}|(?<![A-Za-z0-9_])(?:{spelled}))(?=\{{)",
+        re.IGNORECASE,
+    )
+
+
+_LONG_NAME_CHARS = 8
 _MOST_BETWEEN = 400
-_LEADS = "|".join(
-    f"(?P<{kind}>{'|'.join(one.pattern for one in patterns)})" for kind, patterns in WORDINGS["lead"].items()
+_LEADS = {kind: "|".join(one.pattern for one in patterns) for kind, patterns in WORDINGS["lead"].items()}
+_LED = re.compile(
+    rf"(?:{'|'.join(f'(?P<{kind}>{lead})' for kind, lead in _LEADS.items())})(?P<name>{NAME})", re.IGNORECASE
 )
-_LED = re.compile(rf"(?:{_LEADS})(?P<name>{NAME})", re.IGNORECASE)
-_CODE_NAME = re.compile(r"(?<![\w.\-/$\\])(?:[A-Za-z_]\w{0,40}\.){0,3}[A-Za-z_][\w-]{0,63}(?=\()")
-_CLOSES = re.compile(
-    r"(?::\d+)?[\"']?(?:\s[\w-]{1,20}=[\"'][^\"'<>]{0,60}[\"']){0,3}\s?>?\s{0,99}(?:/>|</|<\|[^<>]{0,40}end|<\|call\||argument key|calltools|\Z)"
-)
-_CODE = WORDINGS["code"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Name:
+class _Name(NamedTuple):
     """The name of a tool in a text; `kind` is the group of the lead before it, if there is one."""
 
     tool: Tool
     is_known: bool
+    begins: int
     start: int
     end: int
-    begins: int
-    kind: str | None = None
+    kind: str | None
 
     def call(self, form: Form, read: Arguments, text: str = "") -> WrittenCall:
         """Return the call with these arguments; `text` is how they are written."""
@@ -413,33 +346,28 @@ class _Name:
         )
 
 
-def _named_in(text: str, names: _ToolNames) -> list[_Name]:
-    """Return the names of tools in a text, in order; unknown ones only after a lead or before a parenthesis."""
+def _names_in(text: str, names: _ToolNames) -> Iterator[_Name]:
+    """Yield the names of tools in a text; unknown ones only after a lead or before a parenthesis."""
     leads: dict[int, re.Match[str]] = {}
-    found: dict[int, _Name] = {}
+    ends: dict[int, int] = {}
     for lead in _LED.finditer(text):
-        prefix = _PREFIX.match(lead["name"])
+        prefix = _NAMES["prefix"].match(lead["name"])
         leads[lead.start("name") + (prefix.end() if prefix else 0)] = lead
-
-    def add(start: int, end: int, name: str, *, is_known: bool) -> None:
-        lead = leads.get(start)
-        tool = names.find(name) if is_known else names.unknown(name)
-        is_tag = text[start - 1 : start] in ("<", "/", "|") and WORDINGS["marks"]["wrapper"].fullmatch(name)
-        if tool and start not in found and not is_tag:
-            kind = next(kind for kind in WORDINGS["lead"] if lead[kind] is not None) if lead else None
-            begins = lead.start() if lead else start
-            found[start] = _Name(tool=tool, is_known=is_known, start=start, end=end, begins=begins, kind=kind)
-
-    for match in names.pattern.finditer(text) if names.pattern else ():
-        group = match.lastgroup or "name"
-        add(match.start(group), match.end(), match[group], is_known=True)
+    for match in names.pattern.finditer(text):
+        ends.setdefault(match.start(match.lastgroup or 0), match.end())
     for start, lead in leads.items():
-        name = text[start : lead.end()]
-        name = _CHANNEL.sub("", name) if "to=" in lead[0] else name
-        add(start, lead.end(), name, is_known=names.find(name) is not None)
-    for match in _CODE_NAME.finditer(text):
-        add(*match.span(), match[0], is_known=False)
-    return [found[start] for start in sorted(found)]
+        ends.setdefault(start, lead.end())
+    for match in _CODE["name"].finditer(text):
+        ends.setdefault(match.start(), match.end())
+    for start, end in sorted(ends.items()):
+        lead_or_none = leads.get(start)
+        name = _NAMES["channel"].sub("", text[start:end])
+        tool = names.find(name) or names.find(text[start:end])
+        is_tag = text[start - 1 : start] in ("<", "/", "|") and _PLAIN["wrapper"].fullmatch(name)
+        if not is_tag and (meant := tool or names.unknown(name if lead_or_none else text[start:end])):
+            begins = lead_or_none.start() if lead_or_none else start
+            kind = next((kind for kind in _LEADS if lead_or_none and lead_or_none[kind] is not None), None)
+            yield _Name(meant, tool is not None, begins, start, end, kind)
 
 
 def _named(text: str, objects: Sequence[_Object], names: _ToolNames) -> Iterator[WrittenCall]:
@@ -447,8 +375,8 @@ def _named(text: str, objects: Sequence[_Object], names: _ToolNames) -> Iterator
     code = _Code(text)
     read = [one for one in objects if one.value is not None and one.is_closed]
     starts = [one.start for one in read]
-    budget = WORK_FACTOR * len(text) + 10_000
-    for name in _named_in(text, names):
+    budget = _WORK_FACTOR * len(text) + 10_000
+    for name in _names_in(text, names):
         around = bisect_right(starts, name.start) - 1
         is_in_object = around >= 0 and name.start < read[around].end
         if budget > 0 and name.start >= code.after_last and not is_in_object:
@@ -462,50 +390,46 @@ def _named(text: str, objects: Sequence[_Object], names: _ToolNames) -> Iterator
 def _call_at(text: str, name: _Name, code: _Code) -> tuple[WrittenCall | None, int]:
     """Return the call that a name begins if fitting arguments follow, and the last place that was read."""
     tool, end, kind = name.tool, name.end, name.kind
-    marks = MARKS.match(text, end, end + _MOST_BETWEEN)
-    place = marks.end() if marks else end
+    place = MARKS.match(text, end, end + _MOST_BETWEEN).end()  # type: ignore[union-attr]  # it may be empty
     following = text[place : place + 1]
     if following == "(" and not text[end:place].strip("\"'`* "):
         read = read_call(text, place + 1, tool)
         written = text[place + 1 : read.end].removesuffix(")")
-        is_made = kind or code.is_call(name, written, read)
+        is_made = kind or code.is_call(name, written, read.end)
         return (name.call("code", read, written) if is_made else None), read.end
     if not (kind or name.is_known):
         return None, place
     if tags := read_tags(text, end, tool):
         return name.call("marked", tags, text[end : tags.end]), tags.end
+    is_apart = not code.is_text(name.start)
     if following == "{":
         read = read_object(text, place)
-        written = text[place : read.end]
-        read = read._replace(value=_unwrapped(read.value))
-        if kind and read.value is None:
-            return name.call("name", read._replace(is_closed=False), written), read.end
-        if isinstance(read.value, dict) and not _DEFINES.match(written):
-            is_empty = not read.value and place == end and not required_of(tool)
-            fits = _fits(read.value, tool, is_closed=read.is_closed) and not code.is_program(name.start, is_code=False)
-            if kind or is_empty or fits:
-                return name.call("name", read, written), read.end
-    is_line = code.begins_line(name.start) and not code.is_program(name.start, is_code=False)
-    if (kind or is_line) and (pairs := read_pairs(text, (end, place), tool)):
-        if not _CODE["described"].match(str(next(iter(pairs.value.values())))):
-            return name.call("name", pairs, text[end : pairs.end]), pairs.end
+        value, written = _unwrapped(read.value), text[place : read.end]
+        is_empty = value == {} and place == end and not required_of(tool)
+        fits = is_apart and _fits(value, tool, is_closed=read.is_closed)
+        if (kind or is_empty or fits) and not _OBJECT["defines"].match(written):
+            is_read = isinstance(value, dict)
+            return name.call(
+                "name", Arguments(value, read.end, read.is_closed and is_read), written
+            ), read.end
+    is_line = kind or (is_apart and code.begins_line(name.start))
+    pairs = read_pairs(text, (end, place), tool) if is_line else None
+    if pairs and not _CODE["described"].match(str(next(iter(pairs.value.values())))):
+        return name.call("name", pairs, text[end : pairs.end]), pairs.end
     return _plain_call(text, name, place), place
 
 
 def _plain_call(text: str, name: _Name, place: int) -> WrittenCall | None:
     """Return the call of a name with plain text as its only argument, or without arguments."""
-    required = required_of(name.tool)
     if name.kind == "plain":
-        stop = text.find("\n", place)
-        stop = len(text) if stop < 0 else stop
-        written = text[place:stop]
-        return name.call("name", Arguments(read_plain(written, name.tool), stop), written)
-    if name.kind == "alone" and _CLOSES.match(text, name.end):
+        written = text[place:].partition("\n")[0]
+        return name.call("name", Arguments(read_plain(written, name.tool), place + len(written)), written)
+    if name.kind == "alone" and _NAMES["closes"].match(text, name.end):
         return name.call("name", Arguments({}, name.end))
-    spoken = text[name.end + 1 :].strip()
-    if not text[: name.start].strip() and text[name.end : name.end + 1] == ":" and "\n" not in spoken:
-        if spoken and len(required) == 1 and _CODE["spoken"].fullmatch(required[0]):
-            return name.call("name", Arguments({required[0]: spoken}, len(text)), spoken)
+    required, spoken = required_of(name.tool), text[name.end + 1 :].strip()
+    is_all = text[name.end : name.end + 1] == ":" and not text[: name.start].strip() and "\n" not in spoken
+    if is_all and spoken and len(required) == 1 and _CODE["spoken"].fullmatch(required[0]):
+        return name.call("name", Arguments({required[0]: spoken}, len(text)), spoken)
     return None
 
 
@@ -513,40 +437,20 @@ def _fits(arguments: Any, tool: Tool, *, is_closed: bool = True) -> bool:
     """Whether an object has the required keys of a tool, unless it is cut off, and no keys but its own."""
     if not isinstance(arguments, dict) or not arguments:
         return False
-    return arguments.keys() <= parameters_of(tool).keys() and (
-        not is_closed or arguments.keys() >= {*required_of(tool)}
-    )
+    has_all = arguments.keys() >= {*required_of(tool)}
+    return arguments.keys() <= parameters_of(tool).keys() and (has_all or not is_closed)
 
 
 def _unwrapped(value: Any) -> Any:
     """Return the arguments in an object whose only key is that of arguments."""
     if isinstance(value, dict) and len(value) == 1:
         ((key, inner),) = value.items()
-        return inner if key in _ARGUMENTS and isinstance(inner, dict) else value
+        return inner if _OBJECT["arguments"].fullmatch(key) and isinstance(inner, dict) else value
     return value
 
 
 # --- Code: `read(path="notes.md")`, `[read(path="notes.md")]`, `read({…})` -----------------------------
 
-_BEFORE = re.compile(
-    r"^[ \t]*+"
-    + atomic(
-        r"(?:(?P<bullet>[-*\u2022]|\d{1,3}[.)]|>>>)[ \t]*+|<[^<>\n]{1,60}>[ \t]*+|\[TOOL_CALLS\][ \t]*+)*"
-    )
-    + atomic(
-        r"(?:(?:print|await|return|result|call|Calling|Call|Action|Tool[ _]?[Cc]all)[ \t]*+[:(]?[ \t]*+"
-        r"|[A-Za-z_]\w{0,40}[ \t]*+=[ \t]*+)*"
-    )
-    + r"(?:[`\[({\\]|(?<=\[)\\?[\"']){0,5}[ \t]*+(?:await[ \t]+)?(?:\w{1,20}[./])*$"
-)
-_AFTER = re.compile(r"^[\s)\]`;,.\\]*+(?:[\"']\s?[\],]|$|#|//|</?\w|<\||\w[\w.]{0,60}\()")
-_NAMED_ARGUMENT = re.compile(
-    r"\s*(?:([A-Za-z_]\w{0,40})\s*=(?!=)|\{\s*\\?[\"']?([A-Za-z_]\w{0,40})\\?[\"']?\s*:)"
-)
-_POSITIONAL = re.compile(r"\s*(?:[frb]?\\?[\"'])")
-_SHELL = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell", "cmd", "terminal", "diff", "sql"})
-_TOOL_CODE = frozenset({"tool_code", "tool_call", "tool_calls", "tool", "tools", "tool_use", "function_call"})
-_PROGRAMS = frozenset({"python", "py", "javascript", "js", "ts"})
 _BUILTINS = frozenset(dir(builtins))
 
 
@@ -554,58 +458,63 @@ class _Code:
     """The fences and programs of a text, which say whether code is a call; `after_last` is the last call's end."""
 
     def __init__(self, text: str) -> None:
+        """Find the fences and the words of programs."""
         self.text, self.after_last = text, 0
         self._fences = [*_FENCE_MARK.finditer(text)]
         self._starts = [fence.start() for fence in self._fences]
-        self._programs = [word.start() for word in _CODE["program"].finditer(text)]
-        self._statements = [word.start() for word in _CODE["in_fence"].finditer(text)] if self._fences else []
+        self._words = {
+            key: [word.start() for word in _CODE[key].finditer(text)] for key in ("program", "in_fence")
+        }
 
-    def _tag(self, start: int) -> tuple[str, int]:
-        """Return the tag of the fence around a place, empty without one, and where the last fence mark ends."""
-        n_before = bisect_left(self._starts, start)
-        begins = self._fences[n_before - 1].end() if n_before else 0
-        return self._fences[n_before - 1][0].strip(" \t`~").lower() if n_before % 2 else "", begins
-
-    def is_program(self, start: int, *, is_code: bool = True) -> bool:
-        """Whether a place is in a program: by the code before its line in the same fence, or as a text in code."""
-        tag, begins = self._tag(start)
-        before = self._before(start)[1]
-        if not is_code and (tag in _SHELL or before.startswith("|")):
-            return True
-        if not is_code and tag in _PROGRAMS and not self.begins_line(start):
-            return True
-        line = self._before(start)[0]
-        is_fenced = bisect_left(self._starts, start) % 2
-        for words in (self._programs, self._statements if is_fenced else []):
-            if tag not in _TOOL_CODE and bisect_left(words, begins) < bisect_left(words, line):
-                return True
-        return False
-
-    def is_call(self, name: _Name, written: str, read: Arguments) -> bool:
+    def is_call(self, name: _Name, written: str, end: int) -> bool:
         """Whether code is on a line of its own, or in a list, and its arguments fit."""
-        tool, is_known = name.tool, name.is_known
-        tag = self._tag(name.start)[0]
+        tool, is_known, (tag, _) = name.tool, name.is_known, self._fence(name.start)
         line, before = self._before(name.start)
-        if tag in _SHELL or self.is_program(name.start):
-            return False
-        if not is_known and ("." in name.tool.name or name.tool.name in _BUILTINS):
-            return False
-        lead = _BEFORE.match(before)
-        newline = self.text.find("\n", read.end, read.end + 300)
-        after = self.text[read.end : newline if newline >= 0 else read.end + 300]
+        lead = _CODE["before"].match(before)
         is_nested = not before.strip() and self.text[:line].rstrip().endswith("(")
-        if lead is None or is_nested or not _AFTER.match(after) or _CODE["types"].search(written):
+        newline = self.text.find("\n", end, end + 300)
+        after = self.text[end : newline if newline >= 0 else end + 300]
+        if self.is_program(name.start) or is_nested or not lead or not _CODE["after"].match(after):
             return False
+        is_other = not is_known and ("." in tool.name or tool.name in _BUILTINS)
+        if is_other or _CODE["types"].search(written):
+            return False
+        is_tool_code = _CODE["tool_code"].fullmatch(tag)
         if not written.strip():
-            return not required_of(tool) and (is_known or tag in _TOOL_CODE) and not lead["bullet"]
-        if named := _NAMED_ARGUMENT.match(written):
-            known_names = parameters_of(tool)
-            return not known_names or tag in _TOOL_CODE or (named[1] or named[2]) in known_names
-        return is_known and tag not in _PROGRAMS and _POSITIONAL.match(written) is not None
+            return not required_of(tool) and bool(is_known or is_tool_code) and not lead["bullet"]
+        if named := _CODE["named"].match(written):
+            known = parameters_of(tool)
+            return not known or bool(is_tool_code) or (named["keyword"] or named["key"]) in known
+        return bool(is_known and not _CODE["language"].fullmatch(tag) and _CODE["quoted"].match(written))
+
+    def is_program(self, start: int) -> bool:
+        """Whether a place is in code for a shell, or code before its line makes it a part of a program."""
+        tag, begins = self._fence(start)
+        line = self._before(start)[0]
+        kinds = ("program", "in_fence") if self._is_fenced(start) else ("program",)
+        has_words = any(
+            bisect_left(self._words[k], begins) < bisect_left(self._words[k], line) for k in kinds
+        )
+        return bool(_CODE["shell"].fullmatch(tag) or (has_words and not _CODE["tool_code"].fullmatch(tag)))
+
+    def is_text(self, start: int) -> bool:
+        """Whether a name is only mentioned: in a program, in a line of code, or in a table."""
+        is_in_line = _CODE["language"].fullmatch(self._fence(start)[0]) and not self.begins_line(start)
+        return bool(is_in_line) or self.is_program(start) or self._before(start)[1].startswith("|")
 
     def begins_line(self, start: int) -> bool:
         """Whether nothing but marks is before a place on its line."""
         return MARKS.fullmatch(self._before(start)[1].removesuffix("<")) is not None
+
+    def _is_fenced(self, start: int) -> bool:
+        return bisect_left(self._starts, start) % 2 == 1
+
+    def _fence(self, start: int) -> tuple[str, int]:
+        """Return the tag of the fence around a place, empty without one, and where the last fence mark ends."""
+        last = self._fences[bisect_left(self._starts, start) - 1] if self._fences[:1] else None
+        if last is None or last.start() >= start:
+            return "", 0
+        return last[0].strip(" \t`~").lower() if self._is_fenced(start) else "", last.end()
 
     def _before(self, start: int) -> tuple[int, str]:
         """Return where a line begins, and its text up to a place, without calls."""
@@ -616,30 +525,6 @@ class _Code:
 
 # --- Objects ----------------------------------------------------------------------------------------
 
-_NAMES = (
-    "name", "tool_name", "toolName", "tool", "function_name", "function", "action", "tool_call",
-    "recipient_name", "api_name", "command_name",
-)  # fmt: skip
-_ARGUMENTS = (
-    "arguments", "parameters", "args", "input", "params", "action_input", "tool_input", "tool_args",
-    "tool_arguments", "tool_parameters", "kwargs", "inputs", "actionInput", "function_args", "payload",
-)  # fmt: skip
-_SURE = frozenset({"arguments", "parameters", "args"})
-"""Next to these keys any text is a name: small models write `{"name": "Late Note", "arguments": …}`."""
-_NEXT_TO_NAME = frozenset(
-    {"type", "id", "call_id", "tool_call_id", "thought", "reasoning", "explanation", "description", "index"}
-    | {"role", "status"}
-)
-_WRAPPERS = frozenset(
-    {"tool_calls", "toolCalls", "tool_call", "toolCall", "tool_uses", "tool_use", "function_calls", "calls"}
-    | {"function_call", "functionCall", "function", "actions", "message", "choices"}
-)
-"""Keys whose value is a call or a list of calls, even to an unknown tool."""
-_HEAD = re.compile(r"\{(?=\s{0,200}+(?:\\?[\"'\u201c]|(?:--)?[A-Za-z_]\w{0,40}+\s{0,9}+[:=]))")
-_DEFINES = re.compile(
-    r"\{\s*[\"']?type[\"']?\s*:\s*[\"']object"
-    r"|\{\s*[\"']?\w+[\"']?\s*:\s*\{\s*[\"']?(?:type|description)[\"']?\s*:\s*[\"']\w"
-)
 _LOOKBACK = 160
 _MOST_NESTED = 6
 _MOST_LISTED = 200
@@ -660,8 +545,8 @@ def _objects(text: str) -> Iterator[_Object]:
     What is not an object, or is cut off, may contain others, so the search continues within it, up to a bound
     that keeps it linear.
     """
-    position, budget = 0, WORK_FACTOR * len(text) + 10_000
-    while budget > 0 and (head := _HEAD.search(text, position)):
+    position, budget = 0, _WORK_FACTOR * len(text) + 10_000
+    while budget > 0 and (head := _OBJECT["head"].search(text, position)):
         read = read_object(text, head.start())
         yield _Object(head.start(), read.end, read.value, read.is_closed)
         budget -= read.end - head.start()
@@ -672,42 +557,30 @@ def _in_objects(text: str, objects: Sequence[_Object], names: _ToolNames) -> Ite
     """Yield the calls written as objects: bare, fenced, after a family's marker, or cut off."""
     for start, end, value, is_closed in objects:
         before = text[max(0, start - _LOOKBACK) : start]
-        if value is None or WORDINGS["object"]["final"].search(before):
+        if value is None or _OBJECT["final"].search(before):
             continue
-        is_marked = WORDINGS["object"]["marked"].search(before) is not None
+        is_marked = _OBJECT["marked"].search(before) is not None
         for tool, is_known, keys, arguments in _calls_in(value, names, 0, is_marked=is_marked):
-            given = read_object(arguments, 0).value if isinstance(arguments, str) else arguments
-            is_read = is_closed and isinstance(given, dict)
+            given = _object_in(arguments)
             yield WrittenCall(
                 tool=tool,
                 is_known=is_known,
                 form="marked" if is_marked else "json",
                 start=start,
                 end=end,
-                value=given if is_read else None,
-                text=_text(arguments) if is_closed else text[start:end],
+                value=given if is_closed and isinstance(given, dict) else None,
+                text=_json_of(arguments) if is_closed else text[start:end],
                 keys=keys,
             )
 
 
 def _bare_arguments(text: str, objects: Sequence[_Object], names: _ToolNames) -> Iterator[WrittenCall]:
     """Yield the arguments of the only tool that they fit, if the text has nothing else."""
-    if (
-        len(objects) == 1
-        and objects[0].is_closed
-        and not _letters(text[: objects[0].start] + text[objects[0].end :])
-    ):
-        fitting = [tool for tool in names.tools if required_of(tool) and _fits(objects[0].value, tool)]
-        if len(fitting) == 1:
-            start, end, value, _ = objects[0]
-            yield WrittenCall(
-                tool=fitting[0],
-                is_known=True,
-                form="json",
-                start=start,
-                end=end,
-                value=value,
-                text=text[start:end],
+    for start, end, value, is_closed in objects if len(objects) == 1 else ():
+        fitting = [tool for tool in names.tools if required_of(tool) and _fits(value, tool)]
+        if is_closed and len(fitting) == 1 and not _letters(text[:start] + text[end:]):
+            yield _Name(fitting[0], True, start, start, end, None).call(
+                "json", Arguments(value, end), text[start:end]
             )
 
 
@@ -724,21 +597,18 @@ def _calls_in(
     value: Any, names: _ToolNames, depth: int, *, is_marked: bool, is_any: bool = True
 ) -> Iterator[_Read]:
     """Yield the calls in a value; an unknown name counts only where calls are expected (`is_any`)."""
-    if depth > _MOST_NESTED or not isinstance(value, dict | list):
+    if depth > _MOST_NESTED or not isinstance(value, dict | list) or _is_definition(value):
         return
-    if isinstance(value, dict):
-        if is_definition(value):
-            return
-        if call := _as_call(value, names, is_marked=is_marked, is_any=is_any):
-            yield call
-            return
+    if isinstance(value, dict) and (call := _as_call(value, names, is_marked=is_marked, is_any=is_any)):
+        yield call
+        return
     parts = [("calls", part) for part in value] if isinstance(value, list) else [*value.items()]
     for key, part in parts[:_MOST_LISTED]:
         tool = names.find(key) if isinstance(value, dict) else None
         if tool and _fits(part, tool):
             yield _Read(tool, True, (key,), part)
         else:
-            inner = is_any and key in _WRAPPERS
+            inner = is_any and _OBJECT["calls"].fullmatch(key) is not None
             yield from _calls_in(part, names, depth + 1, is_marked=is_marked, is_any=inner)
 
 
@@ -748,41 +618,45 @@ def _as_call(value: dict[str, Any], names: _ToolNames, *, is_marked: bool, is_an
     If no tool has the name, the object must have nothing else but an object of arguments, which may be
     missing after a family's marker.
     """
-    for key in sorted(value, key=lambda key: _NAMES.index(key) if key in _NAMES else len(_NAMES)):
-        name, is_name = value[key], key in _NAMES
+    for key, name in value.items():
         if not isinstance(name, str) or len(name) > 200:
             continue
+        is_name = _OBJECT["names"].fullmatch(key) is not None
         given = next((other for other in value if other != key and _is_for_arguments(other, value)), None)
+        rest = {
+            other: inner
+            for other, inner in value.items()
+            if other != key and not _OBJECT["beside"].fullmatch(other)
+        }
         if tool := names.find(name):
             given = given if is_name else None
             given = given or next((other for other, inner in value.items() if _fits(inner, tool)), None)
             if given:
                 return _Read(tool, True, (key, given), value[given])
-            rest = {other: inner for other, inner in value.items() if other not in {key, *_NEXT_TO_NAME}}
             if is_name and (rest.keys() <= parameters_of(tool).keys() if rest else not required_of(tool)):
                 return _Read(tool, True, (key, *rest), rest)
-        elif is_name and is_any and value.keys() <= {key, given, *_NEXT_TO_NAME}:
-            unknown = names.unknown(name) or (names.unknown(name, is_any=True) if given in _SURE else None)
-            arguments = value[given] if given else {} if is_marked else None
-            arguments = read_object(arguments, 0).value if isinstance(arguments, str) else arguments
+        elif is_name and is_any and rest.keys() <= {given}:
+            is_sure = bool(given and _OBJECT["sure"].fullmatch(given))
+            unknown = names.unknown(name) or (names.unknown(name, is_any=True) if is_sure else None)
+            arguments = _object_in(value[given]) if given else {} if is_marked else None
             if unknown and isinstance(arguments, dict):
-                return _Read(unknown, False, (key, given) if given else (key,), arguments)
-    if len(value) != 1 or not (is_any and is_marked):
-        return None
-    ((name, arguments),) = value.items()
-    unknown = names.unknown(name) if name not in _WRAPPERS and isinstance(arguments, dict) else None
-    return _Read(unknown, False, (name,), arguments) if unknown else None
+                return _Read(unknown, False, (key, *rest), arguments)
+    if len(value) == 1 and is_any and is_marked:
+        ((name, arguments),) = value.items()
+        unknown = None if _OBJECT["calls"].fullmatch(name) else names.unknown(name)
+        return _Read(unknown, False, (name,), arguments) if unknown and isinstance(arguments, dict) else None
+    return None
 
 
 def _is_for_arguments(key: str, value: dict[str, Any]) -> bool:
     """Whether a key is that of the arguments, or its beginning where a text is cut off."""
-    is_cut = len(key) > 2 and value[key] == {} and any(name.startswith(key) for name in _ARGUMENTS)
-    return is_cut or key in _ARGUMENTS
+    is_cut = len(key) > 2 and value[key] == {} and "arguments parameters".find(key) in (0, 10)
+    return is_cut or _OBJECT["arguments"].fullmatch(key) is not None
 
 
-def is_definition(value: dict[str, Any]) -> bool:
+def _is_definition(value: Any) -> bool:
     """Whether an object describes a tool: it has a schema of parameters instead of arguments."""
-    for key in ("parameters", "input_schema", "arguments", "inputSchema"):
+    for key in ("parameters", "input_schema", "arguments", "inputSchema") if isinstance(value, dict) else ():
         schema = value.get(key)
         if isinstance(schema, dict) and "properties" in schema and schema.get("type") == "object":
             return True
@@ -793,5 +667,10 @@ def is_definition(value: dict[str, Any]) -> bool:
     return False
 
 
-def _text(value: Any) -> str:
+def _object_in(value: Any) -> Any:
+    """Return arguments, which may be JSON in a text, as an object."""
+    return read_object(value).value if isinstance(value, str) else value
+
+
+def _json_of(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
