@@ -120,7 +120,8 @@ class _Reader:
             if depth < 0 or (depth == 0 and match[0][0] in ",\n" and is_next):
                 self.position, self.is_closed = match.start(), True
                 break
-        if not (bare := self.text[start : self.position].strip()):
+        bare = self.text[start : self.position].strip()
+        if not bare and self.is_closed:
             raise ValueError("no value")
         return _json_or_text(bare)
 
