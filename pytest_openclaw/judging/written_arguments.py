@@ -148,18 +148,14 @@ def read_call(text: str, start: int, tool: Tool) -> Arguments:
     """Read the arguments of code after the opening parenthesis; one without a name may be the only one."""
     reader = _Reader(text, start)
     try:
-        items, value = reader.members(")")
+        items, pairs = reader.members(")")
     except ValueError:
         return Arguments(None, reader.position, is_closed=False)
-    names = required_of(tool) or (*parameters_of(tool),)
+    value: Any = pairs
     if items:
-        is_only = len(items) == 1 and not value
-        named = {names[0]: items[0]} if len(names) == 1 else items
-        return Arguments(
-            None if not is_only else items[0] if isinstance(items[0], dict) else named,
-            reader.position,
-            reader.is_closed,
-        )
+        names = required_of(tool) or (*parameters_of(tool),)
+        only = items[0] if isinstance(items[0], dict) else {names[0]: items[0]} if len(names) == 1 else items
+        value = only if len(items) == 1 and not pairs else None
     return Arguments(value, reader.position, reader.is_closed)
 
 

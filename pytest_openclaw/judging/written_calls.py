@@ -155,23 +155,11 @@ def _found(text: str, names: _ToolNames, asked: Asked) -> list[WrittenCall]:
     found = [*_in_objects(text, objects, names), *_named(text, objects, names)]
     if not found and not asked.words:
         found = [*_bare_arguments(text, objects, names)]
-    known = _outermost(call for call in found if call.is_known)
-    starts = [call.start for call in known]
-    others = []
-    for call in found:
-        before = bisect_left(starts, call.end) - 1  # the last known call that begins before this one ends
-        if not call.is_known and (before < 0 or known[before].end <= call.start):
-            others.append(call)
-    return _outermost([*known, *others])[:MOST_CALLS]
-
-
-def _outermost(found: Iterable[WrittenCall]) -> list[WrittenCall]:
-    """Drop calls within other calls: the JSON of a tagged call is the same call."""
     kept: list[WrittenCall] = []
-    for call in sorted(found, key=lambda call: (call.start, -call.end)):
-        if not kept or call.start >= kept[-1].end:
+    for call in sorted(found, key=lambda call: (not call.is_known, call.start, -call.end)):
+        if len(kept) < MOST_CALLS and all(call.end <= one.start or one.end <= call.start for one in kept):
             kept.append(call)
-    return kept
+    return sorted(kept, key=lambda call: call.start)
 
 
 # --- Made or shown ----------------------------------------------------------------------------------
@@ -207,11 +195,8 @@ def _in_thoughts(thinking: str, names: _ToolNames, asked: Asked, *, is_all: bool
 
     Unless the thinking is all that there is (`is_all`), calls must fulfill both conditions.
     """
-    found = [
-        call
-        for call in _found(thinking, names, asked)
-        if call.is_known or not asked.words.issuperset(call.keys or ("",))
-    ]
+    calls = _found(thinking, names, asked)
+    found = [call for call in calls if call.is_known or not asked.words.issuperset(call.keys or ("",))]
     if not found:
         return ()
     last = found[-1]
@@ -333,7 +318,7 @@ class _Name(NamedTuple):
     end: int
     kind: str | None
 
-    def call(self, form: Form, read: Arguments, text: str = "") -> WrittenCall:
+    def call(self, form: Form, read: Arguments, text: str = "", keys: tuple[str, ...] = ()) -> WrittenCall:
         """Return the call with these arguments; `text` is how they are written."""
         return WrittenCall(
             tool=self.tool,
@@ -343,6 +328,7 @@ class _Name(NamedTuple):
             end=max(read.end, self.end),
             value=read.value if read.is_closed else None,
             text=text,
+            keys=keys,
         )
 
 
@@ -562,16 +548,9 @@ def _in_objects(text: str, objects: Sequence[_Object], names: _ToolNames) -> Ite
         is_marked = _OBJECT["marked"].search(before) is not None
         for tool, is_known, keys, arguments in _calls_in(value, names, 0, is_marked=is_marked):
             given = _object_in(arguments)
-            yield WrittenCall(
-                tool=tool,
-                is_known=is_known,
-                form="marked" if is_marked else "json",
-                start=start,
-                end=end,
-                value=given if is_closed and isinstance(given, dict) else None,
-                text=_json_of(arguments) if is_closed else text[start:end],
-                keys=keys,
-            )
+            name = _Name(tool, is_known, start, start, end, "marked" if is_marked else None)
+            read = Arguments(given if isinstance(given, dict) else None, end, is_closed)
+            yield name.call("json", read, _json_of(arguments) if is_closed else text[start:end], keys)
 
 
 def _bare_arguments(text: str, objects: Sequence[_Object], names: _ToolNames) -> Iterator[WrittenCall]:
@@ -584,13 +563,8 @@ def _bare_arguments(text: str, objects: Sequence[_Object], names: _ToolNames) ->
             )
 
 
-class _Read(NamedTuple):
-    """A call read from an object; `is_known` is false if no tool has the name."""
-
-    tool: Tool
-    is_known: bool
-    keys: tuple[str, ...]
-    arguments: Any
+_Read = tuple[Tool, bool, tuple[str, ...], Any]
+"""A call read from an object: the tool, whether a tool has the name, the keys, and the arguments."""
 
 
 def _calls_in(
@@ -606,7 +580,7 @@ def _calls_in(
     for key, part in parts[:_MOST_LISTED]:
         tool = names.find(key) if isinstance(value, dict) else None
         if tool and _fits(part, tool):
-            yield _Read(tool, True, (key,), part)
+            yield (tool, True, (key,), part)
         else:
             inner = is_any and _OBJECT["calls"].fullmatch(key) is not None
             yield from _calls_in(part, names, depth + 1, is_marked=is_marked, is_any=inner)
@@ -632,37 +606,39 @@ def _as_call(value: dict[str, Any], names: _ToolNames, *, is_marked: bool, is_an
             given = given if is_name else None
             given = given or next((other for other, inner in value.items() if _fits(inner, tool)), None)
             if given:
-                return _Read(tool, True, (key, given), value[given])
+                return (tool, True, (key, given), value[given])
             if is_name and (rest.keys() <= parameters_of(tool).keys() if rest else not required_of(tool)):
-                return _Read(tool, True, (key, *rest), rest)
+                return (tool, True, (key, *rest), rest)
         elif is_name and is_any and rest.keys() <= {given}:
             is_sure = bool(given and _OBJECT["sure"].fullmatch(given))
             unknown = names.unknown(name) or (names.unknown(name, is_any=True) if is_sure else None)
             arguments = _object_in(value[given]) if given else {} if is_marked else None
             if unknown and isinstance(arguments, dict):
-                return _Read(unknown, False, (key, *rest), arguments)
+                return (unknown, False, (key, *rest), arguments)
     if len(value) == 1 and is_any and is_marked:
         ((name, arguments),) = value.items()
         unknown = None if _OBJECT["calls"].fullmatch(name) else names.unknown(name)
-        return _Read(unknown, False, (name,), arguments) if unknown and isinstance(arguments, dict) else None
+        return (unknown, False, (name,), arguments) if unknown and isinstance(arguments, dict) else None
     return None
 
 
 def _is_for_arguments(key: str, value: dict[str, Any]) -> bool:
     """Whether a key is that of the arguments, or its beginning where a text is cut off."""
-    is_cut = len(key) > 2 and value[key] == {} and "arguments parameters".find(key) in (0, 10)
+    is_cut = (
+        len(key) > 2
+        and value[key] == {}
+        and any(map(str.startswith, ("arguments", "parameters"), (key, key)))
+    )
     return is_cut or _OBJECT["arguments"].fullmatch(key) is not None
 
 
 def _is_definition(value: Any) -> bool:
-    """Whether an object describes a tool: it has a schema of parameters instead of arguments."""
+    """Whether an object describes a tool: it has a schema, or types of parameters, instead of arguments."""
     for key in ("parameters", "input_schema", "arguments", "inputSchema") if isinstance(value, dict) else ():
         schema = value.get(key)
-        if isinstance(schema, dict) and "properties" in schema and schema.get("type") == "object":
-            return True
-        # Small models write the parameters themselves.
         types = [*schema.values()] if isinstance(schema, dict) and "description" in value else []
-        if types and all(isinstance(one, dict) and "type" in one for one in types):
+        is_schema = isinstance(schema, dict) and "properties" in schema and schema.get("type") == "object"
+        if is_schema or (types and all(isinstance(one, dict) and "type" in one for one in types)):
             return True
     return False
 
