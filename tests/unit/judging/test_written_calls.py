@@ -65,6 +65,71 @@ def test_a_call_is_read_with_its_arguments(form: str, name: str) -> None:
     assert (read.name, json.loads(read.arguments)) == (name, {"command": "df -h"})
 
 
+@pytest.mark.parametrize("text", rows_of("rule"))
+def test_a_call_is_a_tools_name_and_arguments_that_fit_it(text: str) -> None:
+    """With nothing but marks between them, in any wrapper, quotes, brackets and escapes."""
+    calls = find_written_calls(text, TOOLS)
+
+    assert [(call.name, call.as_call.arguments) for call in calls] == [("exec", '{"command": "df -h"}')]
+
+
+PLACE = {"place": {"type": "string"}, "from_hour": {"type": "integer"}, "with_map": {"type": "boolean"}}
+TIDES = Tool(
+    name="find_next_tides", parameters={"type": "object", "required": ["place"], "properties": PLACE}
+)
+FERRIES = Tool(
+    name="ferries",
+    parameters={
+        "type": "object",
+        "required": ["place"],
+        "properties": {"place": PLACE["place"], "from_hour": PLACE["from_hour"]},
+    },
+)
+LISBON = {"place": "Lisbon", "from_hour": 6}
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        pytest.param("find\\_next\\_tides(place='Lisbon', from\\_hour=6)", LISBON, id="escaped-underscores"),
+        pytest.param('Action: Find next tides  \nAction Input: {"place": "Lisbon", "from_hour": 6}', LISBON, id="blanks-in-the-name"),
+        pytest.param('find-next-tides {"place": "Lisbon", "from_hour": 6}', LISBON, id="dashes-in-the-name"),
+        pytest.param("Tool: find_next_tides\nPlace: Lisbon\nfrom_hour: 6", LISBON, id="lines"),
+        pytest.param("find_next_tides\n- place: Lisbon\n- from_hour: 6", LISBON, id="bullets"),
+        pytest.param("<find_next_tides><place>Lisbon</place><from_hour>6</from_hour></find_next_tides>", LISBON, id="elements"),
+        pytest.param("<|tool_call:start|>find_next_tides\n<|tool_arg:start|>place<|tool_arg:value|>Lisbon<|tool_arg:end|>\n<|tool_arg:start|>from_hour<|tool_arg:value|>6<|tool_arg:end|>\n<|tool_call:end|>", LISBON, id="tokens"),
+        pytest.param('<invoke name="find_next_tides"><parameter name="place">Lisbon\n<parameter name="from_hour">6</parameter></invoke>', LISBON, id="a-tag-is-not-closed"),
+        pytest.param("call:find_next_tides{place:Lisbon,from_hour:6}", LISBON, id="without-quotes"),
+        pytest.param('{"place": "Lisbon", "with_map": true}', {"place": "Lisbon", "with_map": True}, id="of-the-only-tool-that-fits"),
+    ],
+)  # fmt: skip
+def test_names_and_arguments_are_read_as_they_are_meant(text: str, arguments: dict[str, object]) -> None:
+    """Blanks and dashes may be in place of underscores, and values get the types of the tool's schema."""
+    calls = find_written_calls(text, (TIDES, FERRIES))
+
+    assert [(call.name, call.value) for call in calls] == [("find_next_tides", arguments)]
+
+
+@pytest.mark.parametrize(
+    ("text", "prompt"),
+    [
+        pytest.param('{"place": "Lisbon"}', "Where are the tides?", id="two-tools-fit"),
+        pytest.param('{"place": "Lisbon", "size": 3}', "Where are the tides?", id="another-key"),
+        pytest.param(
+            '{"place": "Lisbon", "with_map": true}', "Give me the place as JSON.", id="json-was-asked"
+        ),
+        pytest.param(
+            'The place is {"place": "Lisbon", "with_map": true}.', "Where?", id="a-part-of-the-answer"
+        ),
+    ],
+)
+def test_other_objects_are_not_arguments(text: str, prompt: str) -> None:
+    """Bare arguments are a call only if they are the whole answer and fit one tool."""
+    asked = asked_by((prompt,), may_show=False)
+
+    assert find_written_calls(text, (TIDES, FERRIES), asked=asked) == ()
+
+
 @pytest.mark.parametrize(
     ("text", "arguments"),
     [
