@@ -40,7 +40,9 @@ MAX_NAME_BYTES = 1024
 _MOST_THINKING_BYTES = 16 * MAX_ANSWER_BYTES
 # The names of all fields that can be cut take fewer bytes.
 _ROOM_FOR_CUT = 1024
-_JUDGMENT_FIELDS = frozenset({"violation", "parsed_output", "tool_calls", "harm_tools", "fault_message", "written_calls"})
+_JUDGMENT_FIELDS = frozenset(
+    {"violation", "parsed_output", "tool_calls", "harm_tools", "fault_message", "written_calls"}
+)
 _TEXT_LIMITS = {
     "finish_reason": MAX_NAME_BYTES,
     "effective_model": MAX_NAME_BYTES,

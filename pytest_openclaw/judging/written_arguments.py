@@ -1,7 +1,7 @@
 """Reads the arguments of a call that a reply writes into its text: objects, code, tags and lines with a key.
 
-The readers accept what models write instead of JSON: Python, JavaScript, no quotes, other quotes, and text that
-is cut off; `written_calls.toml` has the patterns. Each takes bounded time and raises nothing.
+The readers accept what models write instead of JSON: Python, JavaScript, no quotes, other quotes, and text
+that is cut off; `written_calls.toml` has the patterns. Each takes bounded time and raises nothing.
 """
 
 from __future__ import annotations
@@ -225,7 +225,8 @@ def read_pairs(text: str, starts: Iterable[int], tool: Tool) -> Arguments | None
                 read = read_object(text, begins)
                 values[name], end = read.value, read.end
             else:
-                end = following.search(text, begins).start()  # the end of the text, if nothing else
+                ended = following.search(text, begins)
+                end = ended.start() if ended else len(text)
                 values[name] = _typed(text[begins:end].strip(" \t`,;*"), parameters_of(tool)[name])
         if values and values.keys() >= {*required_of(tool)}:
             return Arguments(values, end)
@@ -235,7 +236,8 @@ def read_pairs(text: str, starts: Iterable[int], tool: Tool) -> Arguments | None
 @lru_cache(maxsize=64)
 def _patterns_of(names: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return the patterns of a name with its separator, and of what follows a value without quotes."""
-    pair = rf"[^\w({{]{{0,40}}(?<!\w)(?:({names})[`\"'*]{{0,3}}\s?(?::|=>?)[*`]{{0,2}}|--({names})[= ])[ \t]{{0,9}}"
+    colon = r"[`\"'*]{0,3}\s?(?::|=>?)[*`]{0,2}"
+    pair = rf"[^\w({{]{{0,40}}(?<!\w)(?:({names}){colon}|--({names})[= ])[ \t]{{0,9}}"
     following = rf"\n|\Z|[ ,;]\s?(?=(?:--)?(?:{names})\s?[:=])|(?=</)"
     return re.compile(pair, re.IGNORECASE), re.compile(following, re.IGNORECASE)
 

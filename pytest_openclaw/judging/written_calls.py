@@ -1,9 +1,9 @@
 """Finds calls that a reply writes into its text or its thinking, where no server executes them.
 
-A call is the name of an offered tool and arguments that fit it, close together, with nothing but marks between
-them: JSON, code, tags or lines, in any wrapper. `written_calls.toml` has the marks, and the forms in which the
-name of another tool counts too, or a name without arguments. An explanation that shows the format of a call is
-not a call, nor is JSON that the prompt asked for.
+A call is the name of an offered tool and arguments that fit it, close together, with nothing but marks
+between them: JSON, code, tags or lines, in any wrapper. `written_calls.toml` has the marks, and the forms in
+which the name of another tool counts too, or a name without arguments. An explanation that shows the format
+of a call is not a call, nor is JSON that the prompt asked for.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class WrittenCall:
     Attributes:
         tool: the tool as it was offered; without parameters if no tool has the written name.
         is_known: whether a tool has the written name.
-        form: `marked` by tags or tokens that do not occur in prose, an object (`json`), `code`, or a `name` with
-            arguments after it.
+        form: `marked` by tags or tokens that do not occur in prose, an object (`json`), `code`, or a `name`
+            with arguments after it.
         start, end: the position in the text as `plain_text` returns it.
         value: the arguments; None if they cannot be read or are cut off.
         text: the arguments as they were written; empty without arguments.
@@ -143,7 +143,7 @@ def plain_text(text: str) -> str:
     # The tags of Kimi K3 are three tokens each: `<|open|>call tool="read"<|sep|>`.
     text = text.replace("<|open|>", "<").replace("<|close|>", "</").replace("<|sep|>", ">")
     text = _PLAIN["suffix"].sub(r"\1", _PLAIN["nothing"].sub("", text))
-    return _PLAIN["namespace"].sub(r"\1", text)
+    return str(_PLAIN["namespace"].sub(r"\1", text))
 
 
 _WIDE = str.maketrans({"\uff5c": "|", "\u2581": "_", "\uff1c": "<", "\uff1e": ">"})
@@ -272,7 +272,7 @@ class _ToolNames:
         return self._tools.get(_key(_bare_name(name).removesuffix(".call")))  # of Llama's built-in tools
 
     def unknown(self, name: str, *, is_any: bool = False) -> Tool | None:
-        """Return a new tool for an unknown name; None if it cannot be a name, which any short text may (`is_any`)."""
+        """Return a new tool for an unknown name, with `is_any` for any short text; None if it is not a name."""
         plain = " ".join(name.split()) if is_any else _bare_name(name)
         is_name = 0 < len(plain) <= 100 if is_any else _NAMES["unknown"].fullmatch(plain)
         return Tool(name=plain) if is_name and not _NAMES["none"].fullmatch(plain) else None
@@ -441,7 +441,7 @@ _BUILTINS = frozenset(dir(builtins))
 
 
 class _Code:
-    """The fences and programs of a text, which say whether code is a call; `after_last` is the last call's end."""
+    """The fences and programs of a text; `after_last` is the end of the last call."""
 
     def __init__(self, text: str) -> None:
         """Find the fences and the words of programs."""
@@ -496,7 +496,7 @@ class _Code:
         return bisect_left(self._starts, start) % 2 == 1
 
     def _fence(self, start: int) -> tuple[str, int]:
-        """Return the tag of the fence around a place, empty without one, and where the last fence mark ends."""
+        """Return the tag of the fence around a place, empty without one, and the end of the last fence mark."""
         last = self._fences[bisect_left(self._starts, start) - 1] if self._fences[:1] else None
         if last is None or last.start() >= start:
             return "", 0

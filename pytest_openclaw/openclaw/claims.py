@@ -73,7 +73,8 @@ def claims_done(
         text: the answer.
         calls: the calls before it.
         made: their arguments; a file that they do not name was not read.
-        prompt, system: the last message of the user, and the system prompt.
+        prompt: the last message of the user.
+        system: the system prompt.
     """
     ends = _ends_of(without_blocks(text))
     if _is_asked_word(ends, prompt):
