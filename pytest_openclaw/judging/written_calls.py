@@ -272,7 +272,7 @@ class _ToolNames:
         return self._tools.get(_key(_bare_name(name).removesuffix(".call")))  # of Llama's built-in tools
 
     def unknown(self, name: str, *, is_any: bool = False) -> Tool | None:
-        """Return a new tool for an unknown name, with `is_any` for any short text; None if it is not a name."""
+        """Return a tool for an unknown name, with `is_any` for any short text; None if it is not a name."""
         plain = " ".join(name.split()) if is_any else _bare_name(name)
         is_name = 0 < len(plain) <= 100 if is_any else _NAMES["unknown"].fullmatch(plain)
         return Tool(name=plain) if is_name and not _NAMES["none"].fullmatch(plain) else None
@@ -496,7 +496,7 @@ class _Code:
         return bisect_left(self._starts, start) % 2 == 1
 
     def _fence(self, start: int) -> tuple[str, int]:
-        """Return the tag of the fence around a place, empty without one, and the end of the last fence mark."""
+        """Return the tag of the fence around a place, if there is one, and the end of the last fence mark."""
         last = self._fences[bisect_left(self._starts, start) - 1] if self._fences[:1] else None
         if last is None or last.start() >= start:
             return "", 0
