@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -131,10 +132,10 @@ class _Reader:
 
 def read_object(text: str, start: int = 0) -> Arguments:
     """Read the object that begins at `start`; the value is None if it is not one."""
-    try:
-        return Arguments(*_DECODER.raw_decode(text, start))
-    except (ValueError, RecursionError):
-        reader = _Reader(text, start)
+    reader = _Reader(text, start)
+    if _VALUE["json"].match(text, start):  # an error of the decoder counts all lines before it
+        with suppress(ValueError, RecursionError):
+            return Arguments(*_DECODER.raw_decode(text, start))
     try:
         return Arguments(reader.value(), reader.position, reader.is_closed)
     except ValueError:

@@ -302,6 +302,7 @@ def _pattern_of(names: Iterable[str]) -> re.Pattern[str]:
 
 _LONG_NAME_CHARS = 8
 _MOST_BETWEEN = 400
+_MOST_OF_LINE = 4000
 _LEADS = {kind: "|".join(one.pattern for one in patterns) for kind, patterns in WORDINGS["lead"].items()}
 _LED = re.compile(
     rf"(?:{'|'.join(f'(?P<{kind}>{lead})' for kind, lead in _LEADS.items())})(?P<name>{NAME})", re.IGNORECASE
@@ -408,14 +409,15 @@ def _call_at(text: str, name: _Name, code: _Code) -> tuple[WrittenCall | None, i
 def _plain_call(text: str, name: _Name, place: int) -> WrittenCall | None:
     """Return the call of a name with plain text as its only argument, or without arguments."""
     if name.kind == "plain":
-        written = text[place:].partition("\n")[0]
+        written = text[place : place + _MOST_OF_LINE].partition("\n")[0]
         return name.call("name", Arguments(read_plain(written, name.tool), place + len(written)), written)
     if name.kind == "alone" and _NAMES["closes"].match(text, name.end):
         return name.call("name", Arguments({}, name.end))
-    required, spoken = required_of(name.tool), text[name.end + 1 :].strip()
-    is_all = text[name.end : name.end + 1] == ":" and not text[: name.start].strip() and "\n" not in spoken
-    if is_all and spoken and len(required) == 1 and _CODE["spoken"].fullmatch(required[0]):
-        return name.call("name", Arguments({required[0]: spoken}, len(text)), spoken)
+    required, is_first = required_of(name.tool), name.start < _LOOKBACK and not text[: name.start].strip()
+    if is_first and text[name.end : name.end + 1] == ":" and len(required) == 1:
+        spoken = text[name.end + 1 :].strip()
+        if spoken and "\n" not in spoken and _CODE["spoken"].fullmatch(required[0]):
+            return name.call("name", Arguments({required[0]: spoken}, len(text)), spoken)
     return None
 
 
@@ -457,7 +459,7 @@ class _Code:
         tool, is_known, (tag, _) = name.tool, name.is_known, self._fence(name.start)
         line, before = self._before(name.start)
         lead = _CODE["before"].match(before)
-        is_nested = not before.strip() and self.text[:line].rstrip().endswith("(")
+        is_nested = not before.strip() and self.text[max(0, line - 99) : line].rstrip().endswith("(")
         newline = self.text.find("\n", end, end + 300)
         after = self.text[end : newline if newline >= 0 else end + 300]
         if self.is_program(name.start) or is_nested or not lead or not _CODE["after"].match(after):
