@@ -157,7 +157,9 @@ def _found(text: str, names: _ToolNames, asked: Asked) -> list[WrittenCall]:
         found = [*_bare_arguments(text, objects, names)]
     kept: list[WrittenCall] = []
     for call in sorted(found, key=lambda call: (not call.is_known, call.start, -call.end)):
-        if len(kept) < MOST_CALLS and all(call.end <= one.start or one.end <= call.start for one in kept):
+        places = (call.start, call.end)  # those of the same object are the same
+        others = (one for one in kept if (one.start, one.end) != places)
+        if len(kept) < MOST_CALLS and all(call.end <= one.start or one.end <= call.start for one in others):
             kept.append(call)
     return sorted(kept, key=lambda call: call.start)
 
@@ -464,6 +466,8 @@ class _Code:
         after = self.text[end : newline if newline >= 0 else end + 300]
         if self.is_program(name.start) or is_nested or not lead or not _CODE["after"].match(after):
             return False
+        if lead["variable"] and re.search(rf"\b{lead['variable']}\b", self.text[end : end + _NEAR]):
+            return False  # a program that uses the result
         is_other = not is_known and ("." in tool.name or tool.name in _BUILTINS)
         if is_other or _CODE["types"].search(written):
             return False
@@ -479,7 +483,7 @@ class _Code:
         """Whether a place is in code for a shell, or code before its line makes it a part of a program."""
         tag, begins = self._fence(start)
         line = self._before(start)[0]
-        kinds = ("program", "in_fence") if self._is_fenced(start) else ("program",)
+        kinds = ("program", "in_fence") if bisect_left(self._starts, start) % 2 else ("program",)
         has_words = any(
             bisect_left(self._words[k], begins) < bisect_left(self._words[k], line) for k in kinds
         )
@@ -494,15 +498,11 @@ class _Code:
         """Whether nothing but marks is before a place on its line."""
         return MARKS.fullmatch(self._before(start)[1].removesuffix("<")) is not None
 
-    def _is_fenced(self, start: int) -> bool:
-        return bisect_left(self._starts, start) % 2 == 1
-
     def _fence(self, start: int) -> tuple[str, int]:
         """Return the tag of the fence around a place, if there is one, and the end of the last fence mark."""
-        last = self._fences[bisect_left(self._starts, start) - 1] if self._fences[:1] else None
-        if last is None or last.start() >= start:
-            return "", 0
-        return last[0].strip(" \t`~").lower() if self._is_fenced(start) else "", last.end()
+        n_before = bisect_left(self._starts, start)
+        last = self._fences[n_before - 1] if n_before else None
+        return (last[0].strip(" \t`~") if last and n_before % 2 else ""), last.end() if last else 0
 
     def _before(self, start: int) -> tuple[int, str]:
         """Return where a line begins, and its text up to a place, without calls."""

@@ -200,10 +200,9 @@ def states_result(text: str) -> bool:
 
 def _is_report(sentence: str) -> bool:
     for certainty in ("certain", "maybe"):
-        for pattern in _FAILURES[certainty]:
-            for match in pattern.finditer(sentence):
-                before = _PROSE["clause"].split(sentence[: match.start()])[-1]
-                is_none = certainty == "maybe" and _FAILURES["none"].search(before)
-                if not is_none and not _FAILURES["supposed"].search(before):
-                    return True
+        for match in (match for pattern in _FAILURES[certainty] for match in pattern.finditer(sentence)):
+            before = _PROSE["clause"].split(sentence[: match.start()])[-1]
+            is_none = certainty == "maybe" and _FAILURES["none"].search(before)
+            if not is_none and not _FAILURES["supposed"].search(before):
+                return True
     return False

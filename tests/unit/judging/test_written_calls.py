@@ -177,6 +177,27 @@ def test_a_call_of_no_tool_is_a_call(text: str) -> None:
     assert not call.is_known
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"tool_calls": [{"name": "read", "arguments": {"path": "a"}}, {"name": "exec", "arguments": {"command": "b"}}]}',
+        '{"read": {"path": "a"}, "exec": {"command": "b"}}',
+        '[read(path="a"), exec(command="b")]',
+        "<tool_call>read<arg_key>path</arg_key><arg_value>a</arg_value></tool_call>"
+        "<tool_call>exec<arg_key>command</arg_key><arg_value>b</arg_value></tool_call>",
+    ],
+    ids=["in-an-object", "keyed-by-tool", "code", "tags"],
+)
+def test_each_call_of_several_is_read(text: str) -> None:
+    """An object, a list or a text may have many."""
+    calls = find_written_calls(text, TOOLS)
+
+    assert [(call.name, call.value) for call in calls] == [
+        ("read", {"path": "a"}),
+        ("exec", {"command": "b"}),
+    ]
+
+
 def test_an_expected_tool_counts_that_was_not_offered() -> None:
     """A call of a tool that the prompt expects is known."""
     text = '{"name": "get_weather", "arguments": {"city": "Rome"}}'
