@@ -167,7 +167,7 @@ class Record:
         images: The images of the prompt; the row does not contain them.
         role: The role of OpenClaw's config that the suite tests; such rows are outside the rates of tool use.
         leaked_valid: Whether the calls of a `leaked_as_text` cell would have been right; null for all others.
-        written_calls: The calls written as text that decided the outcome, with their arguments; null for none.
+        written_calls: The calls written as text that decided the outcome, with arguments; null for none.
         extra: Unknown keys, which pass through: `x_…` of a plugin, or another version's.
     """
 
