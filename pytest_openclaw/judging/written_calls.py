@@ -410,10 +410,10 @@ def _call_at(text: str, name: _Name, code: _Code) -> tuple[WrittenCall | None, i
 
 def _plain_call(text: str, name: _Name, place: int) -> WrittenCall | None:
     """Return the call of a name with plain text as its only argument, or without arguments."""
-    if name.kind == "plain":
+    if name.kind == "line":
         written = text[place : place + _MOST_OF_LINE].partition("\n")[0]
         return name.call("name", Arguments(read_plain(written, name.tool), place + len(written)), written)
-    if name.kind == "alone" and _NAMES["closes"].match(text, name.end):
+    if name.kind == "complete" and _NAMES["closes"].match(text, name.end):
         return name.call("name", Arguments({}, name.end))
     required, is_first = required_of(name.tool), name.start < _LOOKBACK and not text[: name.start].strip()
     if is_first and text[name.end : name.end + 1] == ":" and len(required) == 1:
@@ -556,13 +556,21 @@ def _in_objects(text: str, objects: Sequence[_Object], names: _ToolNames) -> Ite
 
 
 def _bare_arguments(text: str, objects: Sequence[_Object], names: _ToolNames) -> Iterator[WrittenCall]:
-    """Yield the arguments of the only tool that they fit, if the text has nothing else."""
-    for start, end, value, is_closed in objects if len(objects) == 1 else ():
+    """Yield the arguments of the only tool that they fit, if they are the whole text or announced.
+
+    If several fit, the text before may name one of them.
+    """
+    for start, end, value, is_closed in objects:
         fitting = [tool for tool in names.tools if required_of(tool) and _fits(value, tool)]
-        if is_closed and len(fitting) == 1 and not _letters(text[:start] + text[end:]):
-            yield _Name(fitting[0], True, start, start, end, None).call(
-                "json", Arguments(value, end), text[start:end]
-            )
+        if not is_closed or not fitting:
+            continue
+        before = text[max(0, start - _MOST_BETWEEN) : start]
+        is_all = len(objects) == 1 and not _letters(text[:start] + text[end:])
+        named = [match[match.lastgroup or 0] for match in names.pattern.finditer(before)]
+        meant = [tool for tool in fitting if tool in [*map(names.find, named)]] or fitting
+        if len(meant) == 1 and (is_all or _EXAMPLES["act"].search(before)):
+            name = _Name(meant[0], True, start, start, end, None)
+            yield name.call("json", Arguments(value, end), text[start:end])
 
 
 _Read = tuple[Tool, bool, tuple[str, ...], Any]
@@ -602,7 +610,7 @@ def _as_call(value: dict[str, Any], names: _ToolNames, *, is_marked: bool, is_an
         rest = {
             other: inner
             for other, inner in value.items()
-            if other != key and not _OBJECT["beside"].fullmatch(other)
+            if other != key and not _OBJECT["next_to_name"].fullmatch(other)
         }
         if tool := names.find(name):
             given = given if is_name else None

@@ -53,7 +53,7 @@ def test_a_claim_depends_on_the_calls(kind: str, claimed: tuple[bool | None, ...
         ),
     ],
 )
-def test_an_answer_that_was_asked_is_no_claim(text: str, prompt: str, system: str, claimed: bool) -> None:
+def test_an_answer_that_was_asked_is_not_a_claim(text: str, prompt: str, system: str, claimed: bool) -> None:
     """Exactly the word that a prompt asks for, if it asks for nothing else, and JSON."""
     assert claims_done(text, prompt=prompt, system=system) is claimed
 

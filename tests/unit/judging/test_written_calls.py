@@ -101,6 +101,7 @@ LISBON = {"place": "Lisbon", "from_hour": 6}
         pytest.param('<invoke name="find_next_tides"><parameter name="place">Lisbon\n<parameter name="from_hour">6</parameter></invoke>', LISBON, id="a-tag-is-not-closed"),
         pytest.param("call:find_next_tides{place:Lisbon,from_hour:6}", LISBON, id="without-quotes"),
         pytest.param('{"place": "Lisbon", "with_map": true}', {"place": "Lisbon", "with_map": True}, id="of-the-only-tool-that-fits"),
+        pytest.param('Let me use find_next_tides for that.\n{"place": "Lisbon"}', {"place": "Lisbon"}, id="named-in-the-sentence-before"),
     ],
 )  # fmt: skip
 def test_names_and_arguments_are_read_as_they_are_meant(text: str, arguments: dict[str, object]) -> None:
@@ -121,6 +122,7 @@ def test_names_and_arguments_are_read_as_they_are_meant(text: str, arguments: di
         pytest.param(
             'The place is {"place": "Lisbon", "with_map": true}.', "Where?", id="a-part-of-the-answer"
         ),
+        pytest.param('ferries takes:\n{"place": "Lisbon"}', "What does it take?", id="a-description"),
     ],
 )
 def test_other_objects_are_not_arguments(text: str, prompt: str) -> None:
