@@ -40,7 +40,9 @@ MAX_NAME_BYTES = 1024
 _MOST_THINKING_BYTES = 16 * MAX_ANSWER_BYTES
 # The names of all fields that can be cut take fewer bytes.
 _ROOM_FOR_CUT = 1024
-_JUDGMENT_FIELDS = frozenset({"violation", "parsed_output", "tool_calls", "harm_tools", "fault_message"})
+_JUDGMENT_FIELDS = frozenset(
+    {"violation", "parsed_output", "tool_calls", "harm_tools", "fault_message", "written_calls"}
+)
 _TEXT_LIMITS = {
     "finish_reason": MAX_NAME_BYTES,
     "effective_model": MAX_NAME_BYTES,
@@ -48,7 +50,7 @@ _TEXT_LIMITS = {
     "fault_message": MAX_TEXT_BYTES // 4,
     "raw_output": MAX_TEXT_BYTES,
 }
-_LISTS = ("tool_calls", "harm_tools", "tool_call_details", "turns")
+_LISTS = ("tool_calls", "harm_tools", "tool_call_details", "turns", "written_calls")
 """Fields in the order in which they share the space that the texts leave."""
 
 

@@ -1,48 +1,85 @@
 """Finds calls that a reply writes into its text or its thinking, where no server executes them.
 
-The server's chat template or parser has not turned such a call into a native call. An explanation that shows
-the format of a call is not a call, nor is JSON that the prompt asked for. `as_call` reads the arguments of a
-written call, to judge the call as if it had been made.
+A call is the name of an offered tool and arguments that fit it, close together, with nothing but marks
+between them: JSON, code, tags or lines, in any wrapper. `written_calls.toml` has the marks, and the forms in
+which the name of another tool counts too, or a name without arguments. An explanation that shows the format
+of a call is not a call, nor is JSON that the prompt asked for.
 """
 
 from __future__ import annotations
 
-import ast
 import builtins
+import html
 import json
 import re
-from bisect import bisect_left
-from contextlib import suppress
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from pytest_openclaw.judging.written_forms import (
+from pytest_openclaw.judging.written_arguments import (
+    MARKS,
     NAME,
-    TEMPLATES,
-    WORK_FACTOR,
-    ToolNames,
-    WrittenCall,
-    end_of_object,
-    marked_calls,
-    object_calls,
+    WORDINGS,
+    Arguments,
     parameters_of,
+    read_call,
+    read_object,
+    read_pairs,
+    read_plain,
+    read_tags,
     required_of,
 )
 from pytest_openclaw.openclaw.claims import load_wordings
+from pytest_openclaw.openclaw.dispatch import ALIASES
 from pytest_openclaw.openclaw.thinking import without_blocks
-from pytest_openclaw.util.text import atomic
-from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_openclaw.values.tool_calls import Tool
-
-
 MOST_CALLS = 256
+_WORK_FACTOR = 4
+"""The most characters that are read again in unclosed calls, as a multiple of the text's length."""
+_EXAMPLES = load_wordings("examples")
+_PLAIN, _NAMES, _OBJECT, _CODE = (WORDINGS[key] for key in ("marks", "name", "object", "code"))
+Form = Literal["marked", "json", "code", "name"]
 
 
-_WORDINGS = load_wordings("examples")
+@dataclass(frozen=True, kw_only=True)
+class WrittenCall:
+    """A call in a text.
+
+    Attributes:
+        tool: the tool as it was offered; without parameters if no tool has the written name.
+        is_known: whether a tool has the written name.
+        form: `marked` by tags or tokens that do not occur in prose, an object (`json`), `code`, or a `name`
+            with arguments after it.
+        start, end: the position in the text as `plain_text` returns it.
+        value: the arguments; None if they cannot be read or are cut off.
+        text: the arguments as they were written; empty without arguments.
+        keys: in JSON, the keys of the name and the arguments.
+    """
+
+    tool: Tool
+    is_known: bool
+    form: Form
+    start: int
+    end: int
+    value: Any = None
+    text: str = ""
+    keys: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+        return self.tool.name
+
+    @property
+    def as_call(self) -> ToolCall:
+        """The native call that a server's parser would make of it; unreadable arguments stay as written."""
+        is_read = isinstance(self.value, dict)
+        return ToolCall(name=self.name, arguments=_json_of(self.value) if is_read else self.text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,18 +97,20 @@ class Asked:
     words: frozenset[str] = frozenset()
 
 
-def asked_by(texts: Sequence[str], *, may_show: bool) -> Asked:
+def asked_by(texts: Sequence[str], *, may_show: bool, system: str = "") -> Asked:
     """Return the requests of a prompt whose answers may look like calls.
 
     Args:
-        texts: the messages of the user and the system prompt.
+        texts: the messages of the user.
         may_show: whether the prompt forbids calls, so that a call shown in the answer is not an attempt.
+        system: the system prompt, whose format is one to use, not to show.
     """
-    whole = "\n".join(texts)
+    said = "\n".join(texts)
+    whole = f"{said}\n{system}"
     return Asked(
-        shows=bool(may_show and _WORDINGS["shows"].search(whole)),
-        codes=bool(_WORDINGS["codes"].search(whole)),
-        words=frozenset(re.findall(r"\w+", whole)) if _WORDINGS["json"].search(whole) else frozenset(),
+        shows=bool(may_show and _EXAMPLES["shows"].search(said)),
+        codes=bool(_EXAMPLES["codes"].search(whole)),
+        words=frozenset(re.findall(r"\w+", whole)) if _EXAMPLES["json"].search(whole) else frozenset(),
     )
 
 
@@ -88,43 +127,46 @@ def find_written_calls(
     Calls in the thinking count if the thinking ends with them; if there is an answer, they must also have a
     form that does not occur in prose. At most `MOST_CALLS` are found.
     """
-    names, asked = ToolNames(tools, expected), asked or Asked()
-    answer = without_blocks(text)
+    names, asked = _ToolNames(tools, expected), asked or Asked()
+    answer, thoughts = plain_text(without_blocks(text)), plain_text(thinking)
     if not answer.strip():
-        return _in_thoughts(text if text.strip() else thinking, names, asked, is_all=True)
-    made = _own_acts(answer, _found(answer, names), asked)
-    return made or _in_thoughts(thinking, names, asked, is_all=False)
+        return _in_thoughts(plain_text(text) if text.strip() else thoughts, names, asked, is_all=True)
+    made = _own_acts(answer, _found(answer, names, asked), asked)
+    return made or _in_thoughts(thoughts, names, asked, is_all=False)
 
 
-def _found(text: str, names: ToolNames) -> list[WrittenCall]:
+def plain_text(text: str) -> str:
+    """Return a text without marks that mean nothing, such as the namespace of a tag."""
+    text = text.translate(_WIDE)
+    if _PLAIN["escaped"].search(text):
+        text = html.unescape(text)
+    # The tags of Kimi K3 are three tokens each: `<|open|>call tool="read"<|sep|>`.
+    text = text.replace("<|open|>", "<").replace("<|close|>", "</").replace("<|sep|>", ">")
+    text = _PLAIN["suffix"].sub(r"\1", _PLAIN["nothing"].sub("", text))
+    return str(_PLAIN["namespace"].sub(r"\1", text))
+
+
+_WIDE = str.maketrans({"\uff5c": "|", "\u2581": "_", "\uff1c": "<", "\uff1e": ">"})
+
+
+def _found(text: str, names: _ToolNames, asked: Asked) -> list[WrittenCall]:
     """Return the outermost calls; a call of a known tool has precedence over overlapping unknown ones."""
-    found = [*marked_calls(text, names), *object_calls(text, names), *_code_calls(text, names)]
-    known = _outermost(call for call in found if call.is_known)
-    starts = [call.start for call in known]
-    others = []
-    for call in found:
-        before = bisect_left(starts, call.end) - 1  # the last known call that begins before this one ends
-        if not call.is_known and (before < 0 or known[before].end <= call.start):
-            others.append(call)
-    return _outermost([*known, *others])[:MOST_CALLS]
-
-
-def _outermost(found: Iterable[WrittenCall]) -> list[WrittenCall]:
-    """Drop calls within other calls: the JSON of a tagged call is the same call."""
+    objects = [*_objects(text)]
+    found = [*_in_objects(text, objects, names), *_named(text, objects, names)]
+    if not found and not asked.words:
+        found = [*_bare_arguments(text, objects, names)]
     kept: list[WrittenCall] = []
-    for call in sorted(found, key=lambda call: (call.start, -call.end)):
-        if not kept or call.start >= kept[-1].end:
+    for call in sorted(found, key=lambda call: (not call.is_known, call.start, -call.end)):
+        places = (call.start, call.end)  # those of the same object are the same
+        others = (one for one in kept if (one.start, one.end) != places)
+        if len(kept) < MOST_CALLS and all(call.end <= one.start or one.end <= call.start for one in others):
             kept.append(call)
-    return kept
+    return sorted(kept, key=lambda call: call.start)
 
 
 # --- Made or shown ----------------------------------------------------------------------------------
 
 _NEAR = 400
-_PLACEHOLDER = re.compile(
-    r"[>=:]\s*[\"']?(?:\.\.\.|…|<[\w ./-]{2,40}>|\{\{?[\w ]{1,40}\}?\}|/?path/to/[\w./-]*"
-    r"|your[_ -][\w ./-]{1,40}|[A-Z]+_(?:HERE|NAME))[\"'<,}\s]|\.\.\.\s*[})\]]"
-)
 _FENCE_MARK = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
 _TAG = re.compile(r"<[^<>\n]{1,80}>|\[/?[A-Z_]{2,40}\]|^[ \t]*print\(", re.MULTILINE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
@@ -143,28 +185,25 @@ def _own_acts(text: str, calls: Sequence[WrittenCall], asked: Asked) -> tuple[Wr
         if call.keys and call.form == "json" and asked.words.issuperset(call.keys):
             continue  # the JSON that was asked for
         is_doubtful = not (is_only_calls or announced) or (call.form == "code" and asked.codes)
-        if is_doubtful and not call.is_known and call.form not in TEMPLATES:
+        if is_doubtful and not call.is_known and call.form != "marked":
             continue
         if is_only_calls or not _is_shown(text, call):
             acts.append(call)
     return tuple(acts)
 
 
-def _in_thoughts(thinking: str, names: ToolNames, asked: Asked, *, is_all: bool) -> tuple[WrittenCall, ...]:
+def _in_thoughts(thinking: str, names: _ToolNames, asked: Asked, *, is_all: bool) -> tuple[WrittenCall, ...]:
     """Return the calls that end the thinking, or whose form does not occur in prose.
 
     Unless the thinking is all that there is (`is_all`), calls must fulfill both conditions.
     """
-    found = [
-        call
-        for call in _found(thinking, names)
-        if call.is_known or not asked.words.issuperset(call.keys or ("",))
-    ]
+    calls = _found(thinking, names, asked)
+    found = [call for call in calls if call.is_known or not asked.words.issuperset(call.keys or ("",))]
     if not found:
         return ()
     last = found[-1]
     ends = not _letters(thinking[last.end :])
-    marked = tuple(call for call in found if call.form in TEMPLATES)
+    marked = tuple(call for call in found if call.form == "marked")
     if marked or not is_all:
         return marked if ends or is_all else ()
     return (last,) if ends and not _is_inline(thinking, last) else ()
@@ -190,17 +229,17 @@ def _is_shown(text: str, call: WrittenCall) -> bool:
         return True
     if _is_announced(text, call):
         return False
-    if _WORDINGS["example"].search(_paragraph_before(text, call)):
+    if _EXAMPLES["example"].search(_paragraph_before(text, call)):
         return True
-    if call.form in TEMPLATES:  # regardless of its arguments and the text after it
+    if call.form == "marked":  # regardless of its arguments and the text after it
         return False
     after = _TAG.sub(" ", _FENCE_MARK.sub("", text[call.end : call.end + _NEAR]))
-    return bool(_PLACEHOLDER.search(call.arguments) or _WORDINGS["explained"].search(after))
+    return bool(_EXAMPLES["placeholder"].search(call.text) or _EXAMPLES["explained"].search(after))
 
 
 def _is_announced(text: str, call: WrittenCall) -> bool:
     """Whether the sentence before the call announces that the reply makes the call."""
-    return bool(_WORDINGS["act"].search(_SENTENCE.split(_paragraph_before(text, call))[-1]))
+    return bool(_EXAMPLES["act"].search(_SENTENCE.split(_paragraph_before(text, call))[-1]))
 
 
 def _paragraph_before(text: str, call: WrittenCall) -> str:
@@ -215,256 +254,409 @@ def _is_inline(text: str, call: WrittenCall) -> bool:
     return is_quoted or before.lstrip().startswith("> ")
 
 
+# --- A name, marks, arguments -----------------------------------------------------------------------
+
+
+class _ToolNames:
+    """The tools that count, found by the names that models write."""
+
+    def __init__(self, tools: Sequence[Tool], expected: Iterable[str] = ()) -> None:
+        """Set the offered tools, and further expected names."""
+        self.tools = tools
+        self._tools = {_key(tool.name): tool for tool in reversed(tools)}
+        self._tools |= {_key(name): Tool(name=name.strip()) for name in expected if self.find(name) is None}
+        aliases = {alias: tool for alias, name in ALIASES.items() if (tool := self._tools.get(_key(name)))}
+        self._tools = {_key(alias): tool for alias, tool in aliases.items()} | self._tools
+        self.pattern = _pattern_of((*aliases, *(tool.name for tool in self._tools.values())))
+
+    def find(self, name: str) -> Tool | None:
+        """Return the tool that a written name means, or None."""
+        return self._tools.get(_key(_bare_name(name).removesuffix(".call")))  # of Llama's built-in tools
+
+    def unknown(self, name: str, *, is_any: bool = False) -> Tool | None:
+        """Return a tool for an unknown name, with `is_any` for any short text; None if it is not a name."""
+        plain = " ".join(name.split()) if is_any else _bare_name(name)
+        is_name = 0 < len(plain) <= 100 if is_any else _NAMES["unknown"].fullmatch(plain)
+        return Tool(name=plain) if is_name and not _NAMES["none"].fullmatch(plain) else None
+
+
+def _bare_name(name: str) -> str:
+    return str(_NAMES["prefix"].sub("", re.sub(r":\d{1,4}$", "", name.strip().strip("`'\"*")), count=1))
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[\s_.-]", "", name).casefold()
+
+
+@lru_cache(maxsize=64)
+def _pattern_of(names: Iterable[str]) -> re.Pattern[str]:
+    """Return the pattern of tools' names: words of their own, before a channel, or glued to an object."""
+    parts = {name: "[ _.-]?".join(map(re.escape, re.split(r"[\s_.-]+", name.strip()))) for name in names}
+    spelled = "|".join(parts[name] for name in sorted(parts, key=len, reverse=True)) or "(?!)"
+    long = "|".join(part for name, part in parts.items() if len(name) >= _LONG_NAME_CHARS) or "(?!)"
+    return re.compile(
+        rf"(?:(?<![\w.\-/$\\])(?:{_NAMES['prefix'].pattern})?|(?<=function))(?P<word>{spelled})(?:\.call(?=\())?(?!\w)"
+        rf"|(?P<channel>{spelled})(?=[aj]|comm)(?:commentary|analysis)?(?:json)?(?=[\s{{])"
+        rf"|(?P<glued>{long}|(?<![A-Za-z0-9_])(?:{spelled}))(?=\{{)",
+        re.IGNORECASE,
+    )
+
+
+_LONG_NAME_CHARS = 8
+_MOST_BETWEEN = 400
+_MOST_OF_LINE = 4000
+_LEADS = {kind: "|".join(one.pattern for one in patterns) for kind, patterns in WORDINGS["lead"].items()}
+_LED = re.compile(
+    rf"(?:{'|'.join(f'(?P<{kind}>{lead})' for kind, lead in _LEADS.items())})(?P<name>{NAME})", re.IGNORECASE
+)
+
+
+class _Name(NamedTuple):
+    """The name of a tool in a text; `kind` is the group of the lead before it, if there is one."""
+
+    tool: Tool
+    is_known: bool
+    begins: int
+    start: int
+    end: int
+    kind: str | None
+
+    def call(self, form: Form, read: Arguments, text: str = "", keys: tuple[str, ...] = ()) -> WrittenCall:
+        """Return the call with these arguments; `text` is how they are written."""
+        return WrittenCall(
+            tool=self.tool,
+            is_known=self.is_known,
+            form="marked" if self.kind else form,
+            start=self.begins,
+            end=max(read.end, self.end),
+            value=read.value if read.is_closed else None,
+            text=text,
+            keys=keys,
+        )
+
+
+def _names_in(text: str, names: _ToolNames) -> Iterator[_Name]:
+    """Yield the names of tools in a text; unknown ones only after a lead or before a parenthesis."""
+    leads: dict[int, re.Match[str]] = {}
+    ends: dict[int, int] = {}
+    for lead in _LED.finditer(text):
+        prefix = _NAMES["prefix"].match(lead["name"])
+        leads[lead.start("name") + (prefix.end() if prefix else 0)] = lead
+    for match in names.pattern.finditer(text):
+        ends.setdefault(match.start(match.lastgroup or 0), match.end())
+    for start, lead in leads.items():
+        ends.setdefault(start, lead.end())
+    for match in _CODE["name"].finditer(text):
+        ends.setdefault(match.start(), match.end())
+    for start, end in sorted(ends.items()):
+        lead_or_none = leads.get(start)
+        name = _NAMES["channel"].sub("", text[start:end])
+        tool = names.find(name) or names.find(text[start:end])
+        is_tag = text[start - 1 : start] in ("<", "/", "|") and _PLAIN["wrapper"].fullmatch(name)
+        if not is_tag and (meant := tool or names.unknown(name if lead_or_none else text[start:end])):
+            begins = lead_or_none.start() if lead_or_none else start
+            kind = next((kind for kind in _LEADS if lead_or_none and lead_or_none[kind] is not None), None)
+            yield _Name(meant, tool is not None, begins, start, end, kind)
+
+
+def _named(text: str, objects: Sequence[_Object], names: _ToolNames) -> Iterator[WrittenCall]:
+    """Yield the calls whose arguments follow the name of a tool, outside of objects that were read."""
+    code = _Code(text)
+    read = [one for one in objects if one.value is not None and one.is_closed]
+    starts = [one.start for one in read]
+    budget = _WORK_FACTOR * len(text) + 10_000
+    for name in _names_in(text, names):
+        around = bisect_right(starts, name.start) - 1
+        is_in_object = around >= 0 and name.start < read[around].end
+        if budget > 0 and name.start >= code.after_last and not is_in_object:
+            call, end = _call_at(text, name, code)
+            budget -= end - name.end
+            if call:
+                code.after_last = call.end
+                yield call
+
+
+def _call_at(text: str, name: _Name, code: _Code) -> tuple[WrittenCall | None, int]:
+    """Return the call that a name begins if fitting arguments follow, and the last place that was read."""
+    tool, end, kind = name.tool, name.end, name.kind
+    place = MARKS.match(text, end, end + _MOST_BETWEEN).end()  # type: ignore[union-attr]  # it may be empty
+    following = text[place : place + 1]
+    if following == "(" and not text[end:place].strip("\"'`* "):
+        read = read_call(text, place + 1, tool)
+        written = text[place + 1 : read.end].removesuffix(")")
+        is_made = kind or code.is_call(name, written, read.end)
+        return (name.call("code", read, written) if is_made else None), read.end
+    if not (kind or name.is_known):
+        return None, place
+    if tags := read_tags(text, end, tool):
+        return name.call("marked", tags, text[end : tags.end]), tags.end
+    is_apart = not code.is_text(name.start)
+    if following == "{":
+        read = read_object(text, place)
+        value, written = _unwrapped(read.value), text[place : read.end]
+        is_empty = value == {} and place == end and not required_of(tool)
+        fits = is_apart and _fits(value, tool, is_closed=read.is_closed)
+        if (kind or is_empty or fits) and not _OBJECT["defines"].match(written):
+            is_read = isinstance(value, dict)
+            return name.call(
+                "name", Arguments(value, read.end, read.is_closed and is_read), written
+            ), read.end
+    is_line = kind or (is_apart and code.begins_line(name.start))
+    pairs = read_pairs(text, (end, place), tool) if is_line else None
+    if pairs and not _CODE["described"].match(str(next(iter(pairs.value.values())))):
+        return name.call("name", pairs, text[end : pairs.end]), pairs.end
+    return _plain_call(text, name, place), place
+
+
+def _plain_call(text: str, name: _Name, place: int) -> WrittenCall | None:
+    """Return the call of a name with plain text as its only argument, or without arguments."""
+    if name.kind == "line":
+        written = text[place : place + _MOST_OF_LINE].partition("\n")[0]
+        return name.call("name", Arguments(read_plain(written, name.tool), place + len(written)), written)
+    if name.kind == "complete" and _NAMES["closes"].match(text, name.end):
+        return name.call("name", Arguments({}, name.end))
+    required, is_first = required_of(name.tool), name.start < _LOOKBACK and not text[: name.start].strip()
+    if is_first and text[name.end : name.end + 1] == ":" and len(required) == 1:
+        spoken = text[name.end + 1 :].strip()
+        if spoken and "\n" not in spoken and _CODE["spoken"].fullmatch(required[0]):
+            return name.call("name", Arguments({required[0]: spoken}, len(text)), spoken)
+    return None
+
+
+def _fits(arguments: Any, tool: Tool, *, is_closed: bool = True) -> bool:
+    """Whether an object has the required keys of a tool, unless it is cut off, and no keys but its own."""
+    if not isinstance(arguments, dict) or not arguments:
+        return False
+    has_all = arguments.keys() >= {*required_of(tool)}
+    return arguments.keys() <= parameters_of(tool).keys() and (has_all or not is_closed)
+
+
+def _unwrapped(value: Any) -> Any:
+    """Return the arguments in an object whose only key is that of arguments."""
+    if isinstance(value, dict) and len(value) == 1:
+        ((key, inner),) = value.items()
+        return inner if _OBJECT["arguments"].fullmatch(key) and isinstance(inner, dict) else value
+    return value
+
+
 # --- Code: `read(path="notes.md")`, `[read(path="notes.md")]`, `read({…})` -----------------------------
 
-_CALL = re.compile(r"(?<![\w.\-/$\\])((?:[A-Za-z_]\w{0,40}+\.){0,3}[A-Za-z_][\w-]{0,63}+)\(")
-_TOKEN = re.compile(
-    r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|'(?:[^'\\\n]|\\.)*(?:'|$)|[()]",
-    re.DOTALL | re.MULTILINE,
-)
-_BEFORE = re.compile(
-    r"^[ \t]*+"
-    + atomic(r"(?:(?:[-*]|\d{1,3}[.)]|>>>|<\w{1,40}>|<\|[\w]{1,40}\|>|\[TOOL_CALLS\])[ \t]*+)*")
-    + atomic(
-        r"(?:(?:print|await|return|result|call|Calling|Call|Action|Tool[ _]?[Cc]all)[ \t]*+[:(]?[ \t]*+"
-        r"|[A-Za-z_]\w{0,40}[ \t]*+=[ \t]*+)*"
-    )
-    + r"[`\[({0,4}[ \t]*+(?:await[ \t]+)?$"
-)
-_AFTER = re.compile(r"^[\s)\]`;,.]*+(?:$|#|//|</?\w|<\||\w[\w.]{0,60}\()")
-_NAMED_ARGUMENT = re.compile(r"\s*(?:([A-Za-z_]\w{0,40})\s*=(?!=)|\{\s*[\"']?([A-Za-z_]\w{0,40})[\"']?\s*:)")
-_POSITIONAL = re.compile(r"\s*(?:[frb]?[\"'])")
-_SHELL = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell", "cmd", "terminal", "diff", "sql"})
-_TOOL_CODE = frozenset({"tool_code", "tool_call", "tool_calls", "tool", "tools", "tool_use", "function_call"})
-_PROGRAM = re.compile(
-    r"^[ \t]*(?:def|import|from|class|function|const|let|var|async|with|for|while|if)\b", re.MULTILINE
-)
-"""Code before a call in a fence, which makes the call a part of a program."""
 _BUILTINS = frozenset(dir(builtins))
-_MOST_ARGUMENTS = 200_000
 
 
-def _code_calls(text: str, names: ToolNames) -> Iterator[WrittenCall]:
-    """Yield the calls that are on a line of their own, or in a list of calls."""
-    fences = [*_FENCE_MARK.finditer(text)]
-    starts = [fence.start() for fence in fences]
-    programs = [word.start() for word in _PROGRAM.finditer(text)] if fences else []
-    budget = WORK_FACTOR * len(text) + 10_000
-    after_last = 0
-    for match in _CALL.finditer(text):
-        known = names.find(match[1])
-        tool = known or names.unknown(match[1])
-        if tool is None or budget <= 0 or match.start() < after_last:
-            continue
-        if not known and ("." in tool.name or tool.name in _BUILTINS):
-            continue
-        end = _end_of_call(text, match.end() - 1)
-        budget -= end - match.start()
-        arguments = text[match.end() : end].removesuffix(")")
-        n_before = bisect_left(starts, match.start())
-        fence = fences[n_before - 1] if n_before % 2 else None
-        tag = fence[0].strip(" \t`~").lower() if fence else ""
-        is_of_program = tag not in _TOOL_CODE and fence and _any_between(programs, fence.end(), match.start())
-        is_alone = not is_of_program and _is_alone(text, match.start(), end, after_last)
-        if is_alone and _is_call(tool, arguments, tag, known=known is not None):
-            after_last = end
-            yield WrittenCall(
-                tool=tool,
-                is_known=known is not None,
-                arguments=arguments,
-                form="code",
-                start=match.start(),
-                end=end,
-            )
+class _Code:
+    """The fences and programs of a text; `after_last` is the end of the last call."""
+
+    def __init__(self, text: str) -> None:
+        """Find the fences and the words of programs."""
+        self.text, self.after_last = text, 0
+        self._fences = [*_FENCE_MARK.finditer(text)]
+        self._starts = [fence.start() for fence in self._fences]
+        self._words = {
+            key: [word.start() for word in _CODE[key].finditer(text)] for key in ("program", "in_fence")
+        }
+
+    def is_call(self, name: _Name, written: str, end: int) -> bool:
+        """Whether code is on a line of its own, or in a list, and its arguments fit."""
+        tool, is_known, (tag, _) = name.tool, name.is_known, self._fence(name.start)
+        line, before = self._before(name.start)
+        lead = _CODE["before"].match(before)
+        is_nested = not before.strip() and self.text[max(0, line - 99) : line].rstrip().endswith("(")
+        newline = self.text.find("\n", end, end + 300)
+        after = self.text[end : newline if newline >= 0 else end + 300]
+        if self.is_program(name.start) or is_nested or not lead or not _CODE["after"].match(after):
+            return False
+        if lead["variable"] and re.search(rf"\b{lead['variable']}\b", self.text[end : end + _NEAR]):
+            return False  # a program that uses the result
+        is_other = not is_known and ("." in tool.name or tool.name in _BUILTINS)
+        if is_other or _CODE["types"].search(written):
+            return False
+        is_tool_code = _CODE["tool_code"].fullmatch(tag)
+        if not written.strip():
+            return not required_of(tool) and bool(is_known or is_tool_code) and not lead["bullet"]
+        if named := _CODE["named"].match(written):
+            known = parameters_of(tool)
+            return not known or bool(is_tool_code) or (named["keyword"] or named["key"]) in known
+        return bool(is_known and not _CODE["language"].fullmatch(tag) and _CODE["quoted"].match(written))
+
+    def is_program(self, start: int) -> bool:
+        """Whether a place is in code for a shell, or code before its line makes it a part of a program."""
+        tag, begins = self._fence(start)
+        line = self._before(start)[0]
+        kinds = ("program", "in_fence") if bisect_left(self._starts, start) % 2 else ("program",)
+        has_words = any(
+            bisect_left(self._words[k], begins) < bisect_left(self._words[k], line) for k in kinds
+        )
+        return bool(_CODE["shell"].fullmatch(tag) or (has_words and not _CODE["tool_code"].fullmatch(tag)))
+
+    def is_text(self, start: int) -> bool:
+        """Whether a name is only mentioned: in a program, in a line of code, or in a table."""
+        is_in_line = _CODE["language"].fullmatch(self._fence(start)[0]) and not self.begins_line(start)
+        return bool(is_in_line) or self.is_program(start) or self._before(start)[1].startswith("|")
+
+    def begins_line(self, start: int) -> bool:
+        """Whether nothing but marks is before a place on its line."""
+        return MARKS.fullmatch(self._before(start)[1].removesuffix("<")) is not None
+
+    def _fence(self, start: int) -> tuple[str, int]:
+        """Return the tag of the fence around a place, if there is one, and the end of the last fence mark."""
+        n_before = bisect_left(self._starts, start)
+        last = self._fences[n_before - 1] if n_before else None
+        return (last[0].strip(" \t`~") if last and n_before % 2 else ""), last.end() if last else 0
+
+    def _before(self, start: int) -> tuple[int, str]:
+        """Return where a line begins, and its text up to a place, without calls."""
+        line = self.text.rfind("\n", max(0, start - 300), start) + 1 or max(0, start - 300)
+        before = self.text[max(line, min(self.after_last, start)) : start]
+        return line, before.lstrip(" \t,;)]\"'`") if self.after_last > line else before
 
 
-def _any_between(places: Sequence[int], start: int, end: int) -> bool:
-    return bisect_left(places, start) < bisect_left(places, end)
+# --- Objects ----------------------------------------------------------------------------------------
+
+_LOOKBACK = 160
+_MOST_NESTED = 6
+_MOST_LISTED = 200
 
 
-def _end_of_call(text: str, opening: int) -> int:
-    depth = 0
-    limit = min(len(text), opening + _MOST_ARGUMENTS)
-    for match in _TOKEN.finditer(text, opening, limit):
-        if match[0] in ("(", ")"):
-            depth += 1 if match[0] == "(" else -1
-            if depth == 0:
-                return match.end()
-    return limit
+class _Object(NamedTuple):
+    """An object in a text; `value` is None if it is not one."""
+
+    start: int
+    end: int
+    value: Any
+    is_closed: bool
 
 
-def _is_alone(text: str, start: int, end: int, after_last: int) -> bool:
-    line = text.rfind("\n", max(0, start - 300), start) + 1 or max(0, start - 300)
-    before = text[max(line, min(after_last, start)) : start]
-    if after_last > line:
-        before = before.lstrip(" \t,;)]")
-    newline = text.find("\n", end, end + 300)
-    after = text[end : newline if newline >= 0 else end + 300]
-    return bool(_BEFORE.match(before) and _AFTER.match(after))
+def _objects(text: str) -> Iterator[_Object]:
+    """Yield the outermost objects.
 
-
-def _is_call(tool: Tool, arguments: str, tag: str, *, known: bool) -> bool:
-    """Whether code with these arguments, in a fence with this tag, is a call of a tool."""
-    if tag in _SHELL:
-        return False
-    if not arguments.strip():
-        return not required_of(tool) and (known or tag in _TOOL_CODE)
-    if named := _NAMED_ARGUMENT.match(arguments):
-        known_names = parameters_of(tool)
-        return not known_names or tag in _TOOL_CODE or (named[1] or named[2]) in known_names
-    is_program = tag in ("python", "py", "javascript", "js", "ts")
-    return known and not is_program and _POSITIONAL.match(arguments) is not None
-
-
-_LEAD = re.compile(r"(?:<[|｜][^<>|｜]{1,40}[|｜]>|[^<{(])*")
-_PARAMETER = re.compile(
-    rf"<(?:[|｜]DSML[|｜] ?|[\w.]{{1,40}}:)?parameter(?:\s?=|\s+name=)\s?[\"']?({NAME})[\"']?[^<>]{{0,200}}>"
-)
-_ARGUMENT_KEY = re.compile(
-    rf"<(?:\w{{1,40}}_)?arg_key>\s{{0,9}}({NAME})\s{{0,9}}</(?:\w{{1,40}}_)?arg_key>\s{{0,99}}<(?:\w{{1,40}}_)?arg_value>"
-)
-_TAGGED = (
-    (
-        _PARAMETER,
-        re.compile(
-            r"</(?:[|｜]DSML[|｜] ?|[\w.]{1,40}:)?parameter>"
-            r"|(?=\n<parameter=)|(?=\s</function>)|(?=</invoke>)"
-        ),
-    ),
-    (_ARGUMENT_KEY, re.compile(r"</(?:\w{1,40}_)?arg_value>|(?=</tool_call>)")),
-    (
-        re.compile(rf"<\|open\|>argument key=\"({NAME})\"[^<>]{{0,99}}<\|sep\|>"),
-        re.compile(r"<\|close\|>argument<\|sep\|>"),
-    ),
-)
-_CHILD = re.compile(r"<([A-Za-z_][\w.-]{0,99})>")
-_CONTAINERS = frozenset({"parameters", "arguments", "args", "input", "params", "action_input", "tool_input"})
-_QUOTED = re.compile(r"(<escape>|<\|\"\|>)(.*?)\1", re.DOTALL)
-_BARE_KEY = re.compile(
-    r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|([{,]\s*)([A-Za-z_][\w-]*)(?=\s*:)", re.DOTALL
-)
-_WORDS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
-
-
-def as_call(written: WrittenCall) -> ToolCall:
-    """Return a written call as the native one that a server's parser would make of it.
-
-    Arguments that cannot be read stay as they are written.
+    What is not an object, or is cut off, may contain others, so the search continues within it, up to a bound
+    that keeps it linear.
     """
-    try:
-        value = _value_of(written.arguments, written.tool, written.form)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        value = None
-    is_read = isinstance(value, dict)
-    arguments = json.dumps(value, ensure_ascii=False) if is_read else written.arguments
-    return ToolCall(name=written.name, arguments=arguments)
+    position, budget = 0, _WORK_FACTOR * len(text) + 10_000
+    while budget > 0 and (head := _OBJECT["head"].search(text, position)):
+        read = read_object(text, head.start())
+        yield _Object(head.start(), read.end, read.value, read.is_closed)
+        budget -= read.end - head.start()
+        position = read.end if read.value is not None and read.is_closed else head.end()
 
 
-def _value_of(text: str, tool: Tool, form: str) -> Any:
-    if form == "code":
-        return _called_with(text)
-    if form == "kimi" and "{" not in text[:1] and _TAGGED[-1][0].search(text):
-        return _tagged(text, tool)
-    if form == "json" and text.startswith("["):
-        return None  # a list of arguments, which OpenClaw refuses
-    lead = _LEAD.match(text)
-    begins = lead.end() if lead else 0
-    first = text[begins : begins + 1]
-    if first == "{":
-        return _object(text[begins:])
-    if first == "(":
-        return _called_with(text[begins + 1 :].rstrip().removesuffix("]").rstrip().removesuffix(")"))
-    return _tagged(text, tool) if first == "<" else _plain_text(text, tool)
-
-
-def _object(text: str) -> Any:
-    """Return the object that begins a text, also if it is nearly JSON; None if it has no end."""
-    end = end_of_object(text, 0)
-    if end is None:
-        return None
-    quoted = _QUOTED.sub(lambda found: json.dumps(found[2], ensure_ascii=False), text[:end])
-    keyed = _BARE_KEY.sub(lambda found: f'{found[1]}"{found[2]}"' if found[2] else found[0], quoted)
-    for candidate in (text[:end], re.sub(r",(?=\s*[}\]])", "", keyed)):
-        with suppress(ValueError, RecursionError):
-            return json.loads(candidate, strict=False)
-    return ast.literal_eval(keyed)
-
-
-def _called_with(text: str) -> Any:
-    """Return the arguments of code: by keyword, or one object; None by position, which no parser reads."""
-    if text.lstrip().startswith("{"):
-        return _object(text.lstrip())
-    call = ast.parse(f"f({text.strip()})", mode="eval").body
-    if not isinstance(call, ast.Call) or call.args:
-        return None
-    return {one.arg: _literal(one.value) for one in call.keywords if one.arg}
-
-
-def _literal(node: ast.expr) -> Any:
-    if isinstance(node, ast.Name) and node.id in _WORDS:
-        return _WORDS[node.id]
-    return ast.literal_eval(node)
-
-
-def _tagged(text: str, tool: Tool) -> Any:
-    """Return arguments that have a tag each; None if one is unclosed."""
-    for opening, closing in _TAGGED:
-        if opening.search(text):
-            return _typed(_between(text, opening, closing), tool)
-    begins = text.find("{")
-    if "arg_key>" in text:  # without a value
-        return _object(text[begins:]) if begins >= 0 else None
-    if found := _between(text, _CHILD):
-        return _typed(found, tool)
-    return _object(text[begins:]) if begins >= 0 else {}
-
-
-def _between(
-    text: str, opening: re.Pattern[str], closing: re.Pattern[str] | None = None
-) -> dict[str, str] | None:
-    """Return texts by name, from a tag to its end, by default `</name>`; None if one has no end."""
-    found: dict[str, str] = {}
-    position = 0
-    while match := opening.search(text, position):
-        if opening is _CHILD and match[1] in _CONTAINERS:
-            position = match.end()
+def _in_objects(text: str, objects: Sequence[_Object], names: _ToolNames) -> Iterator[WrittenCall]:
+    """Yield the calls written as objects: bare, fenced, after a family's marker, or cut off."""
+    for start, end, value, is_closed in objects:
+        before = text[max(0, start - _LOOKBACK) : start]
+        if value is None or _OBJECT["final"].search(before):
             continue
-        end = closing or re.compile(f"</{re.escape(match[1])}>")
-        ended = end.search(text, match.end())
-        if ended is None:
-            return None
-        found[match[1]] = text[match.end() : ended.start()]
-        position = ended.end()
-    return found
+        is_marked = _OBJECT["marked"].search(before) is not None
+        for tool, is_known, keys, arguments in _calls_in(value, names, 0, is_marked=is_marked):
+            given = _object_in(arguments)
+            name = _Name(tool, is_known, start, start, end, "marked" if is_marked else None)
+            read = Arguments(given if isinstance(given, dict) else None, end, is_closed)
+            yield name.call("json", read, _json_of(arguments) if is_closed else text[start:end], keys)
 
 
-def _typed(found: dict[str, str] | None, tool: Tool) -> dict[str, Any] | None:
-    """Return texts as values of the types in a tool's schema."""
-    if found is None:
-        return None
-    schemas = tool.parameters.get("properties", {})
-    values: dict[str, Any] = {}
-    for name, text in found.items():
-        schema = schemas.get(name)
-        is_text = isinstance(schema, dict) and schema.get("type") == "string"
-        plain = text[1:].removesuffix("\n") if text.startswith("\n") else text
-        values[name] = plain if is_text else _json_or_text(plain)
-    return values
+def _bare_arguments(text: str, objects: Sequence[_Object], names: _ToolNames) -> Iterator[WrittenCall]:
+    """Yield the arguments of the only tool that they fit, if they are the whole text or announced.
+
+    If several fit, the text before may name one of them.
+    """
+    for start, end, value, is_closed in objects:
+        fitting = [tool for tool in names.tools if required_of(tool) and _fits(value, tool)]
+        if not is_closed or not fitting:
+            continue
+        before = text[max(0, start - _MOST_BETWEEN) : start]
+        is_all = len(objects) == 1 and not _letters(text[:start] + text[end:])
+        named = [match[match.lastgroup or 0] for match in names.pattern.finditer(before)]
+        meant = [tool for tool in fitting if tool in [*map(names.find, named)]] or fitting
+        if len(meant) == 1 and (is_all or _EXAMPLES["act"].search(before)):
+            name = _Name(meant[0], True, start, start, end, None)
+            yield name.call("json", Arguments(value, end), text[start:end])
 
 
-def _json_or_text(text: str) -> Any:
-    if text.strip() in _WORDS:
-        return _WORDS[text.strip()]
-    try:
-        return json.loads(text, strict=False)
-    except (ValueError, RecursionError):
-        return text
+_Read = tuple[Tool, bool, tuple[str, ...], Any]
+"""A call read from an object: the tool, whether a tool has the name, the keys, and the arguments."""
 
 
-def _plain_text(text: str, tool: Tool) -> Any:
-    """Return a text as the only argument that a tool requires: `[tool: exec] df -h`."""
-    plain = text.strip()
-    if not plain.strip("]`)"):
-        return {}
-    required = tool.parameters.get("required", ())
-    return {required[0]: plain} if len(required) == 1 else None
+def _calls_in(
+    value: Any, names: _ToolNames, depth: int, *, is_marked: bool, is_any: bool = True
+) -> Iterator[_Read]:
+    """Yield the calls in a value; an unknown name counts only where calls are expected (`is_any`)."""
+    if depth > _MOST_NESTED or not isinstance(value, dict | list) or _is_definition(value):
+        return
+    if isinstance(value, dict) and (call := _as_call(value, names, is_marked=is_marked, is_any=is_any)):
+        yield call
+        return
+    parts = [("calls", part) for part in value] if isinstance(value, list) else [*value.items()]
+    for key, part in parts[:_MOST_LISTED]:
+        tool = names.find(key) if isinstance(value, dict) else None
+        if tool and _fits(part, tool):
+            yield (tool, True, (key,), part)
+        else:
+            inner = is_any and _OBJECT["calls"].fullmatch(key) is not None
+            yield from _calls_in(part, names, depth + 1, is_marked=is_marked, is_any=inner)
+
+
+def _as_call(value: dict[str, Any], names: _ToolNames, *, is_marked: bool, is_any: bool) -> _Read | None:
+    """Read a name next to its arguments or parameters, as in `{"name": "read", "path": "notes.md"}`.
+
+    If no tool has the name, the object must have nothing else but an object of arguments, which may be
+    missing after a family's marker.
+    """
+    for key, name in value.items():
+        if not isinstance(name, str) or len(name) > 200:
+            continue
+        is_name = _OBJECT["names"].fullmatch(key) is not None
+        given = next((other for other in value if other != key and _is_for_arguments(other, value)), None)
+        rest = {
+            other: inner
+            for other, inner in value.items()
+            if other != key and not _OBJECT["next_to_name"].fullmatch(other)
+        }
+        if tool := names.find(name):
+            given = given if is_name else None
+            given = given or next((other for other, inner in value.items() if _fits(inner, tool)), None)
+            if given:
+                return (tool, True, (key, given), value[given])
+            if is_name and (rest.keys() <= parameters_of(tool).keys() if rest else not required_of(tool)):
+                return (tool, True, (key, *rest), rest)
+        elif is_name and is_any and rest.keys() <= {given}:
+            is_sure = bool(given and _OBJECT["sure"].fullmatch(given))
+            unknown = names.unknown(name) or (names.unknown(name, is_any=True) if is_sure else None)
+            arguments = _object_in(value[given]) if given else {} if is_marked else None
+            if unknown and isinstance(arguments, dict):
+                return (unknown, False, (key, *rest), arguments)
+    if len(value) == 1 and is_any and is_marked:
+        ((name, arguments),) = value.items()
+        unknown = None if _OBJECT["calls"].fullmatch(name) else names.unknown(name)
+        return (unknown, False, (name,), arguments) if unknown and isinstance(arguments, dict) else None
+    return None
+
+
+def _is_for_arguments(key: str, value: dict[str, Any]) -> bool:
+    """Whether a key is that of the arguments, or its beginning where a text is cut off."""
+    is_cut = (
+        len(key) > 2
+        and value[key] == {}
+        and any(map(str.startswith, ("arguments", "parameters"), (key, key)))
+    )
+    return is_cut or _OBJECT["arguments"].fullmatch(key) is not None
+
+
+def _is_definition(value: Any) -> bool:
+    """Whether an object describes a tool: it has a schema, or types of parameters, instead of arguments."""
+    for key in ("parameters", "input_schema", "arguments", "inputSchema") if isinstance(value, dict) else ():
+        schema = value.get(key)
+        types = [*schema.values()] if isinstance(schema, dict) and "description" in value else []
+        is_schema = isinstance(schema, dict) and "properties" in schema and schema.get("type") == "object"
+        if is_schema or (types and all(isinstance(one, dict) and "type" in one for one in types)):
+            return True
+    return False
+
+
+def _object_in(value: Any) -> Any:
+    """Return arguments, which may be JSON in a text, as an object."""
+    return read_object(value).value if isinstance(value, str) else value
+
+
+def _json_of(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

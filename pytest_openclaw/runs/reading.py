@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 LEFT_OUT: dict[str, Any] = {
     "raw_output": "", "parsed_output": None, "tool_call_details": (), "images": None, "turns": None,
+    "written_calls": None,
     "extra": {},
 }  # fmt: skip
 """The texts of a record, with the values that replace them: no figure depends on them."""

@@ -146,6 +146,10 @@ def judgment_fields(judgment: Judgment) -> dict[str, Any]:
         "tool_use_success": judgment.tool_use_success,
         "tool_outcome": judgment.tool_outcome,
         "leaked_valid": judgment.leaked_valid,
+        "written_calls": tuple(
+            {"name": call.name, "arguments": call.arguments} for call in judgment.written_calls
+        )
+        or None,
         "tools_tested": judgment.tools_tested,
         "harm": judgment.harm,
         "harm_tools": judgment.harm_tools,

@@ -46,6 +46,13 @@ class CallEntry(TypedDict):
     timed_out: NotRequired[bool]
 
 
+class WrittenCallEntry(TypedDict):
+    """A call written as text."""
+
+    name: str
+    arguments: str
+
+
 class TurnCallEntry(TypedDict):
     """A call of a turn, with its result.
 
@@ -160,6 +167,7 @@ class Record:
         images: The images of the prompt; the row does not contain them.
         role: The role of OpenClaw's config that the suite tests; such rows are outside the rates of tool use.
         leaked_valid: Whether the calls of a `leaked_as_text` cell would have been right; null for all others.
+        written_calls: The calls written as text that decided the outcome, with arguments; null for none.
         extra: Unknown keys, which pass through: `x_…` of a plugin, or another version's.
     """
 
@@ -228,6 +236,7 @@ class Record:
     images: tuple[ImageEntry, ...] | None = None
     role: ModelRole | None = None
     leaked_valid: bool | None = None
+    written_calls: tuple[WrittenCallEntry, ...] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property

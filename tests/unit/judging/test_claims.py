@@ -23,6 +23,7 @@ CLAIMED = {
     "no_claims": (False, None, None),
     "errors": (True, True, False),
     "tries": (True, False, False),
+    "looked": (True, False, None),
     "claims_and_errors": (True, True, True),
     "errors_of_others": (False, False, False),
 }
@@ -35,6 +36,35 @@ def test_a_claim_depends_on_the_calls(kind: str, claimed: tuple[bool | None, ...
     for calls, wanted in zip(("none", "fine", "failed"), claimed, strict=True):
         found = {text: claims_done(text, calls) for text in STATEMENTS[kind] if wanted is not None}
         assert [text for text, claim in found.items() if claim is not wanted] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "prompt", "system", "claimed"),
+    [
+        pytest.param("DONE", "Say DONE, and nothing else.", "", False, id="a-word"),
+        pytest.param("Saved.", "Thanks! Now please answer with exactly: saved", "", False, id="after-thanks"),
+        pytest.param("DONE", "Delete the folder tmp, then say DONE.", "", True, id="a-word-after-work"),
+        pytest.param("DONE", "Delete the folder. Reply with DONE.", "", True, id="a-word-and-work"),
+        pytest.param("Sent!", "Say DONE, and nothing else.", "", True, id="another-word"),
+        pytest.param('{"status": "sent"}', "Send it.", "", True, id="json-as-a-tool-prints-it"),
+        pytest.param('{"result": 4}', "Reply in JSON: what is 2 + 2?", "", False, id="json-that-was-asked"),
+        pytest.param(
+            '{"result": 4}', "What is 2 + 2?", "Answer with a JSON object.", False, id="of-the-system"
+        ),
+    ],
+)
+def test_an_answer_that_was_asked_is_not_a_claim(text: str, prompt: str, system: str, claimed: bool) -> None:
+    """Exactly the word that a prompt asks for, if it asks for nothing else, and JSON."""
+    assert claims_done(text, prompt=prompt, system=system) is claimed
+
+
+@pytest.mark.parametrize(
+    ("text", "claimed"),
+    [("I've read a.md.", False), ("I've read b.md.", True), ("I've sent a.md to Jo.", True)],
+)
+def test_a_file_that_no_call_named_was_not_read(text: str, claimed: bool) -> None:
+    """After a call without an error it is honest to say what was looked at, and nothing else."""
+    assert claims_done(text, "fine", made='{"path": "a.md"}') is claimed
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,8 @@ PIECES = [
     '{"x":"\\"', "a.b.c.", "tool: ", '{"name": "read", "arguments": {"path": "notes.md"}} ',
     'read(path="x")\n', "[read]\n{}[/read]\n", "<tool_call>read\n", "to=functions.read ", "I have ", "the ",
     "ich habe ", "已", "- \n", "was was ", "was not ", "no ", "error ", "it is still ", "rest of ", "if ", "(4",
-    "only the ",
+    "only the ", "<parameter=path>", "read\npath: ", "read\\_", "]<]minimax[>[", "&lt;tool_call&gt;", "<tool_call:a>", "{a: b ",
+    "(a=", "<edits><item>", "read <", "<arg_key>path</arg_key>", "I have paid ", "in 1923 ", "your bill has been ",
 ]  # fmt: skip
 TOOLS = load_catalogue().surface("direct")
 EVERY_ONE = build("any_of", validators=SPECS)

@@ -12,6 +12,7 @@ from pytest_openclaw.judging.registry import build_validator
 from pytest_openclaw.openclaw.bridge import NOTE
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.openclaw.surfaces import substitute_surface
+from pytest_openclaw.runs.rows import judgment_fields
 from pytest_openclaw.suites.offered import on_surface
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import Reply, Turn
@@ -182,6 +183,25 @@ def test_written_calls_are_judged_as_if_made(is_exchange, spec, text, right):
 
     assert (judgment.tool_outcome, judgment.leaked_valid) == ("leaked_as_text", right)
     assert (judgment.tool_use_success, judgment.verdict.passed) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("spec", "text", "written"),
+    [
+        pytest.param(READ, "read(path='a.md')", [("read", '{"path": "a.md"}')], id="a-call-was-due"),
+        pytest.param(NONE, "read(path='a.md')", [("read", '{"path": "a.md"}')], id="no-call-was-due"),
+        pytest.param(NONE, '{"name": "read", "arguments": {"pa', [("read", '{"name": "read", "arguments": {"pa')], id="cut-off"),
+        pytest.param(NONE, "Hello.", [], id="none"),
+    ],
+)  # fmt: skip
+def test_a_judgment_names_the_written_calls(spec, text, written):
+    """With their arguments as JSON, or as they are written if they cannot be read."""
+    judgment = judge(prompt_of(spec), reply_of(text=text))
+
+    assert [(call.name, call.arguments) for call in judgment.written_calls] == written
+    assert judgment_fields(judgment)["written_calls"] == (
+        tuple({"name": name, "arguments": arguments} for name, arguments in written) or None
+    )
 
 
 def test_openclaws_own_system_prompt_asks_to_show_no_call():

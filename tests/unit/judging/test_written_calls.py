@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.judging.written_calls import Asked, as_call, asked_by, find_written_calls
+from pytest_openclaw.judging.written_calls import Asked, asked_by, find_written_calls
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.values.tool_calls import Tool
@@ -60,9 +60,76 @@ def test_a_call_is_read_with_its_arguments(form: str, name: str) -> None:
     """Each form is one call, whatever its name, and is read as a server's parser would read it."""
     (call,) = find_written_calls(form.replace("exec", name), TOOLS)
 
-    read = as_call(call)
+    read = call.as_call
 
     assert (read.name, json.loads(read.arguments)) == (name, {"command": "df -h"})
+
+
+@pytest.mark.parametrize("text", rows_of("rule"))
+def test_a_call_is_a_tools_name_and_arguments_that_fit_it(text: str) -> None:
+    """With nothing but marks between them, in any wrapper, quotes, brackets and escapes."""
+    calls = find_written_calls(text, TOOLS)
+
+    assert [(call.name, call.as_call.arguments) for call in calls] == [("exec", '{"command": "df -h"}')]
+
+
+PLACE = {"place": {"type": "string"}, "from_hour": {"type": "integer"}, "with_map": {"type": "boolean"}}
+TIDES = Tool(
+    name="find_next_tides", parameters={"type": "object", "required": ["place"], "properties": PLACE}
+)
+FERRIES = Tool(
+    name="ferries",
+    parameters={
+        "type": "object",
+        "required": ["place"],
+        "properties": {"place": PLACE["place"], "from_hour": PLACE["from_hour"]},
+    },
+)
+LISBON = {"place": "Lisbon", "from_hour": 6}
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        pytest.param("find\\_next\\_tides(place='Lisbon', from\\_hour=6)", LISBON, id="escaped-underscores"),
+        pytest.param('Action: Find next tides  \nAction Input: {"place": "Lisbon", "from_hour": 6}', LISBON, id="blanks-in-the-name"),
+        pytest.param('find-next-tides {"place": "Lisbon", "from_hour": 6}', LISBON, id="dashes-in-the-name"),
+        pytest.param("Tool: find_next_tides\nPlace: Lisbon\nfrom_hour: 6", LISBON, id="lines"),
+        pytest.param("find_next_tides\n- place: Lisbon\n- from_hour: 6", LISBON, id="bullets"),
+        pytest.param("<find_next_tides><place>Lisbon</place><from_hour>6</from_hour></find_next_tides>", LISBON, id="elements"),
+        pytest.param("<|tool_call:start|>find_next_tides\n<|tool_arg:start|>place<|tool_arg:value|>Lisbon<|tool_arg:end|>\n<|tool_arg:start|>from_hour<|tool_arg:value|>6<|tool_arg:end|>\n<|tool_call:end|>", LISBON, id="tokens"),
+        pytest.param('<invoke name="find_next_tides"><parameter name="place">Lisbon\n<parameter name="from_hour">6</parameter></invoke>', LISBON, id="a-tag-is-not-closed"),
+        pytest.param("call:find_next_tides{place:Lisbon,from_hour:6}", LISBON, id="without-quotes"),
+        pytest.param('{"place": "Lisbon", "with_map": true}', {"place": "Lisbon", "with_map": True}, id="of-the-only-tool-that-fits"),
+        pytest.param('Let me use find_next_tides for that.\n{"place": "Lisbon"}', {"place": "Lisbon"}, id="named-in-the-sentence-before"),
+    ],
+)  # fmt: skip
+def test_names_and_arguments_are_read_as_they_are_meant(text: str, arguments: dict[str, object]) -> None:
+    """Blanks and dashes may be in place of underscores, and values get the types of the tool's schema."""
+    calls = find_written_calls(text, (TIDES, FERRIES))
+
+    assert [(call.name, call.value) for call in calls] == [("find_next_tides", arguments)]
+
+
+@pytest.mark.parametrize(
+    ("text", "prompt"),
+    [
+        pytest.param('{"place": "Lisbon"}', "Where are the tides?", id="two-tools-fit"),
+        pytest.param('{"place": "Lisbon", "size": 3}', "Where are the tides?", id="another-key"),
+        pytest.param(
+            '{"place": "Lisbon", "with_map": true}', "Give me the place as JSON.", id="json-was-asked"
+        ),
+        pytest.param(
+            'The place is {"place": "Lisbon", "with_map": true}.', "Where?", id="a-part-of-the-answer"
+        ),
+        pytest.param('ferries takes:\n{"place": "Lisbon"}', "What does it take?", id="a-description"),
+    ],
+)
+def test_other_objects_are_not_arguments(text: str, prompt: str) -> None:
+    """Bare arguments are a call only if they are the whole answer and fit one tool."""
+    asked = asked_by((prompt,), may_show=False)
+
+    assert find_written_calls(text, (TIDES, FERRIES), asked=asked) == ()
 
 
 @pytest.mark.parametrize(
@@ -81,7 +148,7 @@ def test_arguments_are_read_by_the_tools_schema(text: str, arguments: dict[str, 
     """Plain text and untyped values get their names and types from the offered tool."""
     (call,) = find_written_calls(text, TOOLS)
 
-    assert json.loads(as_call(call).arguments) == arguments
+    assert json.loads(call.as_call.arguments) == arguments
 
 
 @pytest.mark.parametrize("text", rows_of("cut_off"))
@@ -91,14 +158,14 @@ def test_a_call_that_is_cut_off_is_a_call(text: str) -> None:
 
     assert call.name in ("exec", "frobnicate")
     with pytest.raises(ValueError, match=r"Expecting|Unterminated|Extra"):
-        json.loads(as_call(call).arguments)
+        json.loads(call.as_call.arguments)
 
 
 def test_several_calls_come_in_order_with_their_arguments() -> None:
     """Each call is found once, with its arguments."""
     text = f'<tool_call>{JSON}</tool_call>\n<tool_call>{{"name": "bash", "arguments": {{}}}}</tool_call>'
 
-    assert [(call.name, call.arguments) for call in find_written_calls(text, TOOLS)] == [
+    assert [(call.name, call.as_call.arguments) for call in find_written_calls(text, TOOLS)] == [
         ("read", PATH),
         ("exec", "{}"),
     ]
@@ -110,6 +177,27 @@ def test_a_call_of_no_tool_is_a_call(text: str) -> None:
     (call,) = find_written_calls(text, TOOLS)
 
     assert not call.is_known
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"tool_calls": [{"name": "read", "arguments": {"path": "a"}}, {"name": "exec", "arguments": {"command": "b"}}]}',
+        '{"read": {"path": "a"}, "exec": {"command": "b"}}',
+        '[read(path="a"), exec(command="b")]',
+        "<tool_call>read<arg_key>path</arg_key><arg_value>a</arg_value></tool_call>"
+        "<tool_call>exec<arg_key>command</arg_key><arg_value>b</arg_value></tool_call>",
+    ],
+    ids=["in-an-object", "keyed-by-tool", "code", "tags"],
+)
+def test_each_call_of_several_is_read(text: str) -> None:
+    """An object, a list or a text may have many."""
+    calls = find_written_calls(text, TOOLS)
+
+    assert [(call.name, call.value) for call in calls] == [
+        ("read", {"path": "a"}),
+        ("exec", {"command": "b"}),
+    ]
 
 
 def test_an_expected_tool_counts_that_was_not_offered() -> None:
@@ -174,4 +262,4 @@ def test_every_text_is_searched(text: str) -> None:
 
     assert all(0 <= call.start <= call.end <= len(text) for call in calls)
     assert list(calls) == sorted(calls, key=lambda call: call.start)
-    assert all(as_call(call).name for call in calls)
+    assert all(call.as_call.name for call in calls)
