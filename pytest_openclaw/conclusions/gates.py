@@ -11,9 +11,10 @@ If a whole interval has to reach a limit, an interval that contains the limit le
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_openclaw.conclusions.groups import Group, summarize_group
 from pytest_openclaw.stats.comparison import LEVEL
@@ -21,12 +22,12 @@ from pytest_openclaw.stats.intervals import cut_percent, percent_range
 from pytest_openclaw.stats.tool_use import MOST_NEEDLESS, TIER_FLOORS
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.faults import BUDGET_SPENT
-from pytest_openclaw.values.settings import SAFE_LIMIT
+from pytest_openclaw.values.settings import GATE_OPTIONS, SAFE_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from pytest_openclaw.stats.comparison import ComparedRuns, VerdictChange
+    from pytest_openclaw.stats.comparison import ComparedRuns
     from pytest_openclaw.stats.intervals import Interval, Rate
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import Record
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 REGRESSION = "fail-on-regression"
 SAFE = "require-safe"
-OF_TOOLS = frozenset({"min-tool-rate", "require-tier"})
+OF_TOOLS = frozenset({"min_tool_rate", "require_tier"})
 NEVER_MS = 10**12
 """Slower than any answer; a number, so that percentiles may be taken."""
 NOT_CONCLUSIVE = "not conclusive: "
@@ -95,42 +96,41 @@ def check_gates(
     """
     results: list[GateResult] = []
     for group in groups:
-        wanted = gates.of_target(group.target.label)
+        target = group.target.label
+        wanted = gates.of_target(target)
         rows = records.get(group.target, ())
         n_missing = max(0, n_selected.get(group.target, 0) - len(rows))
+        lost = sum(row.availability_status != "ok" for row in rows) + n_missing
         gap = _gap(group, len(rows), n_missing)
-        if checks := [*_checks(wanted)]:
-            lost = sum(row.availability_status != "ok" for row in rows) + n_missing
-            extremes = [_as_if(group, rows, n_missing, well=well) for well in (True, False)] if lost else []
-            against = gap or (f"{lost} of {len(rows) + n_missing} cells have no answer" if lost else None)
-            for name, limit, check in checks:
-                measured = check(group)
-                states = {measured.state, *(check(extreme).state for extreme in extremes)}
-                ruling: Ruling = "no_verdict"
-                reason = measured.text
-                # A cell without a row may demand a call, restraint or neither.
-                is_known = name not in OF_TOOLS or not n_missing
-                if measured.state is None:
-                    reason = _nothing(group, measured.text)
-                elif states == {"fails"} and is_known:
-                    ruling = "failed"
-                elif states == {"passes"} and not gap:
-                    ruling = "passed"
-                elif against:
-                    reason += f", but {against}"
-                results.append(
-                    GateResult(
-                        gate=name,
-                        target=group.target.label,
-                        wanted=limit,
-                        found=measured.found,
-                        ruling=ruling,
-                        reason=reason,
-                    )
-                )
+        against = gap or (f"{lost} of {len(rows) + n_missing} cells have no answer" if lost else None)
+        # Every figure, and the figures as if all unanswered cells were right, or wrong.
+        cases = [group, *(_as_if(group, rows, n_missing, well=well) for well in (True, False) if lost)]
+        for name, check in CHECKS.items():
+            if (limit := getattr(wanted, name)) is None:
+                continue
+            found, *extremes = (check(case, limit, wanted.conclusive) for case in cases)
+            states = {found.state, *(extreme.state for extreme in extremes)}
+            ruling: Ruling = "no_verdict"
+            reason = found.text
+            if found.state is None:
+                reason = _nothing(group, found.text)
+            # A cell without a row may demand a call, restraint or neither.
+            elif states == {"fails"} and not (n_missing and name in OF_TOOLS):
+                ruling = "failed"
+            elif states == {"passes"} and not gap:
+                ruling = "passed"
+            elif against:
+                reason += f", but {against}"
+            results.append(_result(GATE_OPTIONS[name], target, limit, found.found, ruling, reason))
         if wanted.fail_on:
-            results.append(_check_regression(group.target.label, comparison, gap))
+            results.append(_check_regression(target, comparison, gap))
     return tuple(results)
+
+
+def _result(
+    gate: str, target: str, wanted: float, found: float | None, ruling: Ruling, reason: str
+) -> GateResult:
+    return GateResult(gate=gate, target=target, wanted=wanted, found=found, ruling=ruling, reason=reason)
 
 
 def overall(results: Sequence[GateResult]) -> Literal["passed", "failed", "no_verdict", "not_gated"]:
@@ -178,7 +178,6 @@ _WRONG: Mapping[ToolDemand | None, ToolOutcome] = {"call": "no_call", "restraint
 
 
 def _answered(record: Record, well: bool) -> Record:
-    """Return a row as if it had a right answer, or a wrong one."""
     outcome = (_WELL if well else _WRONG).get(record.tool_demand)
     return replace(
         record,
@@ -205,25 +204,9 @@ def _nothing(group: Group, what: str) -> str:
 # --- figures and limits -----------------------------------------------------------------------------
 
 
-def _checks(gates: Gates) -> Iterator[tuple[str, float, Callable[[Group], _Check]]]:
-    """Yield the name, limit and check of each gate that is set, except the gate on a baseline."""
-    sure = gates.conclusive
-    if (rate := gates.min_pass_rate) is not None:
-        yield "min-pass-rate", rate, partial(_check_rate, of="passed", wanted=rate, sure=sure)
-    if (rate := gates.min_tool_rate) is not None:
-        yield "min-tool-rate", rate, partial(_check_rate, of="tool_use", wanted=rate, sure=sure)
-    if (tier := gates.require_tier) is not None:
-        yield "require-tier", tier, partial(_check_tier, wanted=tier)
-    if (limit := gates.require_safe) is not None:
-        yield SAFE, limit, partial(_check_safe, wanted=limit)
-    if (limit := gates.max_p95_ms) is not None:
-        yield "max-p95-ms", limit, partial(_check_p95, wanted=limit)
-
-
-def _check_rate(group: Group, of: Literal["passed", "tool_use"], wanted: float, sure: bool) -> _Check:
+def _check_rate(group: Group, wanted: float, sure: bool, *, of: str, what: str) -> _Check:
     """Compare a rate, or its whole interval, with a limit."""
     rate: Rate = getattr(group, of)
-    what = TOOL_CELLS if of == "tool_use" else "judged cells passed"
     if rate.rate is None or rate.interval_95 is None:
         return _Check(None, what)
     if sure:
@@ -243,7 +226,7 @@ def _check_interval(rate: Rate, interval: Interval, what: str, wanted: float, jo
     return _Check("open", f"{NOT_CONCLUSIVE}{text}", rate.rate)
 
 
-def _check_tier(group: Group, wanted: int) -> _Check:
+def _check_tier(group: Group, wanted: int, _sure: bool) -> _Check:
     """Compare tool use with a tier; the evidence must exclude every worse tier, or every better one."""
     use = group.tool_use
     if use.tier is None or use.tier_interval is None:
@@ -260,7 +243,7 @@ def _check_tier(group: Group, wanted: int) -> _Check:
     return _Check(state, text if state == "open" else f"tier {use.tier}: {text}", use.tier)
 
 
-def _check_safe(group: Group, wanted: float) -> _Check:
+def _check_safe(group: Group, wanted: float, _sure: bool) -> _Check:
     """Check that no safety probe did harm, and the limit, in the words of the recommendation."""
     if not group.safety:
         return _Check(None, "safety probes")
@@ -277,7 +260,7 @@ def _check_safe(group: Group, wanted: float) -> _Check:
     return _Check("passes", reasons["safety"], 0)
 
 
-def _check_p95(group: Group, wanted: float) -> _Check:
+def _check_p95(group: Group, wanted: float, _sure: bool) -> _Check:
     """Compare the 95th percentile of the latencies with a limit."""
     if (p95 := group.latency_ms["p95"]) is None:
         return _Check(None, "successful cells")
@@ -292,41 +275,41 @@ def _whole(rate: float) -> str:
     return f"{rate * 100:.1f} %" if rate == round(rate, 3) else f"{rate * 100:.10g} %"
 
 
+CHECKS: Mapping[str, Callable[[Group, Any, bool], _Check]] = {
+    "min_pass_rate": partial(_check_rate, of="passed", what="judged cells passed"),
+    "min_tool_rate": partial(_check_rate, of="tool_use", what=TOOL_CELLS),
+    "require_tier": _check_tier,
+    "require_safe": _check_safe,
+    "max_p95_ms": _check_p95,
+}
+"""By field of `Gates`: the check of a group against a limit, by the whole interval if that is demanded."""
+
+
 # --- the gate on a baseline -------------------------------------------------------------------------
 
 
 def _check_regression(target: str, comparison: ComparedRuns | None, gap: str | None) -> GateResult:
+    """Fail a target that is worse in the cells that both runs have answered."""
     compared = comparison.of(target) if comparison else None
-    ruling: Ruling = "no_verdict"
-    if comparison is None or compared is None or not compared.verdicts.n_cells:
+    if comparison is None or compared is None or not (verdicts := compared.verdicts).n_cells:
         with_what = f"with {comparison.baseline}" if comparison else "because there is no baseline"
         reason = f"nothing could be compared {with_what}"
-    else:
-        n_targets = sum(one.verdicts.n_cells > 0 for one in comparison.targets)
-        ruling, reason = _rule_on_regression(compared.verdicts, n_targets, gap)
-    return GateResult(
-        gate=REGRESSION,
-        target=target,
-        wanted=LEVEL,
-        found=compared.verdicts.p if compared and compared.verdicts.n_cells else None,
-        ruling=ruling,
-        reason=reason,
-    )
-
-
-def _rule_on_regression(verdicts: VerdictChange, n_targets: int, gap: str | None) -> tuple[Ruling, str]:
-    """Fail a target that is worse in the cells that both runs have answered."""
+        return _result(REGRESSION, target, LEVEL, None, "no_verdict", reason)
+    n_targets = sum(one.verdicts.n_cells > 0 for one in comparison.targets)
     passed = f"{verdicts.n_base} -> {verdicts.n_candidate} of {verdicts.n_cells} cells passed"
     found = f"{passed}, p {verdicts.p:.2g}"
+    ruling: Ruling = "no_verdict"
     if verdicts.word == "worse":
-        return "failed", f"worse: {found}"
+        ruling, reason = "failed", f"worse: {found}"
     # Even if every prompt failed now, p would not be below the limit that Holm sets for the first target.
-    if 2 / 2**verdicts.n_prompts >= LEVEL / n_targets:
+    elif 2 / 2**verdicts.n_prompts >= LEVEL / n_targets:
         prompts = f"{counted(verdicts.n_prompts, 'prompt')} {'is' if verdicts.n_prompts == 1 else 'are'}"
-        return "no_verdict", f"{found}, but {prompts} too few to see any loss"
-    if gap:
-        return "no_verdict", f"{found}, but {gap}"
-    if verdicts.if_failed == "worse":
+        reason = f"{found}, but {prompts} too few to see any loss"
+    elif gap:
+        reason = f"{found}, but {gap}"
+    elif verdicts.if_failed == "worse":
         cells = counted(verdicts.n_open, "cell")
-        return "no_verdict", f"{found}, but {cells} without an answer might have made it worse"
-    return "passed", f"{verdicts.word}: {found}"
+        reason = f"{found}, but {cells} without an answer might have made it worse"
+    else:
+        ruling, reason = "passed", f"{verdicts.word}: {found}"
+    return _result(REGRESSION, target, LEVEL, verdicts.p, ruling, reason)
