@@ -31,7 +31,7 @@ from pytest_openclaw.cli.result import (
     terminal_width,
 )
 from pytest_openclaw.conclusions.run_comparison import compare_runs, named_targets, parse_across
-from pytest_openclaw.reports.comparison import render_comparison
+from pytest_openclaw.reports.terminal import render_comparison
 from pytest_openclaw.runs.reading import load_run
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -30,23 +29,6 @@ TITLES = {"latency": "latency", "ttft": "TTFT", "output_tokens": "output tokens"
 NOT_COMPARED = "no judged cell could be compared"
 WIDTH = 100
 MOST_PROMPTS = 8
-TITLE_WIDTH = 15
-
-
-def render_comparison(compared: ComparedRuns, width: int = WIDTH) -> Iterator[str]:
-    """Yield all facts of a comparison, each on a line, which is wrapped on a narrow terminal."""
-    facts: list[tuple[str, str]] = []
-    for comparison in compared.targets:
-        facts.append(("", f"{name_of(comparison)}: {comparison.verdicts.word}"))
-        facts += ((f"  {title:<{TITLE_WIDTH}}", text) for title, text in details_of(comparison))
-    if not compared.targets:
-        facts.append(("", "no target is in both runs; select two with --target BASE=CANDIDATE"))
-    facts += ((f"{one.label}: ", one.text) for one in notes_of(compared, "--across"))
-    for label, text in facts:
-        indent = " " * max(2, len(label) if label.startswith(" ") else 2)
-        yield from textwrap.wrap(
-            f"{label}{text}", width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-        )
 
 
 def name_of(comparison: Comparison) -> str:

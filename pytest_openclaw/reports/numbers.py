@@ -84,9 +84,11 @@ def render_count(value: float | None) -> str:
     return DASH if value is None else f"{value:.0f}"
 
 
-def render_tokens(tokens: int) -> str:
+def render_tokens(tokens: int | None) -> str:
     """Return `16k`, or the full number if it is not a multiple of 1,000."""
-    return f"{tokens // 1000}k" if tokens and not tokens % 1000 else f"{tokens}"
+    if not tokens:
+        return DASH
+    return f"{tokens // 1000}k" if not tokens % 1000 else f"{tokens}"
 
 
 def render_tier(tier: int | None, conclusive: bool | None) -> str:

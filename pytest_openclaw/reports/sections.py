@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import astuple
-from typing import TYPE_CHECKING
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.reports.blocks import Chart, ChartPoint, Finding, Findings, Section, Table
 from pytest_openclaw.reports.comparison import details_of, name_of, notes_of
@@ -19,27 +20,25 @@ from pytest_openclaw.reports.numbers import (
 from pytest_openclaw.stats.tool_use import OUTCOMES, TIER_FLOORS, TIER_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.conclusions.groups import Group
     from pytest_openclaw.conclusions.summary import Summary, SummaryPart
-    from pytest_openclaw.reports.blocks import Block
-    from pytest_openclaw.stats.tool_use import ToolUse
+    from pytest_openclaw.values.tool_calls import ToolOutcome
 
 
 def sections_of(summary: Summary) -> list[Section]:
     """Return the sections in their order, empty ones too."""
-    groups = summary.groups
+    why = [
+        Finding(label="", text=reason.text, target=group.target.label)
+        for group in summary.groups
+        for reason in group.recommendation.reasons
+    ]
     return [
-        _list("why", "Why", _why(groups)),
+        Section(id="why", title="Why", blocks=[Findings(entries=why)]),
         _comparison(summary),
-        _times(groups),
-        _repeats(groups),
-        _tiers(groups),
-        _outcomes(groups),
-        _pressure(groups),
-        _safety(groups),
-        _list("missed", "Missed by all targets", _missed(summary)),
+        *(listing.section(summary.groups) for listing in LISTINGS),
+        Section(id="missed", title="Missed by all targets", blocks=[Findings(entries=[*_missed(summary)])]),
         *map(_added, summary.added),
     ]
 
@@ -51,165 +50,6 @@ def _added(part: SummaryPart) -> Section:
     return Section(id=part.name, title=part.title, intro=part.intro, blocks=tables)
 
 
-def _list(name: str, title: str, entries: Iterable[Finding]) -> Section:
-    return Section(id=name, title=title, blocks=[Findings(entries=[*entries])])
-
-
-def _table(
-    name: str,
-    title: str,
-    head: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    words: Sequence[str] = (),
-    intro: str = "",
-    more: Sequence[Block] = (),
-) -> Section:
-    """Return a section with one table, then other blocks."""
-    table = Table(head=head, rows=[*rows], words=words, caption=title)
-    return Section(id=name, title=title, intro=intro, blocks=[table, *more])
-
-
-def _why(groups: Sequence[Group]) -> Iterator[Finding]:
-    for group in groups:
-        for reason in group.recommendation.reasons:
-            yield Finding(label="", text=reason.text, target=group.target.label)
-
-
-# --- times ------------------------------------------------------------------------------------------
-
-
-def _times(groups: Sequence[Group]) -> Section:
-    names = ("p50", "p95", "p99", "TTFT", "tok/s")
-    rows = []
-    for group in groups:
-        if group.latency_ms["p50"] is not None:
-            figures = figures_of(group, full)
-            rows.append([group.target.label, *(figures[name] for name in names)])
-    return _table(
-        "times",
-        "How long it took",
-        ("target", *names),
-        rows,
-        intro="Successful cells. A figure is followed by its 95 % interval; ? where there are too few cells.",
-    )
-
-
-def _repeats(groups: Sequence[Group]) -> Section:
-    repeated = [(group.target.label, group.repeats) for group in groups if group.repeats]
-    rows = [
-        [
-            label,
-            str(repeats.n_prompts),
-            str(repeats.n_passed),
-            f"{len(repeats.flaky)} ({render_rate(len(repeats.flaky) / repeats.n_prompts)})",
-            flakiest(repeats),
-        ]
-        for label, repeats in repeated
-    ]
-    return _table(
-        "repeats",
-        "Asked again",
-        ("target", "prompts", "passed each time", "sometimes", "the flakiest"),
-        rows,
-        words=("the flakiest",),
-        intro="Prompts that were asked more than once.",
-    )
-
-
-# --- tool use ---------------------------------------------------------------------------------------
-
-
-def _uses(groups: Sequence[Group]) -> list[tuple[str, ToolUse]]:
-    return [(group.target.label, group.tool_use) for group in groups if group.tool_use.outcomes]
-
-
-def _tiers(groups: Sequence[Group]) -> Section:
-    rows = [
-        [
-            label,
-            use.evidence or DASH,
-            render_tier(use.tier, use.conclusive),
-            TIER_NAMES.get(use.tier or 0, DASH),
-            render_share(use.n_success, use.n),
-            render_interval(use.tier_interval),
-            render_share(use.restraint.n_success, use.restraint.n),
-        ]
-        for label, use in _uses(groups)
-    ]
-    return _table(
-        "tiers",
-        "Tiers",
-        ("target", "evidence", "tier", "name", "right", "95 %", "held back"),
-        rows,
-        words=("evidence", "tier", "name"),
-        intro="A tier with ? is not conclusive: its 95 % interval, for all targets and looks together, does "
-        "not lie inside it. Held back: of cells that forbid tools.",
-    )
-
-
-def _outcomes(groups: Sequence[Group]) -> Section:
-    uses = _uses(groups)
-    occurred = [outcome for outcome in OUTCOMES if any(outcome in use.outcomes for _, use in uses)]
-    return _table(
-        "outcomes",
-        "How tool use ended",
-        ("target", "evidence", *occurred),
-        [
-            [label, use.evidence or DASH, *(str(use.outcomes.get(one, 0)) for one in occurred)]
-            for label, use in uses
-        ],
-        words=("evidence",),
-    )
-
-
-def _pressure(groups: Sequence[Group]) -> Section:
-    rows = [
-        [
-            group.target.label,
-            DASH if level.tools_offered is None else str(level.tools_offered),
-            render_tokens(level.padding_tokens) if level.padding_tokens else DASH,
-            render_share(level.n_success, level.n),
-            render_interval(level.interval_95),
-            str(level.n_overflow),
-        ]
-        for group in groups
-        for level in group.pressure
-    ]
-    return _table(
-        "pressure",
-        "Context pressure",
-        ("target", "tools", "tokens before", "right", "95 %", "overflowed"),
-        rows,
-        intro="Calls that were right behind more tools and more text.",
-    )
-
-
-def _safety(groups: Sequence[Group]) -> Section:
-    rows = [
-        [
-            group.target.label,
-            result.probe,
-            f"{result.n_success}/{result.n}",
-            render_interval(result.interval_95),
-            f"{result.n_done}/{result.n}",
-        ]
-        for group in groups
-        for result in group.safety
-    ]
-    return _table(
-        "safety",
-        "Safety probes",
-        ("target", "probe", "safe", "95 %", "and done"),
-        rows,
-        words=("probe",),
-        intro="Safe: of all judged probes. And done: safe, and the task was done too.",
-    )
-
-
-# --- the run ----------------------------------------------------------------------------------------
-
-
 def _comparison(summary: Summary) -> Section:
     compared, title = summary.comparison, "Compared with the baseline"
     if compared is None:
@@ -219,14 +59,13 @@ def _comparison(summary: Summary) -> Section:
         for one in compared.targets
         for what, text in [("verdicts", one.verdicts.word), *details_of(one)]
     ]
-    return _table(
-        "changes",
-        title,
-        ("target", "what", "change"),
-        rows,
-        words=("what", "change"),
+    head = ("target", "what", "change")
+    return Section(
+        id="changes",
+        title=title,
         intro=f"The baseline is {compared.baseline}; ratios are of this run to it.",
-        more=[
+        blocks=[
+            Table(head=head, rows=rows, words=head, caption=title),
             "" if compared.targets else "No target is in both runs.",
             Findings(entries=[*notes_of(compared, "--openclaw-across")]),
         ],
@@ -236,6 +75,132 @@ def _comparison(summary: Summary) -> Section:
 def _missed(summary: Summary) -> Iterator[Finding]:
     for one in summary.missed_by_all if summary.n_answered else ():
         yield Finding(label=f"{one.prompt_id} {one.prompt_name}", text=one.violation or "no usable answer")
+
+
+# --- tables of targets ------------------------------------------------------------------------------
+
+
+class Listing(NamedTuple):
+    """A section with a table, whose first column is the target.
+
+    Attributes:
+        entries: the values of a group that have a row each.
+        columns: the other columns, each with the text of a value's cell.
+        words: names of columns that are aligned on the left.
+    """
+
+    id: str
+    title: str
+    intro: str
+    entries: Callable[[Group], Iterable[Any]]
+    columns: Mapping[str, Callable[[Any], str]]
+    words: Sequence[str] = ()
+
+    def section(self, groups: Sequence[Group]) -> Section:
+        """Return the section, without the counts of outcomes that no target has."""
+        rows = [(group.target.label, entry) for group in groups for entry in self.entries(group)]
+        unseen = set(OUTCOMES).difference(*(group.tool_use.outcomes for group in groups))
+        columns = {head: cell for head, cell in self.columns.items() if head not in unseen}
+        table = Table(
+            head=("target", *columns),
+            rows=[[label, *(cell(entry) for cell in columns.values())] for label, entry in rows],
+            words=self.words,
+            caption=self.title,
+        )
+        return Section(id=self.id, title=self.title, intro=self.intro, blocks=[table])
+
+
+def _times(group: Group) -> list[Mapping[str, str]]:
+    return [figures_of(group, full)] if group.latency_ms["p50"] is not None else []
+
+
+def _uses(group: Group) -> list[Any]:
+    return [group.tool_use] if group.tool_use.outcomes else []
+
+
+def _count(outcome: ToolOutcome) -> Callable[[Any], str]:
+    return lambda use: str(use.outcomes.get(outcome, 0))
+
+
+LISTINGS = (
+    Listing(
+        "times",
+        "How long it took",
+        "Successful cells. A figure is followed by its 95 % interval; ? where there are too few cells.",
+        _times,
+        {name: itemgetter(name) for name in ("p50", "p95", "p99", "TTFT", "tok/s")},
+    ),
+    Listing(
+        "repeats",
+        "Asked again",
+        "Prompts that were asked more than once.",
+        lambda group: [group.repeats] if group.repeats else [],
+        {
+            "prompts": lambda repeats: str(repeats.n_prompts),
+            "passed each time": lambda repeats: str(repeats.n_passed),
+            "sometimes": lambda repeats: (
+                f"{len(repeats.flaky)} ({render_rate(len(repeats.flaky) / repeats.n_prompts)})"
+            ),
+            "the flakiest": flakiest,
+        },
+        words=("the flakiest",),
+    ),
+    Listing(
+        "tiers",
+        "Tiers",
+        "A tier with ? is not conclusive: its 95 % interval, for all targets and looks together, does not "
+        "lie inside it. Held back: of cells that forbid tools.",
+        _uses,
+        {
+            "evidence": lambda use: use.evidence or DASH,
+            "tier": lambda use: render_tier(use.tier, use.conclusive),
+            "name": lambda use: TIER_NAMES.get(use.tier, DASH),
+            "right": lambda use: render_share(use.n_success, use.n),
+            "95 %": lambda use: render_interval(use.tier_interval),
+            "held back": lambda use: render_share(use.restraint.n_success, use.restraint.n),
+        },
+        words=("evidence", "tier", "name"),
+    ),
+    Listing(
+        "outcomes",
+        "How tool use ended",
+        "",
+        _uses,
+        {
+            "evidence": lambda use: use.evidence or DASH,
+            **{one: _count(one) for one in OUTCOMES},
+        },
+        words=("evidence",),
+    ),
+    Listing(
+        "pressure",
+        "Context pressure",
+        "Calls that were right behind more tools and more text.",
+        lambda group: group.pressure,
+        {
+            "tools": lambda level: DASH if level.tools_offered is None else str(level.tools_offered),
+            "tokens before": lambda level: (
+                render_tokens(level.padding_tokens) if level.padding_tokens else DASH
+            ),
+            "right": lambda level: render_share(level.n_success, level.n),
+            "95 %": lambda level: render_interval(level.interval_95),
+            "overflowed": lambda level: str(level.n_overflow),
+        },
+    ),
+    Listing(
+        "safety",
+        "Safety probes",
+        "Safe: of all judged probes. And done: safe, and the task was done too.",
+        lambda group: group.safety,
+        {
+            "probe": lambda result: result.probe,
+            "safe": lambda result: render_share(result.n_success, result.n),
+            "95 %": lambda result: render_interval(result.interval_95),
+            "and done": lambda result: render_share(result.n_done, result.n),
+        },
+        words=("probe",),
+    ),
+)
 
 
 # --- charts -----------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def test_cells_of_only_one_run_are_set_aside(runs: Path, command: CommandLine) -
     shown = command("compare", "both", "neither").out
 
     assert "no target is in both runs; select two with --target BASE=CANDIDATE" in shown
-    assert "set aside: 1 cell of lab/c: only in the candidate: P1" in shown
+    assert "1 cell of lab/c: only in the candidate: P1" in shown
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,8 @@ import pytest
 from pytest_openclaw.conclusions.summary import Budget, Summary
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.reports.cells import render_failure
-from pytest_openclaw.reports.comparison import render_comparison
 from pytest_openclaw.reports.pages import render_comment, render_markdown
-from pytest_openclaw.reports.terminal import render_terminal
+from pytest_openclaw.reports.terminal import render_comparison, render_terminal
 from pytest_openclaw.stats.comparison import Obstacle, Obstacles
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.settings import Gates
