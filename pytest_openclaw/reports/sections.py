@@ -7,8 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.reports.blocks import Chart, ChartPoint, Finding, Findings, Section, Table
-from pytest_openclaw.reports.comparison import details_of, name_of, notes_of
-from pytest_openclaw.reports.facts import figures_of, flakiest, full
+from pytest_openclaw.reports.facts import details_of, figures_of, flakiest, full, name_of, notes_of
 from pytest_openclaw.reports.numbers import (
     DASH,
     render_interval,

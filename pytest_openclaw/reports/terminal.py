@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.providers.prices import has_list
 from pytest_openclaw.reports.blocks import Finding
-from pytest_openclaw.reports.comparison import details_of, name_of, notes_of
-from pytest_openclaw.reports.facts import answers, findings, targets_table
+from pytest_openclaw.reports.facts import answers, details_of, findings, name_of, notes_of, targets_table
 from pytest_openclaw.reports.numbers import WIDTH, columns, lines_of, one_line, padded
 from pytest_openclaw.util.installation import install_command
 from pytest_openclaw.util.text import printable

@@ -10,8 +10,7 @@ import pytest
 
 from pytest_openclaw.conclusions.groups import headline, repeats_of, summarize_group
 from pytest_openclaw.conclusions.summary import Best, Summary, known_failures, missed_by_all, summarize_run
-from pytest_openclaw.reports.comparison import surface_note
-from pytest_openclaw.reports.facts import ABLE, render_best
+from pytest_openclaw.reports.facts import ABLE, render_best, surface_note
 from pytest_openclaw.reports.pages import render_markdown
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.stats.intervals import Interval

@@ -10,7 +10,7 @@ from pytest_openclaw.conclusions.summary import Summary
 from pytest_openclaw.providers import prices
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.reports.blocks import Finding
-from pytest_openclaw.reports.comparison import in_short
+from pytest_openclaw.reports.facts import in_short
 from pytest_openclaw.reports.numbers import WIDTH, columns
 from pytest_openclaw.reports.terminal import (
     COLORS,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from pytest_openclaw.conclusions.run_comparison import Measured, compare_runs, named_targets, parse_across
-from pytest_openclaw.reports.comparison import details_of
+from pytest_openclaw.reports.facts import details_of
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_run, read_baseline
 from pytest_openclaw.stats import comparison
