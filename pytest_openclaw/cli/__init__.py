@@ -10,14 +10,12 @@ import argparse
 import json
 import os
 import sys
-import textwrap
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw import __version__
 from pytest_openclaw.cli.project import project_folder, runs_folder
-from pytest_openclaw.cli.result import terminal_width
 from pytest_openclaw.suites.wording import closest
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.installation import NAME
@@ -139,23 +137,9 @@ def _show(answer: CommandResult, *, as_json: bool) -> None:
         lines = [inert(json.dumps(answer.data, indent=2))]  # ASCII, which every terminal and pipe takes
     else:
         encoding = sys.stdout.encoding or "utf-8"
-        lines = [
-            part.encode(encoding, "backslashreplace").decode(encoding)
-            for line in answer.lines
-            for part in _wrapped(printable(line))
-        ]
+        shown = (printable(line).encode(encoding, "backslashreplace") for line in answer.lines)
+        lines = [line.decode(encoding) for line in shown]
     print("\n".join(lines), flush=True)  # noqa: T201
-
-
-def _wrapped(line: str) -> list[str]:
-    """Return a line as lines of the terminal, broken between words; a file has it on one line."""
-    width = terminal_width()
-    if len(line) <= width or not sys.stdout.isatty():
-        return [line]
-    indent = " " * (len(line) - len(line.lstrip()) + 2)
-    return textwrap.wrap(
-        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
 
 
 def _pour(texts: Iterable[str]) -> None:

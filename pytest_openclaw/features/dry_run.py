@@ -83,40 +83,35 @@ class PastAnswers:
     def __init__(self, runs_dir: Path) -> None:
         self.n_runs = 0
         self.notes: list[str] = []
-        self._inputs: defaultdict[object, list[int]] = defaultdict(list)
-        self._outputs: defaultdict[object, list[int]] = defaultdict(list)
+        self._tokens: defaultdict[object, list[int]] = defaultdict(list)
         for path in runs_by_age(runs_dir)[:MOST_RUNS]:
             try:
-                self._read(path / RESULTS)
+                for _, record in read_rows(path / RESULTS):
+                    for key in _keys(record.key) if record.availability_status == "ok" else ():
+                        for name in ("input_tokens", "output_tokens"):
+                            if (n := getattr(record, name)) is not None:
+                                self._tokens[name, key].append(n)
                 self.n_runs += 1
             except OpenClawError as error:
                 self.notes.append(f"left out: {error}")
-
-    def _read(self, results: Path) -> None:
-        for _, record in read_rows(results):
-            for key in _keys(record.key) if record.availability_status == "ok" else ():
-                if record.input_tokens is not None:
-                    self._inputs[key].append(record.input_tokens)
-                if record.output_tokens is not None:
-                    self._outputs[key].append(record.output_tokens)
 
     def usage_of(self, key: CellKey) -> Usage:
         """Return the tokens that a cell is likely to use, according to earlier runs."""
         cell, target, prompt = _keys(key)
         return Usage(
-            input_tokens=_median(self._inputs, cell, prompt, target),
-            output_tokens=_median(self._outputs, cell, target, prompt),
+            input_tokens=self._median("input_tokens", cell, prompt, target),
+            output_tokens=self._median("output_tokens", cell, target, prompt),
         )
+
+    def _median(self, name: str, *keys: object) -> int | None:
+        """Return the median of the first key that has any value."""
+        known = (self._tokens[name, key] for key in keys if (name, key) in self._tokens)
+        return next((round(median(values)) for values in known), None)
 
 
 def _keys(key: CellKey) -> tuple[object, object, object]:
     prompt = (key.suite, key.prompt_id)
     return (*prompt, key.target), key.target, prompt
-
-
-def _median(values: Mapping[object, Sequence[int]], *keys: object) -> int | None:
-    """Return the median of the first key that has any value."""
-    return next((round(median(values[key])) for key in keys if key in values), None)
 
 
 class Estimate(NamedTuple):
