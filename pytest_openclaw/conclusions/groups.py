@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.conclusions.diagnosis import Diagnosis, diagnosis_of, evidence_in
 from pytest_openclaw.conclusions.recommendation import (
+    Evidence,
     ProbeResult,
     Recommendation,
     RoleResult,
-    count_open_probes,
-    harm_limit,
-    probe_results,
     recommend,
     role_results,
     twins_done,
@@ -26,9 +24,7 @@ from pytest_openclaw.stats.tool_use import (
     PressureLevel,
     Proof,
     ToolUse,
-    count_native_unanswered,
     pressure_levels,
-    tool_proofs,
     tool_use_of,
 )
 from pytest_openclaw.util.files import JsonObject
@@ -254,6 +250,15 @@ def summarize_group(
     ttft = distribution_of(successes, lambda record: record.ttft_ms)
     speed = distribution_of(successes, lambda record: record.tokens_per_s)
     turn = turn_of(answered, context_in(inventory, target.label))
+    evidence = Evidence(
+        records=records,
+        use=use,
+        pressure=pressure,
+        n_missing=n_missing,
+        turn=turn,
+        release=inventory.get("openclaw_release"),
+        is_substitute=is_substitute and not is_openclaw,
+    )
     return Group(
         **asdict(target),
         is_openclaw=is_openclaw,
@@ -282,23 +287,15 @@ def summarize_group(
         resources_after=known.get("resources_after"),
         passed=rate_of(judged, has_passed),
         repeats=repeats_of(judged),
-        recommendation=recommend(
-            records,
-            use,
-            pressure,
-            n_missing,
-            turn,
-            inventory.get("openclaw_release"),
-            is_substitute=is_substitute and not is_openclaw,
-        ),
+        recommendation=recommend(evidence),
         diagnosis=diagnosis_of(evidence_in(inventory, target.label), records),
         tool_use=use,
-        n_native_unanswered=count_native_unanswered(records),
-        tool_proofs=tool_proofs(answered),
+        n_native_unanswered=evidence.n_unanswered,
+        tool_proofs=evidence.proofs,
         pressure=pressure,
-        safety=probe_results(records),
-        harm_limit_95=harm_limit(records),
-        n_open_probes=count_open_probes(records),
+        safety=evidence.safety,
+        harm_limit_95=evidence.harm_limit,
+        n_open_probes=evidence.n_open_probes,
         twins=twins_done(answered),
         roles=role_results(records, use),
         cost_usd=_sum([record.cost_usd for record in records]),

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.conclusions.groups import always_alike, target_entries
-from pytest_openclaw.conclusions.recommendation import recommend
+from pytest_openclaw.conclusions.recommendation import Evidence, recommend
 from pytest_openclaw.conclusions.run_comparison import Measured, compare_runs
 from pytest_openclaw.conclusions.summary import Budget, Summary, summarize_run
 from pytest_openclaw.openclaw.catalog import release_of
@@ -156,7 +156,7 @@ def why_it_ends(
     if use:
         if repeat and use.conclusive:
             return f"tier {use.tier} is settled {after}"
-        found = recommend(records, use)
+        found = recommend(Evidence(records=records, use=use))
         if found.kind in ("unsafe", "not_trusted") or (repeat and found.kind == "trusted"):
             return f"settled {after}: {found.sentence}"
     if repeat and always_alike(answered):
