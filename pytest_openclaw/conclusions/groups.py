@@ -227,7 +227,7 @@ def summarize_group(
     inventory: JsonObject,
     *,
     n_targets: int,
-    looks: Sequence[int] = (),
+    looks: tuple[int, ...] = (),
     n_missing: int = 0,
     is_openclaw: bool = False,
     is_substitute: bool = False,

@@ -138,7 +138,7 @@ class EarlyStopping:
 def why_it_ends(
     records: Sequence[Record],
     repeat: int | None,
-    looks: Sequence[int],
+    looks: tuple[int, ...],
     *,
     n_targets: int = 1,
     after: str = "",

@@ -17,6 +17,7 @@ from pytest_openclaw.stats.intervals import (
     Interval,
     cluster_of,
     group_records,
+    has_passed,
     is_judged,
     mean_difference_95,
     percentile_interval,
@@ -150,13 +151,6 @@ class Obstacles:
         return None
 
 
-class Pair(NamedTuple):
-    """One cell in both runs."""
-
-    base: Record
-    candidate: Record
-
-
 @dataclass(frozen=True, kw_only=True)
 class SetAside:
     """Cells of one target that are not compared.
@@ -171,6 +165,10 @@ class SetAside:
     detail: str
     n_cells: int
     prompts: tuple[str, ...]
+
+
+Pair = tuple["Record", "Record"]
+"""The rows of a cell in the baseline and in the candidate."""
 
 
 class _Paired(NamedTuple):
@@ -209,7 +207,7 @@ def _pair(
             if found.reason == "not_answered_in_candidate":
                 still_open.append(old)
         else:
-            pairs.append(Pair(old, new))
+            pairs.append((old, new))
     return _Paired(pairs, still_open, [_set_aside(why, rows) for why, rows in apart.items()])
 
 
@@ -318,15 +316,12 @@ def _interval(counts: Sequence[_Count], significant: int) -> Interval | None:
 
 def _counts(pairs: Iterable[Pair], failed: Iterable[Record] = ()) -> list[_Count]:
     """Count the judged cells by prompt; `failed` are rows of the baseline whose cells now count as failed."""
-    judged = [pair for pair in pairs if is_judged(pair.base) and is_judged(pair.candidate)]
-    cells = [(base, candidate.objective_pass is True) for base, candidate in judged]
-    by_prompt: dict[PromptKey, list[int]] = {}
-    for base, passes_now in [*cells, *((base, False) for base in failed)]:
-        count = by_prompt.setdefault(cluster_of(base), [0, 0, 0])
-        count[0] += 1
-        count[1] += base.objective_pass is True
-        count[2] += passes_now
-    return [_Count(*count) for count in by_prompt.values()]
+    judged = [(one, has_passed(two)) for one, two in pairs if is_judged(one) and is_judged(two)]
+    counts: dict[PromptKey, _Count] = {}
+    for base, passes_now in [*judged, *((base, False) for base in failed)]:
+        n, n_base, n_candidate = counts.get(cluster_of(base), (0, 0, 0))
+        counts[cluster_of(base)] = _Count(n + 1, n_base + has_passed(base), n_candidate + passes_now)
+    return [*counts.values()]
 
 
 # --- outcomes of tool use ---------------------------------------------------------------------------
@@ -343,9 +338,8 @@ class OutcomeChange:
 
 def _outcome_changes(pairs: Sequence[Pair]) -> Iterator[OutcomeChange]:
     """Yield the outcomes that occur more or less often than before."""
-    of_tools = [pair for pair in pairs if pair.base.tool_outcome and pair.candidate.tool_outcome]
-    before = Counter(pair.base.tool_outcome for pair in of_tools)
-    after = Counter(pair.candidate.tool_outcome for pair in of_tools)
+    of_tools = [pair for pair in pairs if all(row.tool_outcome for row in pair)]
+    before, after = (Counter(pair[run].tool_outcome for pair in of_tools) for run in (0, 1))
     for outcome in OUTCOMES:
         if before[outcome] != after[outcome]:
             yield OutcomeChange(outcome=outcome, n_base=before[outcome], n_candidate=after[outcome])

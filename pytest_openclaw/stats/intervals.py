@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pytest_openclaw.values.requests import Target
+    from pytest_openclaw.values.requests import PromptKey, Target
     from pytest_openclaw.values.rows import Record
 
 
@@ -141,12 +141,6 @@ def student_t(df: int, z: float = Z_95) -> float:
     return value
 
 
-def _binomial(n: int, k: int, rate: float) -> float:
-    """Return the probability of `k` successes in `n`, at a rate between 0 and 1."""
-    ways = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
-    return exp(ways + k * log(rate) + (n - k) * log(1 - rate))
-
-
 def percent_range(interval: Interval) -> str:
     """Return an interval of a rate as `77.0 % to 96.9 %`."""
     return f"{cut_percent(interval.low)} to {cut_percent(interval.high)}"
@@ -189,7 +183,7 @@ class Rate:
     interval_95: Interval | None
 
 
-def cluster_of(record: Record) -> tuple[str, str]:
+def cluster_of(record: Record) -> PromptKey:
     """Return the prompt of a row, which is one cluster with all its repeats, wordings and harder forms."""
     if record.variant_of is not None:
         suite, _, prompt_id = record.variant_of.rpartition("::")
@@ -223,14 +217,17 @@ def rate_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) -> R
     return Rate(n=n, n_success=n_success, rate=rate, interval_95=cluster_interval(clusters))
 
 
+def by_prompt(records: Iterable[Record]) -> dict[PromptKey, list[Record]]:
+    """Return the rows of each prompt, in the order of first rows."""
+    rows: dict[PromptKey, list[Record]] = {}
+    for record in records:
+        rows.setdefault(cluster_of(record), []).append(record)
+    return rows
+
+
 def clusters_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) -> list[Cluster]:
     """Return the successes and cells of each prompt, in the order of first rows."""
-    counted: dict[tuple[str, str], list[int]] = {}
-    for record in records:
-        cluster = counted.setdefault(cluster_of(record), [0, 0])
-        cluster[0] += succeeded(record)
-        cluster[1] += 1
-    return [Cluster(*cluster) for cluster in counted.values()]
+    return [Cluster(sum(map(succeeded, rows)), len(rows)) for rows in by_prompt(records).values()]
 
 
 # --- percentiles ------------------------------------------------------------------------------------
@@ -301,7 +298,8 @@ def _rank(n: int, share: float) -> int:
     k = max(0, floor(n * share - 10 * sqrt(n * share * (1 - share))))
     so_far = 0.0
     while k <= n:
-        so_far += _binomial(n, k, share)
+        ways = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
+        so_far += exp(ways + k * log(share) + (n - k) * log(1 - share))
         if so_far > BEYOND * (1 + 1e-12):
             break
         k += 1
@@ -325,15 +323,15 @@ class Distribution(NamedTuple):
 
 def distribution_of(records: Sequence[Record], measured: Callable[[Record], float | None]) -> Distribution:
     """Return the percentiles and the mean of a measurement, over the rows that have it."""
-    by_prompt: dict[tuple[str, str], list[float]] = {}
-    for record in records:
-        if (value := measured(record)) is not None:
-            by_prompt.setdefault(cluster_of(record), []).append(value)
-    values = [value for of_prompt in by_prompt.values() for value in of_prompt]
+    measurements = [
+        [value for row in rows if (value := measured(row)) is not None]
+        for rows in by_prompt(records).values()
+    ]
+    values = [value for of_prompt in measurements for value in of_prompt]
     return Distribution(
         values={
             **{f"p{q}": percentile(values, q) if values else None for q in PERCENTILES},
             "mean": fmean(values) if values else None,
         },
-        intervals={f"p{q}": percentile_interval(by_prompt.values(), q) for q in PERCENTILES},
+        intervals={f"p{q}": percentile_interval(measurements, q) for q in PERCENTILES},
     )

@@ -58,11 +58,6 @@ def classify_tier(n_success: float, n: float) -> int | None:
     return min(tier for tier, floor in TIER_FLOORS.items() if n_success / n >= floor) if n else None
 
 
-def calls_needlessly(n_needless: int, n: int) -> bool:
-    """Whether needless calls are more than a fifth of the cells that forbid tools."""
-    return n > 0 and n_needless / n > MOST_NEEDLESS
-
-
 def is_conclusive(tier: int, interval: Interval) -> bool:
     """Whether the whole interval lies inside the tier."""
     ceiling = TIER_FLOORS.get(tier - 1, float("inf"))
@@ -85,28 +80,14 @@ _LARGE_SUITE = 200
 """The number of prompts in the suite for which `joint_z_against` is computed."""
 
 
-def joint_z(n_targets: int, looks: Sequence[int] = ()) -> float:
+@lru_cache(maxsize=256)
+def joint_z(n_targets: int, looks: tuple[int, ...] = ()) -> float:
     """Return the z of joint 95 % intervals over all targets and all looks at the end of repeats.
 
     Over the targets by Bonferroni's inequality, over the looks by one limit for all of them (Pocock 1977,
     Biometrika 64). A conclusive tier rests on one end of an interval, so a run has a chance of 2.5 % at most
     that any target's conclusive tier is above the true tier, and the same chance that any is below it.
     """
-    return _joint_z(n_targets, tuple(looks))
-
-
-def joint_z_against(n_targets: int, looks: Sequence[int] = ()) -> float:
-    """Return the z of the ends that speak against a model, with the looks within the first repeat included.
-
-    Claims for a model and claims against it may each be wrong in 2.5 % of runs, so each has its own limit.
-    The limit of a large suite also holds for a smaller suite, whose looks are fewer or more alike.
-    """
-    information = (*SUITE_LOOKS, *(_LARGE_SUITE * look for look in looks))
-    return joint_z(n_targets, information if looks else ())
-
-
-@lru_cache(maxsize=256)
-def _joint_z(n_targets: int, looks: tuple[int, ...]) -> float:
     level = 0.025 / max(1, n_targets)
     single = Z_95 if n_targets <= 1 else _NORMAL.inv_cdf(1 - level)
     if len(looks) <= 1:
@@ -116,6 +97,16 @@ def _joint_z(n_targets: int, looks: tuple[int, ...]) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if _ever_above(middle, looks) > level else (low, middle)
     return high
+
+
+def joint_z_against(n_targets: int, looks: tuple[int, ...] = ()) -> float:
+    """Return the z of the ends that speak against a model, with the looks within the first repeat included.
+
+    Claims for a model and claims against it may each be wrong in 2.5 % of runs, so each has its own limit.
+    The limit of a large suite also holds for a smaller suite, whose looks are fewer or more alike.
+    """
+    information = (*SUITE_LOOKS, *(_LARGE_SUITE * look for look in looks))
+    return joint_z(n_targets, information if looks else ())
 
 
 def _ever_above(z: float, looks: Sequence[int]) -> float:
@@ -178,7 +169,7 @@ class ToolUse(Rate):
 
     evidence: Evidence | None
     n_targets: int
-    looks: Sequence[int]
+    looks: tuple[int, ...]
     tier_interval: Interval | None = None
     needless_interval: Interval | None
     tier: int | None = None
@@ -223,7 +214,7 @@ def count_native_unanswered(records: Iterable[Record]) -> int:
     )
 
 
-def tool_use_of(answered: Sequence[Record], n_targets: int = 1, looks: Sequence[int] = ()) -> ToolUse:
+def tool_use_of(answered: Sequence[Record], n_targets: int = 1, looks: tuple[int, ...] = ()) -> ToolUse:
     """Return the tool use that decides the tier: native if a call was asked for, otherwise as text."""
     kinds = [
         _judged(evidence, _tool_cells(answered, evidence), n_targets, looks)
@@ -286,7 +277,7 @@ def joint_interval(
     return lower and upper and Interval(low=lower.low, high=upper.high)
 
 
-def needless_interval(clusters: Sequence[Cluster], n_targets: int, looks: Sequence[int]) -> Interval | None:
+def needless_interval(clusters: Sequence[Cluster], n_targets: int, looks: tuple[int, ...]) -> Interval | None:
     """Return the interval of needless calls; None without cells.
 
     With several looks, its lower end is computed with half a call less, because with few prompts Wilson's
@@ -332,7 +323,7 @@ def _calling(cells: Iterable[Record], *, forbidden: bool = False) -> list[Record
 
 
 def _judged(
-    evidence: Evidence | None, cells: Sequence[Record], n_targets: int, looks: Sequence[int]
+    evidence: Evidence | None, cells: Sequence[Record], n_targets: int, looks: tuple[int, ...]
 ) -> ToolUse:
     calling, forbidding = _calling(cells), _calling(cells, forbidden=True)
     counts = Counter(record.tool_outcome for record in cells)
@@ -341,7 +332,7 @@ def _judged(
         needless_interval=needless_interval(clusters_of(forbidding, _had_a_call), n_targets, looks),
         evidence=evidence,
         n_targets=n_targets,
-        looks=[*looks],
+        looks=looks,
         restraint=rate_of(forbidding, did_right),
         needless=rate_of(forbidding, _had_a_call),
         outcomes={outcome: counts[outcome] for outcome in OUTCOMES if counts[outcome]},
@@ -360,7 +351,7 @@ def _with_tier(use: ToolUse, calls: Sequence[Cluster]) -> ToolUse:
     if tier is None or interval is None:
         return use
     needless = use.needless_interval
-    if tier == 1 and needless and calls_needlessly(use.needless.n_success, use.needless.n):
+    if tier == 1 and needless and (use.needless.rate or 0.0) > MOST_NEEDLESS:
         # A capped tier is conclusive when Tier 3 and Tier 1 are both excluded.
         is_sure = excludes_worse(2, interval) and needless.low > MOST_NEEDLESS
         return replace(use, tier_interval=interval, tier=2, conclusive=is_sure, capped_by="restraint")

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_openclaw.conclusions.recommendation import recommend
+from pytest_openclaw.conclusions.recommendation import Evidence, recommend
 from pytest_openclaw.judging.text import Noop
 from pytest_openclaw.runs.session import why_it_ends
 from pytest_openclaw.stats.tool_use import MOST_NEEDLESS, TIER_FLOORS, tool_use_of
@@ -125,7 +125,9 @@ class Schedule:
                 break
         if key not in self._kinds:
             rows = self.rows(called[:end])
-            self._kinds[key] = recommend(rows, tool_use_of(rows, self._n_targets, self.looks)).kind
+            self._kinds[key] = recommend(
+                Evidence(records=rows, use=tool_use_of(rows, self._n_targets, self.looks))
+            ).kind
         return end, self._kinds[key]
 
     def _counts(self, called: np.ndarray[Any, Any]) -> tuple[bytes, bytes]:

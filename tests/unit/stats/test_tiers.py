@@ -142,7 +142,7 @@ def test_the_page_has_these_limits() -> None:
 
     assert len(rows) == 6
     for schedule, _, *limits in rows:
-        looks = [int(look) for look in schedule.split(",")] if schedule != "one" else []
+        looks = tuple(int(look) for look in schedule.split(",")) if schedule != "one" else ()
         assert limits == [f"{joint_z(n_targets, looks):.3f}" for n_targets in (1, 3, 8)]
 
 
