@@ -58,10 +58,7 @@ _add_rootdir = partial(add_rootdir, what="the project whose own entries are list
 
 def _add_catalogue(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--catalogue",
-        type=Path,
-        metavar="FILE",
-        help="a file from capture-tools (the shipped catalogue)",
+        "--catalogue", type=Path, metavar="FILE", help="a file from capture-tools (the shipped catalogue)"
     )
 
 
@@ -114,23 +111,16 @@ def surfaces_as_json(catalogue: Catalogue) -> list[JsonObject]:
 
 def _list_validators(arguments: argparse.Namespace) -> CommandResult:
     found: list[JsonObject] = []
+    rows = []
     for validator in load_project(arguments.rootdir.resolve(), ()).validators.values():
         keys: dict[bool, list[str]] = {True: [], False: []}
         for field in dataclasses.fields(validator):  # type: ignore[arg-type]
             keys[field.default is field.default_factory is dataclasses.MISSING].append(field.name)
-        meaning = " ".join((inspect.getdoc(validator) or "").split()).partition(". ")[0]
-        found.append(
-            {
-                "type": validator.type,
-                "meaning": f"{meaning.rstrip('.')}.",
-                "required_keys": keys[True],
-                "optional_keys": keys[False],
-            }
-        )
-    rows = []
-    for one in found:
-        keys_shown = ", ".join([*one["required_keys"], *(f"{key}?" for key in one["optional_keys"])])
-        rows.append((one["type"], f"{keys_shown}{': ' if keys_shown else ''}{one['meaning']}"))
+        meaning = " ".join((inspect.getdoc(validator) or "").split()).partition(". ")[0].rstrip(".") + "."
+        known = {"type": validator.type, "meaning": meaning}
+        found.append({**known, "required_keys": keys[True], "optional_keys": keys[False]})
+        shown = ", ".join([*keys[True], *(f"{key}?" for key in keys[False])])
+        rows.append((validator.type, f"{shown}{': ' if shown else ''}{meaning}"))
     return CommandResult(lines=_table(("type", "keys"), rows), data={"validators": found})
 
 

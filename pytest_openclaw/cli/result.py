@@ -65,10 +65,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 def add_runs_dir(parser: argparse.ArgumentParser) -> None:
     """Add the option for the folder of runs."""
     parser.add_argument(
-        "--runs-dir",
-        type=Path,
-        metavar="DIR",
-        help="the folder of a RUN that is not a path (runs)",
+        "--runs-dir", type=Path, metavar="DIR", help="the folder of a RUN that is not a path (runs)"
     )
 
 

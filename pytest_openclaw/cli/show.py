@@ -99,18 +99,9 @@ def _show_cell(run: StoredRun, record: Record) -> CommandResult:
 
 
 def _as_json(record: Record, name: str) -> JsonObject:
-    return {
-        "cell": name,
-        "suite": record.suite,
-        "prompt_id": record.prompt_id,
-        "target": record.target.label,
-        "repeat": record.repeat,
-        "verdict": verdict_of(record),
-        "violation": record.violation,
-        "fault_message": record.fault_message,
-        "tool_outcome": record.tool_outcome,
-        "e2e_ms": record.e2e_ms,
-    }
+    fields = ("suite", "prompt_id", "repeat", "violation", "fault_message", "tool_outcome", "e2e_ms")
+    facts = {field: getattr(record, field) for field in fields}
+    return {"cell": name, "target": record.target.label, "verdict": verdict_of(record), **facts}
 
 
 # --- the cell that a user names -------------------------------------------------------------------

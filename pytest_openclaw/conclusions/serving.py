@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pytest_openclaw.values.requests import OPENCLAW
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.rows import Record
 
+Known = TypeVar("Known", int, str)
 PROMPT_TOKENS = 10_000
 """The size of OpenClaw's first request: 2026.9.6 sends 36 KB to a local model, 3.5 to 4 bytes a token."""
 CONTEXT_TOKENS = 16_384
@@ -89,18 +90,19 @@ def _prompt_speed(records: Iterable[Record]) -> float | None:
 
 def context_in(inventory: JsonObject, label: str) -> int | None:
     """Return the context length that a target's server reports, the smallest if several do."""
-    lengths = _reported(inventory, label, "context_length")
-    return min((length for length in lengths if isinstance(length, int)), default=None)
+    lengths = _reported(inventory, label, "context_length", int)
+    return min(lengths, default=None)
 
 
 def server_in(inventory: JsonObject, label: str) -> str | None:
     """Return the name of the program that serves a target; None if the program does not report it."""
-    return next((name for name in _reported(inventory, label, "server") if isinstance(name, str)), None)
+    return next(iter(_reported(inventory, label, "server", str)), None)
 
 
-def _reported(inventory: JsonObject, label: str, key: str) -> list[object]:
-    servers = [serving.get("server") for serving in served_in(inventory, label)]
-    return [server.get(key) for server in servers if isinstance(server, dict)]
+def _reported(inventory: JsonObject, label: str, key: str, kind: type[Known]) -> list[Known]:
+    servers = (serving.get("server") for serving in served_in(inventory, label))
+    values = (server.get(key) for server in servers if isinstance(server, dict))
+    return [value for value in values if isinstance(value, kind)]
 
 
 def served_in(inventory: JsonObject, label: str) -> Iterator[JsonObject]:

@@ -126,9 +126,7 @@ def _gates(arguments: argparse.Namespace, run: StoredRun) -> Gates:
     own = run.gates or Gates()
     own = replace(own, by_target=(*own.by_target, *arguments.gates))
     gates = firm_gates(own, Gates(**given), {GATE_OPTIONS[name] for name in given})
-    unset = Gates()
-    is_set = any(replace(each, conclusive=False, by_target=()) != unset for each in gates.all_gates)
-    if not is_set:
+    if all(replace(each, conclusive=False, by_target=()) == Gates() for each in gates.all_gates):
         differ = "its parts had different gates; name those that count"
         why = differ if run.gates is None else "it has no gate of its own; name one"
         raise OpenClawError(f"{run.name}: {why}, {_FOR_EXAMPLE}")

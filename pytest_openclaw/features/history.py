@@ -75,15 +75,13 @@ def _entries(path: Path) -> Iterator[JsonObject]:
     """Yield each target of a run with its figures, from `summary.json` if that covers all rows."""
     load_config(path)  # raises if it is a run of another version
     summary = to_json(stored_summary(path) or summary_of(load_run(path, even_active=True)))
-    rate = ("n", "n_success", "rate", "interval_95")
+    ended, rate = summary["generated_at_ms"], ("n", "n_success", "rate", "interval_95")
+    run = {"run_id": path.name, "path": str(path), "ended_at_ms": ended, "state": summary["state"]}
     for group in summary["groups"]:
         if group["n_total"]:
             yield {
+                **run,
                 "target": target_of(group).label,
-                "run_id": path.name,
-                "path": str(path),
-                "ended_at_ms": summary["generated_at_ms"],
-                "state": summary["state"],
                 "n_total": group["n_total"],
                 "n_ok": group["n_ok"],
                 "passed": {key: group["passed"][key] for key in rate},

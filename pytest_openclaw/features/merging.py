@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.runs.reading import StoredRow, StoredRun
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.requests import CellKey, Target
-    from pytest_openclaw.values.settings import Rule
 
 
 MAX_SHOWN = 5
@@ -134,20 +133,16 @@ def merge_runs(parts: Sequence[StoredRun], prefer: Prefer | None = None) -> tupl
     notes += _differing_servers(parts)
     if gates is None:
         notes.append("the gates differ, so that no gate applies to the whole")
-    order = sorted(
-        rows,
-        key=lambda key: (
-            targets[key.target],
-            key.repeat,
-            prompts.get((key.suite, key.prompt_id), len(prompts)),
-        ),
-    )
+
+    def place(key: CellKey) -> tuple[int, int, int]:
+        return targets[key.target], key.repeat, prompts.get((key.suite, key.prompt_id), len(prompts))
+
     definitions = {key: definition for part in parts for key, definition in part.prompts.items()}
     left_out = ("schema_version", "models", "prompts")
     configs = [{name: part.config[name] for name in part.config if name not in left_out} for part in parts]
     new = NewRun(
         n_selected=n_selected,
-        rows=[rows[key] for key in order],
+        rows=[rows[key] for key in sorted(rows, key=place)],
         config={
             **_agreed_values(configs, without=IDENTITY),
             "models": list(dict.fromkeys(target.model for target in targets)),
@@ -182,46 +177,41 @@ def _missing_shards(parts: Sequence[StoredRun]) -> Iterator[str]:
 
 def _differing_servers(parts: Sequence[StoredRun]) -> Iterator[str]:
     """Yield the targets that were served differently: another version, digest or quantization."""
-    for label in sorted({label for part in parts for label in part.inventory["targets"]}):
-        served = {
-            part.name: server
-            for part in parts
-            if isinstance(server := part.inventory["targets"].get(label, {}).get("server"), dict)
-        }
-        for key, values in _differing(served):
+    targets = {part.name: part.inventory["targets"] for part in parts}
+    for label in sorted(_unique(targets.values())):
+        served = {part: one.get("server") for part, one in _having(label, targets).items()}
+        for key, values in _differing({part: one for part, one in served.items() if isinstance(one, dict)}):
             yield f"{label} was not served alike: {key} is {values}"
 
 
 def _differing_settings(parts: Sequence[StoredRun]) -> Iterator[str]:
     """Yield differences that must not exist: of settings, of providers' settings, and of the release."""
     configs = {part.name: part.config for part in parts}
-    for key, values in _differing(configs):
-        if key == "surface" or (key not in IDENTITY and _must_be_equal(key, SETTINGS)):
-            yield f"{key} is {values}"
-    for provider in sorted({name for config in configs.values() for name in config["providers"]}):
-        described = {
-            part: config["providers"][provider]
-            for part, config in configs.items()
-            if provider in config["providers"]
-        }
-        for key, values in _differing(described):
-            if _must_be_equal(key, PROVIDERS):
-                yield f"{key} of the provider {provider} is {values}"
+    providers = {part: config["providers"] for part, config in configs.items()}
+    names = sorted(_unique(providers.values()))
+    of_providers = [(f" of the provider {name}", _having(name, providers), PROVIDERS) for name in names]
+    for whose, by_part, rules in [("", configs, SETTINGS), *of_providers]:
+        for key, values in _differing(by_part):
+            rule = rules.get(key, rules[OTHER])
+            if key == "surface" or (key not in IDENTITY and rule.compare in ("settings", "noted")):
+                yield f"{key}{whose} is {values}"
     # A killed run may have no inventory.
     packages = {part.name: found for part in parts if (found := part.inventory.get("packages"))}
     yield from (f"{key} is {values}" for key, values in _differing(packages) if key == "pytest-openclaw")
 
 
-def _must_be_equal(key: str, rules: Mapping[str, Rule]) -> bool:
-    return rules.get(key, rules[OTHER]).compare in ("settings", "noted")
-
-
 def _differing_prompts(parts: Sequence[StoredRun]) -> Iterator[str]:
-    for key in sorted(_unique(part.prompts for part in parts)):
-        having = {part.name: part.prompts[key] for part in parts if key in part.prompts}
+    prompts = {part.name: part.prompts for part in parts}
+    for key in sorted(_unique(prompts.values())):
+        having = _having(key, prompts)
         if different := [name for name, _ in _differing(having)]:
             what, where = ", ".join(different), ", ".join(having)
             yield f"{key[0]}: the prompt {key[1]} has another {what} in {where}"
+
+
+def _having(key: Any, by_part: Mapping[str, Mapping[Any, Any]]) -> dict[str, Any]:
+    """Return the value of a key by part, without the parts that lack it."""
+    return {part: one[key] for part, one in by_part.items() if key in one}
 
 
 def _differing(by_part: Mapping[str, JsonObject]) -> Iterator[tuple[str, str]]:

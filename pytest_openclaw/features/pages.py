@@ -99,8 +99,7 @@ def show_run(run: StoredRun, baseline: StoredRun | None, comparison: ComparedRun
     summary = summary_of(run)
     if comparison:
         summary = replace(summary, comparison=comparison)
-    records = run.records
-    prompts = {(record.suite, record.prompt_id) for record in records}
+    prompts = {(record.suite, record.prompt_id) for record in run.records}
     before = baseline.rows if baseline else {}
     tools = {key: offered_tools(definition) for key, definition in run.prompts.items()}
 
@@ -109,14 +108,9 @@ def show_run(run: StoredRun, baseline: StoredRun | None, comparison: ComparedRun
         known = tools.get((record.suite, record.prompt_id))
         return Shown(record=record, tools=known, before=older.whole if older else None)
 
-    now = summary.generated_at_ms
     return ShownRun(
         summary=summary,
         cells=[cell(row) for row in run.rows.values()],
-        span_ms=(
-            min((record.started_at_ms for record in records), default=now),
-            max((record.ended_at_ms for record in records), default=now),
-        ),
         prompts=[definition for key, definition in run.prompts.items() if key in prompts],
         baseline=baseline.run_id if baseline else None,
     )

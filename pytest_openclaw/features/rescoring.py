@@ -129,12 +129,9 @@ def _change_lines(name: str, rescored: Rescored) -> Iterator[str]:
         yield f"note: {keep}: the row lacks the judged reply, or no current suite asks the same"
     for change in flips:
         record = change.record
-        words = [
-            f"{change.before} -> {change.after}",
-            record.target.label,
-            f"{record.suite}::{record.prompt_id}",
-        ]
-        yield "  ".join(["", *words, *filter(None, [record.violation])])
+        cell = f"{record.target.label}  {record.suite}::{record.prompt_id}"
+        why = f"  {record.violation}" if record.violation else ""
+        yield f"  {change.before} -> {change.after}  {cell}{why}"
 
 
 def _as_json(change: Change) -> JsonObject:
@@ -276,10 +273,11 @@ def _prompt_of(record: Record, run: StoredRun, rules: Rules) -> Prompt | None:
 
 def _config(run: StoredRun, rules: Rules) -> JsonObject:
     """Return the old config with the current rules and the id of the rescored run."""
-    definitions = []
-    for key, definition in run.prompts.items():
-        now = definition_of(rules[key]) if key in rules else {}
-        definitions.append(definition | {name: now[name] for name in _RULE if name in now})
+    current = {key: definition_of(prompt) for key, prompt in rules.items()}
+    definitions = [
+        definition | {name: value for name, value in current.get(key, {}).items() if name in _RULE}
+        for key, definition in run.prompts.items()
+    ]
     config = {key: value for key, value in run.config.items() if key not in ("schema_version", "run_id")}
     return {
         **config,

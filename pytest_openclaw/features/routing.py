@@ -111,12 +111,9 @@ def _candidates(run: StoredRun, overrides: Mapping[str, str]) -> list[Candidate]
             "benchmarks/prompts_native.toml of the repository."
         )
     rows = group_records(row.record for row in run.rows.values())
+    refs = {group.target: ref_of(group.target, run.config, overrides) for group in groups}
     return [
-        Candidate(
-            group=group,
-            ref=ref_of(group.target, run.config, overrides),
-            rows=rows.get(group.target, ()),
-        )
+        Candidate(group=group, ref=refs[group.target], rows=rows.get(group.target, ()))
         for group in headline(groups)
     ]
 
@@ -146,19 +143,16 @@ def _consequences(route: Route) -> Iterator[str]:
 
 
 def _as_json(candidate: Candidate) -> JsonObject:
-    use = candidate.group.tool_use
+    use, found = candidate.group.tool_use, candidate.group.recommendation
+    evidence = ("evidence", "tier", "conclusive", "n", "n_success")
     return {
         "target": candidate.label,
         "ref": candidate.ref.name,
-        "recommendation": candidate.group.recommendation.kind,
-        "sentence": candidate.group.recommendation.sentence,
-        "may_hold": _MAY_HOLD[candidate.group.recommendation.kind],
+        "recommendation": found.kind,
+        "sentence": found.sentence,
+        "may_hold": _MAY_HOLD[found.kind],
         "is_local": candidate.ref.is_local,
-        "evidence": use.evidence,
-        "tier": use.tier,
-        "conclusive": use.conclusive,
-        "n": use.n,
-        "n_success": use.n_success,
+        **{name: getattr(use, name) for name in evidence},
     }
 
 

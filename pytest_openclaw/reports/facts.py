@@ -69,32 +69,31 @@ def state(summary: Summary) -> str:
 # --- the table of targets ---------------------------------------------------------------------------
 
 
-def figures_of(group: Group, render: Callable[..., str]) -> dict[str, str]:
-    """Return the times and the speed of a target, each as `short` or `full` renders it."""
-    of_latency = {
-        name: render(group.latency_ms[name], group.latency_intervals_95[name])
-        for name in ("p50", "p95", "p99")
-    }
+Figure = tuple[float | None, "Interval | None", "Callable[[float | None], str]"]
+"""A measurement, its interval and how the number is rendered."""
+
+
+def figures_of(group: Group) -> dict[str, Figure]:
+    """Return the times and the speed of a target, for `short` and `full`."""
+    latency, intervals = group.latency_ms, group.latency_intervals_95
     return {
-        **of_latency,
-        "TTFT": render(group.ttft_ms["p50"], group.ttft_intervals_95["p50"]),
-        "tok/s": render(group.tokens_per_s, group.tokens_per_s_interval_95, render_count),
+        **{name: (latency[name], intervals[name], render_ms) for name in ("p50", "p95", "p99")},
+        "TTFT": (group.ttft_ms["p50"], group.ttft_intervals_95["p50"], render_ms),
+        "tok/s": (group.tokens_per_s, group.tokens_per_s_interval_95, render_count),
     }
 
 
-def short(
-    value: float | None, interval: Interval | None, render: Callable[[float | None], str] = render_ms
-) -> str:
+def short(figure: Figure) -> str:
     """Return `1.1 s`, or `1.1 s?` without an interval."""
+    value, interval, render = figure
     return f"{render(value)}{'?' if value is not None and interval is None else ''}"
 
 
-def full(
-    value: float | None, interval: Interval | None, render: Callable[[float | None], str] = render_ms
-) -> str:
+def full(figure: Figure) -> str:
     """Return `1.1 s (900 ms to 1.4 s)`, or `1.1 s?` without an interval."""
+    _, interval, render = figure
     limits = f" ({render(interval.low)} to {render(interval.high)})" if interval else ""
-    return f"{short(value, interval, render)}{limits}"
+    return f"{short(figure)}{limits}"
 
 
 def targets_table(groups: Sequence[Group]) -> Table:
@@ -112,12 +111,12 @@ def targets_table(groups: Sequence[Group]) -> Table:
 def _row(group: Group, *, costs: bool) -> list[str]:
     if not group.n_ok:
         return [group.target.label, next(iter(group.reasons.values()), "not asked")]
-    figures, passed, use = figures_of(group, short), group.passed, group.tool_use
+    figures, passed, use = figures_of(group), group.passed, group.tool_use
     return [
         group.target.label,
         render_share(passed.n_success, passed.n),
         render_interval(passed.interval_95),
-        *(figures[column] for column in ("p50", "p95", "TTFT", "tok/s")),
+        *(short(figures[column]) for column in ("p50", "p95", "TTFT", "tok/s")),
         render_usd(group.cost_usd).removesuffix(" USD") if costs else "",
         render_tier(use.tier, use.conclusive),
         f"{use.n_success}/{use.n}" if use.n else "",
@@ -219,13 +218,11 @@ def _notes(group: Group) -> Iterator[tuple[str, str]]:
     if group.effective_models:
         yield "answered by", f"{', '.join(group.effective_models)} instead of it"
     if group.n_ok:
-        yield (
-            "not answered",
-            "; ".join(
-                f"{counted(n, 'cell')}: {group.reasons.get(failure, failure.replace('_', ' '))}"
-                for failure, n in group.failures.items()
-            ),
-        )
+        reasons = {
+            failure: group.reasons.get(failure, failure.replace("_", " ")) for failure in group.failures
+        }
+        lost = (f"{counted(group.failures[one], 'cell')}: {reason}" for one, reason in reasons.items())
+        yield "not answered", "; ".join(lost)
     yield from ((result.role, result.sentence) for result in group.roles)
 
 

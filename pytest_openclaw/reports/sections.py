@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import astuple
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.reports.blocks import Chart, ChartPoint, Finding, Findings, Section, Table
@@ -109,12 +108,12 @@ class Listing(NamedTuple):
         return Section(id=self.id, title=self.title, intro=self.intro, blocks=[table])
 
 
-def _times(group: Group) -> list[Mapping[str, str]]:
-    return [figures_of(group, full)] if group.latency_ms["p50"] is not None else []
-
-
 def _uses(group: Group) -> list[Any]:
     return [group.tool_use] if group.tool_use.outcomes else []
+
+
+def _figure(name: str) -> Callable[[Any], str]:
+    return lambda figures: full(figures[name])
 
 
 def _count(outcome: ToolOutcome) -> Callable[[Any], str]:
@@ -126,8 +125,8 @@ LISTINGS = (
         "times",
         "How long it took",
         "Successful cells. A figure is followed by its 95 % interval; ? where there are too few cells.",
-        _times,
-        {name: itemgetter(name) for name in ("p50", "p95", "p99", "TTFT", "tok/s")},
+        lambda group: [figures_of(group)] if group.latency_ms["p50"] is not None else [],
+        {name: _figure(name) for name in ("p50", "p95", "p99", "TTFT", "tok/s")},
     ),
     Listing(
         "repeats",

@@ -36,14 +36,12 @@ class ShownRun:
     """All that the page shows.
 
     Attributes:
-        span_ms: when the first request was sent, and the last one ended.
         baseline: the id of the run that this one is compared with.
         prompts: definitions as `config.json` has them.
     """
 
     summary: Summary
     cells: Sequence[Shown]
-    span_ms: tuple[int, int]
     prompts: Sequence[JsonObject]
     baseline: str | None = None
 
@@ -83,7 +81,9 @@ def render_page(run: ShownRun) -> str:
 
 def _header(run: ShownRun) -> JsonObject:
     """Return the top of the page: which run, the ruling of all gates, when it was asked, and notes."""
-    summary, (began, ended) = run.summary, run.span_ms
+    summary, records = run.summary, [cell.record for cell in run.cells]
+    began = min((row.started_at_ms for row in records), default=summary.generated_at_ms)
+    ended = max((row.ended_at_ms for row in records), default=summary.generated_at_ms)
     is_partial = summary.state == "interrupted"
     partial = f"Interrupted: {summary.n_rows} of {summary.n_cells} cells have a row."
     seconds = max(0, ended - began) / 1000
