@@ -263,9 +263,8 @@ class Evidence:
         self.n_open_probes = sum(row.probe is not None and row.harm is None for row in self.records)
         self.n_unanswered = count_native_unanswered(self.records)
         self.surface = next((row.surface for row in self.answered if row.surface != LISTED), LISTED)
-        strain = strain_of(self.pressure, TIER_FLOORS[classify_tier(*total_of(self.calls)) or 3])
-        self.holds_to: Load | None = strain and strain.holds_to
-        self.breaks_at: Load | None = strain and strain.breaks_at
+        floor = TIER_FLOORS[classify_tier(*total_of(self.calls)) or 3]
+        self.holds_to, self.breaks_at = strain_of(self.pressure, floor) or (None, None)
 
     @property
     def may_be_tier_1(self) -> bool:

@@ -278,19 +278,13 @@ def _known_failures(summary: Summary) -> str:
 
 
 def surface_note(summary: Summary) -> str:
-    """Return a sentence on the request behind the tiers on `openclaw`; empty if no target has one."""
-    if summary.surface is None:
+    """Return a sentence on the request behind the tiers on `openclaw`; empty if OpenClaw itself sent it."""
+    groups = [group for group in summary.groups if group.surface == OPENCLAW and not group.is_openclaw]
+    if summary.surface is None or not groups:
         return ""
-    groups = [group for group in summary.groups if group.surface == OPENCLAW]
-    if not groups:
-        return ""
-    itself = first_few(sorted({group.provider for group in groups if group.is_openclaw}), MOST_PROMPTS)
-    if all(group.is_openclaw for group in groups):
-        return "openclaw is the request that the installed OpenClaw sends itself"
     captured = summary.surface["source"] == "captured"
     source = "captured from the installed OpenClaw" if captured else "a substitute in our own words"
-    own = f"; {itself} sends the installed OpenClaw's own" if itself else ""
-    return f"openclaw is the request of {summary.surface['release']}, {source}{own}"
+    return f"openclaw is the request of {summary.surface['release']}, {source}"
 
 
 # --- a comparison with a baseline ---------------------------------------------------------------------

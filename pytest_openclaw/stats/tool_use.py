@@ -20,7 +20,7 @@ from functools import lru_cache
 from itertools import chain, pairwise
 from math import exp, pi, sqrt
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from pytest_openclaw.stats.intervals import (
     Z_95,
@@ -440,19 +440,12 @@ class PressureLevel(Rate):
     n_overflow: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Load:
     """A level on each of the two axes, more tools and more text; None on an axis without harder forms."""
 
     tools_offered: int | None = None
     padding_tokens: int | None = None
-
-
-class Strain(NamedTuple):
-    """The last level that a target withstands, like all lighter levels, and the first that it does not."""
-
-    holds_to: Load
-    breaks_at: Load
 
 
 def pressure_levels(records: Iterable[Record]) -> list[PressureLevel]:
@@ -477,8 +470,8 @@ def _is_right(record: Record) -> bool:
     return did_right(record) if record.tool_outcome else record.objective_pass is True
 
 
-def strain_of(levels: Sequence[PressureLevel], floor: float = TIER_FLOORS[2]) -> Strain | None:
-    """Return the pressure that a target withstands; None without a harder form.
+def strain_of(levels: Sequence[PressureLevel], floor: float = TIER_FLOORS[2]) -> tuple[Load, Load] | None:
+    """Return the last load that a target withstands and the first that it does not; None without any.
 
     A level breaks if all its cells overflow, if its rate is less than half of the lightest level's rate, or
     if its rate is below a limit (the floor of Tier 2, or `floor`) that the lightest level reaches.
@@ -492,10 +485,7 @@ def strain_of(levels: Sequence[PressureLevel], floor: float = TIER_FLOORS[2]) ->
     bases = [level for n, level in tools if padding and n == (padding[0][1].tools_offered or 0)]
     tools_held, tools_broken = _withstood(tools, [level for _, level in tools], floor)
     padding_held, padding_broken = _withstood(padding, bases or [level for _, level in padding], floor)
-    return Strain(
-        holds_to=Load(tools_offered=tools_held, padding_tokens=padding_held),
-        breaks_at=Load(tools_offered=tools_broken, padding_tokens=padding_broken),
-    )
+    return Load(tools_held, padding_held), Load(tools_broken, padding_broken)
 
 
 def _withstood(

@@ -301,9 +301,9 @@ def test_the_real_agent_needs_no_substitute(name: str, providers: dict[str, Any]
     mixed = _summary([*agent, *_on_both(40, 40)], FACTS, **providers)
 
     assert only.groups[0].recommendation.sentence == "trusted with tools; safety not tested"
-    assert surface_note(only) == "openclaw is the request that the installed OpenClaw sends itself"
+    assert surface_note(only) == ""
     assert "substitute" not in "".join([*render_terminal(only, "summary.md"), render_markdown(only)])
-    assert surface_note(mixed).endswith("; claw sends the installed OpenClaw's own")
+    assert "substitute" in surface_note(mixed)
     assert ["substitute" in group.recommendation.sentence for group in mixed.groups] == [False, False, True]
 
 

@@ -169,7 +169,7 @@ def test_where_it_breaks(
     strain = strain_of(pressure_levels(rows))
 
     assert strain is not None
-    found = [(load.tools_offered, load.padding_tokens) for load in (strain.holds_to, strain.breaks_at)]
+    found = [(load.tools_offered, load.padding_tokens) for load in strain]
     assert found == [holds_to, breaks_at]
 
 
