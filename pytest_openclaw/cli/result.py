@@ -27,8 +27,6 @@ class Command:
 
     Attributes:
         help: the text of `--help`; the list of commands shows its first line.
-        add_arguments: adds the command's arguments to its parser.
-        run: runs the command.
     """
 
     name: str
@@ -139,11 +137,7 @@ def new_run_path(name: str, runs_dir: Path) -> Path:
 def write_over_ours(path: Path, text: str, first_words: str, what: str) -> None:
     """Write a file, replacing an older one that a command wrote, but no other file.
 
-    Args:
-        path: the file.
-        text: its content, which begins with `first_words`.
-        first_words: the words with which every file of this kind begins.
-        what: the kind of file for messages, such as `page`.
+    Every file of this kind (`what`, such as `page`) begins with `first_words`.
 
     Raises:
         OpenClawError: another file is there.

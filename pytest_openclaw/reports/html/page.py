@@ -147,7 +147,7 @@ class Shown:
 
 
 class CellData(NamedTuple):
-    """The data of the page's cells: the matrix, and the detail of each cell.
+    """The matrix of the page's cells, and the detail of each cell.
 
     The matrix has `prompts`, `fields` (the names of the values in each detail's `row`) and `columns` of all
     cells: `prompt` and `target` (their numbers), `repeat`, `verdict`, `outcome`, `e2e`, `why` and `change`.
