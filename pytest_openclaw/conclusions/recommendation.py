@@ -264,7 +264,8 @@ class Evidence:
         self.n_unanswered = count_native_unanswered(self.records)
         self.surface = next((row.surface for row in self.answered if row.surface != LISTED), LISTED)
         floor = TIER_FLOORS[classify_tier(*total_of(self.calls)) or 3]
-        self.holds_to, self.breaks_at = strain_of(self.pressure, floor) or (None, None)
+        limits: tuple[Load | None, Load | None] = strain_of(self.pressure, floor) or (None, None)
+        self.holds_to, self.breaks_at = limits
 
     @property
     def may_be_tier_1(self) -> bool:
