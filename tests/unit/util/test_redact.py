@@ -217,7 +217,7 @@ def test_logs(caplog):
     header = base64.b64encode(f"me:{KEY}".encode()).decode()
     before = logging.getLogRecordFactory()
 
-    with caplog.at_level(logging.DEBUG), Redactor.of([KEY, header]).over_logs():
+    with caplog.at_level(logging.DEBUG), Redactor.of([KEY, header]).applied():
         log.debug("sent %r", {"authorization": f"Basic {header}"})
         log.info("count %d", 5)
         try:
