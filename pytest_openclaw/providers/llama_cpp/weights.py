@@ -55,8 +55,8 @@ def _packaged_weights() -> Path:
         if path.suffix == ".gguf" and path.is_file():
             if (digest := sha256_of(path)) != EMBEDDED_SHA256:
                 raise EngineError(
-                    f"{path} is not the file that {EMBEDDED_MODEL} is known by: its SHA-256 is {digest}, not "
-                    f"{EMBEDDED_SHA256}. Install {_DISTRIBUTION} again, or name the file: llama_cpp/{path}"
+                    f"{path} does not have the known weights of {EMBEDDED_MODEL}: its SHA-256 is {digest}, "
+                    f"not {EMBEDDED_SHA256}. Install {_DISTRIBUTION}==0.1.2 again."
                 )
             return path.resolve()
     raise EngineError(f"{_DISTRIBUTION} is installed without its .gguf file. Run: {install_engine()}")

