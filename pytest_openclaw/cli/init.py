@@ -1,9 +1,9 @@
 """Start a project of your own: a suite, settings and a workflow.
 
 Writes benchmarks/prompts_mine.toml (four prompts to edit),
-.github/workflows/openclaw.yml with the packages that it installs, and the models
-in a new pytest.ini. If pytest is configured already, the lines to add are
-printed instead. `runs/` is added to .gitignore. Nothing is overwritten.
+.github/workflows/openclaw.yml, the list of packages that it installs, and the
+models in a new pytest.ini. If pytest is configured already, the lines to add
+are printed instead. `runs/` is added to .gitignore. Nothing is overwritten.
 
 Then `pytest benchmarks/` measures the embedded model, or your --models.
 

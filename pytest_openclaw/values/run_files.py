@@ -314,7 +314,7 @@ def facts_of(found: Mapping[str, Any], kinds: Mapping[str, Any] | None = None) -
 
 def server_facts(found: Mapping[str, Any]) -> JsonObject:
     """Return a server's description of itself; see `facts_of`."""
-    return facts_of(found, get_type_hints(ServerFacts))
+    return facts_of(found, get_type_hints(ServerFacts, include_extras=True))
 
 
 def _is_plain(value: Any, levels: int) -> bool:
