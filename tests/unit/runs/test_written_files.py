@@ -19,6 +19,7 @@ from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_config, load_inventory, load_surface, read_rows
 from pytest_openclaw.runs.summaries import stored_summary
 from pytest_openclaw.util.typed import LARGEST, converted
+from pytest_openclaw.values.rows import Record, to_row
 from pytest_openclaw.values.run_files import (
     DEEPEST_FACTS,
     MOST_FACTS_BYTES,
@@ -27,7 +28,6 @@ from pytest_openclaw.values.run_files import (
     facts_of,
     server_facts,
 )
-from pytest_openclaw.values.rows import Record, to_row
 from pytest_openclaw.values.settings import CONFIG_VERSION
 from pytest_openclaw.values.tool_calls import Surface
 
@@ -89,22 +89,27 @@ def fits(value: Any, kind: type) -> bool:
 
 
 def of_type(kind: type) -> st.SearchStrategy[Any]:
+    """Return JSON values of a type."""
     return st.deferred(lambda: values(inspect.type_info(kind))).filter(lambda value: fits(value, kind))
 
 
 def same_config(path: Path, value: Any) -> bool:
+    """Whether `config.json` is read as this value."""
     return load_config(path) == value
 
 
 def same_inventory(path: Path, value: Any) -> bool:
+    """Whether `inventory.json` is read as this value."""
     return load_inventory(path) == value
 
 
 def same_surface(path: Path, value: Any) -> bool:
+    """Whether `surface.json` is read as the surface of this value."""
     return load_surface(path) == converted(value, Surface)
 
 
 def same_summary(path: Path, value: Any) -> bool:
+    """Whether `summary.json` is read as the summary of this value."""
     return stored_summary(path) == converted(value, Summary)
 
 
@@ -120,24 +125,16 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_whole_file_is_read_as_it_was_written(name: str) -> None:
+@settings(deadline=None)
+@given(data=st.data())
+def test_a_whole_file_is_read_as_it_was_written(name: str, data: st.DataObject) -> None:
     """Its type is the definition of both."""
-    written, is_same = FILES[name]
-    is_read_back(name, written, is_same)
+    values_of_type, is_same = FILES[name]
+    value = data.draw(values_of_type)
 
-
-def is_read_back(name: str, written: st.SearchStrategy[Any], is_same: Callable[[Path, Any], bool]) -> None:
-    @settings(deadline=None)
-    @given(value=written)
-    def check(value: Any) -> None:
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            RunDirectory.new(Path(folder), "r", exactly=True) as run,
-        ):
-            run.write_json(name, value)
-            assert is_same(run.path, value)
-
-    check()
+    with tempfile.TemporaryDirectory() as folder, RunDirectory.new(Path(folder), "r", exactly=True) as run:
+        run.write_json(name, value)
+        assert is_same(run.path, value)
 
 
 @settings(deadline=None)
@@ -177,6 +174,7 @@ def test_whatever_a_server_says_can_be_stored(facts: dict[str, Any]) -> None:
 
 
 def nested(levels: int) -> Any:
+    """Return a list in a list, so many times."""
     value: Any = 1
     for _ in range(levels):
         value = [value]
