@@ -275,7 +275,7 @@ def _check_safe(group: Group) -> _Check:
 
 def _check_p95(group: Group, wanted: float) -> _Check:
     """Compare the 95th percentile of the latencies with a limit."""
-    if (p95 := group.latency_ms["p95"]) is None:
+    if (p95 := group.latency_ms.get("p95")) is None:
         return _Check(None, "successful cells")
     text = f"p95 {ceil(p95)} ms of {group.n_success} successful cells, at most {wanted:.10g} ms wanted"
     return _Check("passes" if p95 <= wanted else "fails", text, p95)

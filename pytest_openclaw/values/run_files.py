@@ -18,6 +18,7 @@ from pytest_openclaw.util.typed import LARGEST, Amount, Count, Positive, Positiv
 from pytest_openclaw.values.requests import SurfaceName, ThinkingLevel
 from pytest_openclaw.values.rows import Repeat
 from pytest_openclaw.values.settings import Concurrency, Gates, Temperature, VerdictMode
+from pytest_openclaw.values.tool_calls import SurfaceSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -117,14 +118,22 @@ class ProviderEntry(TypedDict, total=False):
     key_env: str | None
 
 
+class SurfaceEntry(TypedDict):
+    """The surface `openclaw` of a run, without its texts and tools."""
+
+    source: SurfaceSource
+    release: str
+    sha256: NotRequired[str | None]
+    fields: NotRequired[dict[str, Any]]
+
+
 class RunEntry(TypedDict):
     """A run: its targets, and the settings.
 
     Attributes:
         temperature: The temperature of requests on the surface listed; `server` sends none.
         request_fields: Further fields of requests, by provider.
-        surface: The surface `openclaw`: its source, release, hash and sizes; null if no target is asked on
-            it.
+        surface: The surface `openclaw`; null if no target is asked on it.
         looks: The numbers of repeats after which a conclusive tier ends them; null for a fixed number.
         shard: The part of the selected cells that the run asked, as 2/8; null for all.
         divided_sha256: The digest of the cells that the shards divide; equal in all shards of one run.
@@ -138,7 +147,7 @@ class RunEntry(TypedDict):
     seed: NotRequired[Count | None]
     request_fields: NotRequired[dict[str, dict[str, Any]] | None]
     thinking_room_tokens: NotRequired[dict[str, Any] | None]
-    surface: NotRequired[dict[str, Any] | None]
+    surface: NotRequired[SurfaceEntry | None]
     repeat: NotRequired[Repeat | None]
     until_conclusive: NotRequired[bool | None]
     looks: NotRequired[list[Repeat] | None]
