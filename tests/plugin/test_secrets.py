@@ -339,6 +339,7 @@ def parts_of_key(text: str) -> set[str]:
     return {part for n in range(len(CUT_KEY) - 7) if (part := CUT_KEY[n : n + 8]) in text}
 
 
+@pytest.mark.nightly
 def test_no_cut_leaves_a_part_of_a_key(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever a text is cut, no file, report or line of the terminal has 8 characters of a key in it."""
     behaviors: dict[str, Behavior] = {}
