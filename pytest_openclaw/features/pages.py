@@ -69,11 +69,16 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     if baseline:
         across = parse_across(arguments.across)
         comparison = compare_runs(baseline.measured, run.measured, across=across)
-    most, notes = _most_chars(run, baseline), run.shortcomings
-    shown = show_run(run, baseline, comparison, most)
-    while len(page := render_page(shown)) > MOST_PAGE_BYTES and most > SHORTEST_TEXT:
-        most //= 4
+    most, notes = MAX_ROW_BYTES, run.shortcomings
+    rows = [row for one in (run, baseline) if one for row in one.rows.values()]
+    if sum(row.n_bytes for row in rows) > MOST_PAGE_BYTES:
+        most = max(SHORTEST_TEXT, MOST_PAGE_BYTES // len(rows) // 4)
+    while True:
         shown = show_run(run, baseline, comparison, most)
+        page = render_page(shown)
+        if len(page) <= MOST_PAGE_BYTES or most <= SHORTEST_TEXT:
+            break
+        most //= 4
     if most < MAX_ROW_BYTES:
         notes = [
             *notes,
@@ -95,13 +100,6 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
         },
         warnings=notes,
     )
-
-
-def _most_chars(run: StoredRun, baseline: StoredRun | None) -> int:
-    """Return the longest text that the page has; more than any row has if the rows are small enough."""
-    rows = [row for one in (run, baseline) if one for row in one.rows.values()]
-    is_small = sum(row.n_bytes for row in rows) <= MOST_PAGE_BYTES
-    return MAX_ROW_BYTES if is_small else max(SHORTEST_TEXT, MOST_PAGE_BYTES // len(rows) // 4)
 
 
 def _with_short_texts(record: Record, most: int) -> Record:

