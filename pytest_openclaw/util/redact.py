@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 HIDDEN = "[secret]"
 # Shorter texts are not keys: replacing "ollama" everywhere would spoil every row of a local server.
 _SHORTEST_SECRET = 8
+_LONG_WORDS = re.compile(r"\S{8,}")
 
 
 class HasSecrets(Protocol):
@@ -76,11 +77,12 @@ class Redactor:
 
     def _without_parts(self, text: str) -> str:
         shown, end = "", 0
-        for start in range(len(text) - _SHORTEST_SECRET + 1):
-            if text[start : start + _SHORTEST_SECRET] in self.parts:
-                if start > end or not shown:
-                    shown += text[end:start] + HIDDEN
-                end = start + _SHORTEST_SECRET
+        for word in _LONG_WORDS.finditer(text):
+            for start in range(word.start(), word.end() - _SHORTEST_SECRET + 1):
+                if text[start : start + _SHORTEST_SECRET] in self.parts:
+                    if start > end or not shown:
+                        shown += text[end:start] + HIDDEN
+                    end = start + _SHORTEST_SECRET
         return shown + text[end:]
 
     def shows_key(self, text: str) -> bool:
