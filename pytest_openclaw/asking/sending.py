@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import random
 import time
@@ -32,6 +31,7 @@ from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import CallResult, Fault, Reply, Timing, Turn
 from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.run_files import facts_of, server_facts
 from pytest_openclaw.values.settings import SERVER, THINKING_ROOM_TOKENS
 from pytest_openclaw.values.tool_calls import LOOKUP_TURNS
 
@@ -372,16 +372,17 @@ class Sender:
             message = f"{type(error).__name__}: {error}"
         if message is None:
             self._asked.add(target.label)
-        done = {"ok": message is None, "e2e_ms": e2e_ms, "message": message}
+        done = facts_of({"ok": message is None, "e2e_ms": e2e_ms, "message": message})
         self._on_fact(target, self._redactor.value({"warm_up": done}))
 
     async def _fingerprint(self, provider: Provider, target: Target) -> JsonObject:
         """Return the server's description of itself; `{"error": …}` without an answer."""
         try:
             found = await asyncio.wait_for(provider.fingerprint(target.model), self._settings.timeout_s)
-            return cast("JsonObject", json.loads(json.dumps(self._redactor.value(found))))
+            facts = server_facts(found)
         except Exception as error:
-            return {"error": f"{type(error).__name__}: {error}"}
+            facts = server_facts({"error": f"{type(error).__name__}: {error}"})
+        return cast("JsonObject", self._redactor.value(facts))
 
     @cached_property
     def _redactor(self) -> Redactor:

@@ -21,6 +21,8 @@ from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.openclaw.thinking import split_thinking, strip_thinking
 from pytest_openclaw.util.bounded import left_s, within
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import is_deeper
+from pytest_openclaw.util.json_text import MAX_DEPTH
 from pytest_openclaw.util.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import Outcome, outcome_of
@@ -253,6 +255,8 @@ def _checked(verdict: object) -> Verdict:
         if not isinstance(value := getattr(verdict, name), kind):
             raise TypeError(f"Verdict.{name} is {value!r}, not {kind}")
     json.dumps(verdict.parsed, allow_nan=False)
+    if is_deeper(verdict.parsed, MAX_DEPTH + 1):
+        raise ValueError(f"Verdict.parsed is nested more than {MAX_DEPTH} levels deep")
     return verdict
 
 

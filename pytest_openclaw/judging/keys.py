@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_openclaw.util.bounded import compile_pattern
 from pytest_openclaw.util.json_text import find_json
-from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.util.text import cut, valid_text
 from pytest_openclaw.values.replies import Verdict
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def answer(reply: Reply) -> str:
 
 def kept(text: str) -> JsonObject:
     """Return the answer for `parsed_output`: the first 1000 characters under `text`."""
-    return {"text": valid_text(text[:MAX_KEPT_CHARS])}
+    return {"text": valid_text(cut(text, MAX_KEPT_CHARS))}
 
 
 def judged(passed: bool, violation: str, parsed: JsonObject | None = None) -> Verdict:

@@ -14,6 +14,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.thinking import strip_thinking
+from pytest_openclaw.util.text import cut, masked
 from pytest_openclaw.util.typed import LARGEST
 from pytest_openclaw.values.faults import WireError
 
@@ -184,7 +185,7 @@ def page_title(text: str) -> str | None:
 
 def shortened(text: str) -> str:
     """Return the text on one line, printable, valid UTF-8, cut in the middle at 300 characters."""
-    words = " ".join(text[: 20 * _LONGEST_TEXT].split())
+    words = masked(" ".join(cut(text, 20 * _LONGEST_TEXT).split()))
     words = "".join(character if character.isprintable() else "\ufffd" for character in words)
     if len(words) <= _LONGEST_TEXT:
         return words

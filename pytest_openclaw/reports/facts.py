@@ -72,12 +72,12 @@ def state(summary: Summary) -> str:
 def figures_of(group: Group, render: Callable[..., str]) -> dict[str, str]:
     """Return the times and the speed of a target, each as `short` or `full` renders it."""
     of_latency = {
-        name: render(group.latency_ms[name], group.latency_intervals_95[name])
+        name: render(group.latency_ms.get(name), group.latency_intervals_95.get(name))
         for name in ("p50", "p95", "p99")
     }
     return {
         **of_latency,
-        "TTFT": render(group.ttft_ms["p50"], group.ttft_intervals_95["p50"]),
+        "TTFT": render(group.ttft_ms.get("p50"), group.ttft_intervals_95.get("p50")),
         "tok/s": render(group.tokens_per_s, group.tokens_per_s_interval_95, render_count),
     }
 

@@ -83,7 +83,7 @@ def _times(groups: Sequence[Group]) -> Section:
     names = ("p50", "p95", "p99", "TTFT", "tok/s")
     rows = []
     for group in groups:
-        if group.latency_ms["p50"] is not None:
+        if group.latency_ms.get("p50") is not None:
             figures = figures_of(group, full)
             rows.append([group.target.label, *(figures[name] for name in names)])
     return _table(

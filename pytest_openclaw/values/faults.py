@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import how_it_ended, was_ended_from_outside
-from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.util.text import cut, valid_text
 from pytest_openclaw.values.replies import (
     AvailabilityStatus,
     Fault,
@@ -220,7 +220,7 @@ class WireError:
     written: str = ""
 
 
-_MOST_SERVED, _LONGEST_NAME = 8, 80
+_MOST_SERVED, _MOST_COMPARED, _LONGEST_NAME = 8, 1000, 80
 
 
 @cache
@@ -237,9 +237,10 @@ def with_served(fault: Fault, model: str, served: Sequence[str]) -> Fault:
     """Return a fault of an unknown model whose message names the models that there are."""
     if not served:
         return fault
-    names = [*dict.fromkeys([*get_close_matches(model, served, n=_MOST_SERVED), *served])]
+    near = get_close_matches(model, served[:_MOST_COMPARED], n=_MOST_SERVED)
+    names = [*dict.fromkeys([*near, *served])]
     more = f" and {len(names) - _MOST_SERVED} more" if len(names) > _MOST_SERVED else ""
-    shown = valid_text(", ".join(name[:_LONGEST_NAME] for name in names[:_MOST_SERVED]))
+    shown = valid_text(", ".join(cut(name, _LONGEST_NAME) for name in names[:_MOST_SERVED]))
     return replace(fault, message=f"{fault.message.rstrip('.')}. It has {shown}{more}.")
 
 
