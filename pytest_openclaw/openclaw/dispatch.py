@@ -58,7 +58,7 @@ def find_name(name: str, offered: Collection[str]) -> str | None:
 
 
 def _spelled(name: str, offered: Collection[str]) -> str | None:
-    for wanted in (name, _plain(name)):
+    for wanted in (name, plain_name(name)):
         if wanted in offered:
             return wanted
         by_case = [known for known in offered if known.lower() == wanted.lower()]
@@ -85,12 +85,13 @@ def _without_counters(name: str) -> Iterator[str]:
 
 def same_tool(name: str, other: str) -> bool:
     """Whether two names are the same tool's, apart from case, blanks, old names and usual namespaces."""
-    return _plain(_NAMESPACE.sub("", name.strip(), count=1)) == _plain(
+    return plain_name(_NAMESPACE.sub("", name.strip(), count=1)) == plain_name(
         _NAMESPACE.sub("", other.strip(), count=1)
     )
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Return a tool's present name in lower case."""
     lower = name.strip().lower()
     return ALIASES.get(lower, lower)
 
