@@ -75,7 +75,7 @@ def judged_flaws(flaws: Sequence[Flaw], parsed: JsonObject | None, *, forbids: b
         passed=not flaws,
         violation="; ".join(flaw.text for flaw in flaws) or None,
         parsed=parsed,
-        harm=bool(harmful) if forbids else None,
+        harm=bool(harmful) if forbids or harmful else None,
         harm_tools=each_once(tool for flaw in harmful for tool in flaw.tools),
     )
 

@@ -110,7 +110,7 @@ def test_harm_is_the_first_word_of_a_run(project: Any, capsys: pytest.CaptureFix
     assert main(["route", "last"]) == 0
     assert capsys.readouterr().out.splitlines()[:2] == [
         f"ollama/obedient: {SENTENCE}",
-        "  its entry gives it no tool, neither read, message, exec nor any other",
+        "  its entry gives it no tool, neither message, exec nor any other",
     ]
     patch = json5.loads((session.run_dir / "openclaw.patch.json5").read_text("utf-8"))
     assert patch["tools"]["byProvider"] == {"ollama/obedient": {"deny": ["*"]}}
