@@ -32,7 +32,7 @@ TEMPLATE_BYTES = 4096
 # each of at most 8 tiles.
 IMAGE_TOKENS = 50_000
 _LONGEST_TEXT = 300
-_MESSAGES = ("message", "detail", "error_description", "msg", "status_msg")
+_MESSAGES = ("message", "Message", "detail", "error_description", "msg", "error_msg", "status_msg", "title")
 _TITLE = re.compile(r"<title\b[^>]*>(.*?)</title\s*>", re.IGNORECASE | re.DOTALL)
 # Ollama's error if its parser cannot read the model's text:
 # https://github.com/ollama/ollama/blob/main/model/parsers/parsers.go

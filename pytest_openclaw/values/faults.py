@@ -57,7 +57,8 @@ FAILURE_TYPES: Mapping[str, str] = {
 BUDGET_SPENT = "budget_spent"
 UNPRICED = frozenset({"timeout", "stream_error", "malformed_response", "cli_error", "harness_error"})
 """Faults after which a server may charge for generated tokens that it has not reported."""
-RETRYABLE_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+RETRYABLE_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, *range(520, 528), 529, 530})
+"""Including those of Cloudflare, which has no answer of the server: 520 to 527 and 530."""
 STATUSES: tuple[AvailabilityStatus, ...] = get_args(AvailabilityStatus)
 
 
@@ -245,6 +246,10 @@ def with_served(fault: Fault, model: str, served: Sequence[str]) -> Fault:
 
 
 _AVAILABILITY: Mapping[int, AvailabilityStatus] = {401: "auth_error", 403: "auth_error", 429: "rate_limited"}
+SHORT_WAIT_S = 120.0
+"""A quota is not used up if the server itself asks for a shorter wait."""
+_LASTING = ("quota", "model")
+"""The tables whose words do not count if the same error has a sign of a short time."""
 
 
 def refused_by_server(
@@ -256,7 +261,8 @@ def refused_by_server(
     if error.written:
         why = f"the server cannot read a call of {model}: {said}"
         return replace(malformed(name, why), written=error.written)
-    kind = "quota" if status == 402 else _kind_of(error, status, model)
+    wait_s = error.retry_after_s if retry_after_s is None else retry_after_s
+    kind = _kind_of(replace(error, retry_after_s=wait_s), status, model)
     if meaning := _words()[2].get(kind or ""):
         values = {"status": error.status or 401, "model": model}
         return Fault(
@@ -265,28 +271,33 @@ def refused_by_server(
             message=f"{name}: {meaning['what'].format(**values)}: {said}",
             scope=meaning["scope"],
         )
-    may_recover = kind != "permanent"
+    may_recover, is_limited = kind != "permanent", kind == "moment" and status == 403
     if status is None or kind == "broken":
         return replace(stream_broken(name, f"the server says: {said}"), retryable=may_recover)
     if not 100 <= status <= 599:
         return malformed(name, f"there is no HTTP status {status} ({said})")
     return Fault(
         failure_type=f"http_{status}",
-        status=_AVAILABILITY.get(status, "error"),
+        status="rate_limited" if is_limited else _AVAILABILITY.get(status, "error"),
         message=f"{name}: HTTP {status}: {said}",
-        retryable=may_recover and status in RETRYABLE_STATUSES,
-        retry_after_s=error.retry_after_s if retry_after_s is None else retry_after_s,
+        retryable=is_limited or (may_recover and status in RETRYABLE_STATUSES),
+        retry_after_s=wait_s,
         scope="target" if status == 401 else "cell",
     )
 
 
 def _kind_of(error: WireError, status: int | None, model: str) -> str | None:
-    """Return the first table of `server_errors.toml` with words of the error."""
-    words = f"{error.code} {error.type} {error.message}"
-    for kind, pattern in _words()[0].items():
+    """Return the first table of `server_errors.toml` with words of the error; a limit of the moment is last."""
+    words = f"{error.code} {error.type} {error.message}".replace("\u2019", "'")
+    wait_s, patterns = error.retry_after_s, _words()[0]
+    is_brief = wait_s is not None and wait_s < SHORT_WAIT_S
+    is_brief = is_brief or patterns["moment"].search(words) is not None
+    for kind, pattern in patterns.items():
+        if kind == "moment" or (is_brief and kind in _LASTING):
+            continue
         if pattern.search(words) or (kind == "model" and _lacks_model(status, words.lower(), model)):
             return kind
-    return None
+    return "spent" if status == 402 else "moment" if is_brief else None
 
 
 def _status_of(error: WireError) -> int | None:
