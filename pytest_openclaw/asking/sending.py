@@ -265,15 +265,19 @@ class Sender:
             if isinstance(result, Reply):
                 self._most_read[served] = max(self._most_read[served], result.input_tokens or 0)
                 return ended
+            retries = self._settings.retries
             wait_s = wait_before_retry(
                 result,
                 attempt=len(costs),
-                retries=self._settings.retries,
+                retries=retries,
                 elapsed_s=time.perf_counter() - began,
                 timeout_s=request.timeout_s,
             )
             if wait_s is None:
-                return ended
+                last = faults.after_attempts(
+                    result, len(costs), retries=retries, timeout_s=request.timeout_s
+                )
+                return replace(ended, result=last)
             await asyncio.sleep(wait_s)
             waited_s += wait_s
 

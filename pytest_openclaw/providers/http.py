@@ -45,10 +45,14 @@ for _library in map(logging.getLogger, ("httpx2", "httpcore2")):
 
 
 class HttpClient:
-    """The connections of one provider to one server, opened on first use in the loop that uses them."""
+    """The connections of one provider to one server, opened on first use in the loop that uses them.
+
+    Attributes:
+        is_silent: whether the server has once kept a connection open after an answer without its end mark.
+    """
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name, self.is_silent = name, False
         self._client: httpx2.AsyncClient | None = None
 
     async def send(self, call: Call, body: AnswerBody, *, timeout_s: float) -> None:
@@ -109,6 +113,8 @@ class HttpClient:
 
     async def _read(self, response: httpx2.Response, body: AnswerBody) -> None:
         body.kind = response.headers.get("content-type", "")
+        if self.is_silent:
+            body.silence_s = stream.KNOWN_SILENCE_S
         pieces, n_bytes = response.aiter_bytes(), 0
         while True:
             patience_s = body.patience_s
@@ -118,6 +124,7 @@ class HttpClient:
             except TimeoutError:
                 if patience_s is None:
                     raise
+                self.is_silent |= not body.answer.is_over
                 piece = None
             if piece is None:
                 break

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.faults import WireError
     from pytest_openclaw.values.protocols import ProviderSetup
-    from pytest_openclaw.values.replies import Image
+    from pytest_openclaw.values.replies import Image, Turn
     from pytest_openclaw.values.requests import Request, ThinkingLevel
 
 QUERY_TIMEOUT_S = 2.0
 # OpenClaw's mapping of its levels. Many versions of Ollama reject the API's highest, `max`.
 THINK: dict[ThinkingLevel, str] = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high"}
 # Only the first of these is read: some servers send the same thinking under two names.
-_REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
+_REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_text")
 _COUNTS = {
     "input_tokens": "prompt_tokens",
     "output_tokens": "completion_tokens",
@@ -53,6 +53,16 @@ _SERVERS = {"llamacpp": "llama.cpp", "vllm": "vllm", "sglang": "sglang"}
 _NO_REASONING = "turns without reasoning_content"
 """Servers refuse this if they require a model's own thinking in later turns."""
 _REJECTS = r"(?=.*(support|extra|unknown|unrecogni[sz]ed|unexpected|permitted|allowed))"
+_LIMITS = ("max_tokens", "max_completion_tokens")
+"""Two names of the output's limit, of which a server may refuse one."""
+_TOO_MUCH = r"(?!.*(too large|at most|exceed|less than|greater|range|must be))"
+_SIGNED = ("extra_content", "reasoning_opaque")
+"""Fields of messages and calls with signatures of thoughts, which go back unchanged.
+
+https://ai.google.dev/gemini-api/docs/thought-signatures#openai, and Copilot. OpenRouter's are in
+`reasoning_details`: https://openrouter.ai/docs/guides/best-practices/reasoning-tokens#preserving-reasoning.
+"""
+_CARRIED = "carried parts"
 
 
 class Ollama(OverHttp):
@@ -307,11 +317,11 @@ def chat_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
 
     A thinking level is sent twice, as OpenAI's `reasoning_effort` and as Ollama's `think`.
     """
+    limits = _LIMITS if request.surface == LISTED else _LIMITS[::-1]
     body: JsonObject = {
         "model": request.model,
-        "messages": _chat_messages(request, with_reasoning=_NO_REASONING in refused),
+        "messages": _chat_messages(request, refused),
         **wire.chosen(temperature=request.temperature, seed=request.seed),
-        "max_tokens" if request.surface == LISTED else "max_completion_tokens": request.max_output_tokens,
         "stream": request.stream,
     }
     if request.stream:
@@ -321,15 +331,19 @@ def chat_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
     if request.tools:
         body["tools"] = [{"type": "function", "function": wire.function_of(tool)} for tool in request.tools]
         body["tool_choice"] = "auto"
-    return {name: value for name, value in body.items() if name not in refused}
+    limit = next((name for name in limits if name not in refused), limits[0])
+    return {name: value for name, value in body.items() if name not in refused} | {
+        limit: request.max_output_tokens
+    }
 
 
-def _chat_messages(request: Request, *, with_reasoning: bool) -> list[JsonObject]:
+def _chat_messages(request: Request, refused: Collection[str]) -> list[JsonObject]:
     """Return the messages; without text, the API requires null in a turn with calls, else a string."""
     messages: list[JsonObject] = []
     if request.system is not None:
         messages.append({"role": "system", "content": request.system})
-    for turn in wire.with_ids(request.conversation):
+    conversation = request.conversation
+    for received, turn in zip(conversation, wire.with_ids(conversation), strict=True):
         if turn.user is not None:
             messages.append({"role": "user", "content": wire.users_content(turn, _image_part)})
         if not turn.is_user_only:
@@ -343,10 +357,28 @@ def _chat_messages(request: Request, *, with_reasoning: bool) -> list[JsonObject
                     }
                     for call in turn.calls
                 ]
-            messages.append({**said, "reasoning_content": turn.reasoning} if with_reasoning else said)
+            if _NO_REASONING in refused:
+                said["reasoning_content"] = turn.reasoning
+            if _CARRIED not in refused:
+                _carry(received, said)
+            messages.append(said)
         for call, text in zip(turn.calls, turn.results, strict=False):
             messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
     return messages
+
+
+def _carry(received: Turn, said: JsonObject) -> None:
+    """Add what the server wants to see again to the message and its calls."""
+    sent = [{call.id, number} for number, call in enumerate(received.calls)]
+    for block in received.carried:
+        if "tool_call" in block:
+            for keys, call in zip(sent, said.get("tool_calls", ()), strict=False):
+                if block["tool_call"] in keys:
+                    call |= {name: block[name] for name in _SIGNED if name in block}
+        elif "type" in block:
+            said.setdefault("reasoning_details", []).append(block)
+        else:
+            said |= block
 
 
 def _image_part(image: Image) -> JsonObject:
@@ -377,6 +409,8 @@ def read_chat(payload: JsonObject, answer: Answer) -> WireError | None:
             for channel, text in _texts_in(message).items():
                 answer.receive_whole(channel, text)
             calls += map(_call_of, _calls_in(message))
+            if not has_news:
+                _keep_signed(message, answer)
         if error := _read_end(choice, answer):
             return error
     answer.receive_calls(calls)
@@ -394,6 +428,7 @@ def _read_delta(message: JsonObject, number: int, answer: Answer, *, at_end: boo
     texts = _texts_in(message)
     for channel, text in texts.items():
         answer.receive_text(text, channel, at_end=at_end)
+    _keep_signed(message, answer)
     entries = _calls_in(message)
     if len(entries) < 2 or not answer.receive_repeated([*map(_call_of, entries)], at_end=at_end):
         for entry in entries:
@@ -408,9 +443,25 @@ def _read_delta(message: JsonObject, number: int, answer: Answer, *, at_end: boo
     return bool(any(texts.values()) or entries)
 
 
+def _keep_signed(message: JsonObject, answer: Answer) -> None:
+    """Keep the signatures of a message or delta, and of its calls, for the next request."""
+    for position, detail in enumerate(wire.objects_in(message.get("reasoning_details"))):
+        kind, index = wire.text_in(detail.get("type")) or "reasoning.text", wire.count_in(detail.get("index"))
+        key = kind, position if index is None else index
+        answer.receive_block({"type": kind, **detail}, key=key)
+    for position, entry in enumerate([message, *_calls_in(message)]):
+        if signed := {name: entry[name] for name in _SIGNED if entry.get(name)}:
+            index = wire.count_in(entry.get("index"))
+            call = wire.text_in(entry.get("id")) or (position - 1 if index is None else index)
+            key, named = ("call", call) if position else ("message", 0), {"tool_call": call}
+            answer.receive_block({**(named if position else {}), **signed}, key=key)
+
+
 def _texts_in(message: JsonObject) -> dict[Channel, str]:
     """Return the texts of a message or delta; its content may be a list of parts."""
     reasoning = next((text for name in _REASONING_FIELDS if (text := wire.text_in(message.get(name)))), "")
+    for detail in [] if reasoning else wire.objects_in(message.get("reasoning_details")):
+        reasoning += wire.text_in(detail.get("text")) or wire.text_in(detail.get("summary"))
     content, text, refusal = message.get("content"), "", wire.text_in(message.get("refusal"))
     for part in content if isinstance(content, list) else [content]:
         if isinstance(part, str):
@@ -436,7 +487,8 @@ def _read_end(choice: JsonObject, answer: Answer) -> WireError | None:
     """Read how a choice ended; OpenRouter adds an error object if the server behind it failed."""
     reason = wire.text_in(choice.get("finish_reason"))
     native = wire.text_in(choice.get("native_finish_reason"))
-    error = wire.error_of_object(choice["error"]) if choice.get("error") else None
+    holders = (choice, wire.object_in(choice.get("delta")), wire.object_in(choice.get("message")))
+    error = next((wire.error_of_object(one["error"]) for one in holders if one.get("error")), None)
     if error and meaning_of(native) not in (MALFORMED_CALL, UNEXPECTED_CALL):
         return error
     said = error.message if error else ""
@@ -470,6 +522,8 @@ class OllamaOpenAI(Ollama):
     path: ClassVar[str] = "/chat/completions"
     refusable: ClassVar[Mapping[str, str]] = {
         _NO_REASONING: "reasoning_content",
+        _CARRIED: rf"{_REJECTS}.*({'|'.join(_SIGNED)}|reasoning_details)",
+        **{name: rf"{_TOO_MUCH}{_REJECTS}.*\b{name}\b" for name in _LIMITS},
         **{name: rf"{_REJECTS}.*\b{name}\b" for name in _OPTIONAL},
     }
     dialect: ClassVar[Dialect] = Dialect(

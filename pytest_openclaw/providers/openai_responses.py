@@ -90,11 +90,11 @@ def _image(image: Image) -> JsonObject:
 
 def read_responses(payload: JsonObject, answer: Answer) -> WireError | None:
     """Add a stream's event, or a whole response, to the answer so far; return the error that it reports."""
+    if error := wire.error_in(payload):
+        return error
     kind = wire.text_in(payload.get("type"))
     if kind in _ENDS or payload.get("object") == "response":
-        return _read_end(wire.object_in(payload.get("response")) if kind in _ENDS else payload, answer)
-    if kind in ("", "error"):
-        return wire.error_in(payload)
+        return _read_end(wire.object_in(payload.get("response")) or payload, answer)
     name, is_whole = kind.removeprefix("response."), kind.endswith(".done")
     if name == "created":
         answer.receive_model(wire.text_in(wire.object_in(payload.get("response")).get("model")))

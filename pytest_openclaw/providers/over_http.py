@@ -162,7 +162,7 @@ class OverHttp(Provider):
                         usage=fault.usage,
                     )
                 if not self.adapt(request, body, fault):
-                    raise
+                    raise CallFailed(self._with_key_hint(fault)) from None
             else:
                 reply = answer.reply()
                 # The next request, which only a scripted exchange has, needs the carried parts.
@@ -258,7 +258,18 @@ class OverHttp(Provider):
         if basic := self.address.basic_authorization():
             return {"authorization": basic}
         if (self.needs_key or self.setup.key_env) and not self.address.is_loopback:
-            name_it = "Name its variable as the last word of its line in openclaw_endpoints."
-            hint = f"Set {env}." if env else name_it
-            raise CallFailed(faults.auth_missing(name, f"there is no key. {hint}"))
+            raise CallFailed(faults.auth_missing(name, f"there is no key. {self._key_hint}"))
         return {}
+
+    @property
+    def _key_hint(self) -> str:
+        if not self.key_env:
+            return "Name its variable as the last word of its line in openclaw_endpoints."
+        return f"Look at the key in {self.key_env}." if self.key() else f"Set {self.key_env}."
+
+    def _with_key_hint(self, fault: Fault) -> Fault:
+        """Return a fault about the key with the name of its variable."""
+        if fault.status != "auth_error":
+            return fault
+        sent = "" if self.key() else "No key was sent. "
+        return replace(fault, message=f"{fault.message.rstrip('.')}. {sent}{self._key_hint}")

@@ -33,6 +33,12 @@ TEMPLATE_BYTES = 4096
 IMAGE_TOKENS = 50_000
 _LONGEST_TEXT = 300
 _MESSAGES = ("message", "Message", "detail", "error_description", "msg", "error_msg", "status_msg", "title")
+# Where an error may be in an event, in addition to the event itself.
+_HOLDERS = ("response", "message", "data", "delta")
+# Codes of errors that come without an error object, the values that are not errors, and signs of an answer.
+_CODES = ("code", "status_code", "statusCode")
+_NO_CODES = (None, "", 0, 200, "0", "200", "ok", "success")
+_ANSWERS = ("choices", "candidates", "content", "output", "delta", "data")
 _TITLE = re.compile(r"<title\b[^>]*>(.*?)</title\s*>", re.IGNORECASE | re.DOTALL)
 # Ollama's error if its parser cannot read the model's text:
 # https://github.com/ollama/ollama/blob/main/model/parsers/parsers.go
@@ -51,6 +57,16 @@ def load_object(text: str) -> JsonObject | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def load_objects(text: str) -> list[JsonObject]:
+    """Return the JSON object in a text, or the objects in an array; empty if the text is something else."""
+    if (value := load_object(text)) is not None:
+        return [value]
+    try:
+        return objects_in(json.loads(text)) if text.lstrip().startswith("[") else []
+    except (ValueError, RecursionError):
+        return []
 
 
 def text_in(value: Any) -> str:
@@ -95,12 +111,21 @@ def json_text(value: Any) -> str:
 
 
 def error_in(payload: Mapping[str, Any]) -> WireError | None:
-    """Return the error that an answer or event with status 200 reports, or None."""
-    if payload.get("error") or payload.get("object") == "error" or payload.get("type") == "error":
-        return error_of_object(payload)
-    if "base_resp" in payload and (reply := object_in(payload["base_resp"])).get("status_code"):
-        return error_of_object(reply)  # from MiniMax
-    return None
+    """Return the error that an answer or event with status 200 reports, or None.
+
+    The error may be an object of its own, without the key `error`.
+    """
+    for holder in (payload, *(object_in(payload.get(name)) for name in _HOLDERS)):
+        if holder.get("error") or "error" in map(holder.get, ("object", "type", "status")):
+            return error_of_object(holder)
+    reply = object_in(payload.get("base_resp"))
+    if code := reply.get("status_code"):  # from MiniMax
+        return replace(error_of_object({**reply, "code": f"base_resp_{json_text(code)}"}), type="")
+    has_code = (count_in(payload.get("status")) or 0) >= 400
+    has_code = has_code or any(payload.get(name) not in _NO_CODES for name in _CODES)
+    is_bare = isinstance(payload.get("message"), str) and has_code
+    is_bare = is_bare or bool(payload.get("errors")) or isinstance(payload.get("detail"), str)
+    return error_of_object(payload) if is_bare and not any(map(payload.get, _ANSWERS)) else None
 
 
 def error_of_object(payload: Any) -> WireError:
@@ -111,12 +136,16 @@ def error_of_object(payload: Any) -> WireError:
     """
     if isinstance(payload, list) and payload:
         payload = payload[0]
-    error = (payload.get("error") or payload) if isinstance(payload, dict) else payload
+    if isinstance(payload, dict):  # Cloudflare has a list of errors
+        payload = payload.get("error") or next(iter(objects_in(payload.get("errors"))), payload)
+    error = payload
     if isinstance(error, str) and (inner := load_object(error)) and inner.get("error"):
         error = inner["error"]
     if not isinstance(error, dict):
         return _error_of_text(json_text(error))
-    said = _error_of_text(json_text(next(filter(None, map(error.get, _MESSAGES)), None)))
+    texts = [json_text(next(filter(None, map(error.get, _MESSAGES)), None)), text_in(error.get("param"))]
+    # MiMo's parameter is a sentence.
+    said = _error_of_text(": ".join(text for text in texts if text and (text == texts[0] or " " in text)))
     behind = _error_behind(object_in(error.get("metadata")))
     kind = json_text(error.get("type"))
     details = objects_in(error.get("details"))

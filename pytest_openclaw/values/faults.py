@@ -245,6 +245,20 @@ def with_served(fault: Fault, model: str, served: Sequence[str]) -> Fault:
     return replace(fault, message=f"{fault.message.rstrip('.')}. It has {shown}{more}.")
 
 
+def after_attempts(fault: Fault, attempts: int, *, retries: int, timeout_s: float) -> Fault:
+    """Return the last attempt's fault with the number of attempts and the wait that the server asked for."""
+    wait_s = fault.retry_after_s if fault.retryable else None
+    said = "Tried once" if attempts == 1 else f"Tried {attempts} times"
+    if wait_s is not None and attempts <= retries:
+        said += f"; not again, because the server asks for a wait of {wait_s:g} s, too long for the timeout"
+        said += f" of {timeout_s:g} s"
+    elif attempts == 1:
+        return fault
+    elif wait_s is not None:
+        said += f", with the wait that the server asked for (Retry-After: {wait_s:g} s)"
+    return replace(fault, message=f"{fault.message.rstrip('.')}. {said}.")
+
+
 _AVAILABILITY: Mapping[int, AvailabilityStatus] = {401: "auth_error", 403: "auth_error", 429: "rate_limited"}
 SHORT_WAIT_S = 120.0
 """A quota is not used up if the server itself asks for a shorter wait."""
