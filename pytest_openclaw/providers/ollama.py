@@ -55,7 +55,7 @@ _NO_REASONING = "turns without reasoning_content"
 _REJECTS = r"(?=.*(support|extra|unknown|unrecogni[sz]ed|unexpected|permitted|allowed))"
 _LIMITS = ("max_tokens", "max_completion_tokens")
 """Two names of the output's limit, of which a server may refuse one."""
-_TOO_MUCH = r"(?!.*(too large|at most|exceed|less than|greater|range|must be))"
+_OTHER_LIMIT = r"(?!.*too large).*(unsupported|unrecogni[sz]ed|unknown|unexpected|extra|instead|use )"
 _SIGNED = ("extra_content", "reasoning_opaque")
 """Fields of messages and calls with signatures of thoughts, which go back unchanged.
 
@@ -523,7 +523,7 @@ class OllamaOpenAI(Ollama):
     refusable: ClassVar[Mapping[str, str]] = {
         _NO_REASONING: "reasoning_content",
         _CARRIED: rf"{_REJECTS}.*({'|'.join(_SIGNED)}|reasoning_details)",
-        **{name: rf"{_TOO_MUCH}{_REJECTS}.*\b{name}\b" for name in _LIMITS},
+        **{name: rf"(?=.*\b{name}\b){_OTHER_LIMIT}" for name in _LIMITS},
         **{name: rf"{_REJECTS}.*\b{name}\b" for name in _OPTIONAL},
     }
     dialect: ClassVar[Dialect] = Dialect(
