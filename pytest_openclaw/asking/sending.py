@@ -274,9 +274,7 @@ class Sender:
                 timeout_s=request.timeout_s,
             )
             if wait_s is None:
-                last = faults.after_attempts(
-                    result, len(costs), retries=retries, timeout_s=request.timeout_s
-                )
+                last = faults.after_attempts(result, len(costs), may_retry=len(costs) <= retries)
                 return replace(ended, result=last)
             await asyncio.sleep(wait_s)
             waited_s += wait_s

@@ -443,7 +443,9 @@ def _is_cumulative(texts: Sequence[str]) -> bool:
 
 def _joined_values(name: str, values: list[Any]) -> Any:
     """Return the texts of a carried block as one text; of other values, return the last."""
-    if name in ("thinking", "signature", "text", "summary") and all(isinstance(value, str) for value in values):
+    if name in ("thinking", "signature", "text", "summary") and all(
+        isinstance(value, str) for value in values
+    ):
         return _joined([(value, True) for value in values if value])
     return values[-1]
 

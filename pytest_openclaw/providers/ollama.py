@@ -53,15 +53,10 @@ _SERVERS = {"llamacpp": "llama.cpp", "vllm": "vllm", "sglang": "sglang"}
 _NO_REASONING = "turns without reasoning_content"
 """Servers refuse this if they require a model's own thinking in later turns."""
 _REJECTS = r"(?=.*(support|extra|unknown|unrecogni[sz]ed|unexpected|permitted|allowed))"
-_LIMITS = ("max_tokens", "max_completion_tokens")
-"""Two names of the output's limit, of which a server may refuse one."""
+_LIMITS = ("max_tokens", "max_completion_tokens")  # a server may refuse one of these names
 _OTHER_LIMIT = r"(?!.*too large).*(unsupported|unrecogni[sz]ed|unknown|unexpected|extra|instead|use )"
+# Signatures of thoughts: https://ai.google.dev/gemini-api/docs/thought-signatures#openai, and Copilot's.
 _SIGNED = ("extra_content", "reasoning_opaque")
-"""Fields of messages and calls with signatures of thoughts, which go back unchanged.
-
-https://ai.google.dev/gemini-api/docs/thought-signatures#openai, and Copilot. OpenRouter's are in
-`reasoning_details`: https://openrouter.ai/docs/guides/best-practices/reasoning-tokens#preserving-reasoning.
-"""
 _CARRIED = "carried parts"
 
 
@@ -332,9 +327,8 @@ def chat_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
         body["tools"] = [{"type": "function", "function": wire.function_of(tool)} for tool in request.tools]
         body["tool_choice"] = "auto"
     limit = next((name for name in limits if name not in refused), limits[0])
-    return {name: value for name, value in body.items() if name not in refused} | {
-        limit: request.max_output_tokens
-    }
+    kept = {name: value for name, value in body.items() if name not in refused}
+    return {**kept, limit: request.max_output_tokens}
 
 
 def _chat_messages(request: Request, refused: Collection[str]) -> list[JsonObject]:
@@ -369,16 +363,13 @@ def _chat_messages(request: Request, refused: Collection[str]) -> list[JsonObjec
 
 def _carry(received: Turn, said: JsonObject) -> None:
     """Add what the server wants to see again to the message and its calls."""
-    sent = [{call.id, number} for number, call in enumerate(received.calls)]
+    ids = (call.id for call in received.calls)
+    parts = {"": said, **dict(zip(ids, said.get("tool_calls", ()), strict=False))}
     for block in received.carried:
-        if "tool_call" in block:
-            for keys, call in zip(sent, said.get("tool_calls", ()), strict=False):
-                if block["tool_call"] in keys:
-                    call |= {name: block[name] for name in _SIGNED if name in block}
-        elif "type" in block:
+        if "type" in block:
             said.setdefault("reasoning_details", []).append(block)
         else:
-            said |= block
+            parts.get(block["id"], {}).update({name: block[name] for name in _SIGNED if name in block})
 
 
 def _image_part(image: Image) -> JsonObject:
@@ -444,17 +435,14 @@ def _read_delta(message: JsonObject, number: int, answer: Answer, *, at_end: boo
 
 
 def _keep_signed(message: JsonObject, answer: Answer) -> None:
-    """Keep the signatures of a message or delta, and of its calls, for the next request."""
-    for position, detail in enumerate(wire.objects_in(message.get("reasoning_details"))):
-        kind, index = wire.text_in(detail.get("type")) or "reasoning.text", wire.count_in(detail.get("index"))
-        key = kind, position if index is None else index
-        answer.receive_block({"type": kind, **detail}, key=key)
-    for position, entry in enumerate([message, *_calls_in(message)]):
+    """Keep the signatures of a message or delta, and of its calls by their ids, for the next request."""
+    for detail in wire.objects_in(message.get("reasoning_details")):
+        kind = wire.text_in(detail.get("type"))
+        answer.receive_block({"type": kind, **detail}, key=(kind, wire.count_in(detail.get("index"))))
+    for entry in (message, *_calls_in(message)):
         if signed := {name: entry[name] for name in _SIGNED if entry.get(name)}:
-            index = wire.count_in(entry.get("index"))
-            call = wire.text_in(entry.get("id")) or (position - 1 if index is None else index)
-            key, named = ("call", call) if position else ("message", 0), {"tool_call": call}
-            answer.receive_block({**(named if position else {}), **signed}, key=key)
+            id_ = wire.text_in(entry.get("id"))
+            answer.receive_block({"id": id_, **signed}, key=("signed", id_))
 
 
 def _texts_in(message: JsonObject) -> dict[Channel, str]:

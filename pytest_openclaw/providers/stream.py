@@ -4,10 +4,9 @@ The form of the bytes decides, not the content type, which gateways change. A st
 with the end of the body after a finish reason, or with silence after a finish reason, but not with the finish
 reason itself.
 
-Only `event` and `data` of server-sent events are read, and llama.cpp's `error`, which is an event of that type.
-In addition to the standard, an event may lack its blank line if it is the last one or has one line of JSON, and
-a line may be bare JSON, which gateways send when they fail. A body may be an array of events, as in Gemini's
-API without `alt=sse`.
+Only `event`, `data` and llama.cpp's `error` of server-sent events are read. In addition to the standard, an
+event may lack its blank line if it is the last one, or one line of JSON; a line may be bare JSON, which
+gateways send when they fail; and a body may be an array of events, as in Gemini's API without `alt=sse`.
 """
 
 from __future__ import annotations

@@ -35,9 +35,8 @@ _LONGEST_TEXT = 300
 _MESSAGES = ("message", "Message", "detail", "error_description", "msg", "error_msg", "status_msg", "title")
 # Where an error may be in an event, in addition to the event itself.
 _HOLDERS = ("response", "message", "data", "delta")
-# Codes of errors that come without an error object, the values that are not errors, and signs of an answer.
-_CODES = ("code", "status_code", "statusCode")
-_NO_CODES = (None, "", 0, 200, "0", "200", "ok", "success")
+# Signs of an error object that is the whole event, and of an answer.
+_BARE = {"code", "statusCode", "detail", "errors"}
 _ANSWERS = ("choices", "candidates", "content", "output", "delta", "data")
 _TITLE = re.compile(r"<title\b[^>]*>(.*?)</title\s*>", re.IGNORECASE | re.DOTALL)
 # Ollama's error if its parser cannot read the model's text:
@@ -111,21 +110,16 @@ def json_text(value: Any) -> str:
 
 
 def error_in(payload: Mapping[str, Any]) -> WireError | None:
-    """Return the error that an answer or event with status 200 reports, or None.
-
-    The error may be an object of its own, without the key `error`.
-    """
+    """Return the error that an answer or event with status 200 reports, or None."""
     for holder in (payload, *(object_in(payload.get(name)) for name in _HOLDERS)):
         if holder.get("error") or "error" in map(holder.get, ("object", "type", "status")):
             return error_of_object(holder)
     reply = object_in(payload.get("base_resp"))
     if code := reply.get("status_code"):  # from MiniMax
         return replace(error_of_object({**reply, "code": f"base_resp_{json_text(code)}"}), type="")
-    has_code = (count_in(payload.get("status")) or 0) >= 400
-    has_code = has_code or any(payload.get(name) not in _NO_CODES for name in _CODES)
-    is_bare = isinstance(payload.get("message"), str) and has_code
-    is_bare = is_bare or bool(payload.get("errors")) or isinstance(payload.get("detail"), str)
-    return error_of_object(payload) if is_bare and not any(map(payload.get, _ANSWERS)) else None
+    is_bare = _BARE & payload.keys() and not any(map(payload.get, _ANSWERS))
+    error = error_of_object(payload) if is_bare else None
+    return error if error and error.message else None
 
 
 def error_of_object(payload: Any) -> WireError:
@@ -136,9 +130,9 @@ def error_of_object(payload: Any) -> WireError:
     """
     if isinstance(payload, list) and payload:
         payload = payload[0]
-    if isinstance(payload, dict):  # Cloudflare has a list of errors
-        payload = payload.get("error") or next(iter(objects_in(payload.get("errors"))), payload)
     error = payload
+    if isinstance(payload, dict):  # Cloudflare has a list of errors
+        error = payload.get("error") or next(iter(objects_in(payload.get("errors"))), payload)
     if isinstance(error, str) and (inner := load_object(error)) and inner.get("error"):
         error = inner["error"]
     if not isinstance(error, dict):

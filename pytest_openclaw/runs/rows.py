@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _PROMPT_FIELDS = (
     *("suite", "category", "probe", "twin_of", "role", "variant_of", "padding_tokens", "pressure_of"),
 )
+SHORTEST_MS = 50.0
 _CALL_FIELDS = ("attempts", "cold_start", "in_flight", "cost_usd")
 REPLY_FIELDS = (
     *("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens", "finish_reason"),
@@ -180,30 +181,24 @@ def _turn(turn: Turn, problems: Mapping[ToolCall, Problem | None]) -> dict[str, 
     }
 
 
-SHORTEST_GENERATION_MS = 50.0
-"""In less time our clock measures the network and not the model."""
-
-
 def _speed_of(reply: Reply, timing: Timing) -> float | None:
     """Return the tokens per second between the first token and the last, without the TTFT of each turn.
 
-    A turn whose tokens arrived together shows no speed. Hidden reasoning does not count, because it was generated before the first token.
+    In less than 50 ms, or of tokens that arrived together, our clock measures the network. Hidden reasoning
+    does not count, because it was generated before the first token.
     """
     turns = [(turn.output_tokens, turn.timing) for turn in reply.turns] or [(reply.output_tokens, timing)]
     timed = [
-        (tokens - 1, times.e2e_ms - (times.ttft_ms or 0.0))
+        (tokens - 1, generating_ms)
         for tokens, times in turns
-        if tokens is not None and tokens > 1 and times is not None and _shows_speed(times)
+        if tokens is not None and tokens > 1 and times is not None
+        if times.ttft_ms is not None and not times.at_once
+        if (generating_ms := times.e2e_ms - times.ttft_ms) >= SHORTEST_MS
     ]
-    generating_ms = sum(ms for _, ms in timed)
+    total_ms = sum(ms for _, ms in timed)
     n_hidden = 0 if THINKING.strip() in reply.raw else reply.reasoning_tokens or 0
     n_shown = sum(n for n, _ in timed) - n_hidden
-    return round(n_shown / generating_ms * 1000, 1) if generating_ms > 0 and n_shown > 0 else None
-
-
-def _shows_speed(times: Timing) -> bool:
-    is_known = times.ttft_ms is not None and not times.at_once
-    return is_known and times.e2e_ms - (times.ttft_ms or 0.0) >= SHORTEST_GENERATION_MS
+    return round(n_shown / total_ms * 1000, 1) if n_shown > 0 else None
 
 
 def _whole(milliseconds: float | None) -> int | None:

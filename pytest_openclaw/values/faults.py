@@ -245,18 +245,19 @@ def with_served(fault: Fault, model: str, served: Sequence[str]) -> Fault:
     return replace(fault, message=f"{fault.message.rstrip('.')}. It has {shown}{more}.")
 
 
-def after_attempts(fault: Fault, attempts: int, *, retries: int, timeout_s: float) -> Fault:
-    """Return the last attempt's fault with the number of attempts and the wait that the server asked for."""
+def after_attempts(fault: Fault, attempts: int, *, may_retry: bool) -> Fault:
+    """Return the last fault with the number of attempts and the wait that the server asked for.
+
+    With `may_retry`, the wait is the reason for no further attempt.
+    """
     wait_s = fault.retry_after_s if fault.retryable else None
-    said = "Tried once" if attempts == 1 else f"Tried {attempts} times"
-    if wait_s is not None and attempts <= retries:
-        said += f"; not again, because the server asks for a wait of {wait_s:g} s, too long for the timeout"
-        said += f" of {timeout_s:g} s"
-    elif attempts == 1:
-        return fault
+    said = f"Tried {attempts} times" if attempts > 1 else "Tried once"
+    if wait_s is not None and may_retry:
+        said += f": a Retry-After of {wait_s:g} s is too long for the timeout"
     elif wait_s is not None:
-        said += f", with the wait that the server asked for (Retry-After: {wait_s:g} s)"
-    return replace(fault, message=f"{fault.message.rstrip('.')}. {said}.")
+        said += f", obeying a Retry-After of {wait_s:g} s"
+    is_news = attempts > 1 or (wait_s is not None and may_retry)
+    return replace(fault, message=f"{fault.message.rstrip('.')}. {said}.") if is_news else fault
 
 
 _AVAILABILITY: Mapping[int, AvailabilityStatus] = {401: "auth_error", 403: "auth_error", 429: "rate_limited"}
@@ -301,7 +302,7 @@ def refused_by_server(
 
 
 def _kind_of(error: WireError, status: int | None, model: str) -> str | None:
-    """Return the first table of `server_errors.toml` with words of the error; a limit of the moment is last."""
+    """Return the first table of `server_errors.toml` with words of the error, with `moment` as the last."""
     words = f"{error.code} {error.type} {error.message}".replace("\u2019", "'")
     wait_s, patterns = error.retry_after_s, _words()[0]
     is_brief = wait_s is not None and wait_s < SHORT_WAIT_S

@@ -210,11 +210,16 @@ def test_messages_without_events():
     """Each block has a line; the results of calls begin another message."""
     call = {"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "a"}}
     lines = [assistant([{"type": "text", "text": "I look."}]), assistant([call]), answered("t1")]
-    stream = read(*lines, assistant([{"type": "text", "text": "plum"}]), result(result="plum"), is_exchange=True)
+    stream = read(
+        *lines, assistant([{"type": "text", "text": "plum"}]), result(result="plum"), is_exchange=True
+    )
 
     reply = stream.outcome("claude", None, None)
 
-    assert [(turn.text, len(turn.calls), len(turn.results)) for turn in reply.turns] == [("I look.", 1, 1), ("plum", 0, 0)]
+    assert [(turn.text, len(turn.calls), len(turn.results)) for turn in reply.turns] == [
+        ("I look.", 1, 1),
+        ("plum", 0, 0),
+    ]
 
 
 # --- exchanges --------------------------------------------------------------------------------------

@@ -201,7 +201,12 @@ def test_a_limit_is_sent_under_the_name_that_the_server_takes(
 
 def test_a_server_that_takes_neither_name(server: MisbehavingServer) -> None:
     """Its refusal ends the attempt; no request is sent without a limit."""
-    server.on("*", lambda request: refusal(f"Unknown field {'max_tokens' if 'max_tokens' in request.json else 'max_completion_tokens'}"))
+    server.on(
+        "*",
+        lambda request: refusal(
+            f"Unknown field {'max_tokens' if 'max_tokens' in request.json else 'max_completion_tokens'}"
+        ),
+    )
 
     fault = ask(CHAT.provider(server.url))
 

@@ -75,7 +75,11 @@ def read(*chunks: bytes) -> list[Event]:
         pytest.param(b"data: a\n\ndata: b\n", ["a", "b"], id="cut-before-its-blank-line"),
         pytest.param(b'{"error": 1}\n\n', ['{"error": 1}'], id="bare-json"),
         pytest.param(b'\xef\xbb\xbf{"a": 1}\r\n{"b": 2}', ['{"a": 1}', '{"b": 2}'], id="json-lines"),
-        pytest.param(b'data: {"a": 1}\ndata: {"b": 2}\ndata: [DONE]\n\n', ['{"a": 1}', '{"b": 2}', "[DONE]"], id="one-line-feed"),
+        pytest.param(
+            b'data: {"a": 1}\ndata: {"b": 2}\ndata: [DONE]\n\n',
+            ['{"a": 1}', '{"b": 2}', "[DONE]"],
+            id="one-line-feed",
+        ),
         pytest.param(b'data: {\ndata: "a": 1}\n\n', ['{\n"a": 1}'], id="an-object-in-several-lines"),
         pytest.param(b"", [], id="nothing"),
     ],
@@ -92,7 +96,10 @@ def test_the_name_of_an_event():
 
 def test_an_error_as_a_field():
     """llama.cpp wrote an error as a field of its own."""
-    assert read(b'error: {"code": 1}\n\ndata: a\n\n') == [Event("error", '{"code": 1}'), Event("message", "a")]
+    assert read(b'error: {"code": 1}\n\ndata: a\n\n') == [
+        Event("error", '{"code": 1}'),
+        Event("message", "a"),
+    ]
 
 
 @pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n"], ids=["lf", "crlf"])

@@ -329,8 +329,12 @@ def test_a_retry_is_not_sent_any_more() -> None:
     ("asked_s", "retries", "said"),
     [
         (0.0, 0, None),
-        (0.0, 2, "Tried 3 times, with the wait that the server asked for (Retry-After: 0 s)."),
-        (900.0, 2, "Tried once; not again, because the server asks for a wait of 900 s, too long for the timeout of 300 s."),
+        (0.0, 2, "Tried 3 times, obeying a Retry-After of 0 s."),
+        (
+            900.0,
+            2,
+            "Tried once: a Retry-After of 900 s is too long for the timeout.",
+        ),
     ],
 )
 def test_a_fault_says_how_often_it_was_tried(asked_s: float, retries: int, said: str | None) -> None:
@@ -342,7 +346,9 @@ def test_a_fault_says_how_often_it_was_tried(asked_s: float, retries: int, said:
     (ended,) = send(sender_of(Fake(answer), retries=retries, budget_usd=None), {})
 
     assert isinstance(ended.result, Fault), ended
-    assert ended.result.message.removeprefix("fake: HTTP 429: no reason given").strip(". ") == (said or "").strip(".")
+    assert ended.result.message.removeprefix("fake: HTTP 429: no reason given").strip(". ") == (
+        said or ""
+    ).strip(".")
 
 
 def test_an_exchange_ends_between_its_turns() -> None:
