@@ -110,8 +110,6 @@ def _blocks(received: Turn, turn: Turn) -> Iterator[JsonObject]:
 
 def read_messages(payload: JsonObject, answer: Answer) -> WireError | None:
     """Add a stream's event, or a whole message, to the answer so far; return the error that it reports."""
-    if error := wire.error_in(payload):
-        return error
     index = wire.count_in(payload.get("index"))
     match payload.get("type"):
         case "message_start":

@@ -114,8 +114,6 @@ def _id(call: ToolCall) -> JsonObject:
 
 def read_gemini(payload: JsonObject, answer: Answer) -> WireError | None:
     """Add a chunk of a stream, or a whole answer, to the answer so far; return the error that it reports."""
-    if error := wire.error_in(payload):
-        return error
     answer.receive_model(wire.text_in(payload.get("modelVersion")))
     _read_usage(wire.object_in(payload.get("usageMetadata")), answer)
     feedback = wire.object_in(payload.get("promptFeedback"))

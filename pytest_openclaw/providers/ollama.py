@@ -199,8 +199,6 @@ def _ollama_messages(request: Request) -> list[JsonObject]:
 
 def read_ollama(payload: JsonObject, answer: Answer) -> WireError | None:
     """Add a line of a stream, or a whole answer, to the answer so far; return the error that it reports."""
-    if error := wire.error_in(payload):
-        return error
     answer.receive_model(wire.text_in(payload.get("model")))
     message = wire.object_in(payload.get("message"))
     reason, is_done = wire.text_in(payload.get("done_reason")), payload.get("done") is True
@@ -381,8 +379,6 @@ def _image_part(image: Image) -> JsonObject:
 
 def read_chat(payload: JsonObject, answer: Answer) -> WireError | None:
     """Add a chunk, or a whole completion, to the answer so far; return the error that it reports."""
-    if error := wire.error_in(payload):
-        return error
     answer.receive_model(wire.text_in(payload.get("model")))
     choices = wire.objects_in(payload.get("choices"))
     is_chunk = payload.get("object") == "chat.completion.chunk"
@@ -406,8 +402,6 @@ def read_chat(payload: JsonObject, answer: Answer) -> WireError | None:
             return error
     answer.receive_calls(calls)
     groq = wire.object_in(payload.get("x_groq"))
-    if groq.get("error"):
-        return wire.error_of_object(groq["error"])
     # In Moonshot's stream, the choice has the usage.
     usages = [wire.object_in(holder.get("usage")) for holder in (payload, groq, *choices[:1])]
     _read_usage(next(filter(None, usages), {}), wire.object_in(payload.get("timings")), answer)

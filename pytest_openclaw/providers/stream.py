@@ -16,7 +16,14 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_openclaw.providers.wire import error_of_object, load_object, load_objects, page_title, shortened
+from pytest_openclaw.providers.wire import (
+    error_in,
+    error_of_object,
+    load_object,
+    load_objects,
+    page_title,
+    shortened,
+)
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
@@ -78,7 +85,7 @@ class Dialect:
 
     Attributes:
         body: makes the body for a request, without the parts that the server is known to refuse.
-        read: adds one event or a whole answer to the answer so far; returns the error that it reports.
+        read: adds one event or a whole answer to the answer so far; returns an error without an error object.
         end_mark: a description of the end of a stream, for messages.
         done_ends: whether `[DONE]` is an end mark.
     """
@@ -140,7 +147,7 @@ class AnswerBody:
             return
         for payload in payloads:
             self._payload = payload
-            self._stop_at(self._dialect.read(payload, answer))
+            self._stop_at(error_in(payload) or self._dialect.read(payload, answer))
         if payloads:
             return
         if not data.startswith("{"):

@@ -34,7 +34,7 @@ IMAGE_TOKENS = 50_000
 _LONGEST_TEXT = 300
 _MESSAGES = ("message", "Message", "detail", "error_description", "msg", "error_msg", "status_msg", "title")
 # Where an error may be in an event, in addition to the event itself.
-_HOLDERS = ("response", "message", "data", "delta")
+_HOLDERS = ("response", "message", "data", "delta", "x_groq")
 # Signs of an error object that is the whole event, and of an answer.
 _BARE = {"code", "statusCode", "detail", "errors"}
 _ANSWERS = ("choices", "candidates", "content", "output", "delta", "data")

@@ -17,6 +17,8 @@ from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import how_it_ended, was_ended_from_outside
 from pytest_openclaw.util.text import cut, valid_text
 from pytest_openclaw.values.replies import (
+    MALFORMED_CALL,
+    UNEXPECTED_CALL,
     AvailabilityStatus,
     Fault,
     FaultScope,
@@ -356,11 +358,12 @@ def outcome_of(result: Reply | Fault, verdict: Verdict | None = None) -> Outcome
 
 
 def _no_answer(reply: Reply) -> str | None:
-    """Return why a reply has no answer: filtered, refused or empty; a native tool call is an answer."""
+    """Return why a reply has no answer: filtered, refused or empty; a tool call is one, even if malformed."""
     if reply.finish_reason == "content_filter":
         return "content_filter"
     if reply.refusal is not None or reply.finish_reason == "refusal":
         return "refusal"
-    if not reply.text.strip(" \t\r\n") and not reply.tool_calls:
+    has_call = reply.tool_calls or reply.finish_reason in (MALFORMED_CALL, UNEXPECTED_CALL)
+    if not reply.text.strip(" \t\r\n") and not has_call:
         return "empty_response"
     return None

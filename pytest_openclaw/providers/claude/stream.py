@@ -171,11 +171,8 @@ class Stream:
             case "result":
                 self.result = line
                 message = self._messages[-1]
-                if self.awaits_message and not (self.answer.has_tokens or self._answers_itself):
-                    text = {"type": "text", "text": line.get("result")}
-                    read_messages(
-                        {"type": "message", "content": [text], "usage": line.get("usage")}, self.answer
-                    )
+                if self.awaits_message and not self.answer.has_tokens:
+                    self._read_whole({"content": [{"text": line.get("result")}], "usage": line.get("usage")})
                 message.stop_reason = message.stop_reason or wire.text_in(line.get("stop_reason"))
                 self._end()
 
