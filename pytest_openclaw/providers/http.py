@@ -11,7 +11,9 @@ import asyncio
 import errno
 import json
 import logging
+import re
 import socket
+import ssl
 import time
 from contextlib import aclosing, suppress
 from dataclasses import replace
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 30.0
 LONGEST_ERROR_BODY_BYTES = 1 << 18
+PROXY_AUTHENTICATION_REQUIRED = 407
 # A proxy that compresses would delay tokens until it has enough of them.
 _HEADERS = {"user-agent": "pytest-openclaw", "accept-encoding": "identity"}
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ETIMEDOUT, errno.EADDRNOTAVAIL)
@@ -63,6 +66,7 @@ class HttpClient:
         """
         try:
             async with asyncio.timeout(timeout_s), aclosing(await self._response(call, body)) as response:
+                _check_coding(self.name, response)
                 if not response.is_success:
                     raise CallFailed(await self._refusal(call, response))
                 await self._read(response, body)
@@ -133,6 +137,7 @@ class HttpClient:
                 why = f"it is longer than {stream.MOST_BYTES >> 20} MiB"
                 raise CallFailed(faults.malformed(self.name, why))
             body.feed(piece)
+            await asyncio.sleep(0)  # a small compressed piece may become many large ones
         body.close()
 
     # --- failures ---------------------------------------------------------------------------------
@@ -156,14 +161,23 @@ class HttpClient:
                 words = [cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror]
                 return faults.connection_lost(self.name, words[0] if words else why)
             why = absence
-        elif not isinstance(error, (httpx2.ProxyError, httpx2.InvalidURL, httpx2.UnsupportedProtocol)):
+        elif isinstance(error, httpx2.ProxyError):  # its text may repeat the user info of the proxy
+            status = re.match(r"[45]\d\d\b", str(error))
+            return self._refused_by_proxy(call, status[0] if status else "an error")
+        elif not isinstance(error, (httpx2.InvalidURL, httpx2.UnsupportedProtocol)):
             if _is_loss(error):
                 return faults.connection_lost(self.name, "closed by the server")
             return faults.malformed(self.name, f"no HTTP answer: {why}")
         return faults.unreachable(self.name, call.base_url, why)
 
+    def _refused_by_proxy(self, call: Call, status: str) -> Fault:
+        why = f"the proxy of this machine refuses the request: {status}"
+        return faults.unreachable(self.name, call.base_url, why)
+
     async def _refusal(self, call: Call, response: httpx2.Response) -> Fault:
         status = response.status_code
+        if status == PROXY_AUTHENTICATION_REQUIRED:
+            return self._refused_by_proxy(call, str(status))
         if target := response.next_request:
             words = f"redirected to {_shown(target.url)}, and no prompt or key is sent there. "
             words += "If it is right, name that address."
@@ -186,6 +200,14 @@ def _new_client(host: str) -> httpx2.AsyncClient:
         # Cookies of one cell must not be sent with the next cell.
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
     )
+
+
+def _check_coding(name: str, response: httpx2.Response) -> None:
+    """Raise `CallFailed` for several compressions: a few bytes could keep the decoders busy for hours."""
+    codings = response.headers.get_list("content-encoding", split_commas=True)
+    codings = [coding for coding in codings if coding.strip().lower() not in ("", "identity")]
+    if len(codings) > 1:
+        raise CallFailed(faults.malformed(name, f"it is compressed {len(codings)} times"))
 
 
 def _is_loss(error: Exception) -> bool:
@@ -219,6 +241,9 @@ def _absence(reason: BaseException) -> str | None:
             return "unknown host"
         case ConnectionRefusedError():
             return "connection refused"
+        case ssl.SSLCertVerificationError():
+            why = f"its certificate is not trusted: {reason.verify_message}"
+            return f"{why}; set SSL_CERT_FILE to the certificate that signed it"
         case OSError() if reason.errno in _NO_WAY:
             return "no route to that host"
     return None

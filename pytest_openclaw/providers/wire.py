@@ -31,6 +31,10 @@ TEMPLATE_BYTES = 4096
 # An upper bound for an image: gpt-4o-mini, the most of all known models, counts 2,833 tokens and 5,667 for
 # each of at most 8 tiles.
 IMAGE_TOKENS = 50_000
+LARGEST_COUNT = 2**40
+"""More tokens than any request has, and so few that sums over all turns and requests stay below 2**53."""
+SMALLEST_NUMBER = 0.05
+"""A speed or a time below it would be shown as 0.0."""
 _LONGEST_TEXT = 300
 _MESSAGES = ("message", "Message", "detail", "error_description", "msg", "error_msg", "status_msg", "title")
 # Where an error may be in an event, in addition to the event itself.
@@ -74,14 +78,15 @@ def text_in(value: Any) -> str:
 
 
 def count_in(value: Any) -> int | None:
-    """Return a whole number from 0 to 2**53; None for another value, including true and 1.0."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST else None
+    """Return a whole number from 0 to `LARGEST_COUNT`; None for another value, including true and 1.0."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_number and 0 <= value <= LARGEST_COUNT else None
 
 
 def positive_in(value: Any) -> float | None:
-    """Return a finite number above 0; None for another value."""
+    """Return a number above 0, up to 2**53; None for another value, and for one that is as good as 0."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if is_number and 0 < value < math.inf else None
+    return float(value) if is_number and SMALLEST_NUMBER <= value <= LARGEST else None
 
 
 def object_in(value: Any) -> JsonObject:
@@ -103,7 +108,10 @@ def json_text(value: Any) -> str:
     """Return a string unchanged, and another value as JSON; None and false are empty."""
     if value is None or value is False:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    try:
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "…"
 
 
 # --- errors -------------------------------------------------------------------------------------
@@ -122,7 +130,7 @@ def error_in(payload: Mapping[str, Any]) -> WireError | None:
     return error if error and error.message else None
 
 
-def error_of_object(payload: Any) -> WireError:
+def error_of_object(payload: Any, *, is_behind: bool = False) -> WireError:
     """Return the contents of an error object, in the form of any server or in a list.
 
     The text in Ollama's `{"error": "text"}` may be the error object of the engine. Groq adds the model's text
@@ -140,7 +148,7 @@ def error_of_object(payload: Any) -> WireError:
     texts = [json_text(next(filter(None, map(error.get, _MESSAGES)), None)), text_in(error.get("param"))]
     # MiMo's parameter is a sentence.
     said = _error_of_text(": ".join(text for text in texts if text and (text == texts[0] or " " in text)))
-    behind = _error_behind(object_in(error.get("metadata")))
+    behind = WireError() if is_behind else _error_behind(object_in(error.get("metadata")))
     kind = json_text(error.get("type"))
     details = objects_in(error.get("details"))
     delays = (_number(text_in(detail.get("retryDelay")).removesuffix("s")) for detail in details)
@@ -164,7 +172,7 @@ def _error_behind(metadata: JsonObject) -> WireError:
     """Return the error of the server behind OpenRouter: an error object, its JSON text, or another text."""
     if not (raw := metadata.get("raw")):
         return WireError()
-    error = error_of_object(load_object(raw) or raw if isinstance(raw, str) else raw)
+    error = error_of_object(load_object(raw) or raw if isinstance(raw, str) else raw, is_behind=True)
     said = error.message or shortened(json_text(raw))
     server = text_in(metadata.get("provider_name"))
     return replace(error, message=f"{server}: {said}" if server else said)

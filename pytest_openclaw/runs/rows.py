@@ -122,7 +122,7 @@ def _reply_fields(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str,
         "raw_output": reply.raw or reply.text,
         **{name: getattr(reply, name) for name in REPLY_FIELDS},
         "tokens_per_s": reply.tokens_per_s or _speed_of(reply, timing),
-        "prompt_tokens_per_s": reply.prompt_tokens_per_s and round(reply.prompt_tokens_per_s, 1),
+        "prompt_tokens_per_s": round(reply.prompt_tokens_per_s or 0.0, 1) or None,
         "tool_call_details": tuple(
             {**_call(call), **({"timed_out": True} if n in timed_out else {})}
             for n, call in enumerate(reply.tool_calls)

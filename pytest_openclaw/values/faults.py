@@ -240,10 +240,10 @@ def with_served(fault: Fault, model: str, served: Sequence[str]) -> Fault:
     """Return a fault of an unknown model whose message names the models that there are."""
     if not served:
         return fault
-    near = get_close_matches(model, served[:_MOST_COMPARED], n=_MOST_SERVED)
-    names = [*dict.fromkeys([*near, *served])]
+    served = [cut(name, _LONGEST_NAME) for name in served[:_MOST_COMPARED]]
+    names = [*dict.fromkeys([*get_close_matches(model[:_LONGEST_NAME], served, n=_MOST_SERVED), *served])]
     more = f" and {len(names) - _MOST_SERVED} more" if len(names) > _MOST_SERVED else ""
-    shown = valid_text(", ".join(cut(name, _LONGEST_NAME) for name in names[:_MOST_SERVED]))
+    shown = valid_text(", ".join(names[:_MOST_SERVED]))
     return replace(fault, message=f"{fault.message.rstrip('.')}. It has {shown}{more}.")
 
 
