@@ -274,7 +274,7 @@ class Sender:
                 timeout_s=request.timeout_s,
             )
             if wait_s is None:
-                last = faults.after_attempts(result, len(costs), may_retry=len(costs) <= retries)
+                last = faults.after_attempts(result, len(costs), was_too_long=len(costs) <= retries)
                 return replace(ended, result=last)
             await asyncio.sleep(wait_s)
             waited_s += wait_s

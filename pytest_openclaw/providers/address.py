@@ -144,19 +144,8 @@ def is_loopback(host: str) -> bool:
 
 
 def check_proxies(environ: Mapping[str, str]) -> None:
-    """Raise `TargetError` for a proxy of the environment that the HTTP library cannot use.
-
-    The message does not have the value, which may contain a password.
-    """
+    """Raise `TargetError` for a proxy of the environment that the HTTP library cannot use."""
     for variable, value in environ.items():
-        if variable.lower() not in _PROXY_VARIABLES or not value:
-            continue
-        try:
-            url = urlsplit(value if "://" in value else f"http://{value}")
-            is_socks = url.scheme in ("socks5", "socks5h") and find_spec("socksio") is not None
-            is_usable = bool(url.hostname) and url.port != 0 and (is_socks or url.scheme in _DEFAULT_PORTS)
-        except ValueError:
-            is_usable = False
-        if not is_usable:
-            hint = "Write http://host:port, install socksio for socks5://, or unset the variable."
-            raise TargetError(f"{variable} is not a proxy that can be used. {hint}")
+        is_socks = value.startswith("socks5") and find_spec("socksio") is not None
+        if value and variable.lower() in _PROXY_VARIABLES and not is_socks:
+            parse_address(value, source=f"the proxy {variable}")

@@ -66,7 +66,10 @@ class HttpClient:
         """
         try:
             async with asyncio.timeout(timeout_s), aclosing(await self._response(call, body)) as response:
-                _check_coding(self.name, response)
+                codings = response.headers.get_list("content-encoding", split_commas=True)
+                if len([one for one in codings if one.strip().lower() != "identity"]) > 1:
+                    # A few bytes could keep the decoders busy for hours.
+                    raise CallFailed(faults.malformed(self.name, "it is compressed more than once"))
                 if not response.is_success:
                     raise CallFailed(await self._refusal(call, response))
                 await self._read(response, body)
@@ -200,14 +203,6 @@ def _new_client(host: str) -> httpx2.AsyncClient:
         # Cookies of one cell must not be sent with the next cell.
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
     )
-
-
-def _check_coding(name: str, response: httpx2.Response) -> None:
-    """Raise `CallFailed` for several compressions: a few bytes could keep the decoders busy for hours."""
-    codings = response.headers.get_list("content-encoding", split_commas=True)
-    codings = [coding for coding in codings if coding.strip().lower() not in ("", "identity")]
-    if len(codings) > 1:
-        raise CallFailed(faults.malformed(name, f"it is compressed {len(codings)} times"))
 
 
 def _is_loss(error: Exception) -> bool:

@@ -166,7 +166,9 @@ class OverHttp(Provider):
                         usage=fault.usage,
                     )
                 if not self.adapt(request, body, fault):
-                    raise CallFailed(self._with_key_hint(fault)) from None
+                    if fault.status == "auth_error":
+                        fault = replace(fault, message=f"{fault.message.rstrip('.')}. {self._key_hint}")
+                    raise CallFailed(fault) from None
             else:
                 reply = answer.reply()
                 # The next request, which only a scripted exchange has, needs the carried parts.
@@ -270,11 +272,4 @@ class OverHttp(Provider):
     def _key_hint(self) -> str:
         if not self.key_env:
             return "Name its variable as the last word of its line in openclaw_endpoints."
-        return f"Look at the key in {self.key_env}." if self.key() else f"Set {self.key_env}."
-
-    def _with_key_hint(self, fault: Fault) -> Fault:
-        """Return a fault about the key with the name of its variable."""
-        if fault.status != "auth_error":
-            return fault
-        sent = "" if self.key() else "No key was sent. "
-        return replace(fault, message=f"{fault.message.rstrip('.')}. {sent}{self._key_hint}")
+        return f"The key is in {self.key_env}." if self.key() else f"Set {self.key_env}."

@@ -100,7 +100,7 @@ class Running(asyncio.SubprocessProtocol):
     """
 
     def __init__(self, name: str = "") -> None:
-        self._name, self._n_bytes, self._n_unfinished = name, 0, 0
+        self._name, self._n_bytes, self._is_too_long = name, 0, False
         self.exit_status: int | None = None
         self.stdout = ""
         self.timed_out = False
@@ -121,23 +121,15 @@ class Running(asyncio.SubprocessProtocol):
         return self._stderr.decode("utf-8", "replace").strip()
 
     async def next_line(self) -> bytes | None:
-        """Return the next line of output, without the line feed; None at the end.
-
-        Raises:
-            CallFailed: the output, or a line of it, is too long.
-        """
+        """Return the next line, without the line feed; None at the end. Raise `CallFailed` if it is too long."""
         line = await self._lines.get()
         if line is None:
             self._lines.put_nowait(None)
-            if too_long := self._too_long:
-                raise CallFailed(faults.malformed(self._name, too_long))
+            if self._is_too_long:
+                most, line = MOST_BYTES >> 20, MOST_LINE_BYTES >> 20
+                why = f"it is longer than {most} MiB, or a line of it than {line} MiB"
+                raise CallFailed(faults.malformed(self._name, why))
         return line
-
-    @property
-    def _too_long(self) -> str:
-        if self._n_unfinished > MOST_LINE_BYTES:
-            return f"a line of its output is longer than {MOST_LINE_BYTES >> 20} MiB"
-        return f"its output is longer than {MOST_BYTES >> 20} MiB" if self._n_bytes > MOST_BYTES else ""
 
     def send(self, data: bytes) -> None:
         """Add to the input; a program that has closed its input does not receive it."""
@@ -176,21 +168,19 @@ class Running(asyncio.SubprocessProtocol):
         if fd == 2:
             self._stderr = (self._stderr + data)[-STDERR_TAIL_BYTES:]
             return
-        if self._too_long:
+        if self._is_too_long:
             return
         self._n_bytes += len(data)
-        self._n_unfinished = len(data) - data.rfind(b"\n") - 1 + (0 if b"\n" in data else self._n_unfinished)
-        if self._too_long:
-            self._unfinished = []
-            self._end(kill=True)
-            self._end_lines()
-            return
         self._unfinished.append(data)
         if b"\n" in data:  # joined only here: a line of many pieces is not searched again for each of them
             *whole, rest = b"".join(self._unfinished).split(b"\n")
             self._unfinished = [rest]
             for line in whole:
                 self._lines.put_nowait(line)
+        if self._n_bytes > MOST_BYTES or sum(map(len, self._unfinished)) > MOST_LINE_BYTES:
+            self._is_too_long, self._unfinished = True, []
+            self._end(kill=True)
+            self._end_lines()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         """End the lines with stdout."""

@@ -247,19 +247,15 @@ def with_served(fault: Fault, model: str, served: Sequence[str]) -> Fault:
     return replace(fault, message=f"{fault.message.rstrip('.')}. It has {shown}{more}.")
 
 
-def after_attempts(fault: Fault, attempts: int, *, may_retry: bool) -> Fault:
-    """Return the last fault with the number of attempts and the wait that the server asked for.
-
-    With `may_retry`, the wait is the reason for no further attempt.
-    """
+def after_attempts(fault: Fault, attempts: int, *, was_too_long: bool) -> Fault:
+    """Return the last fault with the number of attempts, and with the wait that was obeyed or was too long."""
     wait_s = fault.retry_after_s if fault.retryable else None
+    if attempts == 1 and (wait_s is None or not was_too_long):
+        return fault
     said = f"Tried {attempts} times" if attempts > 1 else "Tried once"
-    if wait_s is not None and may_retry:
-        said += f": a Retry-After of {wait_s:g} s is too long for the timeout"
-    elif wait_s is not None:
-        said += f", obeying a Retry-After of {wait_s:g} s"
-    is_news = attempts > 1 or (wait_s is not None and may_retry)
-    return replace(fault, message=f"{fault.message.rstrip('.')}. {said}.") if is_news else fault
+    if wait_s is not None:
+        said += f" (Retry-After: {wait_s:g} s, {'longer than the timeout' if was_too_long else 'obeyed'})"
+    return replace(fault, message=f"{fault.message.rstrip('.')}. {said}.")
 
 
 _AVAILABILITY: Mapping[int, AvailabilityStatus] = {401: "auth_error", 403: "auth_error", 429: "rate_limited"}

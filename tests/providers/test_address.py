@@ -302,7 +302,7 @@ def test_without_its_key_a_server_elsewhere_is_not_asked(monkeypatch, api, name,
 
 @pytest.mark.parametrize(
     ("environ", "hint"),
-    [({"MY_KEY": KEY}, "Look at the key in MY_KEY."), ({}, "No key was sent. Set MY_KEY.")],
+    [({"MY_KEY": KEY}, "The key is in MY_KEY."), ({}, "Set MY_KEY.")],
     ids=["key", "no-key"],
 )
 def test_a_refused_key_is_named(api, server, environ, hint):

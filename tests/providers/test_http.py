@@ -286,7 +286,7 @@ def test_an_answer_that_is_compressed_twice(form, stream, server, coding, status
 
     fault = ask(form.provider(server.url), stream=stream)
 
-    assert fault.message == f"{form.kind.name}: the answer cannot be read: it is compressed 2 times."
+    assert fault.message == f"{form.kind.name}: the answer cannot be read: it is compressed more than once."
 
 
 def test_other_requests_go_on_while_an_answer_swells(server):

@@ -32,7 +32,6 @@ from pytest_openclaw.values.rows import to_row
 from pytest_openclaw.values.run_files import load_schema
 from tests.providers.fake_claude.cli import assistant, result
 from tests.providers.servers.apis import CHAT, GEMINI, MESSAGES, READ, RESPONSES, Api, Said, chat_chunk
-from tests.providers.servers.misbehaving import sse
 from tests.providers.servers.ollama import OLLAMA
 from tests.searching import examples
 
@@ -208,7 +207,8 @@ def read(api: Api, payloads: list[Any], *, whole: bool) -> Reply | Fault:
     )
     try:
         for payload in payloads:
-            body.feed(json.dumps(payload).encode() if whole else sse(payload))
+            data = json.dumps(payload).encode()
+            body.feed(data if whole else b"data: " + data + b"\n\n")
         body.close()
     except CallFailed as failed:
         return bounded_fault(body.lost(failed.fault) or failed.fault)

@@ -329,11 +329,11 @@ def test_a_retry_is_not_sent_any_more() -> None:
     ("asked_s", "retries", "said"),
     [
         (0.0, 0, None),
-        (0.0, 2, "Tried 3 times, obeying a Retry-After of 0 s."),
+        (0.0, 2, "Tried 3 times (Retry-After: 0 s, obeyed)."),
         (
             900.0,
             2,
-            "Tried once: a Retry-After of 900 s is too long for the timeout.",
+            "Tried once (Retry-After: 900 s, longer than the timeout).",
         ),
     ],
 )
