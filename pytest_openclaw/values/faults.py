@@ -248,7 +248,7 @@ def with_served(fault: Fault, model: str, served: Sequence[str]) -> Fault:
 
 
 def after_attempts(fault: Fault, attempts: int, *, was_too_long: bool) -> Fault:
-    """Return the last fault with the number of attempts, and with the wait that was obeyed or was too long."""
+    """Return the last fault with the number of attempts and the wait that was obeyed or was too long."""
     wait_s = fault.retry_after_s if fault.retryable else None
     if attempts == 1 and (wait_s is None or not was_too_long):
         return fault
