@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_openclaw.providers.wire import load_object, positive_in, settled
+from pytest_openclaw.providers.wire import load_object, settled
 from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.values.faults import WireError
 from pytest_openclaw.values.replies import ANSWER, THINKING, Reply, Timing, Usage, meaning_of
@@ -180,8 +180,7 @@ class Answer:
 
     def receive_speeds(self, tokens_per_s: float | None, prompt_tokens_per_s: float | None) -> None:
         """Set the speeds as measured by the server: of generation, and of reading uncached tokens."""
-        speeds = positive_in(tokens_per_s), positive_in(prompt_tokens_per_s)
-        self._speeds = speeds[0] or self._speeds[0], speeds[1] or self._speeds[1]
+        self._speeds = tokens_per_s or self._speeds[0], prompt_tokens_per_s or self._speeds[1]
 
     def receive_model(self, name: str) -> None:
         """Set the name of the answering model, as reported by the server."""

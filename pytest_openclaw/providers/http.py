@@ -11,7 +11,6 @@ import asyncio
 import errno
 import json
 import logging
-import re
 import socket
 import ssl
 import time
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 30.0
 LONGEST_ERROR_BODY_BYTES = 1 << 18
-PROXY_AUTHENTICATION_REQUIRED = 407
+PROXY_REFUSES = "the proxy of this machine refuses the request:"
 # A proxy that compresses would delay tokens until it has enough of them.
 _HEADERS = {"user-agent": "pytest-openclaw", "accept-encoding": "identity"}
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ETIMEDOUT, errno.EADDRNOTAVAIL)
@@ -164,23 +163,20 @@ class HttpClient:
                 words = [cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror]
                 return faults.connection_lost(self.name, words[0] if words else why)
             why = absence
-        elif isinstance(error, httpx2.ProxyError):  # its text may repeat the user info of the proxy
-            status = re.match(r"[45]\d\d\b", str(error))
-            return self._refused_by_proxy(call, status[0] if status else "an error")
+        elif isinstance(
+            error, httpx2.ProxyError
+        ):  # after the status, its text may repeat the proxy's password
+            why = f"{PROXY_REFUSES} {str(error)[:3]}"
         elif not isinstance(error, (httpx2.InvalidURL, httpx2.UnsupportedProtocol)):
             if _is_loss(error):
                 return faults.connection_lost(self.name, "closed by the server")
             return faults.malformed(self.name, f"no HTTP answer: {why}")
         return faults.unreachable(self.name, call.base_url, why)
 
-    def _refused_by_proxy(self, call: Call, status: str) -> Fault:
-        why = f"the proxy of this machine refuses the request: {status}"
-        return faults.unreachable(self.name, call.base_url, why)
-
     async def _refusal(self, call: Call, response: httpx2.Response) -> Fault:
         status = response.status_code
-        if status == PROXY_AUTHENTICATION_REQUIRED:
-            return self._refused_by_proxy(call, str(status))
+        if status == 407:
+            return faults.unreachable(self.name, call.base_url, f"{PROXY_REFUSES} 407")
         if target := response.next_request:
             words = f"redirected to {_shown(target.url)}, and no prompt or key is sent there. "
             words += "If it is right, name that address."

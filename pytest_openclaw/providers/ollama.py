@@ -247,7 +247,7 @@ def _read_ollama_counts(payload: JsonObject, answer: Answer) -> None:
 
 def _per_second(count: int | None, duration: Any) -> float | None:
     duration_ns = wire.positive_in(duration)
-    return count * 1e9 / duration_ns if count and duration_ns else None
+    return wire.positive_in(count * 1e9 / duration_ns) if count and duration_ns else None
 
 
 class OllamaNative(Ollama):

@@ -121,13 +121,13 @@ class Running(asyncio.SubprocessProtocol):
         return self._stderr.decode("utf-8", "replace").strip()
 
     async def next_line(self) -> bytes | None:
-        """Return the next line, without its end; None after the last; raise `CallFailed` if it is too long."""
+        """Return the next line without its end, or None; raise `CallFailed` for too much output."""
         line = await self._lines.get()
         if line is None:
             self._lines.put_nowait(None)
             if self._is_too_long:
-                why = f"it is longer than {MOST_BYTES >> 20} MiB, or a line of it than {MOST_LINE_BYTES >> 20} MiB"
-                raise CallFailed(faults.malformed(self._name, why))
+                limits = f"{MOST_BYTES >> 20} MiB, or a line of it than {MOST_LINE_BYTES >> 20} MiB"
+                raise CallFailed(faults.malformed(self._name, f"it is longer than {limits}"))
         return line
 
     def send(self, data: bytes) -> None:

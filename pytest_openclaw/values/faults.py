@@ -261,8 +261,7 @@ def after_attempts(fault: Fault, attempts: int, *, was_too_long: bool) -> Fault:
 _AVAILABILITY: Mapping[int, AvailabilityStatus] = {401: "auth_error", 403: "auth_error", 429: "rate_limited"}
 SHORT_WAIT_S = 120.0
 """A quota is not used up if the server itself asks for a shorter wait."""
-_LASTING = ("quota", "model")
-"""The tables whose words do not count if the same error has a sign of a short time."""
+_LASTING = ("quota", "model")  # their words do not count if the error has a sign of a short time
 
 
 def refused_by_server(
