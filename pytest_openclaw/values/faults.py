@@ -261,7 +261,6 @@ def after_attempts(fault: Fault, attempts: int, *, was_too_long: bool) -> Fault:
 _AVAILABILITY: Mapping[int, AvailabilityStatus] = {401: "auth_error", 403: "auth_error", 429: "rate_limited"}
 SHORT_WAIT_S = 120.0
 """A quota is not used up if the server itself asks for a shorter wait."""
-_LASTING = ("quota", "model")  # their words do not count if the error has a sign of a short time
 
 
 def refused_by_server(
@@ -302,10 +301,12 @@ def _kind_of(error: WireError, status: int | None, model: str) -> str | None:
     """Return the first table of `server_errors.toml` with words of the error, with `moment` as the last."""
     words = f"{error.code} {error.type} {error.message}".replace("\u2019", "'")
     wait_s, patterns = error.retry_after_s, _words()[0]
-    is_brief = wait_s is not None and wait_s < SHORT_WAIT_S
-    is_brief = is_brief or patterns["moment"].search(words) is not None
+    is_brief = patterns["moment"].search(words) or (wait_s is not None and wait_s < SHORT_WAIT_S)
+    passed_over = {"moment", "busy"}
+    if is_brief or patterns["busy"].search(words):
+        passed_over |= {"model", "quota"} if is_brief else {"model"}
     for kind, pattern in patterns.items():
-        if kind == "moment" or (is_brief and kind in _LASTING):
+        if kind in passed_over:
             continue
         if pattern.search(words) or (kind == "model" and _lacks_model(status, words.lower(), model)):
             return kind
