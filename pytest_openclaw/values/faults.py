@@ -301,7 +301,7 @@ def _kind_of(error: WireError, status: int | None, model: str) -> str | None:
     """Return the first table of `server_errors.toml` with words of the error, with `moment` as the last."""
     words = f"{error.code} {error.type} {error.message}".replace("\u2019", "'")
     wait_s, patterns = error.retry_after_s, _words()[0]
-    is_brief = patterns["moment"].search(words) or (wait_s is not None and wait_s < SHORT_WAIT_S)
+    is_brief = patterns["moment"].search(words) or 0 < (wait_s or 0) < SHORT_WAIT_S
     passed_over = {"moment", "busy"}
     if is_brief or patterns["busy"].search(words):
         passed_over |= {"model", "quota"} if is_brief else {"model"}
