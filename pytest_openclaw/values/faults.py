@@ -241,7 +241,7 @@ def with_served(fault: Fault, model: str, served: Sequence[str]) -> Fault:
     if not served:
         return fault
     served = [cut(name, _LONGEST_NAME) for name in served[:_MOST_COMPARED]]
-    names = [*dict.fromkeys([*get_close_matches(model[:_LONGEST_NAME], served, n=_MOST_SERVED), *served])]
+    names = [*dict.fromkeys([*get_close_matches(cut(model, _LONGEST_NAME), served, n=_MOST_SERVED), *served])]
     more = f" and {len(names) - _MOST_SERVED} more" if len(names) > _MOST_SERVED else ""
     shown = valid_text(", ".join(names[:_MOST_SERVED]))
     return replace(fault, message=f"{fault.message.rstrip('.')}. It has {shown}{more}.")
