@@ -163,10 +163,8 @@ class HttpClient:
                 words = [cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror]
                 return faults.connection_lost(self.name, words[0] if words else why)
             why = absence
-        elif isinstance(
-            error, httpx2.ProxyError
-        ):  # after the status, its text may repeat the proxy's password
-            why = f"{PROXY_REFUSES} {str(error)[:3]}"
+        elif isinstance(error, httpx2.ProxyError):
+            why = f"{PROXY_REFUSES} {str(error)[:3]}"  # the rest may repeat the proxy's password
         elif not isinstance(error, (httpx2.InvalidURL, httpx2.UnsupportedProtocol)):
             if _is_loss(error):
                 return faults.connection_lost(self.name, "closed by the server")

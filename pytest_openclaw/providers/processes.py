@@ -100,7 +100,7 @@ class Running(asyncio.SubprocessProtocol):
     """
 
     def __init__(self, name: str = "") -> None:
-        self._name, self._n_bytes, self._is_too_long = name, 0, False
+        self._name, self._n_bytes, self._n_unfinished, self._is_too_long = name, 0, 0, False
         self.exit_status: int | None = None
         self.stdout = ""
         self.timed_out = False
@@ -170,13 +170,14 @@ class Running(asyncio.SubprocessProtocol):
         if self._is_too_long:
             return
         self._n_bytes += len(data)
+        self._n_unfinished += len(data)
         self._unfinished.append(data)
         if b"\n" in data:  # joined only here: a line of many pieces is not searched again for each of them
             *whole, rest = b"".join(self._unfinished).split(b"\n")
-            self._unfinished = [rest]
+            self._unfinished, self._n_unfinished = [rest], len(rest)
             for line in whole:
                 self._lines.put_nowait(line)
-        if self._n_bytes > MOST_BYTES or sum(map(len, self._unfinished)) > MOST_LINE_BYTES:
+        if self._n_bytes > MOST_BYTES or self._n_unfinished > MOST_LINE_BYTES:
             self._is_too_long, self._unfinished = True, []
             self._end(kill=True)
             self._end_lines()
