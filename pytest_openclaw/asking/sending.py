@@ -13,7 +13,7 @@ import random
 import time
 from collections import Counter, defaultdict
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, cast
 
@@ -27,6 +27,7 @@ from pytest_openclaw.suites.targets import how_read
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.signals import epoch_ms
+from pytest_openclaw.util.typed import LARGEST
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import CallResult, Fault, Reply, Timing, Turn
@@ -54,7 +55,10 @@ MOST_IN_A_ROW = 3
 # A provider limits its own attempt, to keep the partial reply; this limits a provider that does not.
 GRACE_S = 5.0
 _NUMBERS: dict[str, Callable[[Any], float | None]] = {
-    **dict.fromkeys(("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens"), count_in),
+    **dict.fromkeys(
+        ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens"),
+        partial(count_in, most=LARGEST),
+    ),
     **dict.fromkeys(("tokens_per_s", "prompt_tokens_per_s"), positive_in),
 }
 

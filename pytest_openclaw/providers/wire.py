@@ -77,10 +77,10 @@ def text_in(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def count_in(value: Any) -> int | None:
-    """Return a whole number from 0 to `LARGEST_COUNT`; None for another value, including true and 1.0."""
+def count_in(value: Any, most: int = LARGEST_COUNT) -> int | None:
+    """Return a whole number from 0 to `most`; None for another value, including true and 1.0."""
     is_number = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_number and 0 <= value <= LARGEST_COUNT else None
+    return value if is_number and 0 <= value <= most else None
 
 
 def positive_in(value: Any) -> float | None:
