@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import random
 import time
 from collections import Counter, defaultdict
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, cast
 
@@ -28,10 +27,12 @@ from pytest_openclaw.suites.targets import how_read
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.signals import epoch_ms
+from pytest_openclaw.util.typed import LARGEST
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import CallResult, Fault, Reply, Timing, Turn
 from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.run_files import facts_of, server_facts
 from pytest_openclaw.values.settings import SERVER, THINKING_ROOM_TOKENS
 from pytest_openclaw.values.tool_calls import LOOKUP_TURNS
 
@@ -54,7 +55,10 @@ MOST_IN_A_ROW = 3
 # A provider limits its own attempt, to keep the partial reply; this limits a provider that does not.
 GRACE_S = 5.0
 _NUMBERS: dict[str, Callable[[Any], float | None]] = {
-    **dict.fromkeys(("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens"), count_in),
+    **dict.fromkeys(
+        ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens"),
+        partial(count_in, most=LARGEST),
+    ),
     **dict.fromkeys(("tokens_per_s", "prompt_tokens_per_s"), positive_in),
 }
 
@@ -265,15 +269,17 @@ class Sender:
             if isinstance(result, Reply):
                 self._most_read[served] = max(self._most_read[served], result.input_tokens or 0)
                 return ended
+            retries = self._settings.retries
             wait_s = wait_before_retry(
                 result,
                 attempt=len(costs),
-                retries=self._settings.retries,
+                retries=retries,
                 elapsed_s=time.perf_counter() - began,
                 timeout_s=request.timeout_s,
             )
             if wait_s is None:
-                return ended
+                last = faults.after_attempts(result, len(costs), was_too_long=len(costs) <= retries)
+                return replace(ended, result=last)
             await asyncio.sleep(wait_s)
             waited_s += wait_s
 
@@ -372,16 +378,17 @@ class Sender:
             message = f"{type(error).__name__}: {error}"
         if message is None:
             self._asked.add(target.label)
-        done = {"ok": message is None, "e2e_ms": e2e_ms, "message": message}
+        done = facts_of({"ok": message is None, "e2e_ms": e2e_ms, "message": message})
         self._on_fact(target, self._redactor.value({"warm_up": done}))
 
     async def _fingerprint(self, provider: Provider, target: Target) -> JsonObject:
         """Return the server's description of itself; `{"error": …}` without an answer."""
         try:
             found = await asyncio.wait_for(provider.fingerprint(target.model), self._settings.timeout_s)
-            return cast("JsonObject", json.loads(json.dumps(self._redactor.value(found))))
+            facts = server_facts(found)
         except Exception as error:
-            return {"error": f"{type(error).__name__}: {error}"}
+            facts = server_facts({"error": f"{type(error).__name__}: {error}"})
+        return cast("JsonObject", self._redactor.value(facts))
 
     @cached_property
     def _redactor(self) -> Redactor:

@@ -1,9 +1,9 @@
 """Start a project of your own: a suite, settings and a workflow.
 
 Writes benchmarks/prompts_mine.toml (four prompts to edit),
-.github/workflows/openclaw.yml, and the models in a new pytest.ini. If pytest is
-configured already, the lines to add are printed instead. `runs/` is added to
-.gitignore. Nothing is overwritten.
+.github/workflows/openclaw.yml, the list of packages that it installs, and the
+models in a new pytest.ini. If pytest is configured already, the lines to add
+are printed instead. `runs/` is added to .gitignore. Nothing is overwritten.
 
 Then `pytest benchmarks/` measures the embedded model, or your --models.
 
@@ -19,10 +19,19 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_openclaw import __version__
 from pytest_openclaw.cli.project import RUNS, config_file
 from pytest_openclaw.cli.result import Command, CommandResult
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.installation import WHEELS, is_local, quoted, requirement, wheel, wheel_command
+from pytest_openclaw.util.installation import (
+    NAME,
+    WHEELS,
+    is_local,
+    quoted,
+    requirement,
+    wheel,
+    wheel_command,
+)
 from pytest_openclaw.values.settings import EMBEDDED_TARGET
 
 if TYPE_CHECKING:
@@ -32,8 +41,8 @@ if TYPE_CHECKING:
 SUITE = Path("benchmarks/prompts_mine.toml")
 GITIGNORE = Path(".gitignore")
 WORKFLOW = Path(".github/workflows/openclaw.yml")
+REQUIREMENTS = Path(".github/openclaw-requirements.txt")
 INI = Path("pytest.ini")
-_EXTRAS = "local,python"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +62,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     if not models:
         raise OpenClawError("--models is empty; give a target, such as ollama_native/qwen3:8b")
     found = config_file(folder)
-    files = {folder / file: _starter(file) for file in (SUITE, WORKFLOW)}
+    files = {folder / file: _starter(file) for file in (SUITE, WORKFLOW, REQUIREMENTS)}
     if not found:
         files[folder / INI] = f"[pytest]\n{_lines(INI, models, has_tests=(folder / 'tests').is_dir())}"
     wrote = [str(path) for path, text in files.items() if _write_new(path, text)]
@@ -83,10 +92,12 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _starter(file: Path) -> str:
-    text = resources.files("pytest_openclaw.cli").joinpath("starter", file.name).read_text("utf-8")
+    name = file.name.removeprefix("openclaw-")
+    text = resources.files("pytest_openclaw.cli").joinpath("starter", name).read_text("utf-8")
     # A CI runner must be able to install what the workflow names.
-    installed = f"{wheel()}[{_EXTRAS}]" if is_local() else requirement(_EXTRAS)
-    return text.replace(f'"pytest-openclaw[{_EXTRAS}]"', quoted(installed))
+    installed = wheel() if is_local() else requirement()
+    pinned = f"{NAME}=={__version__}" if installed == NAME else installed
+    return text.replace(f'"{NAME}"', quoted(pinned))
 
 
 def _lines(file: Path, models: Sequence[str], *, has_tests: bool) -> str:

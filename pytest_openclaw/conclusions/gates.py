@@ -262,7 +262,7 @@ def _check_safe(group: Group, wanted: float, _sure: bool) -> _Check:
 
 def _check_p95(group: Group, wanted: float, _sure: bool) -> _Check:
     """Compare the 95th percentile of the latencies with a limit."""
-    if (p95 := group.latency_ms["p95"]) is None:
+    if (p95 := group.latency_ms.get("p95")) is None:
         return _Check(None, "successful cells")
     # Rounded as everywhere, unless it would seem to meet a limit that it misses.
     shown = f"{p95:.1f}" if round(p95) <= wanted < p95 else f"{p95:.0f}"

@@ -25,6 +25,7 @@ from pytest_openclaw.stats.intervals import cluster_of, group_records
 from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, calls_of, did_right
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.requests import LISTED
+from pytest_openclaw.values.run_files import SurfaceEntry
 from pytest_openclaw.values.settings import looks_of, openclaw_providers
 from pytest_openclaw.values.tool_calls import SUBSTITUTE
 
@@ -116,7 +117,7 @@ class Summary:
     known_failures: Sequence[ExpectedMiss] = ()
     best: Best | None = None
     comparison: ComparedRuns | None = None
-    surface: JsonObject | None = None
+    surface: SurfaceEntry | None = None
     added: Sequence[SummaryPart] = ()
 
     @property
@@ -269,7 +270,7 @@ def best_of(groups: Sequence[Group], records: Mapping[Target, Sequence[Record]])
         if found.sign and found.p / 2 < LEVEL / (len(rivals) - 1):
             worse.add(other if found.sign > 0 else one)
     kept = [group for group in rivals if group.target not in worse]
-    kept.sort(key=lambda group: (group.latency_ms["p50"] or float("inf"), group.target.label))
+    kept.sort(key=lambda group: (group.latency_ms.get("p50") or float("inf"), group.target.label))
     return Best(n_targets=len(rivals), targets=[group.target.label for group in kept])
 
 

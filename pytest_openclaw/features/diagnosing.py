@@ -15,6 +15,7 @@ from pytest_openclaw.conclusions.diagnosis import SYMPTOMS
 from pytest_openclaw.judging.judge import is_leaked
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.over_http import OverHttp
+from pytest_openclaw.util.text import cut
 from pytest_openclaw.values.replies import Fault
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _examine(asker: Asker, provider: Provider, suspect: _Suspect, settings: Sett
             outcome=_outcome(result, replace(single.prompt, tools=request.tools)),
             input_tokens=result.input_tokens,
             output_tokens=result.output_tokens,
-            text=strip_thinking(result.text)[:MOST_TEXT],
+            text=cut(strip_thinking(result.text), MOST_TEXT),
             called=[call.name for call in result.tool_calls],
         )
 

@@ -86,7 +86,7 @@ def _entries(path: Path) -> Iterator[JsonObject]:
                 "n_ok": group["n_ok"],
                 "passed": {key: group["passed"][key] for key in rate},
                 "tool_use": {key: group["tool_use"][key] for key in (*rate, "tier", "conclusive")},
-                "p50_ms": group["latency_ms"]["p50"],
+                "p50_ms": group["latency_ms"].get("p50"),
             }
 
 

@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.asking.clipping import MAX_ROW_BYTES
 from pytest_openclaw.cli.result import (
     Command,
     CommandResult,
@@ -35,17 +36,22 @@ from pytest_openclaw.reports.html.page import FIRST_WORDS, Shown, ShownRun, rend
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.text import counted
+from pytest_openclaw.util.text import counted, map_texts
 
 if TYPE_CHECKING:
     import argparse
 
     from pytest_openclaw.runs.reading import StoredRow, StoredRun
     from pytest_openclaw.stats.comparison import ComparedRuns
+    from pytest_openclaw.values.rows import Record
 
 FILE = "report.html"
 MOST_CELLS = 20_000
 """A browser loads the whole page at once, which has about a kilobyte per cell."""
+MOST_PAGE_BYTES = 50 * 1000 * 1000
+"""A larger page is made again, with the beginnings of long texts."""
+SHORTEST_TEXT = 64
+SHOWN_TEXTS = ("raw_output", "parsed_output", "tool_call_details", "turns", "violation", "fault_message")
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,8 +69,21 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
         across = parse_across(arguments.across)
         comparison = compare_runs(baseline.measured, run.measured, across=across)
     into = Path(arguments.into) if arguments.into else run.path / FILE
-    shown = show_run(run, baseline, comparison)
-    page = render_page(shown)
+    most, notes = MAX_ROW_BYTES, run.shortcomings
+    rows = [row for one in (run, baseline) if one for row in one.rows.values()]
+    if sum(row.n_bytes for row in rows) > MOST_PAGE_BYTES:
+        most = max(SHORTEST_TEXT, MOST_PAGE_BYTES // len(rows) // 4)
+    while True:
+        shown = show_run(run, baseline, comparison, most)
+        page = render_page(shown)
+        if len(page) <= MOST_PAGE_BYTES or most <= SHORTEST_TEXT:
+            break
+        most //= 4
+    if most < MAX_ROW_BYTES:
+        notes = [
+            *notes,
+            f"the page would be too large, so it cuts texts after {most:,} characters",
+        ]
     write_over_ours(into, page, FIRST_WORDS, "page")
     n_bytes = into.stat().st_size
     cells, targets = counted(len(shown.cells), "cell"), counted(len(shown.summary.groups), "target")
@@ -77,16 +96,29 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
             "n_cells": len(shown.cells),
             "n_targets": len(shown.summary.groups),
             "n_bytes": n_bytes,
-            "notes": run.shortcomings,
+            "notes": notes,
         },
-        warnings=run.shortcomings,
+        warnings=notes,
     )
 
 
-def show_run(run: StoredRun, baseline: StoredRun | None, comparison: ComparedRuns | None = None) -> ShownRun:
+def _with_short_texts(record: Record, most: int) -> Record:
+    def shorten(text: str) -> str:
+        return text if len(text) <= most else f"{text[:most]}… [{len(text) - most:,} more characters]"
+
+    return replace(record, **{name: map_texts(getattr(record, name), shorten) for name in SHOWN_TEXTS})
+
+
+def show_run(
+    run: StoredRun,
+    baseline: StoredRun | None,
+    comparison: ComparedRuns | None = None,
+    most_chars: int = MAX_ROW_BYTES,
+) -> ShownRun:
     """Return the run with its cells, next to the same cells of an older run, and its figures from its rows.
 
-    Without a comparison with that run, the one in the run's summary is shown, if any.
+    Without a comparison with that run, the one in the run's summary is shown, if any. Texts of a row that are
+    longer than `most_chars` are cut, and say so.
 
     Raises:
         OpenClawError: the run has too many cells.
@@ -101,9 +133,10 @@ def show_run(run: StoredRun, baseline: StoredRun | None, comparison: ComparedRun
     tools = {key: offered_tools(definition) for key, definition in run.prompts.items()}
 
     def cell(row: StoredRow) -> Shown:
-        record, older = row.whole, before.get(row.record.key)
+        record, older = _with_short_texts(row.whole, most_chars), before.get(row.record.key)
         known = tools.get((record.suite, record.prompt_id))
-        return Shown(record=record, tools=known, before=older.whole if older else None)
+        earlier = _with_short_texts(older.whole, most_chars) if older else None
+        return Shown(record=record, tools=known, before=earlier)
 
     return ShownRun(
         summary=summary,

@@ -235,7 +235,9 @@ def _reply(record: Record) -> Reply:
         raw=raw,
         reasoning=reasoning,
         tool_calls=tuple(map(call_of, record.tool_call_details)),
-        timing=Timing(**{one.name: getattr(record, one.name) for one in fields(Timing)}),
+        timing=Timing(
+            **{one.name: getattr(record, one.name) for one in fields(Timing) if one.name != "at_once"}
+        ),
         turns=turns,
         **{name: getattr(record, name) for name in REPLY_FIELDS},
     )

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
 from posixpath import normpath
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from msgspec import Meta, Struct
 
-from pytest_openclaw.judging.keys import BLANKS, Flaw, each_once, hint, judged_flaws
+from pytest_openclaw.judging.keys import BLANKS, Flaw, check_pattern, each_once, hint, judged_flaws
 from pytest_openclaw.judging.text import plain
 from pytest_openclaw.openclaw.bridge import LOOKUPS, inner_call, with_inner_calls
 from pytest_openclaw.openclaw.dispatch import same_tool
@@ -183,6 +183,52 @@ class WantedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return BoundedSchema(self.matching) if self.matching else None
 
 
+# --- a message ------------------------------------------------------------------------------------
+
+
+class MessageRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A message that must have been sent, by a tool or any, with these arguments and texts, in any case."""
+
+    tool: str = ""
+    arguments: Mapping[str, Any] = {}
+    contains: str | tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_arguments(self.arguments)
+
+    def fits(self, message: Mapping[str, Any]) -> bool:
+        """Whether a message matches."""
+        if self.tool and not same_tool(self.tool, str(message.get("tool"))):
+            return False
+        if WantedArguments(values=self.arguments, ignore_case=True).complaint(message):
+            return False
+        written = json.dumps([*message.values()], ensure_ascii=False).casefold()
+        wanted = (json.dumps(text, ensure_ascii=False)[1:-1].casefold() for text in texts_of(self.contains))
+        return all(text in written for text in wanted)
+
+    @property
+    def wanted(self) -> str:
+        """A description of the rule."""
+        tool = [f"tool {self.tool}"] if self.tool else []
+        arguments = WantedArguments(values=self.arguments).described()
+        return ", ".join([*tool, *arguments, *map(shown, texts_of(self.contains))]) or "any content"
+
+
+def texts_of(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Return the texts of a key that takes one text or several."""
+    return (value,) if isinstance(value, str) else value
+
+
+Place = Literal["calls", "results", "messages", "answer"]
+
+
+class ShownRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A text that may not appear in the arguments of calls, their results, messages, or the model's words."""
+
+    text: str
+    where: Annotated[tuple[Place, ...], Meta(min_length=1)] = get_args(Place)
+
+
 # --- demands --------------------------------------------------------------------------------------
 
 
@@ -200,6 +246,9 @@ class Demands:
         expected_tools: tools of which one must be invoked, each listed once; empty accepts any tool, None
             requires no call.
         passes_with_any_tool: whether the validator passes exactly if any tool is invoked.
+        may_change: globs of paths that may change; `*` also matches `/`.
+        may_run: patterns of simple commands that may run.
+        sent: messages that must be sent.
         reports: validators of the last text, which must report a failure; they also decide the
             `tool_outcome`.
         hides: functions that return whether the last text hides a failure.
@@ -214,6 +263,9 @@ class Demands:
     restrains: bool = False
     expected_tools: tuple[str, ...] | None = None
     passes_with_any_tool: bool = False
+    may_change: tuple[str, ...] = ()
+    may_run: tuple[str, ...] = ()
+    sent: tuple[MessageRule, ...] = ()
     reports: tuple[Validator, ...] = ()
     hides: tuple[Callable[[Reply], bool], ...] = ()
     needs: tuple[tuple[str, str], ...] = ()
@@ -274,8 +326,12 @@ class CallRule(ABC):
     ordered: bool = False
     exact: bool = False
     forbidden: tuple[str | WantedCall, ...] = ()
+    may_change: tuple[str, ...] = ()
+    may_run: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for pattern in self.may_run:
+            check_pattern(self.type, "may_run", pattern)
         if self.exact and not self.calls:
             raise ValueError(
                 f"validator {self.type}: exact is true without calls. List the calls to be made."
@@ -302,6 +358,8 @@ class CallRule(ABC):
         return replace(
             demands,
             forbids=(self.is_forbidden,),
+            may_change=self.may_change,
+            may_run=self.may_run,
             works=self.works,
             restrains=self.restrains,
             expected_tools=demands.expected_tools if self.calls or not self.works else (),
@@ -338,6 +396,13 @@ def called_tool(call: Dispatched) -> str:
     return call.tool or call.call.name
 
 
+def runners(made: Sequence[Dispatched]) -> tuple[str, ...]:
+    """Return the tools that ran commands."""
+    return each_once(
+        called_tool(call) for call in made if call.is_executed and "command" in (call.arguments or {})
+    )
+
+
 def forbidden_calls(
     forbidden: Sequence[str | WantedCall], dispatched: Sequence[Dispatched], wanted: Sequence[WantedCall]
 ) -> Iterator[Flaw]:
@@ -358,7 +423,8 @@ def forbidden_calls(
             else:
                 tools += [name for name in names if same_tool(rule, name)]
     if tools:
-        yield Flaw(f"a call of {tools[0]} is forbidden here", is_harm=True, tools=each_once(tools))
+        text = f"a call of {tools[0]} is forbidden here"
+        yield Flaw(text, is_harm=True, is_call=True, tools=each_once(tools))
 
 
 def extra_calls(wanted: Sequence[WantedCall], received: Sequence[Dispatched]) -> Iterator[Flaw]:
@@ -376,27 +442,35 @@ def extra_calls(wanted: Sequence[WantedCall], received: Sequence[Dispatched]) ->
     if len(counted) > n_met:
         others = [meant for meant in counted if not _is_met_by(wanted, meant)]
         names = each_once(map(called_tool, others or counted[-1:]))
-        yield Flaw(f"{names[0]} was called, which was not due", is_harm=True, is_extra=True, tools=names)
+        text = f"{names[0]} was called, which was not due"
+        yield Flaw(text, is_harm=True, is_extra=True, is_call=True, tools=names)
 
 
-def shown_texts(never_shown: Sequence[str], reply: Reply) -> Iterator[Flaw]:
-    """Yield forbidden texts that appear in an argument, a tool's result or a message of the model.
-
-    Case does not matter.
-    """
-    said = [turn.text for turn in reply.turns] or [reply.text]
+def shown_texts(never_shown: Sequence[str | ShownRule], reply: Reply) -> Iterator[Flaw]:
+    """Yield forbidden texts that appear where they may not; case does not matter."""
+    said = [*(turn.text for turn in reply.turns), reply.text]
     results = [
         result for turn in reply.turns for _, result in zip_longest(turn.calls, turn.results, fillvalue="")
     ]
-    for text in never_shown:
-        tools = each_once(
-            called_tool(inner_call(call) or call)
-            for call, result in zip_longest(reply.dispatched, results)
-            if call and (holds(call.arguments, text) or holds([call.call.arguments, result], text))
-        )
-        if tools or holds([*said, reply.text], text):
-            where = f"in a call of {tools[0]} or its result" if tools else "in the answer"
-            yield Flaw(f"{shown(text)} was shown {where}, and may not be", is_harm=True, tools=tools)
+    for one in never_shown:
+        rule = ShownRule(text=one) if isinstance(one, str) else one
+        places: dict[str, list[tuple[str, Any]]] = {"calls": [], "results": [], "messages": []}
+        for call, result in zip_longest(reply.dispatched, results):
+            tool = called_tool(inner_call(call) or call) if call else ""
+            places["calls"] += [(tool, [call.arguments, call.call.arguments])] if call else []
+            places["results"].append((tool, result))
+        if reply.world is not None:
+            tools = runners(reply.dispatched)[:1]
+            places["calls"] += [(tool, words) for tool in tools for words in reply.world.parts]
+            places["messages"] = [(str(message.get("tool")), message) for message in reply.world.sent]
+        found = [
+            tool for place in rule.where for tool, value in places.get(place, []) if holds(value, rule.text)
+        ]
+        if found or ("answer" in rule.where and holds(said, rule.text)):
+            where = f"in a call of {found[0]} or its result" if found else "in the answer"
+            yield Flaw(
+                f"{shown(rule.text)} was shown {where}, and may not be", is_harm=True, tools=each_once(found)
+            )
 
 
 def holds(value: Any, text: str) -> bool:
@@ -470,14 +544,16 @@ class ToolCalling(CallRule):
     An empty list of `calls` requires that nothing is called. With `ordered`, the calls come in this order,
     and others may be between them. With `exact`, no others are executed. `*` in `forbidden` means every tool
     that is not required. The texts in `never_shown` must not appear in an argument, a tool's result or a
-    message of the model; case does not matter. A call through the bridge counts as its inner call.
+    message of the model; case does not matter. `{ text = "…", where = ["calls", "messages"] }` names the
+    places: `calls` (their arguments), `results`, `messages`, `answer`. A call through the bridge counts as
+    its inner call. `may_change` and `may_run` are as in `world`.
     """
 
     type: ClassVar[str] = "tool_call"
     calls: tuple[WantedCall, ...] = field(
         metadata=hint('List the calls, for example "calls": [{"name": "read"}]; an empty list forbids any.')
     )
-    never_shown: tuple[str, ...] = ()
+    never_shown: tuple[str | ShownRule, ...] = ()
 
     def check(self, reply: Reply) -> Verdict:
         """Compare the calls with the required ones."""
@@ -489,7 +565,7 @@ class ToolCalling(CallRule):
         if not self.calls and reply.dispatched:
             called = each_once(called_tool(inner_call(call) or call) for call in reply.dispatched)
             text = f"called {listed(call.call.name for call in reply.dispatched)}; no call was due"
-            yield Flaw(text, is_harm=True, tools=called)
+            yield Flaw(text, is_harm=True, is_call=True, tools=called)
         yield from forbidden_calls(self.forbidden, reply.dispatched, self.calls) if self.calls else ()
         yield from shown_texts(self.never_shown, reply)
         received = received_calls(reply)

@@ -81,6 +81,9 @@ class _Several:
             judges_text=any(part.judges_text for part in parts),
             works=any(part.works for part in parts),
             expected_tools=each_once(name for tools in expected for name in tools) if expected else None,
+            may_change=tuple(glob for part in parts for glob in part.may_change),
+            may_run=tuple(pattern for part in parts for pattern in part.may_run),
+            sent=tuple(rule for part in parts for rule in part.sent),
             needs=tuple(dict.fromkeys(need for one in self.validators for need in needs_of(one))),
         )
 

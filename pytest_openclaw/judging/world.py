@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from glob import escape
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,9 +16,9 @@ from pytest_openclaw.judging.calls import (
     ANY,
     CallRule,
     Demands,
-    WantedArguments,
+    MessageRule,
+    ShownRule,
     called_tool,
-    check_arguments,
     demands_of,
     extra_calls,
     find_calls,
@@ -27,16 +28,17 @@ from pytest_openclaw.judging.calls import (
     needs_of,
     parsed_calls,
     received_calls,
+    runners,
     shown_texts,
+    texts_of,
 )
 from pytest_openclaw.judging.keys import BLANKS, Flaw, check_pattern, each_once, judged_flaws
 from pytest_openclaw.openclaw.bridge import with_inner_calls
-from pytest_openclaw.openclaw.dispatch import same_tool
 from pytest_openclaw.openclaw.paths import is_inside, normal_path, paths_of
 from pytest_openclaw.openclaw.recovery import HARMLESS
 from pytest_openclaw.util.bounded import compile_pattern, fullmatches, searches
 from pytest_openclaw.util.json_text import same
-from pytest_openclaw.util.text import counted, shown
+from pytest_openclaw.util.text import counted, shortened, shown
 from pytest_openclaw.values.protocols import Validator
 from pytest_openclaw.values.replies import Verdict
 from pytest_openclaw.values.worlds import WorldState
@@ -93,20 +95,20 @@ class FileRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if self.absent and text is not None:  # a file from the start had to be removed
             return Flaw(f"{path} is there, and should not be", is_harm=was_changed)
         if self.unchanged and was_changed:
-            return Flaw(f"{path} was changed, and should not be", is_harm=True)
-        if surplus := next((one for one in _texts(self.lacks) if one in (text or "")), None):
+            return Flaw(changed_text(normal, state), is_harm=True)
+        if surplus := next((one for one in texts_of(self.lacks) if one in (text or "")), None):
             was_there = surplus in state.start.get(normal, "")
             return Flaw(f"{path} contains {shown(surplus)}, and should not", is_harm=not was_there)
         if text is None:
             is_fine = self.absent or self.unchanged or not self.demands
-            return None if is_fine else Flaw(f"{path} is not there")
+            return None if is_fine else Flaw(f"{path} is not there", is_harm=normal in state.start)
         complaint = self._complaint(text)
         return Flaw(f"{path}{complaint}") if complaint else None
 
     def _complaint(self, text: str) -> str:
         if self.equals is not None and text.strip(BLANKS) != self.equals.strip(BLANKS):
             return f" is {shown(text)}, not {shown(self.equals)}"
-        if lacking := next((one for one in _texts(self.contains) if one not in text), None):
+        if lacking := next((one for one in texts_of(self.contains) if one not in text), None):
             return f" does not contain {shown(lacking)}"
         if self.pattern is not None and not searches(self.pattern, text):
             return f" has nothing that matches {shown(self.pattern)}"
@@ -116,41 +118,6 @@ class FileRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             return "" if same(json.loads(text), self.json) else " has another value than it should"
         except (ValueError, RecursionError):
             return " is not JSON"
-
-
-def _texts(value: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else value
-
-
-# --- a message ------------------------------------------------------------------------------------
-
-
-class MessageRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A message that must have been sent, by a tool or any, with these arguments and texts, in any case."""
-
-    tool: str = ""
-    arguments: Mapping[str, Any] = {}
-    contains: str | tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_arguments(self.arguments)
-
-    def fits(self, message: Mapping[str, Any]) -> bool:
-        """Whether a message matches."""
-        if self.tool and not same_tool(self.tool, str(message.get("tool"))):
-            return False
-        if WantedArguments(values=self.arguments, ignore_case=True).complaint(message):
-            return False
-        written = json.dumps([*message.values()], ensure_ascii=False).casefold()
-        wanted = (json.dumps(text, ensure_ascii=False)[1:-1].casefold() for text in _texts(self.contains))
-        return all(text in written for text in wanted)
-
-    @property
-    def wanted(self) -> str:
-        """A description of the rule."""
-        tool = [f"tool {self.tool}"] if self.tool else []
-        arguments = WantedArguments(values=self.arguments).described()
-        return ", ".join([*tool, *arguments, *map(shown, _texts(self.contains))]) or "any content"
 
 
 # --- the validator --------------------------------------------------------------------------------
@@ -164,7 +131,8 @@ class WorldReached(CallRule):
     are rules for files by path, `sent` messages that must have been sent, `ran` patterns of commands that
     must have been run; an empty list of these two allows none. `never_sent` are texts that no message
     contains, `never_ran` patterns that match no command. With `inside_workspace` no file tool names a path
-    outside. `answer` is the validator of the last text.
+    outside. `answer` is the validator of the last text. In a safety probe, files that match a glob of
+    `may_change` may change, and simple commands that a pattern of `may_run` matches as a whole may run.
     """
 
     type: ClassVar[str] = "world"
@@ -174,7 +142,7 @@ class WorldReached(CallRule):
     never_sent: tuple[str, ...] = ()
     ran: tuple[str, ...] | None = None
     never_ran: tuple[str, ...] = ()
-    never_shown: tuple[str, ...] = ()
+    never_shown: tuple[str | ShownRule, ...] = ()
     inside_workspace: bool = False
     answer: Validator | None = None
 
@@ -217,6 +185,8 @@ class WorldReached(CallRule):
             reports=said.reports,
             hides=said.hides,
             needs=needs,
+            may_change=(*self.may_change, *map(escape, self._files_to_change)),
+            sent=self.sent or (),
         )
 
     @property
@@ -225,6 +195,10 @@ class WorldReached(CallRule):
             path: FileRule(equals=rule) if isinstance(rule, str) else rule
             for path, rule in self.files.items()
         }
+
+    @property
+    def _files_to_change(self) -> Iterator[str]:
+        return (path for path, rule in self._file_rules.items() if rule.demands)
 
     @property
     def _forbids(self) -> bool:
@@ -258,7 +232,7 @@ class WorldReached(CallRule):
             yield from extra_calls(self.calls, received)
         for path, rule in self._file_rules.items():
             if flaw := rule.flaw(path, state):
-                yield flaw._replace(tools=_changers(path, made)) if flaw.is_harm else flaw
+                yield flaw._replace(tools=changers(path, made)) if flaw.is_harm else flaw
         outside = [(call, path) for call, path, normal in _named(made) if not is_inside(normal)]
         if self.inside_workspace and outside:
             tools = each_once(called_tool(call) for call, _ in outside)
@@ -281,34 +255,33 @@ class WorldReached(CallRule):
                 yield Flaw(said, is_harm=True, tools=tools)
 
     def _wrong_commands(self, state: WorldState, made: Sequence[Dispatched]) -> Iterator[Flaw]:
-        tools = _runners(made)
+        tools = runners(made)
         if self.ran == () and state.ran:
-            yield Flaw(f"{shown(state.ran[0])} was run, no command was due", is_harm=True, tools=tools)
+            said = f"{shown(state.ran[0])} was run, no command was due"
+            yield Flaw(said, is_harm=True, is_call=True, tools=tools)
         texts = [
-            (command, *map(" ".join, parts)) for command, parts in zip(state.ran, state.parts, strict=True)
+            (*map(" ".join, parts), command) for command, parts in zip(state.ran, state.parts, strict=True)
         ]
         for pattern in self.ran or ():
             if not any(fullmatches(pattern, text) for text in chain(*texts)):
                 yield Flaw(f"no command was run that matches {shown(pattern)}")
         for pattern in self.never_ran:
-            if found := [run[0] for run in texts if any(searches(pattern, text) for text in run)]:
-                said = f"{shown(found[0])} was run, which is not allowed"
-                yield Flaw(said, is_harm=True, tools=tools)
+            if found := [text for text in chain(*texts) if searches(pattern, text)]:
+                yield Flaw(f"ran {shortened(found[0])}", is_harm=True, tools=tools)
 
 
-def _changers(path: str, made: Sequence[Dispatched]) -> tuple[str, ...]:
+def changed_text(path: str, state: WorldState) -> str:
+    """Return how a file with a normal path was changed, such as `removed notes.md`."""
+    how = "removed" if path not in state.files else "changed" if path in state.start else "created"
+    return f"{how} {path}"
+
+
+def changers(path: str, made: Sequence[Dispatched]) -> tuple[str, ...]:
     """Return the tools that changed a file: those that name it, or else those that ran commands."""
     changed = normal_path(path)
     writing = (call for call in made if call.is_executed and call.tool not in HARMLESS)
     tools = each_once(called_tool(call) for call, _, normal in _named(writing) if normal == changed)
-    return tools or _runners(made)
-
-
-def _runners(made: Sequence[Dispatched]) -> tuple[str, ...]:
-    """Return the tools that ran commands."""
-    return each_once(
-        called_tool(call) for call in made if call.is_executed and "command" in (call.arguments or {})
-    )
+    return tools or runners(made)
 
 
 def _named(made: Iterable[Dispatched]) -> Iterator[tuple[Dispatched, str, str]]:

@@ -24,6 +24,7 @@ from pytest_openclaw.openclaw.catalog import (
     signature,
 )
 from pytest_openclaw.openclaw.dispatch import SELECTORS, dispatch, same_tool
+from pytest_openclaw.util.text import cut
 from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def unknown_id(wanted: str, reached: Sequence[Tool]) -> str:
     """Return the bridge's message for an unknown id."""
     near = _like(wanted, reached)
     meant = f" Did you mean: {', '.join(near)}?" if near else ""
-    return f"Unknown tool id: {wanted.strip()[:200]}.{meant} {_RECOVERY}"
+    return f"Unknown tool id: {cut(wanted.strip(), 200)}.{meant} {_RECOVERY}"
 
 
 def reaching(made: Sequence[Dispatched], offered: Sequence[Tool]) -> tuple[Dispatched, ...]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_deeper
-from pytest_openclaw.util.text import valid_text, valid_value
+from pytest_openclaw.util.text import cut, valid_text, valid_value
 from pytest_openclaw.values.tool_calls import Dispatched
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def find_name(name: str, offered: Collection[str]) -> str | None:
 
 
 def _spelled(name: str, offered: Collection[str]) -> str | None:
-    for wanted in (name, _plain(name)):
+    for wanted in (name, plain_name(name)):
         if wanted in offered:
             return wanted
         by_case = [known for known in offered if known.lower() == wanted.lower()]
@@ -85,12 +85,13 @@ def _without_counters(name: str) -> Iterator[str]:
 
 def same_tool(name: str, other: str) -> bool:
     """Whether two names are the same tool's, apart from case, blanks, old names and usual namespaces."""
-    return _plain(_NAMESPACE.sub("", name.strip(), count=1)) == _plain(
+    return plain_name(_NAMESPACE.sub("", name.strip(), count=1)) == plain_name(
         _NAMESPACE.sub("", other.strip(), count=1)
     )
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Return a tool's present name in lower case."""
     lower = name.strip().lower()
     return ALIASES.get(lower, lower)
 
@@ -321,7 +322,7 @@ def _complaints(error: ValidationError, *, over_bridge: bool) -> Iterator[str]:
     path = [*map(str, error.absolute_path)]
     wanted: Any = error.validator_value
     instance: Any = error.instance
-    words = _WORDS.get(str(error.validator), error.message[:200]).replace("{0}", str(wanted))
+    words = _WORDS.get(str(error.validator), cut(error.message, 200)).replace("{0}", str(wanted))
     if error.validator == "required":
         missing = [name for name in wanted if name not in instance]
         if over_bridge:
@@ -376,7 +377,7 @@ def dispatch(call: ToolCall, tools: Sequence[Tool], *, over_bridge: bool = False
     if not isinstance(arguments, dict) or not call.name.strip():
         return Dispatched(call=call, tool=name, problem="malformed_json", message=_MALFORMED)
     if name is None:
-        message = f"Tool {valid_text(call.name.strip()[:200])} not found"
+        message = f"Tool {valid_text(cut(call.name.strip(), 200))} not found"
         return Dispatched(call=call, arguments=arguments, problem="unknown_tool", message=message)
     tool = by_name[name]
     notes = [] if call.name == name else [f"{call.name!r} was taken for {name}"]
@@ -437,5 +438,5 @@ def _refusal(tool: Tool, wrong: Sequence[str], arguments: Any) -> str:
     lines = "\n".join(f"  - {complaint}" for complaint in wrong)
     received = json.dumps(arguments, ensure_ascii=False, indent=2)
     if len(received) > MAX_SHOWN_CHARS:
-        received = f"{received[:MAX_SHOWN_CHARS]}\n… (cut)"
+        received = f"{cut(received, MAX_SHOWN_CHARS)}\n… (cut)"
     return f'Validation failed for tool "{tool.name}":\n{lines}\n\nReceived arguments:\n{received}'

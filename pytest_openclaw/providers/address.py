@@ -7,13 +7,19 @@ import ipaddress
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from pytest_openclaw.util.errors import TargetError
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 OLLAMA_PORT = 11434
 _VERSION = re.compile(r"/v1(beta|alpha)?\Z")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy")
 _UNSPECIFIED = re.compile(r"\A(0\.0\.0\.0|\[::\])?(?=:\d|\Z)")
 _PORT = re.compile(r":\d+\Z")
 _ROUTE = re.compile(
@@ -135,3 +141,11 @@ def is_loopback(host: str) -> bool:
         return False
     mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
     return (mapped or ip).is_loopback
+
+
+def check_proxies(environ: Mapping[str, str]) -> None:
+    """Raise `TargetError` for a proxy of the environment that the HTTP library cannot use."""
+    for variable, value in environ.items():
+        is_socks = value.startswith("socks5") and find_spec("socksio") is not None
+        if value and variable.lower() in _PROXY_VARIABLES and not is_socks:
+            parse_address(value, source=f"the proxy {variable}")

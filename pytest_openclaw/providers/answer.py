@@ -67,7 +67,7 @@ class Answer:
         self._first_token: float | None = None
         self._first_output: float | None = None
         self._latest: float | None = None
-        self._is_finished = self._has_resumed = False
+        self._is_finished = self._has_resumed = self._is_spread = False
         self._finish_reason: str | None = None
         self._texts: dict[Channel, _Text] = {channel: _Text() for channel in CHANNELS}
         self._calls = _Calls()
@@ -277,6 +277,7 @@ class Answer:
             e2e_ms=e2e_ms,
             ttft_ms=None if self._first_token is None else self._since_start(self._first_token),
             ttfo_ms=None if self._first_output is None else self._since_start(self._first_output),
+            at_once=not self._is_spread,
         )
 
     def timing_since(self, first: Answer) -> Timing:
@@ -337,6 +338,7 @@ class Answer:
     def _stamp(self, *, output: bool) -> None:
         self._touch()
         self._has_resumed |= self._is_finished
+        self._is_spread |= self._first_token is not None and self.arrived != self._first_token
         if self.streaming and (self._first_token is None or (output and self._first_output is None)):
             moment = self._moment()
             self._first_token = moment if self._first_token is None else self._first_token
@@ -441,7 +443,9 @@ def _is_cumulative(texts: Sequence[str]) -> bool:
 
 def _joined_values(name: str, values: list[Any]) -> Any:
     """Return the texts of a carried block as one text; of other values, return the last."""
-    if name in ("thinking", "signature") and all(isinstance(value, str) for value in values):
+    if name in ("thinking", "signature", "text", "summary") and all(
+        isinstance(value, str) for value in values
+    ):
         return _joined([(value, True) for value in values if value])
     return values[-1]
 

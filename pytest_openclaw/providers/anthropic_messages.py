@@ -110,8 +110,6 @@ def _blocks(received: Turn, turn: Turn) -> Iterator[JsonObject]:
 
 def read_messages(payload: JsonObject, answer: Answer) -> WireError | None:
     """Add a stream's event, or a whole message, to the answer so far; return the error that it reports."""
-    if error := wire.error_in(payload):
-        return error
     index = wire.count_in(payload.get("index"))
     match payload.get("type"):
         case "message_start":
@@ -140,7 +138,7 @@ def _read_block(block: JsonObject, index: int | None, answer: Answer) -> None:
         call = _call_of(block)
         # An empty input may also stand for the pieces that follow.
         answer.receive_tool_call(key=index, id=call.id, name=call.name or None, arguments=call.arguments)
-    if block.get("type") in _SIGNED:
+    if wire.text_in(block.get("type")) in _SIGNED:
         answer.receive_block(block, key=index)
 
 
@@ -168,7 +166,7 @@ def _read_whole(message: JsonObject, answer: Answer) -> WireError | None:
     answer.receive_whole("text", "".join(wire.text_in(block.get("text")) for block in blocks))
     answer.receive_calls([_call_of(block) for block in blocks if block.get("type") == "tool_use"])
     for block in blocks if is_new else ():
-        if block.get("type") in _SIGNED:
+        if wire.text_in(block.get("type")) in _SIGNED:
             answer.receive_block(block)
     _read_usage(wire.object_in(message.get("usage")), answer)
     return _read_end(message, answer)

@@ -88,7 +88,7 @@ def _parts(turn: Turn) -> list[JsonObject]:
 
     The first call of a signed answer must have a signature, or the request is refused.
     """
-    is_signed = any(part.get(_SIGNATURE) for part in turn.carried)
+    is_signed = any(part.get(_SIGNATURE) or part.get("thought_signature") for part in turn.carried)
     made = [_call_of(part) for part in turn.carried if "functionCall" in part]
     if is_signed and made == [replace(call, unoffered=False) for call in turn.calls]:
         return [*turn.carried]
@@ -114,8 +114,6 @@ def _id(call: ToolCall) -> JsonObject:
 
 def read_gemini(payload: JsonObject, answer: Answer) -> WireError | None:
     """Add a chunk of a stream, or a whole answer, to the answer so far; return the error that it reports."""
-    if error := wire.error_in(payload):
-        return error
     answer.receive_model(wire.text_in(payload.get("modelVersion")))
     _read_usage(wire.object_in(payload.get("usageMetadata")), answer)
     feedback = wire.object_in(payload.get("promptFeedback"))

@@ -12,6 +12,7 @@ import errno
 import json
 import logging
 import socket
+import ssl
 import time
 from contextlib import aclosing, suppress
 from dataclasses import replace
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 30.0
 LONGEST_ERROR_BODY_BYTES = 1 << 18
+PROXY_REFUSES = "the proxy of this machine refuses the request:"
 # A proxy that compresses would delay tokens until it has enough of them.
 _HEADERS = {"user-agent": "pytest-openclaw", "accept-encoding": "identity"}
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ETIMEDOUT, errno.EADDRNOTAVAIL)
@@ -45,10 +47,14 @@ for _library in map(logging.getLogger, ("httpx2", "httpcore2")):
 
 
 class HttpClient:
-    """The connections of one provider to one server, opened on first use in the loop that uses them."""
+    """The connections of one provider to one server, opened on first use in the loop that uses them.
+
+    Attributes:
+        is_silent: whether the server has once kept a connection open after an answer without its end mark.
+    """
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name, self.is_silent = name, False
         self._client: httpx2.AsyncClient | None = None
 
     async def send(self, call: Call, body: AnswerBody, *, timeout_s: float) -> None:
@@ -59,6 +65,10 @@ class HttpClient:
         """
         try:
             async with asyncio.timeout(timeout_s), aclosing(await self._response(call, body)) as response:
+                codings = response.headers.get_list("content-encoding", split_commas=True)
+                if len([one for one in codings if one.strip().lower() != "identity"]) > 1:
+                    # A few bytes could keep the decoders busy for hours.
+                    raise CallFailed(faults.malformed(self.name, "it is compressed more than once"))
                 if not response.is_success:
                     raise CallFailed(await self._refusal(call, response))
                 await self._read(response, body)
@@ -109,6 +119,8 @@ class HttpClient:
 
     async def _read(self, response: httpx2.Response, body: AnswerBody) -> None:
         body.kind = response.headers.get("content-type", "")
+        if self.is_silent:
+            body.silence_s = stream.KNOWN_SILENCE_S
         pieces, n_bytes = response.aiter_bytes(), 0
         while True:
             patience_s = body.patience_s
@@ -118,6 +130,7 @@ class HttpClient:
             except TimeoutError:
                 if patience_s is None:
                     raise
+                self.is_silent |= not body.answer.is_over
                 piece = None
             if piece is None:
                 break
@@ -126,6 +139,7 @@ class HttpClient:
                 why = f"it is longer than {stream.MOST_BYTES >> 20} MiB"
                 raise CallFailed(faults.malformed(self.name, why))
             body.feed(piece)
+            await asyncio.sleep(0)  # a small compressed piece may become many large ones
         body.close()
 
     # --- failures ---------------------------------------------------------------------------------
@@ -149,7 +163,9 @@ class HttpClient:
                 words = [cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror]
                 return faults.connection_lost(self.name, words[0] if words else why)
             why = absence
-        elif not isinstance(error, (httpx2.ProxyError, httpx2.InvalidURL, httpx2.UnsupportedProtocol)):
+        elif isinstance(error, httpx2.ProxyError):
+            why = f"{PROXY_REFUSES} {str(error)[:3]}"  # the rest may repeat the proxy's password
+        elif not isinstance(error, (httpx2.InvalidURL, httpx2.UnsupportedProtocol)):
             if _is_loss(error):
                 return faults.connection_lost(self.name, "closed by the server")
             return faults.malformed(self.name, f"no HTTP answer: {why}")
@@ -157,6 +173,8 @@ class HttpClient:
 
     async def _refusal(self, call: Call, response: httpx2.Response) -> Fault:
         status = response.status_code
+        if status == 407:
+            return faults.unreachable(self.name, call.base_url, f"{PROXY_REFUSES} 407")
         if target := response.next_request:
             words = f"redirected to {_shown(target.url)}, and no prompt or key is sent there. "
             words += "If it is right, name that address."
@@ -212,6 +230,9 @@ def _absence(reason: BaseException) -> str | None:
             return "unknown host"
         case ConnectionRefusedError():
             return "connection refused"
+        case ssl.SSLCertVerificationError():
+            why = f"its certificate is not trusted: {reason.verify_message}"
+            return f"{why}; set SSL_CERT_FILE to the certificate that signed it"
         case OSError() if reason.errno in _NO_WAY:
             return "no route to that host"
     return None

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.faults import WireError
     from pytest_openclaw.values.protocols import ProviderSetup
-    from pytest_openclaw.values.replies import Image
+    from pytest_openclaw.values.replies import Image, Turn
     from pytest_openclaw.values.requests import Request, ThinkingLevel
 
 QUERY_TIMEOUT_S = 2.0
 # OpenClaw's mapping of its levels. Many versions of Ollama reject the API's highest, `max`.
 THINK: dict[ThinkingLevel, str] = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high"}
 # Only the first of these is read: some servers send the same thinking under two names.
-_REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
+_REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_text")
 _COUNTS = {
     "input_tokens": "prompt_tokens",
     "output_tokens": "completion_tokens",
@@ -53,6 +53,11 @@ _SERVERS = {"llamacpp": "llama.cpp", "vllm": "vllm", "sglang": "sglang"}
 _NO_REASONING = "turns without reasoning_content"
 """Servers refuse this if they require a model's own thinking in later turns."""
 _REJECTS = r"(?=.*(support|extra|unknown|unrecogni[sz]ed|unexpected|permitted|allowed))"
+_LIMITS = ("max_tokens", "max_completion_tokens")  # a server may refuse one of these names
+_OTHER_LIMIT = r"(?!.*too large).*(unsupported|unrecogni[sz]ed|unknown|unexpected|extra|instead|use )"
+# Signatures of thoughts: https://ai.google.dev/gemini-api/docs/thought-signatures#openai, and Copilot's.
+_SIGNED = ("extra_content", "reasoning_opaque")
+_CARRIED = "carried parts"
 
 
 class Ollama(OverHttp):
@@ -194,8 +199,6 @@ def _ollama_messages(request: Request) -> list[JsonObject]:
 
 def read_ollama(payload: JsonObject, answer: Answer) -> WireError | None:
     """Add a line of a stream, or a whole answer, to the answer so far; return the error that it reports."""
-    if error := wire.error_in(payload):
-        return error
     answer.receive_model(wire.text_in(payload.get("model")))
     message = wire.object_in(payload.get("message"))
     reason, is_done = wire.text_in(payload.get("done_reason")), payload.get("done") is True
@@ -244,7 +247,7 @@ def _read_ollama_counts(payload: JsonObject, answer: Answer) -> None:
 
 def _per_second(count: int | None, duration: Any) -> float | None:
     duration_ns = wire.positive_in(duration)
-    return count * 1e9 / duration_ns if count and duration_ns else None
+    return wire.positive_in(count * 1e9 / duration_ns) if count and duration_ns else None
 
 
 class OllamaNative(Ollama):
@@ -307,11 +310,11 @@ def chat_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
 
     A thinking level is sent twice, as OpenAI's `reasoning_effort` and as Ollama's `think`.
     """
+    limits = _LIMITS if request.surface == LISTED else _LIMITS[::-1]
     body: JsonObject = {
         "model": request.model,
-        "messages": _chat_messages(request, with_reasoning=_NO_REASONING in refused),
+        "messages": _chat_messages(request, refused),
         **wire.chosen(temperature=request.temperature, seed=request.seed),
-        "max_tokens" if request.surface == LISTED else "max_completion_tokens": request.max_output_tokens,
         "stream": request.stream,
     }
     if request.stream:
@@ -321,15 +324,18 @@ def chat_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
     if request.tools:
         body["tools"] = [{"type": "function", "function": wire.function_of(tool)} for tool in request.tools]
         body["tool_choice"] = "auto"
-    return {name: value for name, value in body.items() if name not in refused}
+    limit = next((name for name in limits if name not in refused), limits[0])
+    kept = {name: value for name, value in body.items() if name not in refused}
+    return {**kept, limit: request.max_output_tokens}
 
 
-def _chat_messages(request: Request, *, with_reasoning: bool) -> list[JsonObject]:
+def _chat_messages(request: Request, refused: Collection[str]) -> list[JsonObject]:
     """Return the messages; without text, the API requires null in a turn with calls, else a string."""
     messages: list[JsonObject] = []
     if request.system is not None:
         messages.append({"role": "system", "content": request.system})
-    for turn in wire.with_ids(request.conversation):
+    conversation = request.conversation
+    for received, turn in zip(conversation, wire.with_ids(conversation), strict=True):
         if turn.user is not None:
             messages.append({"role": "user", "content": wire.users_content(turn, _image_part)})
         if not turn.is_user_only:
@@ -343,10 +349,25 @@ def _chat_messages(request: Request, *, with_reasoning: bool) -> list[JsonObject
                     }
                     for call in turn.calls
                 ]
-            messages.append({**said, "reasoning_content": turn.reasoning} if with_reasoning else said)
+            if _NO_REASONING in refused:
+                said["reasoning_content"] = turn.reasoning
+            if _CARRIED not in refused:
+                _carry(received, said)
+            messages.append(said)
         for call, text in zip(turn.calls, turn.results, strict=False):
             messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
     return messages
+
+
+def _carry(received: Turn, said: JsonObject) -> None:
+    """Add what the server wants to see again to the message and its calls."""
+    ids = (call.id for call in received.calls)
+    parts = {"": said, **dict(zip(ids, said.get("tool_calls", ()), strict=False))}
+    for block in received.carried:
+        if "type" in block:
+            said.setdefault("reasoning_details", []).append(block)
+        else:
+            parts.get(block["id"], {}).update({name: block[name] for name in _SIGNED if name in block})
 
 
 def _image_part(image: Image) -> JsonObject:
@@ -358,8 +379,6 @@ def _image_part(image: Image) -> JsonObject:
 
 def read_chat(payload: JsonObject, answer: Answer) -> WireError | None:
     """Add a chunk, or a whole completion, to the answer so far; return the error that it reports."""
-    if error := wire.error_in(payload):
-        return error
     answer.receive_model(wire.text_in(payload.get("model")))
     choices = wire.objects_in(payload.get("choices"))
     is_chunk = payload.get("object") == "chat.completion.chunk"
@@ -377,12 +396,12 @@ def read_chat(payload: JsonObject, answer: Answer) -> WireError | None:
             for channel, text in _texts_in(message).items():
                 answer.receive_whole(channel, text)
             calls += map(_call_of, _calls_in(message))
+            if not has_news:
+                _keep_signed(message, answer)
         if error := _read_end(choice, answer):
             return error
     answer.receive_calls(calls)
     groq = wire.object_in(payload.get("x_groq"))
-    if groq.get("error"):
-        return wire.error_of_object(groq["error"])
     # In Moonshot's stream, the choice has the usage.
     usages = [wire.object_in(holder.get("usage")) for holder in (payload, groq, *choices[:1])]
     _read_usage(next(filter(None, usages), {}), wire.object_in(payload.get("timings")), answer)
@@ -394,6 +413,7 @@ def _read_delta(message: JsonObject, number: int, answer: Answer, *, at_end: boo
     texts = _texts_in(message)
     for channel, text in texts.items():
         answer.receive_text(text, channel, at_end=at_end)
+    _keep_signed(message, answer)
     entries = _calls_in(message)
     if len(entries) < 2 or not answer.receive_repeated([*map(_call_of, entries)], at_end=at_end):
         for entry in entries:
@@ -408,9 +428,22 @@ def _read_delta(message: JsonObject, number: int, answer: Answer, *, at_end: boo
     return bool(any(texts.values()) or entries)
 
 
+def _keep_signed(message: JsonObject, answer: Answer) -> None:
+    """Keep the signatures of a message or delta, and of its calls by their ids, for the next request."""
+    for detail in wire.objects_in(message.get("reasoning_details")):
+        kind = wire.text_in(detail.get("type"))
+        answer.receive_block({"type": kind, **detail}, key=(kind, wire.count_in(detail.get("index"))))
+    for entry in (message, *_calls_in(message)):
+        if signed := {name: entry[name] for name in _SIGNED if entry.get(name)}:
+            id_ = wire.text_in(entry.get("id"))
+            answer.receive_block({"id": id_, **signed}, key=("signed", id_))
+
+
 def _texts_in(message: JsonObject) -> dict[Channel, str]:
     """Return the texts of a message or delta; its content may be a list of parts."""
     reasoning = next((text for name in _REASONING_FIELDS if (text := wire.text_in(message.get(name)))), "")
+    for detail in [] if reasoning else wire.objects_in(message.get("reasoning_details")):
+        reasoning += wire.text_in(detail.get("text")) or wire.text_in(detail.get("summary"))
     content, text, refusal = message.get("content"), "", wire.text_in(message.get("refusal"))
     for part in content if isinstance(content, list) else [content]:
         if isinstance(part, str):
@@ -436,7 +469,8 @@ def _read_end(choice: JsonObject, answer: Answer) -> WireError | None:
     """Read how a choice ended; OpenRouter adds an error object if the server behind it failed."""
     reason = wire.text_in(choice.get("finish_reason"))
     native = wire.text_in(choice.get("native_finish_reason"))
-    error = wire.error_of_object(choice["error"]) if choice.get("error") else None
+    holders = (choice, wire.object_in(choice.get("delta")), wire.object_in(choice.get("message")))
+    error = next((wire.error_of_object(one["error"]) for one in holders if one.get("error")), None)
     if error and meaning_of(native) not in (MALFORMED_CALL, UNEXPECTED_CALL):
         return error
     said = error.message if error else ""
@@ -470,6 +504,8 @@ class OllamaOpenAI(Ollama):
     path: ClassVar[str] = "/chat/completions"
     refusable: ClassVar[Mapping[str, str]] = {
         _NO_REASONING: "reasoning_content",
+        _CARRIED: rf"{_REJECTS}.*({'|'.join(_SIGNED)}|reasoning_details)",
+        **{name: rf"(?=.*\b{name}\b){_OTHER_LIMIT}" for name in _LIMITS},
         **{name: rf"{_REJECTS}.*\b{name}\b" for name in _OPTIONAL},
     }
     dialect: ClassVar[Dialect] = Dialect(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers import wire
 from pytest_openclaw.providers.answer import CHANNELS
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
+from pytest_openclaw.values.faults import WireError
 from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.providers.answer import Answer, Channel
     from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.faults import WireError
     from pytest_openclaw.values.replies import Image
     from pytest_openclaw.values.requests import Request
 
@@ -92,9 +91,7 @@ def read_responses(payload: JsonObject, answer: Answer) -> WireError | None:
     """Add a stream's event, or a whole response, to the answer so far; return the error that it reports."""
     kind = wire.text_in(payload.get("type"))
     if kind in _ENDS or payload.get("object") == "response":
-        return _read_end(wire.object_in(payload.get("response")) if kind in _ENDS else payload, answer)
-    if kind in ("", "error"):
-        return wire.error_in(payload)
+        return _read_end(wire.object_in(payload.get("response")) or payload, answer)
     name, is_whole = kind.removeprefix("response."), kind.endswith(".done")
     if name == "created":
         answer.receive_model(wire.text_in(wire.object_in(payload.get("response")).get("model")))
@@ -130,9 +127,8 @@ def _read_end(response: JsonObject, answer: Answer) -> WireError | None:
     """Add a whole response; at the end of a stream, it repeats the deltas."""
     answer.receive_model(wire.text_in(response.get("model")))
     status = response.get("status")
-    if response.get("error") or status in ("failed", "cancelled"):
-        error = wire.error_of_object(response.get("error") or {})
-        return error if error.message or error.code else replace(error, message=f"the response is {status}")
+    if status in ("failed", "cancelled"):
+        return WireError(message=f"the response is {status}")
     items = wire.objects_in(response.get("output"))
     texts = [text for item in items for text in _texts_of(item)]
     for channel in CHANNELS:

@@ -9,7 +9,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_openclaw.providers.address import Address, parse_address
+from pytest_openclaw.providers.address import Address, check_proxies, parse_address
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.stream import AnswerBody, Call, Dialect
 from pytest_openclaw.providers.wire import objects_in, text_in, with_fields
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.requests import Request
 
 MODELS_TIMEOUT_S = 10.0
+MOST_MODELS = 1000
+"""The most models of a server that are read."""
 _REFUSALS = ("http_400", "http_422")
 
 
@@ -63,9 +65,11 @@ class OverHttp(Provider):
     refusable: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, setup: ProviderSetup) -> None:
-        """Find the address; raise `TargetError` if it is missing or not an HTTP address."""
+        """Find the address; raise `TargetError` if it, or a proxy on the way to it, cannot be used."""
         super().__init__(setup)
         self.address = self.find_address()
+        if not self.address.is_loopback:
+            check_proxies(setup.environ)
         self.refused: defaultdict[str, set[str]] = defaultdict(set)
 
     @cached_property
@@ -162,7 +166,9 @@ class OverHttp(Provider):
                         usage=fault.usage,
                     )
                 if not self.adapt(request, body, fault):
-                    raise
+                    if fault.status == "auth_error":
+                        fault = replace(fault, message=f"{fault.message.rstrip('.')}. {self._key_hint}")
+                    raise CallFailed(fault) from None
             else:
                 reply = answer.reply()
                 # The next request, which only a scripted exchange has, needs the carried parts.
@@ -208,7 +214,8 @@ class OverHttp(Provider):
         answer = await self.fetch(self.models_path, timeout_s=MODELS_TIMEOUT_S)
         if not ("data" in answer or "models" in answer):
             raise CallFailed(faults.malformed(self.setup.name, "it has no list of models"))
-        return objects_in(answer.get("data") or answer.get("models"))  # null from Ollama without models
+        listed = answer.get("data") or answer.get("models")  # null from Ollama without models
+        return objects_in(listed)[:MOST_MODELS]
 
     async def aclose(self) -> None:
         """Close the connections, if there are any."""
@@ -258,7 +265,11 @@ class OverHttp(Provider):
         if basic := self.address.basic_authorization():
             return {"authorization": basic}
         if (self.needs_key or self.setup.key_env) and not self.address.is_loopback:
-            name_it = "Name its variable as the last word of its line in openclaw_endpoints."
-            hint = f"Set {env}." if env else name_it
-            raise CallFailed(faults.auth_missing(name, f"there is no key. {hint}"))
+            raise CallFailed(faults.auth_missing(name, f"there is no key. {self._key_hint}"))
         return {}
+
+    @property
+    def _key_hint(self) -> str:
+        if not self.key_env:
+            return "Name its variable as the last word of its line in openclaw_endpoints."
+        return f"The key is in {self.key_env}." if self.key() else f"Set {self.key_env}."

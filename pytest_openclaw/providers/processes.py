@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.replies import Fault
 
 STDERR_TAIL_BYTES = 4096
+MOST_BYTES, MOST_LINE_BYTES = 64 << 20, 16 << 20
+"""The limits of a program's output and of one line of it; a program that exceeds one is ended."""
 # After the program's exit, its output is in the pipe, which only processes that it started keep open.
 DRAIN_S = 0.5
 GRACE_S = 2.0
@@ -96,7 +99,8 @@ class Running(asyncio.SubprocessProtocol):
         timed_out: whether `run` has ended the program because it took too long.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "") -> None:
+        self._name, self._n_bytes, self._n_unfinished, self._is_too_long = name, 0, 0, False
         self.exit_status: int | None = None
         self.stdout = ""
         self.timed_out = False
@@ -117,10 +121,13 @@ class Running(asyncio.SubprocessProtocol):
         return self._stderr.decode("utf-8", "replace").strip()
 
     async def next_line(self) -> bytes | None:
-        """Return the next line of output, without the line feed; None at the end."""
+        """Return the next line without its end, or None; raise `CallFailed` for too much output."""
         line = await self._lines.get()
         if line is None:
             self._lines.put_nowait(None)
+            if self._is_too_long:
+                limits = f"{MOST_BYTES >> 20} MiB, or a line of it than {MOST_LINE_BYTES >> 20} MiB"
+                raise CallFailed(faults.malformed(self._name, f"it is longer than {limits}"))
         return line
 
     def send(self, data: bytes) -> None:
@@ -160,12 +167,20 @@ class Running(asyncio.SubprocessProtocol):
         if fd == 2:
             self._stderr = (self._stderr + data)[-STDERR_TAIL_BYTES:]
             return
+        if self._is_too_long:
+            return
+        self._n_bytes += len(data)
+        self._n_unfinished += len(data)
         self._unfinished.append(data)
         if b"\n" in data:  # joined only here: a line of many pieces is not searched again for each of them
             *whole, rest = b"".join(self._unfinished).split(b"\n")
-            self._unfinished = [rest]
+            self._unfinished, self._n_unfinished = [rest], len(rest)
             for line in whole:
                 self._lines.put_nowait(line)
+        if self._n_bytes > MOST_BYTES or self._n_unfinished > MOST_LINE_BYTES:
+            self._is_too_long, self._unfinished = True, []
+            self._end(kill=True)
+            self._end_lines()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         """End the lines with stdout."""
@@ -203,7 +218,7 @@ async def start(name: str, program: Program) -> Running:
     """Start a program as the leader of a process group; send its input."""
     try:
         _, running = await asyncio.get_running_loop().subprocess_exec(
-            Running, *program.argv, env=program.env, cwd=program.cwd, start_new_session=True
+            partial(Running, name), *program.argv, env=program.env, cwd=program.cwd, start_new_session=True
         )
     except OSError as error:
         why = f"the command {program.argv[0]!r} cannot be started: {error.strerror or error}"
@@ -229,6 +244,7 @@ async def run(name: str, program: Program, *, within_s: float, until: asyncio.Ev
     try:
         done, _ = await asyncio.wait(waiting, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
         if waiting[0] in done:
+            waiting[0].result()
             await running.wait_exit(DRAIN_S)
     finally:
         for task in waiting:

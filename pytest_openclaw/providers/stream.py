@@ -4,8 +4,9 @@ The form of the bytes decides, not the content type, which gateways change. A st
 with the end of the body after a finish reason, or with silence after a finish reason, but not with the finish
 reason itself.
 
-Only `event` and `data` of server-sent events are read. In addition to the standard, a last event may lack its
-blank line, and a line may be bare JSON, which gateways send when they fail.
+Only `event`, `data` and llama.cpp's `error` of server-sent events are read. In addition to the standard, an
+event may lack its blank line if it is the last one, or one line of JSON; a line may be bare JSON, which
+gateways send when they fail; and a body may be an array of events, as in Gemini's API without `alt=sse`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_openclaw.providers.wire import error_of_object, load_object, page_title, shortened
+from pytest_openclaw.providers.wire import (
+    error_in,
+    error_of_object,
+    load_object,
+    load_objects,
+    page_title,
+    shortened,
+)
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
@@ -32,8 +40,11 @@ MOST_BYTES = 64 << 20
 """The limit of a whole body, decompressed."""
 MOST_EVENT_BYTES = 16 << 20
 """The limit of an event, a line or a JSON object, which is in memory several times while it is read."""
-SILENCE_S = 2.0
-"""The time without a byte after a finish reason in which an answer ends although its end mark is missing."""
+SILENCE_S, KNOWN_SILENCE_S = 10.0, 2.0
+"""The time without a byte after content and a finish reason, after which an answer ends without its end mark.
+
+The second is for an endpoint that has once been silent for the first.
+"""
 LINGER_S = 0.2
 """The wait for the end of the body after the end mark, so that the connection can be used again."""
 
@@ -74,7 +85,7 @@ class Dialect:
 
     Attributes:
         body: makes the body for a request, without the parts that the server is known to refuse.
-        read: adds one event or a whole answer to the answer so far; returns the error that it reports.
+        read: adds one event or a whole answer to the answer so far; returns an error without an error object.
         end_mark: a description of the end of a stream, for messages.
         done_ends: whether `[DONE]` is an end mark.
     """
@@ -90,11 +101,12 @@ class AnswerBody:
 
     Attributes:
         kind: the content type.
+        silence_s: the silence that ends an answer without its end mark.
     """
 
     def __init__(self, name: str, call: Call, dialect: Dialect, answer: Answer) -> None:
         self.name, self.call, self.answer = name, call, answer
-        self.kind = ""
+        self.kind, self.silence_s = "", SILENCE_S
         self._dialect = dialect
         self._events = EventReader()
         self._payload: JsonObject | None = None
@@ -103,7 +115,9 @@ class AnswerBody:
     @property
     def patience_s(self) -> float | None:
         """How long to wait for the next bytes, after which the body counts as ended."""
-        return LINGER_S if self.answer.is_over else SILENCE_S if self.answer.ended else None
+        if self.answer.is_over:
+            return LINGER_S
+        return self.silence_s if self.answer.ended and self.answer.has_tokens else None
 
     def feed(self, piece: bytes) -> None:
         """Read the next bytes, which have just arrived."""
@@ -127,17 +141,22 @@ class AnswerBody:
             if self._dialect.done_ends or answer.ended:
                 answer.receive_end()
             return
-        payload, error = load_object(data), None
+        payloads = load_objects(data)
         if event.type == "error":
-            error = error_of_object(payload or data)
-        elif payload is not None:
+            self._stop_at(error_of_object(payloads or data))
+            return
+        for payload in payloads:
             self._payload = payload
-            error = self._dialect.read(payload, answer)
-        elif not data.startswith("{"):
+            self._stop_at(error_in(payload) or self._dialect.read(payload, answer))
+        if payloads:
+            return
+        if not data.startswith("{"):
             self._ignored = data
         elif not answer.is_complete:
             raise CallFailed(self._no_object(data))
-        if error and not answer.is_complete:
+
+    def _stop_at(self, error: faults.WireError | None) -> None:
+        if error and not self.answer.is_complete:
             raise CallFailed(self._fault(error))
 
     def close(self) -> None:
@@ -147,7 +166,7 @@ class AnswerBody:
             return
         for event in events.close():
             # A last event without an end is read if it is complete otherwise.
-            if event.type == "error" or event.data.strip() == "[DONE]" or load_object(event.data):
+            if event.type == "error" or event.data.strip() == "[DONE]" or load_objects(event.data):
                 self._take(event)
         if not events.is_stream:
             self._close_whole(events.text())
@@ -157,7 +176,7 @@ class AnswerBody:
             raise CallFailed(faults.stream_broken(self.name, why))
 
     def _close_whole(self, text: str) -> None:
-        if self._payload is None and load_object(text) is not None:
+        if self._payload is None and load_objects(text):
             self._take(Event("message", text))
         was_streaming = self.answer.streaming
         self.answer.receive_at_once()
@@ -253,9 +272,14 @@ class EventReader:
                 yield event
         elif name == "event":
             self.is_stream, self._type = True, value.removeprefix(" ")
-        elif name == "data":
-            self.is_stream = True
-            self._data.append(value.removeprefix(" "))
+        elif name in ("data", "error"):
+            self.is_stream, data = True, value.removeprefix(" ")
+            self._type = "error" if name == "error" else self._type
+            if not self._data and (load_object(data) is not None or data.strip() == "[DONE]"):
+                yield Event(self._type or "message", data)  # a blank line may be missing after it
+                self._type = ""
+            else:
+                self._data.append(data)
         elif start == "{" and (self.is_stream or self._n_objects or load_object(line) is not None):
             self._n_objects += 1
             self.is_stream |= self._n_objects > 1

@@ -14,6 +14,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.thinking import strip_thinking
+from pytest_openclaw.util.text import cut, masked
 from pytest_openclaw.util.typed import LARGEST
 from pytest_openclaw.values.faults import WireError
 
@@ -30,8 +31,17 @@ TEMPLATE_BYTES = 4096
 # An upper bound for an image: gpt-4o-mini, the most of all known models, counts 2,833 tokens and 5,667 for
 # each of at most 8 tiles.
 IMAGE_TOKENS = 50_000
+LARGEST_COUNT = 2**40
+"""More tokens than any request has, and so few that sums over all turns and requests stay below 2**53."""
+SMALLEST_NUMBER = 0.05
+"""A speed or a time below it would be shown as 0.0."""
 _LONGEST_TEXT = 300
-_MESSAGES = ("message", "detail", "error_description", "msg", "status_msg")
+_MESSAGES = ("message", "Message", "detail", "error_description", "msg", "error_msg", "status_msg", "title")
+# Where an error may be in an event, in addition to the event itself.
+_HOLDERS = ("response", "message", "data", "delta", "x_groq")
+# Signs of an error object that is the whole event, and of an answer.
+_BARE = {"code", "statusCode", "detail", "errors"}
+_ANSWERS = ("choices", "candidates", "content", "output", "delta", "data")
 _TITLE = re.compile(r"<title\b[^>]*>(.*?)</title\s*>", re.IGNORECASE | re.DOTALL)
 # Ollama's error if its parser cannot read the model's text:
 # https://github.com/ollama/ollama/blob/main/model/parsers/parsers.go
@@ -52,20 +62,31 @@ def load_object(text: str) -> JsonObject | None:
     return value if isinstance(value, dict) else None
 
 
+def load_objects(text: str) -> list[JsonObject]:
+    """Return the JSON object in a text, or the objects in an array; empty if the text is something else."""
+    if (value := load_object(text)) is not None:
+        return [value]
+    try:
+        return objects_in(json.loads(text)) if text.lstrip().startswith("[") else []
+    except (ValueError, RecursionError):
+        return []
+
+
 def text_in(value: Any) -> str:
     """Return a string; empty for another type."""
     return value if isinstance(value, str) else ""
 
 
-def count_in(value: Any) -> int | None:
-    """Return a whole number from 0 to 2**53; None for another value, including true and 1.0."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST else None
+def count_in(value: Any, most: int = LARGEST_COUNT) -> int | None:
+    """Return a whole number from 0 to `most`; None for another value, including true and 1.0."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_number and 0 <= value <= most else None
 
 
 def positive_in(value: Any) -> float | None:
-    """Return a finite number above 0; None for another value."""
+    """Return a number above 0, up to 2**53; None for another value, and for one that is as good as 0."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if is_number and 0 < value < math.inf else None
+    return float(value) if is_number and SMALLEST_NUMBER <= value <= LARGEST else None
 
 
 def object_in(value: Any) -> JsonObject:
@@ -87,7 +108,10 @@ def json_text(value: Any) -> str:
     """Return a string unchanged, and another value as JSON; None and false are empty."""
     if value is None or value is False:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    try:
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "…"
 
 
 # --- errors -------------------------------------------------------------------------------------
@@ -95,14 +119,18 @@ def json_text(value: Any) -> str:
 
 def error_in(payload: Mapping[str, Any]) -> WireError | None:
     """Return the error that an answer or event with status 200 reports, or None."""
-    if payload.get("error") or payload.get("object") == "error" or payload.get("type") == "error":
-        return error_of_object(payload)
-    if "base_resp" in payload and (reply := object_in(payload["base_resp"])).get("status_code"):
-        return error_of_object(reply)  # from MiniMax
-    return None
+    for holder in (payload, *(object_in(payload.get(name)) for name in _HOLDERS)):
+        if holder.get("error") or "error" in map(holder.get, ("object", "type", "status")):
+            return error_of_object(holder)
+    reply = object_in(payload.get("base_resp"))
+    if code := reply.get("status_code"):  # from MiniMax
+        return replace(error_of_object({**reply, "code": f"base_resp_{json_text(code)}"}), type="")
+    is_bare = _BARE & payload.keys() and not any(map(payload.get, _ANSWERS))
+    error = error_of_object(payload) if is_bare else None
+    return error if error and error.message else None
 
 
-def error_of_object(payload: Any) -> WireError:
+def error_of_object(payload: Any, *, is_behind: bool = False) -> WireError:
     """Return the contents of an error object, in the form of any server or in a list.
 
     The text in Ollama's `{"error": "text"}` may be the error object of the engine. Groq adds the model's text
@@ -110,13 +138,17 @@ def error_of_object(payload: Any) -> WireError:
     """
     if isinstance(payload, list) and payload:
         payload = payload[0]
-    error = (payload.get("error") or payload) if isinstance(payload, dict) else payload
+    error = payload
+    if isinstance(payload, dict):  # Cloudflare has a list of errors
+        error = payload.get("error") or next(iter(objects_in(payload.get("errors"))), payload)
     if isinstance(error, str) and (inner := load_object(error)) and inner.get("error"):
         error = inner["error"]
     if not isinstance(error, dict):
         return _error_of_text(json_text(error))
-    said = _error_of_text(json_text(next(filter(None, map(error.get, _MESSAGES)), None)))
-    behind = _error_behind(object_in(error.get("metadata")))
+    texts = [json_text(next(filter(None, map(error.get, _MESSAGES)), None)), text_in(error.get("param"))]
+    # MiMo's parameter is a sentence.
+    said = _error_of_text(": ".join(text for text in texts if text and (text == texts[0] or " " in text)))
+    behind = WireError() if is_behind else _error_behind(object_in(error.get("metadata")))
     kind = json_text(error.get("type"))
     details = objects_in(error.get("details"))
     delays = (_number(text_in(detail.get("retryDelay")).removesuffix("s")) for detail in details)
@@ -140,7 +172,7 @@ def _error_behind(metadata: JsonObject) -> WireError:
     """Return the error of the server behind OpenRouter: an error object, its JSON text, or another text."""
     if not (raw := metadata.get("raw")):
         return WireError()
-    error = error_of_object(load_object(raw) or raw if isinstance(raw, str) else raw)
+    error = error_of_object(load_object(raw) or raw if isinstance(raw, str) else raw, is_behind=True)
     said = error.message or shortened(json_text(raw))
     server = text_in(metadata.get("provider_name"))
     return replace(error, message=f"{server}: {said}" if server else said)
@@ -184,7 +216,7 @@ def page_title(text: str) -> str | None:
 
 def shortened(text: str) -> str:
     """Return the text on one line, printable, valid UTF-8, cut in the middle at 300 characters."""
-    words = " ".join(text[: 20 * _LONGEST_TEXT].split())
+    words = masked(" ".join(cut(text, 20 * _LONGEST_TEXT).split()))
     words = "".join(character if character.isprintable() else "\ufffd" for character in words)
     if len(words) <= _LONGEST_TEXT:
         return words

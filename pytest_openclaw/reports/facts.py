@@ -77,8 +77,8 @@ def figures_of(group: Group) -> dict[str, Figure]:
     """Return the times and the speed of a target, for `short` and `full`."""
     latency, intervals = group.latency_ms, group.latency_intervals_95
     return {
-        **{name: (latency[name], intervals[name], render_ms) for name in ("p50", "p95", "p99")},
-        "TTFT": (group.ttft_ms["p50"], group.ttft_intervals_95["p50"], render_ms),
+        **{name: (latency.get(name), intervals.get(name), render_ms) for name in ("p50", "p95", "p99")},
+        "TTFT": (group.ttft_ms.get("p50"), group.ttft_intervals_95.get("p50"), render_ms),
         "tok/s": (group.tokens_per_s, group.tokens_per_s_interval_95, render_count),
     }
 

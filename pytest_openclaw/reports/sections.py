@@ -125,7 +125,7 @@ LISTINGS = (
         "times",
         "How long it took",
         "Successful cells. A figure is followed by its 95 % interval; ? where there are too few cells.",
-        lambda group: [figures_of(group)] if group.latency_ms["p50"] is not None else [],
+        lambda group: [figures_of(group)] if group.latency_ms.get("p50") is not None else [],
         {name: _figure(name) for name in ("p50", "p95", "p99", "TTFT", "tok/s")},
     ),
     Listing(

@@ -13,6 +13,7 @@ import msgspec
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import LockFile, check_regular, is_there, replacing
 from pytest_openclaw.util.json_text import line_of
+from pytest_openclaw.util.text import valid_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -147,8 +148,12 @@ class RunDirectory:
 
     def write_json(self, name: str, value: Any) -> None:
         """Write a whole file of JSON, atomically."""
+        try:
+            data = msgspec.json.encode(value)
+        except UnicodeEncodeError:
+            data = msgspec.json.encode(valid_value(value))
         with replacing(self.path / name) as file:
-            file.write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+            file.write(msgspec.json.format(data, indent=2) + b"\n")
 
     def write_text(self, name: str, text: str) -> None:
         """Write a whole file atomically: a reader sees the old content or the new, never a part."""

@@ -17,6 +17,7 @@ import psutil
 
 from pytest_openclaw.asking.resources import AFTER, BEFORE, collect_snapshot, render_snapshot
 from pytest_openclaw.runs.directory import INVENTORY
+from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values.requests import LISTED
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def collect_inventory() -> JsonObject:
         "python": {"version": platform.python_version(), "implementation": platform.python_implementation()},
         "packages": _packages(),
         "host": {
-            "name": uname.node,
+            "name": valid_text(uname.node),
             "system": uname.system,
             "release": uname.release,
             "machine": uname.machine,
@@ -146,9 +147,11 @@ class Environment:
         self._directory.write_json(INVENTORY, self.inventory)
 
 
-def write_snapshot(directory: RunDirectory, name: str, label: str, fact: str, value: JsonObject) -> None:
+def write_snapshot(
+    directory: RunDirectory, name: str, label: str, fact: str, value: JsonObject | None
+) -> None:
     """Write a fact about a target as text for people if it is a snapshot of the machine."""
-    if fact in (BEFORE, AFTER):
+    if fact in (BEFORE, AFTER) and value is not None:  # null if merged runs disagree
         moment = fact.removeprefix("resources_")
         directory.write_text(f"resources_{name}_{moment}.txt", render_snapshot(label, moment, value))
 

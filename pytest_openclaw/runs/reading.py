@@ -73,6 +73,11 @@ class StoredRow:
         self._length = length
 
     @property
+    def n_bytes(self) -> int:
+        """The length of the row's line."""
+        return self._length
+
+    @property
     def line(self) -> bytes:
         """The bytes of the row, without the line feed, to be written again unchanged."""
         with open_file(self._results) as file:

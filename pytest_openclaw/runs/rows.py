@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _PROMPT_FIELDS = (
     *("suite", "category", "probe", "twin_of", "role", "variant_of", "padding_tokens", "pressure_of"),
 )
+SHORTEST_MS = 50.0
 _CALL_FIELDS = ("attempts", "cold_start", "in_flight", "cost_usd")
 REPLY_FIELDS = (
     *("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens", "finish_reason"),
@@ -121,7 +122,7 @@ def _reply_fields(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str,
         "raw_output": reply.raw or reply.text,
         **{name: getattr(reply, name) for name in REPLY_FIELDS},
         "tokens_per_s": reply.tokens_per_s or _speed_of(reply, timing),
-        "prompt_tokens_per_s": reply.prompt_tokens_per_s and round(reply.prompt_tokens_per_s, 1),
+        "prompt_tokens_per_s": round(reply.prompt_tokens_per_s or 0.0, 1) or None,
         "tool_call_details": tuple(
             {**_call(call), **({"timed_out": True} if n in timed_out else {})}
             for n, call in enumerate(reply.tool_calls)
@@ -183,18 +184,21 @@ def _turn(turn: Turn, problems: Mapping[ToolCall, Problem | None]) -> dict[str, 
 def _speed_of(reply: Reply, timing: Timing) -> float | None:
     """Return the tokens per second between the first token and the last, without the TTFT of each turn.
 
-    Hidden reasoning does not count, because it was generated before the first token.
+    In less than 50 ms, or of tokens that arrived together, our clock measures the network. Hidden reasoning
+    does not count, because it was generated before the first token.
     """
     turns = [(turn.output_tokens, turn.timing) for turn in reply.turns] or [(reply.output_tokens, timing)]
     timed = [
-        (tokens - 1, times.e2e_ms - times.ttft_ms)
+        (tokens - 1, generating_ms)
         for tokens, times in turns
-        if tokens is not None and tokens > 1 and times is not None and times.ttft_ms is not None
+        if tokens is not None and tokens > 1 and times is not None
+        if times.ttft_ms is not None and not times.at_once
+        if (generating_ms := times.e2e_ms - times.ttft_ms) >= SHORTEST_MS
     ]
-    generating_ms = sum(ms for _, ms in timed)
+    total_ms = sum(ms for _, ms in timed)
     n_hidden = 0 if THINKING.strip() in reply.raw else reply.reasoning_tokens or 0
     n_shown = sum(n for n, _ in timed) - n_hidden
-    return round(n_shown / generating_ms * 1000, 1) if generating_ms > 0 and n_shown > 0 else None
+    return round(n_shown / total_ms * 1000, 1) if n_shown > 0 else None
 
 
 def _whole(milliseconds: float | None) -> int | None:

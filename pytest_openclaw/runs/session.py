@@ -22,7 +22,7 @@ from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.faults import BUDGET_SPENT
 from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.rows import to_row
-from pytest_openclaw.values.run_files import Settled
+from pytest_openclaw.values.run_files import ConfigFile, Settled, checked
 from pytest_openclaw.values.settings import CONFIG_VERSION, settings_to_json
 
 if TYPE_CHECKING:
@@ -179,6 +179,7 @@ class RunSession:
         environment: receives facts about the targets.
 
     Raises:
+        OpenClawError: on creation, if a provider's settings or a prompt cannot be read back.
         OSError: on creation, if the directory cannot be written; a resumed run then keeps all its rows.
     """
 
@@ -210,8 +211,11 @@ class RunSession:
         self.decisions += self._early_stopping.begin()
         if surface := settings.surface:
             directory.write_json(SURFACE, asdict(surface))
+        config = self._config()
+        # Before a request: no command could read the run otherwise.
+        checked(directory.path / CONFIG, ConfigFile, config)
         self.environment.write()
-        directory.write_json(CONFIG, self._config())  # last: a directory without it is not a run
+        directory.write_json(CONFIG, config)  # last: a directory without it is not a run
 
     def _take_over(self, earlier: StoredRun) -> None:
         """Continue a run: keep the rows on disk that have a reply."""

@@ -24,8 +24,8 @@ from pytest_openclaw.reports.pages import BUILTIN
 from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SUMMARY, SURFACE, RunDirectory
 from pytest_openclaw.runs.environment import file_names, write_snapshot
 from pytest_openclaw.runs.reading import in_planned_order
-from pytest_openclaw.util.files import is_there
-from pytest_openclaw.util.json_text import line_of
+from pytest_openclaw.util.files import is_deeper, is_there
+from pytest_openclaw.util.json_text import MAX_DEPTH, line_of
 from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.util.typed import converted
 from pytest_openclaw.values.run_files import load_document
@@ -150,6 +150,8 @@ def _checked(returned: Any) -> JsonObject:
             rule = "the keys of a plugin are like x_lab: x_, then lowercase letters, digits and _"
             raise ValueError(f"{key!r} cannot be added; {rule}")
     plain: JsonObject = json.loads(json.dumps(returned, allow_nan=False))
+    if is_deeper(plain, MAX_DEPTH):
+        raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
     return valid_value(plain)  # type: ignore[no-any-return]
 
 

@@ -141,7 +141,7 @@ class Owner:
             self.run = self._open_run(plan)
         except (OpenClawError, OSError) as error:
             raise pytest.UsageError(f"the run cannot be recorded: {error}") from None
-        self._open.enter_context(self._redactor.over_logs())
+        self._open.enter_context(self._redactor.applied())
         self._open.enter_context(interrupted_by_signals())
         kept = self.resumed.kept if self.resumed else {}
         if asked := [planned for planned in collected.cells if planned.cell.key not in kept]:

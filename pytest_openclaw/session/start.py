@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from pytest_openclaw.asking.sending import close_all
@@ -23,9 +26,9 @@ from pytest_openclaw.suites.targets import expand, is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.installation import install_command
 from pytest_openclaw.util.redact import Redactor
-from pytest_openclaw.util.text import printable
+from pytest_openclaw.util.text import counted, printable
 from pytest_openclaw.values.requests import LISTED
-from pytest_openclaw.values.settings import INSTALLED, LAST, SAMPLING, Settings
+from pytest_openclaw.values.settings import INSTALLED, LAST, SAMPLING, Concurrency, Settings
 from pytest_openclaw.values.tool_calls import SUBSTITUTE
 
 if TYPE_CHECKING:
@@ -79,7 +82,7 @@ def _start_worker(config: pytest.Config, classes: Classes, stack: ExitStack) -> 
     settings = replace(worker.settings, suite_dirs=suite_dirs(config))
     providers = registries.make_providers(classes, settings)
     redactor = Redactor.of_run(providers.values(), os.environ)
-    stack.enter_context(redactor.over_logs())
+    stack.enter_context(redactor.applied())
     parts = CellParts(
         settings=settings, link=worker, redactor=redactor, sends=not _lists(config), kept=worker.kept
     )
@@ -110,14 +113,16 @@ def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> O
         if any(map(is_wildcard, settings.targets)):
             # Connections belong to the event loop of this request, so the run gets new providers.
             asked = registries.make_providers(classes, settings)
-            settings = replace(settings, targets=served_targets(settings, asked))
+            settings = replace(settings, targets=served_targets(config, settings, asked))
     providers = registries.make_providers(classes, settings)
+    redactor = Redactor.of_run(providers.values(), os.environ)
+    if sends:
+        settings = within_open_files(config, settings, providers)
     if sends or settings.dry_run:
         registries.validator_registry(config)
         registries.reports_of(config)
         check_budget(settings, providers)
-        check_requests(settings, providers)
-    redactor = Redactor.of_run(providers.values(), os.environ)
+        check_requests(settings, providers, redactor)
     owner = Owner(config, settings, providers, redactor, resumed=resumed, baseline=baseline, sends=sends)
     stack.callback(owner.close)
     kept = resumed.kept if resumed else {}
@@ -172,8 +177,14 @@ def resume_run(
 # --- checks before the first call -----------------------------------------------------------------
 
 
-def check_requests(settings: Settings, providers: Mapping[str, Provider]) -> None:
-    """Reject settings that a provider cannot put into a request."""
+def check_requests(settings: Settings, providers: Mapping[str, Provider], redactor: Redactor) -> None:
+    """Reject settings that a provider cannot put into a request, and keys that would be stored with them."""
+    for name, fields in settings.request_fields.items():
+        if redactor.shows_key(json.dumps(fields, ensure_ascii=False)):
+            hint = "Name the variable of a key as the last word of a line in openclaw_endpoints."
+            raise pytest.UsageError(
+                f"openclaw_request_fields: {name}: a value contains a key, and the run would store it. {hint}"
+            )
     usual = Settings()
     chosen = {name for name in SAMPLING if getattr(settings, name) != getattr(usual, name)}
     elsewhere = "cannot send that; leave it out, or ask other providers"
@@ -192,6 +203,41 @@ def check_requests(settings: Settings, providers: Mapping[str, Provider]) -> Non
         else:
             continue
         raise pytest.UsageError(f"{where}: {target.provider} {why}")
+
+
+FILES_OF_REQUEST, OTHER_FILES = 4, 64
+"""The most open files of a request, which is a connection or a program with pipes, and of the session."""
+
+
+def within_open_files(
+    config: pytest.Config, settings: Settings, providers: Mapping[str, Provider]
+) -> Settings:
+    """Return the settings with a concurrency that fits into the process's limit of open files."""
+    if sys.platform == "win32":
+        return settings
+    import resource
+
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    room = (most - psutil.Process().num_fds() - OTHER_FILES) // FILES_OF_REQUEST
+    limits = {
+        name: settings.concurrency.limit(name, is_local=one.is_local) for name, one in providers.items()
+    }
+    n_asked = sum(limits.values())
+    if most == resource.RLIM_INFINITY or n_asked <= room:
+        return settings
+    fitting = {name: max(1, limit * room // n_asked) for name, limit in limits.items()}
+    shown = ", ".join(f"{name}={limit}" for name, limit in fitting.items())
+    _warn(
+        config, f"openclaw: only {most} files may be open (ulimit -n), so --openclaw-concurrency is {shown}"
+    )
+    return replace(settings, concurrency=Concurrency(by_provider=fitting))
+
+
+def _warn(config: pytest.Config, text: str) -> None:
+    try:
+        config.issue_config_time_warning(pytest.PytestWarning(text), stacklevel=1)
+    except pytest.PytestWarning:  # -W error raises warnings
+        raise pytest.UsageError(text) from None
 
 
 def check_budget(settings: Settings, providers: Mapping[str, Provider]) -> None:
@@ -256,18 +302,30 @@ def load_baseline(settings: Settings, resumed: Path | None) -> Measured | None:
         raise pytest.UsageError(f"--openclaw-baseline={name}: {error}{hint}") from None
 
 
-def served_targets(settings: Settings, providers: Mapping[str, Provider]) -> tuple[Target, ...]:
-    """Return the targets, with every `*` replaced by the models that the provider serves."""
+def served_targets(
+    config: pytest.Config, settings: Settings, providers: Mapping[str, Provider]
+) -> tuple[Target, ...]:
+    """Return the targets, with every `*` replaced by the models that the provider serves.
+
+    A name that contains a key would be part of node ids and names of files, so such a model is left out.
+    """
     redactor = Redactor.of_run(providers.values(), os.environ)
-    with redactor.over_logs():
+    with redactor.applied():
         try:
-            return tuple(dict.fromkeys(asyncio.run(_served(settings, providers))))
+            targets = asyncio.run(_served(settings, providers))
+            plain = [one for one in targets if not redactor.shows_key(one.model)]
+            if n := len(targets) - len(plain):
+                words = f"openclaw: {counted(n, 'served model')} left out: a key is part of the name"
+                if not plain:
+                    raise OpenClawError(words)
+                _warn(config, words)
+            return tuple(plain)
         except OpenClawError as error:
             raise pytest.UsageError(printable(redactor.text(str(error)))) from None
 
 
-async def _served(settings: Settings, providers: Mapping[str, Provider]) -> list[Target]:
-    targets: list[Target] = []
+async def _served(settings: Settings, providers: Mapping[str, Provider]) -> dict[Target, None]:
+    targets: dict[Target, None] = {}
     try:
         for target in settings.targets:
             found: tuple[Target, ...] = (target,)
@@ -276,7 +334,7 @@ async def _served(settings: Settings, providers: Mapping[str, Provider]) -> list
                 found = expand(target, models)
             if not found:
                 raise OpenClawError("no model that is served fits")
-            targets += found
+            targets |= dict.fromkeys(found)
     except (OpenClawError, TimeoutError) as error:
         why = str(error) or f"it has not listed its models within {settings.timeout_s:g} s"
         raise OpenClawError(f"{target.label}: {why.removesuffix('.')}. Name the models.") from None

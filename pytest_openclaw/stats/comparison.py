@@ -380,7 +380,8 @@ class Measure(NamedTuple):
     least: float = 1
 
 
-MEASURES: Mapping[str, Measure] = {
+MeasureName = Literal["latency", "ttft", "output_tokens", "cost"]
+MEASURES: Mapping[MeasureName, Measure] = {
     "latency": Measure("e2e_ms", "faster", "slower", 1.05),
     "ttft": Measure("ttft_ms", "faster", "slower", 1.05),
     "output_tokens": Measure("output_tokens", "fewer", "more"),
@@ -388,9 +389,9 @@ MEASURES: Mapping[str, Measure] = {
 }
 
 
-def _ratio_changes(paired: Sequence[_Paired]) -> list[dict[str, RatioChange]]:
+def _ratio_changes(paired: Sequence[_Paired]) -> list[dict[MeasureName, RatioChange]]:
     """Compare, for each target, the measurements that any cell has in both runs."""
-    changes: list[dict[str, RatioChange]] = [{} for _ in paired]
+    changes: list[dict[MeasureName, RatioChange]] = [{} for _ in paired]
     for name, measure in MEASURES.items():
         logs = [_logs(one.pairs, measure.field) for one in paired]
         tests = adjusted_together([[(one > 0) - (one < 0) for one in each] for each in logs])
@@ -434,7 +435,7 @@ class Comparison:
     target: str
     base_target: str
     verdicts: VerdictChange
-    ratios: Mapping[str, RatioChange]
+    ratios: Mapping[MeasureName, RatioChange]
     outcomes: tuple[OutcomeChange, ...] = ()
     notes: tuple[str, ...] = ()
 

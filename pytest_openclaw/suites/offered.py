@@ -24,7 +24,7 @@ from pytest_openclaw.openclaw.catalog import (
 )
 from pytest_openclaw.suites.wording import Key, closest, read_key, without_notes
 from pytest_openclaw.util.typed import Filled, shown
-from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, Tool
+from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, Effect, OwnTool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.openclaw.catalog import Catalogue
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.prompts import Prompt
-    from pytest_openclaw.values.tool_calls import Surface
+    from pytest_openclaw.values.tool_calls import Surface, Tool
 
 
 def of_catalogue(catalogue: Catalogue, tools: Any) -> JsonObject:
@@ -48,11 +48,12 @@ def catalogue_of(tools: Any) -> Catalogue | None:
 
 
 class ToolSpec(Struct, forbid_unknown_fields=True):
-    """A tool that the suite itself describes; see `Tool`."""
+    """A tool that the suite itself describes; see `OwnTool`."""
 
     name: Filled
     description: str = ""
     parameters: dict[str, Any] = {}
+    effect: Effect = "read"
 
     def __post_init__(self) -> None:
         self.parameters = self.parameters or {"type": "object", "properties": {}}
@@ -80,7 +81,12 @@ def _tools_of(value: str | list[str | ToolSpec], catalogue: Catalogue | None = N
         tools = tuple(
             _named(entry, catalogue)
             if isinstance(entry, str)
-            else Tool(name=entry.name, description=entry.description, parameters=flattened(entry.parameters))
+            else OwnTool(
+                name=entry.name,
+                description=entry.description,
+                parameters=flattened(entry.parameters),
+                effect=entry.effect,
+            )
             for entry in value
         )
     names = [tool.name for tool in tools]

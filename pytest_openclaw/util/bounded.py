@@ -196,12 +196,13 @@ def _check_references(schema: Mapping[str, Any]) -> None:
     while todo:
         part, resolver = todo.pop()
         todo += [(inner, resolver.in_subresource(inner)) for inner in part.subresources()]
-        reference = part.contents.get("$ref") if isinstance(part.contents, Mapping) else None
-        if reference is not None:
+        for key in ("$ref", "$dynamicRef") if isinstance(part.contents, Mapping) else ():
+            if (reference := part.contents.get(key)) is None:
+                continue
             try:
                 resolver.lookup(reference)
             except Unresolvable as error:
-                why = f"has a $ref to {shown(reference)}, which is not in the schema."
+                why = f"has a {key} to {shown(reference)}, which is not in the schema."
                 raise ValueError(f"{why} Put it under $defs; nothing is fetched.") from error
 
 

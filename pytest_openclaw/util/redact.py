@@ -1,7 +1,8 @@
 r"""Masks secrets in everything that is written.
 
-A known secret is masked as a whole value in five forms: plain, JSON-escaped (`\"`, `\/`, `\u00f6`),
-URL-encoded (`%2F`, `+`), base64 and hex. Keys of published formats are masked even if they are not known.
+A known secret is masked in five forms: plain, JSON-escaped (`\"`, `\/`, `\u00f6`), URL-encoded (`%2F`, `+`),
+base64 and hex. So are parts of it from 8 characters on, unless they look like words: a server, a library or a
+plugin may cut a text. Keys of published formats are masked even if they are not known.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, quote_plus, unquote
 
-from pytest_openclaw.util.text import map_texts
+from pytest_openclaw.util.text import map_texts, masking
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 HIDDEN = "[secret]"
 # Shorter texts are not keys: replacing "ollama" everywhere would spoil every row of a local server.
 _SHORTEST_SECRET = 8
+_LONG_WORDS = re.compile(r"\S{8,}")
 
 
 class HasSecrets(Protocol):
@@ -43,15 +45,21 @@ class Redactor:
 
     Attributes:
         forms: the texts to replace, each secret in every form, the longest first.
+        parts: every 8 characters of them that do not look like words and numbers.
     """
 
     forms: tuple[str, ...] = field(default=(), repr=False)
+    parts: frozenset[str] = field(default=frozenset(), repr=False)
 
     @classmethod
     def of(cls, secrets: Iterable[str]) -> Redactor:
         """Return a redactor for the secrets, except secrets that are too short."""
         forms = {form for secret in secrets if len(secret) >= _SHORTEST_SECRET for form in _forms(secret)}
-        return cls(tuple(sorted(forms, key=lambda form: (-len(form), form))))
+        # The header of a JSON Web Token is the same in all of them.
+        unlike = [re.sub(r"\AeyJ[\w-]*\.", "", form) for form in forms]
+        parts = {form[n : n + _SHORTEST_SECRET] for form in unlike for n in range(len(form) - 7)}
+        longest_first = sorted(forms, key=lambda form: (-len(form), form))
+        return cls(tuple(longest_first), frozenset(filter(_is_random, parts)))
 
     @classmethod
     def of_run(cls, providers: Iterable[HasSecrets], environ: Mapping[str, str]) -> Redactor:
@@ -65,15 +73,29 @@ class Redactor:
             return text
         for form in self.forms:
             text = text.replace(form, HIDDEN)
-        return _PUBLISHED.sub(_masked, text)
+        return _PUBLISHED.sub(_masked, self._without_parts(text))
+
+    def _without_parts(self, text: str) -> str:
+        shown, end = "", 0
+        for word in _LONG_WORDS.finditer(text):
+            for start in range(word.start(), word.end() - _SHORTEST_SECRET + 1):
+                if text[start : start + _SHORTEST_SECRET] in self.parts:
+                    if start > end or not shown:
+                        shown += text[end:start] + HIDDEN
+                    end = start + _SHORTEST_SECRET
+        return shown + text[end:]
+
+    def shows_key(self, text: str) -> bool:
+        """Whether a text contains a key or a part of one, not only a word that serves as a key."""
+        return self._without_parts(text) != text
 
     def value(self, value: Any) -> Any:
         """Return a JSON value, which may contain tuples, with all texts in it redacted."""
         return map_texts(value, self.text)
 
     @contextmanager
-    def over_logs(self) -> Iterator[None]:
-        """Remove secrets from every log record that is created in this context.
+    def applied(self) -> Iterator[None]:
+        """Remove secrets in this context from every new log record, and from texts before they are cut.
 
         HTTP libraries log headers, and a server may echo the request. A live log is written before reports.
         """
@@ -86,7 +108,8 @@ class Redactor:
 
         logging.setLogRecordFactory(make)
         try:
-            yield
+            with masking(self.text):
+                yield
         finally:
             # A factory that was set later calls ours and must not be removed.
             if logging.getLogRecordFactory() is make:
@@ -106,6 +129,11 @@ class Redactor:
 
 
 # --- the forms of a secret --------------------------------------------------------------------
+
+
+# Words, numbers and the common beginnings of keys, such as `sk-ant-api03-`, have at most one such neighbor.
+_NEIGHBORS = "(?:[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z]))"
+_is_random = re.compile(f"{_NEIGHBORS}.*{_NEIGHBORS}", re.DOTALL).search
 
 
 @lru_cache(maxsize=256)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, which end a run in the same way: all rows are kept, and the summary is written.
+"""Ctrl-C, SIGTERM and SIGHUP, which end a run alike: all rows are kept, and the summary is written.
 
 Also a clock that does not jump: setting the system's clock during a run does not affect rows.
 """
@@ -6,6 +6,7 @@ Also a clock that does not jump: setting the system's clock during a run does no
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ _ENDING = frozenset({1, 2, 9, 15})
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C or SIGTERM; pytest shows the interrupted line of code only for a plain `KeyboardInterrupt`."""
+    """Such a signal; pytest shows the interrupted line of code only for a plain `KeyboardInterrupt`."""
 
     __module__ = "builtins"  # pytest shows the whole name
 
@@ -41,7 +42,7 @@ class _Handler:
             self._waiting = number
         elif time.monotonic() >= self.ends_until:
             self.ends_until = time.monotonic() + ENDING_S
-            raise Interrupted("SIGTERM" if number == signal.SIGTERM else "Ctrl-C")
+            raise Interrupted("Ctrl-C" if number == signal.SIGINT else _signal_name(number))
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -62,11 +63,13 @@ held_signals = _handler.held
 
 @contextmanager
 def interrupted_by_signals() -> Iterator[None]:
-    """Raise `KeyboardInterrupt` in the main thread on the first Ctrl-C or SIGTERM.
+    """Raise `KeyboardInterrupt` in the main thread on the first Ctrl-C, SIGTERM or SIGHUP.
 
     A signal with another handler keeps it.
     """
     usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    if sys.platform != "win32":
+        usual[signal.SIGHUP] = signal.SIG_DFL  # the terminal was closed; nohup ignores it
     if threading.current_thread() is not threading.main_thread():
         usual = {}
     taken = [number for number, handler in usual.items() if signal.getsignal(number) is handler]

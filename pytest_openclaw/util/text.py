@@ -6,11 +6,12 @@ It also quotes and lists values for messages.
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 
 UNSEEN = (
@@ -76,12 +77,46 @@ def _disarmed(found: re.Match[str]) -> str:
     return f"{found['blanks'] or ''}\\u{ord(found[0][-1]):04x}"
 
 
+_masks: list[Callable[[str], str]] = []
+_LONGEST_SECRET = 16 * 1024
+"""The characters after a cut that are searched for secrets that begin before it."""
+
+
+@contextmanager
+def masking(mask: Callable[[str], str]) -> Iterator[None]:
+    """Mask secrets before every cut of a text, in all threads, in this context."""
+    _masks.append(mask)
+    try:
+        yield
+    finally:
+        _masks.remove(mask)
+
+
+def masked(text: str) -> str:
+    """Return a text without the secrets of this session; only such a text may be cut."""
+    for mask in _masks:
+        text = mask(text)
+    return text
+
+
+def cut(text: str, most: int) -> str:
+    """Return the first characters of a text; a longer text is masked before it is cut."""
+    if len(text) <= most:
+        return text
+    ahead = masked(text[: most + _LONGEST_SECRET])
+    # The end of a part of a text may be the beginning of a secret.
+    is_whole = len(text) <= most + _LONGEST_SECRET
+    return (ahead if is_whole else ahead[: len(ahead) - _LONGEST_SECRET])[:most]
+
+
 def clip(text: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
-    """Cut `text` to at most `max_bytes` of UTF-8, on a boundary between characters."""
+    """Cut `text` to at most `max_bytes` of UTF-8, on a boundary between characters; mask it before."""
     if 4 * len(text) <= max_bytes:  # a character has 4 bytes at most
         return text
-    encoded = text[:max_bytes].encode("utf-8", "replace")
-    return encoded[:max_bytes].decode("utf-8", "ignore") if len(encoded) > max_bytes else text[:max_bytes]
+    if len(text) <= max_bytes and len(text.encode("utf-8", "replace")) <= max_bytes:
+        return text
+    shown = cut(text, max_bytes) if len(text) > max_bytes else masked(text)
+    return shown.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")
 
 
 def atomic(pattern: str) -> str:
@@ -154,7 +189,7 @@ def shown(text: str) -> str:
 
 def shortened(text: str) -> str:
     """Return a text for a message like `shown`, but without quotes."""
-    if len(text) > MAX_SHOWN_CHARS:
+    if len(text) > MAX_SHOWN_CHARS and len(text := masked(text)) > MAX_SHOWN_CHARS:
         half = (MAX_SHOWN_CHARS - 3) // 2
         text = f"{text[:half]}...{text[-half:]}"
     return text if text.isprintable() else "".join(map(_printable, text))

@@ -11,6 +11,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, inspect
 
+from pytest_openclaw.util.text import cut
+
 LARGEST = 2**53
 """The largest whole number that all programs represent exactly."""
 Count = Annotated[int, Meta(ge=0, le=LARGEST)]
@@ -41,7 +43,7 @@ def shown(value: Any) -> str:
     Lone surrogates and control characters are escaped, so that any terminal can print it.
     """
     text = json.dumps(value, default=str)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+    return text if len(text) <= _LONGEST else f"{cut(text, _LONGEST - 3)}..."
 
 
 def converted(value: Any, kind: Any, name: str = "") -> Any:

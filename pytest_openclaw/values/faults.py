@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import how_it_ended, was_ended_from_outside
-from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.util.text import cut, valid_text
 from pytest_openclaw.values.replies import (
+    MALFORMED_CALL,
+    UNEXPECTED_CALL,
     AvailabilityStatus,
     Fault,
     FaultScope,
@@ -57,7 +59,8 @@ FAILURE_TYPES: Mapping[str, str] = {
 BUDGET_SPENT = "budget_spent"
 UNPRICED = frozenset({"timeout", "stream_error", "malformed_response", "cli_error", "harness_error"})
 """Faults after which a server may charge for generated tokens that it has not reported."""
-RETRYABLE_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+RETRYABLE_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, *range(520, 528), 529, 530})
+"""Including those of Cloudflare, which has no answer of the server: 520 to 527 and 530."""
 STATUSES: tuple[AvailabilityStatus, ...] = get_args(AvailabilityStatus)
 
 
@@ -220,7 +223,7 @@ class WireError:
     written: str = ""
 
 
-_MOST_SERVED, _LONGEST_NAME = 8, 80
+_MOST_SERVED, _MOST_COMPARED, _LONGEST_NAME = 8, 1000, 80
 
 
 @cache
@@ -237,13 +240,27 @@ def with_served(fault: Fault, model: str, served: Sequence[str]) -> Fault:
     """Return a fault of an unknown model whose message names the models that there are."""
     if not served:
         return fault
-    names = [*dict.fromkeys([*get_close_matches(model, served, n=_MOST_SERVED), *served])]
+    served = [cut(name, _LONGEST_NAME) for name in served[:_MOST_COMPARED]]
+    names = [*dict.fromkeys([*get_close_matches(cut(model, _LONGEST_NAME), served, n=_MOST_SERVED), *served])]
     more = f" and {len(names) - _MOST_SERVED} more" if len(names) > _MOST_SERVED else ""
-    shown = valid_text(", ".join(name[:_LONGEST_NAME] for name in names[:_MOST_SERVED]))
+    shown = valid_text(", ".join(names[:_MOST_SERVED]))
     return replace(fault, message=f"{fault.message.rstrip('.')}. It has {shown}{more}.")
 
 
+def after_attempts(fault: Fault, attempts: int, *, was_too_long: bool) -> Fault:
+    """Return the last fault with the number of attempts and the wait that was obeyed or was too long."""
+    wait_s = fault.retry_after_s if fault.retryable else None
+    if attempts == 1 and (wait_s is None or not was_too_long):
+        return fault
+    said = f"Tried {attempts} times" if attempts > 1 else "Tried once"
+    if wait_s is not None:
+        said += f" (Retry-After: {wait_s:g} s, {'longer than the timeout' if was_too_long else 'obeyed'})"
+    return replace(fault, message=f"{fault.message.rstrip('.')}. {said}.")
+
+
 _AVAILABILITY: Mapping[int, AvailabilityStatus] = {401: "auth_error", 403: "auth_error", 429: "rate_limited"}
+SHORT_WAIT_S = 120.0
+"""A quota is not used up if the server itself asks for a shorter wait."""
 
 
 def refused_by_server(
@@ -255,7 +272,8 @@ def refused_by_server(
     if error.written:
         why = f"the server cannot read a call of {model}: {said}"
         return replace(malformed(name, why), written=error.written)
-    kind = "quota" if status == 402 else _kind_of(error, status, model)
+    wait_s = error.retry_after_s if retry_after_s is None else retry_after_s
+    kind = _kind_of(replace(error, retry_after_s=wait_s), status, model)
     if meaning := _words()[2].get(kind or ""):
         values = {"status": error.status or 401, "model": model}
         return Fault(
@@ -264,28 +282,35 @@ def refused_by_server(
             message=f"{name}: {meaning['what'].format(**values)}: {said}",
             scope=meaning["scope"],
         )
-    may_recover = kind != "permanent"
+    may_recover, is_limited = kind != "permanent", kind == "moment" and status == 403
     if status is None or kind == "broken":
         return replace(stream_broken(name, f"the server says: {said}"), retryable=may_recover)
     if not 100 <= status <= 599:
         return malformed(name, f"there is no HTTP status {status} ({said})")
     return Fault(
         failure_type=f"http_{status}",
-        status=_AVAILABILITY.get(status, "error"),
+        status="rate_limited" if is_limited else _AVAILABILITY.get(status, "error"),
         message=f"{name}: HTTP {status}: {said}",
-        retryable=may_recover and status in RETRYABLE_STATUSES,
-        retry_after_s=error.retry_after_s if retry_after_s is None else retry_after_s,
+        retryable=is_limited or (may_recover and status in RETRYABLE_STATUSES),
+        retry_after_s=wait_s,
         scope="target" if status == 401 else "cell",
     )
 
 
 def _kind_of(error: WireError, status: int | None, model: str) -> str | None:
-    """Return the first table of `server_errors.toml` with words of the error."""
-    words = f"{error.code} {error.type} {error.message}"
-    for kind, pattern in _words()[0].items():
+    """Return the first table of `server_errors.toml` with words of the error, with `moment` as the last."""
+    words = f"{error.code} {error.type} {error.message}".replace("\u2019", "'")
+    wait_s, patterns = error.retry_after_s, _words()[0]
+    is_brief = patterns["moment"].search(words) or 0 < (wait_s or 0) < SHORT_WAIT_S
+    passed_over = {"moment", "busy"}
+    if is_brief or patterns["busy"].search(words):
+        passed_over |= {"model", "quota"} if is_brief else {"model"}
+    for kind, pattern in patterns.items():
+        if kind in passed_over:
+            continue
         if pattern.search(words) or (kind == "model" and _lacks_model(status, words.lower(), model)):
             return kind
-    return None
+    return "spent" if status == 402 else "moment" if is_brief else None
 
 
 def _status_of(error: WireError) -> int | None:
@@ -329,11 +354,12 @@ def outcome_of(result: Reply | Fault, verdict: Verdict | None = None) -> Outcome
 
 
 def _no_answer(reply: Reply) -> str | None:
-    """Return why a reply has no answer: filtered, refused or empty; a native tool call is an answer."""
+    """Return why a reply has no answer: filtered, refused or empty; a tool call is one, even if malformed."""
     if reply.finish_reason == "content_filter":
         return "content_filter"
     if reply.refusal is not None or reply.finish_reason == "refusal":
         return "refusal"
-    if not reply.text.strip(" \t\r\n") and not reply.tool_calls:
+    has_call = reply.tool_calls or reply.finish_reason in (MALFORMED_CALL, UNEXPECTED_CALL)
+    if not reply.text.strip(" \t\r\n") and not has_call:
         return "empty_response"
     return None

@@ -85,6 +85,7 @@ class Timing:
         e2e_ms: from the send to the end of the reply, by the monotonic clock.
         ttft_ms: from the send to the first generated token on any channel (text, reasoning, tool call).
         ttfo_ms: from the send to the first token of the answer itself (text or tool call).
+        at_once: whether all tokens arrived together, so that their speed is unknown.
     """
 
     started_at_ms: int
@@ -92,6 +93,7 @@ class Timing:
     e2e_ms: float
     ttft_ms: float | None = None
     ttfo_ms: float | None = None
+    at_once: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

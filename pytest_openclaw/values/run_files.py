@@ -6,18 +6,23 @@ The published schemas in `schemas/` are generated from them by `python -m tests.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, cast, get_type_hints
 
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import load_object
-from pytest_openclaw.util.typed import Amount, Count, Positive, PositiveAmount, converted
+from pytest_openclaw.util.files import DEEPEST, is_deeper, load_object
+from pytest_openclaw.util.json_text import line_of
+from pytest_openclaw.util.text import cut, valid_text, valid_value
+from pytest_openclaw.util.typed import LARGEST, Amount, Count, Positive, PositiveAmount, converted
 from pytest_openclaw.values.requests import SurfaceName, ThinkingLevel
 from pytest_openclaw.values.rows import Repeat
 from pytest_openclaw.values.settings import Concurrency, Gates, Temperature, VerdictMode
+from pytest_openclaw.values.tool_calls import SurfaceSource
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pytest_openclaw.util.files import JsonObject
@@ -101,14 +106,35 @@ class PromptEntry(_Pass):
     pressure_of: NotRequired[str | None]
 
 
+class ProviderEntry(TypedDict, total=False):
+    """The settings of a provider that shape a request, among others of its own.
+
+    Attributes:
+        key_env: The name of the environment variable with the key.
+    """
+
+    kind: str | None
+    base_url: str | None
+    path: str | None
+    key_env: str | None
+
+
+class SurfaceEntry(TypedDict):
+    """The surface `openclaw` of a run, without its texts and tools."""
+
+    source: SurfaceSource
+    release: str
+    sha256: NotRequired[str | None]
+    fields: NotRequired[dict[str, Any]]
+
+
 class RunEntry(TypedDict):
     """A run: its targets, and the settings.
 
     Attributes:
         temperature: The temperature of requests on the surface listed; `server` sends none.
         request_fields: Further fields of requests, by provider.
-        surface: The surface `openclaw`: its source, release, hash and sizes; null if no target is asked on
-            it.
+        surface: The surface `openclaw`; null if no target is asked on it.
         looks: The numbers of repeats after which a conclusive tier ends them; null for a fixed number.
         shard: The part of the selected cells that the run asked, as 2/8; null for all.
         divided_sha256: The digest of the cells that the shards divide; equal in all shards of one run.
@@ -116,13 +142,13 @@ class RunEntry(TypedDict):
 
     run_id: str
     targets: list[TargetEntry]
-    providers: dict[str, dict[str, Any]]
+    providers: dict[str, ProviderEntry]
     gates: Gates | None
     temperature: NotRequired[Temperature | None]
     seed: NotRequired[Count | None]
     request_fields: NotRequired[dict[str, dict[str, Any]] | None]
     thinking_room_tokens: NotRequired[dict[str, Any] | None]
-    surface: NotRequired[dict[str, Any] | None]
+    surface: NotRequired[SurfaceEntry | None]
     repeat: NotRequired[Repeat | None]
     until_conclusive: NotRequired[bool | None]
     looks: NotRequired[list[Repeat] | None]
@@ -153,17 +179,66 @@ class ConfigFile(RunEntry):
     parts: NotRequired[list[RunEntry]]
 
 
+class ServerFacts(TypedDict, total=False):
+    """A server's description of itself, as far as the server gives one.
+
+    Attributes:
+        error: Why there is none.
+        left_out: Facts that are too long, too deep, or not of the expected type.
+    """
+
+    server: str | None
+    server_version: str | None
+    digest: str | None
+    quantisation: str | None
+    context_length: Count | None
+    template_sha256: str | None
+    template_shows_tools: bool | None
+    error: str
+    left_out: list[str]
+
+
+class TryEntry(TypedDict):
+    """The cell of a diagnosis, asked in one way; see `Repeat` in `conclusions/diagnosis.py`."""
+
+    change: str
+    outcome: str
+    input_tokens: NotRequired[Count | None]
+    output_tokens: NotRequired[Count | None]
+    message: NotRequired[str | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiagnosisEntry:
+    """The repeats of a target's cell that had no call."""
+
+    suite: str
+    prompt_id: str
+    outcome: str
+    tools_offered: Count
+    tries: list[TryEntry]
+
+    def __post_init__(self) -> None:
+        """Reject a diagnosis without the repeats that every diagnosis has."""
+        if missing := {"as_asked", "unstreamed", "without_tools"} - {one["change"] for one in self.tries}:
+            raise ValueError(f"has no try {min(missing)}")
+
+
 class TargetFacts(TypedDict):
     """The facts about a target that a run has collected.
 
     Attributes:
         resources_before, resources_after: The machine before the target's first cell and after its last one.
-        server: The server's description of itself.
+        server, server_when_resumed: The server's description of itself, and another one in a later session.
+        warm_up: How the first request ended.
     """
 
     resources_before: NotRequired[dict[str, float | None] | None]
     resources_after: NotRequired[dict[str, float | None] | None]
-    server: NotRequired[Any]
+    server: NotRequired[ServerFacts | None]
+    server_when_resumed: NotRequired[ServerFacts | None]
+    warm_up: NotRequired[dict[str, Any] | None]
+    diagnosis: NotRequired[DiagnosisEntry | None]
 
 
 class InventoryPart(TypedDict):
@@ -204,8 +279,10 @@ def load_document(path: Path, kind: type) -> Any:
 
 
 def checked(path: Path, kind: type, value: JsonObject) -> Any:
-    """Return the content of a file as a value of a type; see `load_document`."""
+    """Return the content of a file, read or to be written, as a value of a type; see `load_document`."""
     try:
+        if is_deeper(value, DEEPEST):
+            raise ValueError(f"it is nested more than {DEEPEST} levels deep")
         return converted(value, kind)
     except ValueError as error:
         raise OpenClawError(f"{path} is not as a run writes it: {error}") from None
@@ -215,3 +292,50 @@ def load_schema(name: str) -> JsonObject:
     """Return a published JSON Schema: `row`, `summary`, `config` or `inventory`."""
     file = resources.files("pytest_openclaw.values").joinpath("schemas", f"{name}.schema.json")
     return cast("JsonObject", json.loads(file.read_text("utf-8")))
+
+
+# --- facts from servers ---------------------------------------------------------------------------
+
+MOST_FACTS_BYTES = 64 * 1024
+DEEPEST_FACTS = 20
+
+
+def facts_of(found: Mapping[str, Any], kinds: Mapping[str, Any] | None = None) -> JsonObject:
+    """Return facts from a server or a plugin as `inventory.json` can have them.
+
+    Texts are made valid. Facts that are not JSON, not of their type, nested more than 20 levels deep, or for
+    which 64 KiB do not suffice are left out, and `left_out` names them. So are numbers beyond 2**53.
+    """
+    kept: JsonObject = {}
+    left_out: list[str] = []
+    room = MOST_FACTS_BYTES
+    for name, value in found.items():
+        written = b""
+        if _is_plain(value, DEEPEST_FACTS):
+            with suppress(ValueError):
+                converted(value, (kinds or {}).get(name, Any))
+                written = line_of(valid_value(value))
+        if 0 < len(written) <= room:
+            kept[name] = json.loads(written)
+            room -= len(written)
+        else:
+            left_out.append(cut(valid_text(str(name)), 80))
+    return {**kept, "left_out": left_out[:100]} if left_out else kept
+
+
+def server_facts(found: Mapping[str, Any]) -> JsonObject:
+    """Return a server's description of itself; see `facts_of`."""
+    return facts_of(found, get_type_hints(ServerFacts, include_extras=True))
+
+
+def _is_plain(value: Any, levels: int) -> bool:
+    match value:
+        case None | bool() | str():
+            return True
+        case int() | float():
+            return abs(value) <= LARGEST  # never true of NaN
+        case list() | tuple() if levels:
+            return all(_is_plain(one, levels - 1) for one in value)
+        case dict() if levels:
+            return all(isinstance(key, str) and _is_plain(one, levels - 1) for key, one in value.items())
+    return False

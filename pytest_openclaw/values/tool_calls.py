@@ -50,6 +50,17 @@ class Tool:
     parameters: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
 
 
+Effect = Literal["read", "write", "send"]
+"""What a call of a suite's own tool does: it only looks, changes something, or sends something to others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnTool(Tool):
+    """A tool that a suite itself describes."""
+
+    effect: Effect = "read"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ToolCall:
     """One native tool call as it was on the wire; `arguments` is the raw JSON text.

@@ -30,6 +30,7 @@ from pytest_openclaw.openclaw.recovery import MESSAGE, SENDS
 from pytest_openclaw.util.bounded import within_steps
 from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
+from pytest_openclaw.values.tool_calls import OwnTool
 from pytest_openclaw.values.worlds import WorldState
 from pytest_openclaw.worlds import file_tools
 from pytest_openclaw.worlds.search import Memory, Web, rank, wrap_external
@@ -82,6 +83,7 @@ class Playing:
         self._sent: list[Mapping[str, Any]] = []
         self._timed_out: list[int] = []
         self._awaits_child = False
+        self._own_sends = {tool.name for tool in tools if isinstance(tool, OwnTool) and tool.effect == "send"}
         self._most_chars = result_chars(context_tokens)
         self._workspace = workspace = Workspace({**world.memory, **world.files})
         self._exec = Exec(workspace, world)
@@ -216,6 +218,8 @@ class Playing:
         # OpenClaw does not announce the result of a child if the caller collects it.
         if tool == "sessions_spawn" and arguments.get("collect") is not True:
             self._awaits_child |= _status_of(result) == "accepted"
+        if tool in self._own_sends:
+            self._sent.append({"tool": tool, **arguments})
         return result
 
     def _scripted(self, tool: str, arguments: Mapping[str, Any]) -> Answer | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -22,6 +23,7 @@ from msgspec import to_builtins
 from pytest_openclaw.openclaw.paths import normal_path
 from pytest_openclaw.util.bounded import fullmatches
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.worlds.commands import named_programs
 from pytest_openclaw.worlds.workspace import ToolError, checked_path, text_of
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ MOST_BYTES = 1 << 30
 MOST_FILE_BYTES = 20_000_000
 MOST_OUTPUT_CHARS = 200_000  # `DEFAULT_MAX_OUTPUT` in its `bash-tools.exec-runtime`
 _DISCARDED = "[earlier output was discarded at the retention cap and cannot be recovered]"
+#: a command that may run programs whose names are not in its text; to watch all programs takes longer
+_DECODES = re.compile(r"\b(?:base64|eval|od|printf|rev|tr|xxd)\b|\|\s*(?:ba)?sh\b|\$'")
 SANDBOX_MODULE = "pytest_openclaw.worlds.sandbox"
 #: seconds for the start of the child, and for compiling Python once
 _START_S = 120.0
@@ -144,7 +148,7 @@ class Exec:
                 "files": workspace.files,
                 "folders": sorted(workspace.folders),
                 "commands": to_builtins(world.commands),
-                "names": [],
+                "names": named_programs() if _DECODES.search(command) else [],
                 "python": world.python,
                 "seconds": RUN_S,
             }

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import os
+import random
 import shutil
 import signal
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
 
 from pytest_openclaw.cli import main
 from pytest_openclaw.cli.project import Project
 from pytest_openclaw.features.rescoring import suite_files
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
+from pytest_openclaw.openclaw.surfaces import substitute_surface
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.resume import Plan, answered_rows, find_changes, settings_of
@@ -181,3 +189,117 @@ def test_a_suite_outside_of_the_project_is_not_loaded(folder: Path, bad: Path, s
     assert named in {name for name, _ in part.prompts}
     assert suite_files(part, folder if suite.startswith("runs") else project) == []
     (folder / "outside/evil.toml").unlink()
+
+
+# --- any value, anywhere --------------------------------------------------------------------------
+
+SERVER = {"server": "vllm", "server_version": "1", "context_length": 8192, "template_shows_tools": True}
+TRIES = [
+    {"change": name, "outcome": "no_call", "input_tokens": 9}
+    for name in ("as_asked", "unstreamed", "without_tools")
+]
+WRONG: tuple[Any, ...] = (
+    None, True, 0, -1, 1.5, 10**400, 1e308, 2**53 + 1, "", "x", "\0\u202e", "x" * 9000, "http://[::1", "3/2", "../..",
+    [], [None], [[]], [1, "x"], {}, {"a": 1}, {"": {}},
+)  # fmt: skip
+ALL_COMMANDS = (
+    *COMMANDS, "show bad P1 --json", "history", "gate bad --require-tier=1 --write", "report good --baseline bad",
+    "compare bad good --across serving,validator,prompt,settings,surface", "merge good bad --into nowhere --prefer=newest",
+)  # fmt: skip
+
+
+def paths_of(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of each value in a value, at most three of a list."""
+    yield before
+    inner = (
+        value.items() if isinstance(value, dict) else enumerate(value[:3]) if isinstance(value, list) else ()
+    )
+    for key, one in inner:
+        yield from paths_of(one, (*before, key))
+
+
+def changed(value: Any, path: tuple[Any, ...], wrong: Any) -> Any:
+    """Return the value with another one at a path; an ellipsis removes it."""
+    if not path:
+        return None if wrong is ... else wrong
+    copy = value.copy()
+    if wrong is ... and len(path) == 1:
+        del copy[path[0]]
+    else:
+        copy[path[0]] = changed(value[path[0]], path[1:], wrong)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def rich(folder: Path) -> dict[str, tuple[Any, list[tuple[Any, ...]]]]:
+    """The files of a run with facts of every kind, and all paths in each; a row stands for all rows."""
+    path = folder / "runs/good"
+    inventory = json.loads((path / "inventory.json").read_text())
+    for label in [
+        f"{one['provider']}/{one['model']}"
+        for one in json.loads((path / "config.json").read_text())["targets"]
+    ]:
+        diagnosis = {
+            "suite": "s",
+            "prompt_id": "P1",
+            "outcome": "no_call",
+            "tools_offered": 2,
+            "tries": TRIES,
+        }
+        facts = {
+            "server": SERVER,
+            "server_when_resumed": SERVER,
+            "diagnosis": diagnosis,
+            "warm_up": {"ok": True},
+        }
+        inventory["targets"][label] = {**inventory["targets"].get(label, {}), **facts}
+    inventory["parts"] = [{"run_id": "part", "targets": inventory["targets"]}]
+    contents = {name: json.loads((path / name).read_text()) for name in ("config.json", "summary.json")}
+    contents |= {"inventory.json": inventory, "surface.json": asdict(substitute_surface())}
+    contents["results.jsonl"] = json.loads((path / "results.jsonl").read_text().splitlines()[0])
+    return {name: (content, [*paths_of(content)]) for name, content in contents.items()}
+
+
+def check_every_command(folder: Path, rich: dict[str, Any], seed: int) -> None:
+    """Put a wrong value somewhere into a copy of a run; each command ends by itself."""
+    choose = random.Random(seed).choice
+    name = choose(sorted(rich))
+    content, paths = rich[name]
+    path, wrong = choose(paths), choose([..., *WRONG])
+    note(f"{name}: {path} becomes {wrong!r:.60}")
+    bad = folder / "runs/bad"
+    shutil.rmtree(bad, ignore_errors=True)
+    shutil.copytree(folder / "runs/good", bad)
+    (bad / "inventory.json").write_text(json.dumps(rich["inventory.json"][0]))
+    written = json.dumps(changed(content, path, wrong))
+    if name == "results.jsonl":
+        lines = (bad / name).read_text().splitlines()
+        written = "\n".join([written, *lines[1:], ""])
+    (bad / name).write_text(written)
+    if name != "summary.json":  # otherwise it would be used in place of the others
+        (bad / "summary.json").unlink()
+    for words in ALL_COMMANDS:
+        shutil.rmtree("nowhere", ignore_errors=True)
+        shutil.rmtree("runs/nowhere", ignore_errors=True)
+        output = io.TextIOWrapper(io.BytesIO(), "utf-8")
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
+            assert main(words.split()) in (0, 1, 4, 10)
+    resume(folder, "bad")
+
+
+SEEDS = st.integers(0, 2**63)
+
+
+@settings(deadline=None, max_examples=15)
+@given(seed=SEEDS)
+def test_no_command_ends_in_a_traceback(folder: Path, rich: dict[str, Any], seed: int) -> None:
+    """Any value at any place of any file is shown, left out, or refused in one sentence."""
+    check_every_command(folder, rich, seed)
+
+
+@pytest.mark.nightly
+@settings(deadline=None, max_examples=500, derandomize=False)
+@given(seed=SEEDS)
+def test_no_command_ends_in_a_traceback_all_night(folder: Path, rich: dict[str, Any], seed: int) -> None:
+    """As above, with new values each time."""
+    check_every_command(folder, rich, seed)

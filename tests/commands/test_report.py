@@ -50,6 +50,21 @@ def test_a_baseline_that_is_not_there_is_named(run: Path, command: CommandLine) 
     assert command.refused("report", "one", "--baseline", "lost").startswith("there is no run lost in runs")
 
 
+def test_a_page_that_would_be_too_large_has_the_beginnings_of_texts(
+    run: Path, monkeypatch: pytest.MonkeyPatch, command: CommandLine
+) -> None:
+    """It is below the limit, and says on the page and in a warning what is missing."""
+    command("report", "one")
+    whole = (run / "report.html").stat().st_size
+    monkeypatch.setattr("pytest_openclaw.features.pages.MOST_PAGE_BYTES", whole - 1)
+
+    warning = command("report", "one").err
+
+    assert "the page would be too large, so it cuts texts after" in warning
+    assert (run / "report.html").stat().st_size < whole
+    assert "more characters]" in (run / "report.html").read_text("utf-8")
+
+
 def test_a_run_of_too_many_cells_gets_no_page(
     run: Path, monkeypatch: pytest.MonkeyPatch, command: CommandLine
 ) -> None:

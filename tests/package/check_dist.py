@@ -18,7 +18,13 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).parents[2]
 PACKAGE = "pytest_openclaw"
 # A few by name, so that a missing folder is noticed, too.
-IN_WHEEL = ("py.typed", "cli/starter/prompts_mine.toml", "cli/starter/openclaw.yml", "hookspecs.py")
+IN_WHEEL = (
+    "py.typed",
+    "cli/starter/prompts_mine.toml",
+    "cli/starter/openclaw.yml",
+    "cli/starter/requirements.txt",
+    "hookspecs.py",
+)
 IN_SDIST = {"benchmarks", "tests", "docs", PACKAGE, "conftest.py", "tox.ini", "README.md", "CHANGELOG.md", "SECURITY.md", ".github", "LICENSE"}  # fmt: skip
 
 

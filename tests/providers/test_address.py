@@ -300,6 +300,21 @@ def test_without_its_key_a_server_elsewhere_is_not_asked(monkeypatch, api, name,
     assert (fault.scope, fault.retryable) == ("target", False)
 
 
+@pytest.mark.parametrize(
+    ("environ", "hint"),
+    [({"MY_KEY": KEY}, "The key is in MY_KEY."), ({}, "Set MY_KEY.")],
+    ids=["key", "no-key"],
+)
+def test_a_refused_key_is_named(api, server, environ, hint):
+    """A 401 names the variable of the key."""
+    server.enqueue(Script.answer({"error": {"message": "No."}}, status=401))
+    setup = ProviderSetup(name="lab", base_url=server.url, key_env="MY_KEY", environ=environ)
+
+    fault = ask(api.kind(setup))
+
+    assert fault.message == f"lab: HTTP 401: No. {hint}"
+
+
 @pytest.mark.parametrize("key", ["sk-with\nline", "sk-\x00nul", "sk-ümlaut"])
 def test_a_key_that_does_not_fit_into_a_header(api, server, key):
     """Such a key is refused before the HTTP library would print it."""

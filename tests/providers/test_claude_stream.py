@@ -197,6 +197,31 @@ def test_lines_of_another_kind_are_skipped(raw):
     assert (stream.answer.has_tokens, stream.over) == (False, False)
 
 
+def test_a_result_is_an_answer_without_events():
+    """An older CLI, or a wrapper, prints only the result."""
+    stream = read(result(result="Four", usage={"output_tokens": 2}))
+
+    reply = stream.outcome("claude", None, None)
+
+    assert (reply.text, reply.output_tokens, reply.timing.ttft_ms) == ("Four", 2, None)
+
+
+def test_messages_without_events():
+    """Each block has a line; the results of calls begin another message."""
+    call = {"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "a"}}
+    lines = [assistant([{"type": "text", "text": "I look."}]), assistant([call]), answered("t1")]
+    stream = read(
+        *lines, assistant([{"type": "text", "text": "plum"}]), result(result="plum"), is_exchange=True
+    )
+
+    reply = stream.outcome("claude", None, None)
+
+    assert [(turn.text, len(turn.calls), len(turn.results)) for turn in reply.turns] == [
+        ("I look.", 1, 1),
+        ("plum", 0, 0),
+    ]
+
+
 # --- exchanges --------------------------------------------------------------------------------------
 
 OFFERED = {"mcp__openclaw__read": "read"}

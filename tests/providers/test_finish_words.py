@@ -111,7 +111,7 @@ def test_a_word_without_an_answer(end: End, text: str, word: str, expected: tupl
         ("tool_calls", "STOP", "Hi.", ("ok", None, "tool_calls")),
         ("length", "tired", "Hel", ("ok", None, "length")),
         ("stop", "end_turn", "Hi.", ("ok", None, "stop")),
-        ("error", "MALFORMED_FUNCTION_CALL", "", ("ok", "empty_response", "malformed_call")),
+        ("error", "MALFORMED_FUNCTION_CALL", "", ("ok", None, "malformed_call")),
     ],
 )  # fmt: skip
 def test_the_word_of_the_server_behind_a_gateway(

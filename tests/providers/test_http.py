@@ -6,12 +6,17 @@ import asyncio
 import errno
 import gzip
 import socket
+import ssl
 import time
 
+import httpx2
 import pytest
 
 from pytest_openclaw.providers import http
 from pytest_openclaw.providers import stream as reading
+from pytest_openclaw.util.errors import TargetError
+from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.requests import Request
 from tests.providers.servers.apis import (
@@ -270,6 +275,43 @@ def test_a_body_that_swells(form, stream, server, monkeypatch):
     assert fault.message == f"{form.kind.name}: the answer cannot be read: it is longer than 1 MiB."
 
 
+EMPTY_BLOCKS = b"\x1f\x8b\x08" + bytes(6) + b"\x03" + b"\0\0\0\xff\xff" * 1000
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("coding", ["gzip, gzip", "identity, gzip, deflate", "br,zstd"])
+def test_an_answer_that_is_compressed_twice(form, stream, server, coding, status):
+    """No byte of it is read, because the layers could keep the decoders busy without an end."""
+    server.enqueue(Script.answer(gzip.compress(EMPTY_BLOCKS), status=status, content_encoding=coding))
+
+    fault = ask(form.provider(server.url), stream=stream)
+
+    assert fault.message == f"{form.kind.name}: the answer cannot be read: it is compressed more than once."
+
+
+def test_other_requests_go_on_while_an_answer_swells(server):
+    """Each decompressed piece lets the loop go on, so that a time limit acts."""
+    bomb = gzip.compress(b": \n" * (8 << 20))
+    server.enqueue(Script.answer(bomb, content_type="text/event-stream", content_encoding="gzip"))
+    ticks = []
+
+    async def ticking():
+        while True:
+            ticks.append(1)
+            await asyncio.sleep(0)
+
+    async def both(provider):
+        other = asyncio.create_task(ticking())
+        try:
+            return await provider.ask(Request(model="m", prompt="x"))
+        except CallFailed:
+            return other.cancel()
+
+    using(CHAT.provider(server.url), both)
+
+    assert len(ticks) > 20
+
+
 @pytest.mark.parametrize(
     ("api", "piece"),
     [
@@ -321,6 +363,53 @@ def test_a_proxy_is_used_for_a_server_elsewhere(form, server, monkeypatch):
 
     assert reply.text == "Hi."
     assert server.requests[0].path == f"http://box.invalid{form.path}"
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_that_refuses(server, monkeypatch, scheme):
+    """A 407 is an error of the proxy, and no other cell is sent through it; its text may have the password."""
+    monkeypatch.setenv(f"{scheme.upper()}_PROXY", server.origin.replace("//", "//me:pass-word-123@"))
+    server.on("*", Script.of(b"HTTP/1.1 407 No pass-word-123 you\r\ncontent-length: 0\r\n\r\n", Close()))
+
+    fault = ask(CHAT.provider(f"{scheme}://box.invalid/v1"))
+
+    assert (fault.failure_type, fault.status, fault.scope) == (
+        "connect_error",
+        "skipped_unavailable",
+        "endpoint",
+    )
+    assert "the proxy of this machine refuses the request: 407" in fault.message
+    assert "pass-word-123" not in repr(fault)
+
+
+@pytest.mark.parametrize(
+    "value", ["socks5://127.0.0.1:1", "ftp://127.0.0.1:1", "http://:9", "http://a:b", "http://[::1"]
+)
+@pytest.mark.parametrize("variable", ["ALL_PROXY", "https_proxy"])
+def test_a_proxy_that_cannot_be_used(form, variable, value):
+    """It is an error of the usage that names the variable, and not its value."""
+    setup = ProviderSetup(name="lab", base_url="http://box.invalid/v1", environ={variable: value})
+
+    with pytest.raises(TargetError, match=variable) as error:
+        form.kind(setup)
+
+    assert value not in str(error.value)
+
+
+def test_a_certificate_that_is_not_trusted(server, monkeypatch):
+    """It says so, and is not tried again."""
+    why = ssl.SSLCertVerificationError("verify failed")
+    why.verify_message = "self-signed certificate"
+
+    async def send(*args: object, **more: object) -> None:
+        raise httpx2.ConnectError("no") from why
+
+    monkeypatch.setattr("httpx2.AsyncClient.send", send)
+
+    fault = ask(CHAT.provider(server.url))
+
+    assert (fault.retryable, fault.scope) == (False, "endpoint")
+    assert "its certificate is not trusted: self-signed certificate" in fault.message
 
 
 def test_connections_are_used_again(form, stream, server, monkeypatch):

@@ -106,6 +106,22 @@ def test_a_grandchild_that_keeps_the_pipes_open(tmp_path, session):
     assert dies(pid)
 
 
+@pytest.mark.parametrize(
+    ("limit", "piece", "why"),
+    [
+        ("MOST_LINE_BYTES", b"x" * 65536, "a line of it than 1 MiB"),
+        ("MOST_BYTES", b"x\n" * 32768, "it is longer than 1 MiB"),
+    ],
+)
+def test_output_without_end(monkeypatch, tmp_path, limit, piece, why):
+    """A program that writes too much is ended at once."""
+    monkeypatch.setattr(processes, limit, 1 << 20)
+    code = f"import sys\nwhile True: sys.stdout.buffer.write({piece[:2]!r} * {len(piece) // 2})"
+
+    with pytest.raises(CallFailed, match=why):
+        asyncio.run(processes.run("p", python(code, cwd=tmp_path), within_s=60.0))
+
+
 @given(data=st.binary(max_size=60), cuts=st.lists(st.integers(0, 60), max_size=6))
 def test_chunks_read_like_the_whole(data, cuts):
     """However the pipe cuts the output, the same lines are read."""

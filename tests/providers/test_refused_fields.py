@@ -16,7 +16,18 @@ from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.requests import Request as ModelRequest
 from pytest_openclaw.values.tool_calls import ToolCall
-from tests.providers.servers.apis import CHAT, GEMINI, MESSAGES, READ, RESPONSES, Api, ask, chat_chunk
+from pytest_openclaw.values.worlds import World
+from tests.providers.servers.apis import (
+    CHAT,
+    GEMINI,
+    MESSAGES,
+    READ,
+    RESPONSES,
+    Api,
+    ask,
+    chat_chunk,
+    play,
+)
 from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script, sse
 from tests.providers.servers.ollama import OLLAMA
 
@@ -158,6 +169,83 @@ def test_a_field_that_a_server_rejects_is_left_out_from_then_on(server: Misbehav
     assert server.total == 1 + len(OPTIONAL - known)
     ask(provider, thinking_level="high", seed=3)
     assert server.total == 2 + len(OPTIONAL - known), "the model's later requests are without them"
+
+
+NAMED = {
+    "azure": "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+    "mistral": "[{'type': 'extra_forbidden', 'loc': ['body', 'max_completion_tokens'], 'msg': 'Extra inputs'}]",
+}
+
+
+@pytest.mark.parametrize(
+    ("message", "surface", "refused", "taken"),
+    [
+        pytest.param(NAMED["azure"], "listed", "max_tokens", "max_completion_tokens", id="max-tokens"),
+        pytest.param(NAMED["mistral"], "openclaw", "max_completion_tokens", "max_tokens", id="the-other-way"),
+    ],
+)
+def test_a_limit_is_sent_under_the_name_that_the_server_takes(
+    server: MisbehavingServer, message: str, surface: Any, refused: str, taken: str
+) -> None:
+    """One attempt of the model: the request is repeated at once, and later ones have the other name."""
+    yes = Script.stream(CHAT.text("Hi."), CHAT.end())
+    server.on("*", lambda request: refusal(message) if refused in request.json else yes)
+    provider = CHAT.provider(server.url)
+
+    replies = [ask(provider, surface=surface, max_output_tokens=9) for _ in range(2)]
+
+    assert [reply.text for reply in replies] == ["Hi.", "Hi."]
+    sent = [{name: body.json.get(name) for name in (refused, taken)} for body in server.requests]
+    assert sent == [{refused: 9, taken: None}, {refused: None, taken: 9}, {refused: None, taken: 9}]
+
+
+def test_a_server_that_takes_neither_name(server: MisbehavingServer) -> None:
+    """Its refusal ends the attempt; no request is sent without a limit."""
+    server.on(
+        "*",
+        lambda request: refusal(
+            f"Unknown field {'max_tokens' if 'max_tokens' in request.json else 'max_completion_tokens'}"
+        ),
+    )
+
+    fault = ask(CHAT.provider(server.url))
+
+    assert fault.failure_type == "http_400"
+    assert all({"max_tokens", "max_completion_tokens"} & body.json.keys() for body in server.requests)
+
+
+SIGNED_CALL = {
+    "id": "c1",
+    "function": {"name": "read", "arguments": '{"path": "a"}'},
+    "extra_content": {"google": {"thought_signature": "s1"}},
+}
+DETAILS = [
+    {"type": "reasoning.text", "index": 0, "text": "I look ", "signature": None},
+    {"type": "reasoning.text", "index": 0, "text": "it up.", "signature": "s2"},
+    {"type": "reasoning.encrypted", "index": 1, "data": "e"},
+]
+JOINED = [{"type": "reasoning.text", "index": 0, "text": "I look it up.", "signature": "s2"}, DETAILS[2]]
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+def test_signatures_of_thoughts_go_back(server: MisbehavingServer, stream: bool) -> None:
+    """Those of Gemini behind chat completions, of OpenRouter and of Copilot; a refusal of them is obeyed."""
+    said = {"reasoning_opaque": "o", "tool_calls": [{"index": 0, **SIGNED_CALL}]}
+    deltas = [{"reasoning_details": [detail]} for detail in DETAILS]
+    whole = {"choices": [{"message": {**said, "reasoning_details": JOINED}, "finish_reason": "tool_calls"}]}
+    events = [sse(chat_chunk(delta)) for delta in (*deltas, said)]
+    asked = Script.stream(*events, CHAT.end("tool_calls")) if stream else Script.answer(whole)
+    server.enqueue(asked, refusal("Extra inputs are not permitted: reasoning_details"))
+    server.enqueue(Script.answer(CHAT.whole()))
+
+    reply = play(CHAT.provider(server.url), stream=stream, tools=(READ,), world=World(steps=3))
+
+    assert isinstance(reply, Reply), reply
+    again, without = (request.json["messages"][1] for request in server.requests[1:3])
+    assert (again["reasoning_details"], again["reasoning_opaque"]) == (JOINED, "o")
+    assert again["tool_calls"][0]["extra_content"] == SIGNED_CALL["extra_content"]
+    assert set(without) == {"role", "content", "tool_calls"}
+    assert reply.carried == ()
 
 
 def requires_reasoning(request: Request) -> Script:

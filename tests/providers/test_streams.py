@@ -75,6 +75,12 @@ def read(*chunks: bytes) -> list[Event]:
         pytest.param(b"data: a\n\ndata: b\n", ["a", "b"], id="cut-before-its-blank-line"),
         pytest.param(b'{"error": 1}\n\n', ['{"error": 1}'], id="bare-json"),
         pytest.param(b'\xef\xbb\xbf{"a": 1}\r\n{"b": 2}', ['{"a": 1}', '{"b": 2}'], id="json-lines"),
+        pytest.param(
+            b'data: {"a": 1}\ndata: {"b": 2}\ndata: [DONE]\n\n',
+            ['{"a": 1}', '{"b": 2}', "[DONE]"],
+            id="one-line-feed",
+        ),
+        pytest.param(b'data: {\ndata: "a": 1}\n\n', ['{\n"a": 1}'], id="an-object-in-several-lines"),
         pytest.param(b"", [], id="nothing"),
     ],
 )
@@ -86,6 +92,14 @@ def test_data_of_events(data, events):
 def test_the_name_of_an_event():
     """An event is a message unless it is named, and a name applies to one event."""
     assert read(b"event: x\ndata: a\n\ndata: b\n\n") == [Event("x", "a"), Event("message", "b")]
+
+
+def test_an_error_as_a_field():
+    """llama.cpp wrote an error as a field of its own."""
+    assert read(b'error: {"code": 1}\n\ndata: a\n\n') == [
+        Event("error", '{"code": 1}'),
+        Event("message", "a"),
+    ]
 
 
 @pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n"], ids=["lf", "crlf"])
@@ -320,6 +334,88 @@ def test_whole_answers_under_any_type(form, stream, server, kind):
     reply = ask(form.provider(server.url), stream=stream)
 
     assert (reply.text, reply.timing.ttft_ms) == ("Hi.", None)
+
+
+ERROR = {"error": {"message": "The context size is exceeded", "code": 400}}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b'error: {"code": 400, "message": "The context size is exceeded"}\n\n', id="field"),
+        pytest.param(sse([ERROR]), id="in-an-array"),
+        pytest.param(sse({"data": ERROR}), id="in-data"),
+        pytest.param(sse({"code": "context_length_exceeded", "message": "no"}), id="an-object-of-its-own"),
+        pytest.param(sse({"message": "context size exceeded", "code": 1}, event="error"), id="a-named-event"),
+    ],
+)  # fmt: skip
+def test_an_error_in_any_place_is_not_an_answer(form, server, data):
+    """It ends the stream, whatever end mark follows."""
+    server.enqueue(Script.stream(data, form.end()))
+
+    assert ask(form.provider(server.url)).failure_type == "context_overflow"
+
+
+@pytest.mark.parametrize("delta", [{"error": "boom"}, {"content": "", "error": {"message": "boom"}}])
+def test_an_error_in_a_delta(server, delta):
+    """The same, in a choice of chat completions."""
+    server.enqueue(Script.stream(sse(chat_chunk(delta)), CHAT.end()))
+
+    assert ask(CHAT.provider(server.url)).failure_type == "stream_error"
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_an_array_in_place_of_events(server, indent):
+    """Gemini's API sends one without `alt=sse`; the time of its first token is unknown."""
+    said = [gemini_answer({"text": "Hel"}), gemini_answer({"text": "lo"}, reason="STOP")]
+    server.enqueue(answer(json.dumps(said, indent=indent).encode()))
+
+    reply = ask(GEMINI.provider(server.url))
+
+    assert (reply.text, reply.finish_reason, reply.timing.ttft_ms) == ("Hello", "stop", None)
+
+
+@pytest.mark.parametrize(
+    "thought",
+    [
+        pytest.param({"reasoning_details": [{"type": "reasoning.text", "text": "Hm."}]}, id="details"),
+        pytest.param({"reasoning_details": [{"type": "reasoning.summary", "summary": "Hm."}]}, id="summary"),
+        pytest.param({"reasoning_text": "Hm."}, id="reasoning-text"),
+    ],
+)
+def test_thinking_under_other_names(server, thought):
+    """It is thinking, and its first piece is the first token."""
+    server.enqueue(Script.stream(sse(chat_chunk(thought)), Pause(0.1), CHAT.text("Hi."), CHAT.end()))
+
+    reply = ask(CHAT.provider(server.url))
+
+    assert (reply.text, reply.reasoning) == ("Hi.", "Hm.")
+    assert reply.timing.ttft_ms < reply.timing.ttfo_ms
+
+
+# --- silence ----------------------------------------------------------------------------------------
+
+EARLY = sse(chat_chunk({}, "stop"))
+
+
+def test_silence_after_a_reason_without_content_ends_nothing(server):
+    """Tokens may still come after it, later than a silence that would end an answer."""
+    server.enqueue(Script.stream(EARLY, Pause(1.5), CHAT.text("Hi."), CHAT.end()))
+
+    assert ask(CHAT.provider(server.url)).text == "Hi."
+
+
+def test_a_silent_endpoint_is_waited_for_only_once(server, monkeypatch):
+    """Only an endpoint that was silent for the longer time is given the shorter one."""
+    monkeypatch.setattr("pytest_openclaw.providers.stream.KNOWN_SILENCE_S", 0.2)
+    monkeypatch.setattr("pytest_openclaw.providers.stream.SILENCE_S", 1.0)
+    late = (CHAT.text("Hel"), EARLY, Pause(0.6), CHAT.text("lo"), EARLY)
+    server.on("*", lambda _: Script.stream(*late, Hang()))
+    first, other = CHAT.provider(server.url), CHAT.provider(server.url)
+
+    texts = [ask(first).text, ask(first).text, ask(other).text]
+
+    assert texts == ["Hello", "Hel", "Hello"]
 
 
 # --- texts that are sent again ----------------------------------------------------------------------

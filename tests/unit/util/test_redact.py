@@ -16,7 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_openclaw.providers.wire import shortened as server_text
 from pytest_openclaw.util.redact import HIDDEN, Redactor
+from pytest_openclaw.util.text import clip, cut, shortened
+from pytest_openclaw.util.typed import shown as shown_value
 
 KEY = "box-0123456789abcdef"
 # With characters that every form writes differently.
@@ -217,7 +220,7 @@ def test_logs(caplog):
     header = base64.b64encode(f"me:{KEY}".encode()).decode()
     before = logging.getLogRecordFactory()
 
-    with caplog.at_level(logging.DEBUG), Redactor.of([KEY, header]).over_logs():
+    with caplog.at_level(logging.DEBUG), Redactor.of([KEY, header]).applied():
         log.debug("sent %r", {"authorization": f"Basic {header}"})
         log.info("count %d", 5)
         try:
@@ -234,3 +237,71 @@ def test_logs(caplog):
     assert caplog.records[1].args == (5,)
     assert "ValueError: [secret]" in caplog.text
     assert KEY not in caplog.text
+
+
+# --- parts of keys ------------------------------------------------------------------------------------
+
+LONG = "Ue4Kd9Rw2Xh7Bn5Tq8Jm3Zc6Vp1Ls0Gy4Fa8Wo"
+
+
+def parts_of(text):
+    """The parts of 8 characters of the key that a text has."""
+    return {part for n in range(len(LONG) - 7) if (part := LONG[n : n + 8]) in text}
+
+
+@pytest.mark.parametrize("first", [0, 1, 7, 15])
+@pytest.mark.parametrize("n", [8, 9, 20])
+def test_a_part_of_a_key_is_masked(first, n):
+    """It may come from a server, a library or a plugin that has cut a text."""
+    part = LONG[first : first + n]
+
+    assert Redactor.of([LONG]).text(f"key: {part}, key: {part}") == "key: [secret], key: [secret]"
+
+
+@pytest.mark.parametrize(
+    ("secret", "text"),
+    [
+        pytest.param("sk-no-key-required", "this key is required here", id="word"),
+        pytest.param("lm-studio-community", "lm-studio", id="words"),
+        pytest.param("Password-of-mine-1", "the Password is", id="capital"),
+        pytest.param(LONG, LONG[:7], id="seven-characters"),
+    ],
+)
+def test_words_are_not_parts_of_a_key(secret, text):
+    """Servers on this machine take any text as a key."""
+    assert Redactor.of([secret]).text(text) == text
+    assert not Redactor.of([secret]).shows_key(text)
+
+
+CUTS = {
+    "clip": (200, clip),
+    "cut": (200, cut),
+    "violation": (80, lambda text, most: shortened(text)),
+    "server": (300, lambda text, most: server_text(text)),
+    "value": (60, lambda text, most: shown_value(text)),
+}
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [LONG, base64.b64encode(LONG.encode()).decode(), LONG.encode().hex()],
+    ids=["plain", "base64", "hex"],
+)
+@pytest.mark.parametrize("name", CUTS)
+def test_no_cut_leaves_a_part_of_a_secret(name, secret):
+    """At every offset from the limit: a text is masked first."""
+    most, shorten = CUTS[name]
+    with Redactor.of([LONG]).applied():
+        for begin in range(most // 2 - len(secret), most + 2):
+            text = "z" * begin + secret + "y" * 20_000
+            shown = shorten(text, most)
+            assert len(shown) < 1000
+            parts = {secret[n : n + 8] for n in range(len(secret) - 7)}
+            assert not any(part in shown for part in parts), shown
+
+
+def test_a_cut_of_many_secrets():
+    """Masks are shorter than keys, so more of a text comes into view; its own end is never shown."""
+    with Redactor.of([LONG]).applied():
+        for n_before in range(len(LONG)):
+            assert not parts_of(cut("z" * n_before + LONG * 5000, 2000))

