@@ -2,7 +2,7 @@
 
 Every pytest session in every project imports this. A session without benchmarks gets only the options;
 otherwise `session/start.py` checks all settings and registers the hooks that do the work:
-`ExecutionHooks` where cells run, `Owner` where their reports arrive, and for xdist `Controller` and `Worker`.
+`Plain` in an ordinary session, and under xdist `Controller` and `Worker`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,6 @@ def pytest_openclaw_reports() -> Sequence[Report]:
     return BUILTIN
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Keep a dry run from starting workers, whether or not xdist has read its options yet."""
     option = config.option

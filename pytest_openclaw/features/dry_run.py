@@ -54,7 +54,6 @@ class DryRun:
         self._providers = providers
         self._lines: list[str] = []
 
-    @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run no test; forecast the run."""
         if session.testsfailed:  # a suite that cannot be read; pytest reports it

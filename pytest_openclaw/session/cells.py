@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import pytest
 
@@ -16,7 +16,7 @@ from pytest_openclaw.values.faults import BUDGET_SPENT
 from pytest_openclaw.values.rows import KeptVerdict, LeftOut
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pytest_openclaw.runs.resume import Replay
     from pytest_openclaw.util.redact import Redactor
@@ -39,24 +39,18 @@ class Missed(pytest.fail.Exception, AssertionError):  # type: ignore[name-define
         super().__init__(text, pytrace=False)  # type: ignore[call-arg]
 
 
-class Link(Protocol):
-    """The connection to the run's owner: its `Asker` in the same process, or an xdist worker's channel."""
-
-    def ask(self, token: str, cell: Cell) -> CallResult:
-        """Wait for the result of a cell's call; see `Asker.ask`."""
-        ...
-
-    def done(self, token: str) -> None:
-        """Forget the reply of a cell whose test has ended."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class CellParts:
-    """The objects that the cells of a session share."""
+    """The objects that the cells of a session share.
+
+    Attributes:
+        ask: waits for the result of a cell's call, from the `Asker` or over the channel of a worker.
+        done: forgets the reply of a cell whose test has ended.
+    """
 
     settings: Settings
-    link: Link
+    ask: Callable[[str, Cell], CallResult]
+    done: Callable[[str], None]
     redactor: Redactor
     sends: bool
     kept: Mapping[CellKey, Replay]
@@ -101,7 +95,7 @@ class CellRun:
         if not parts.sends:
             pytest.skip("no model is asked here")
         try:
-            self.result = CellResult(cell=cell, call=parts.link.ask(token, cell))
+            self.result = CellResult(cell=cell, call=parts.ask(token, cell))
         except CellNotSent as why:
             raise pytest.skip.Exception(str(why), _use_item_location=True) from None
         except Exception as error:

@@ -15,7 +15,7 @@ from pytest_openclaw import options
 from pytest_openclaw.asking.asker import PlannedCell
 from pytest_openclaw.openclaw.catalog import read_catalogue
 from pytest_openclaw.session.cells import CellRun, Missed, cell_of, held_by, run_of
-from pytest_openclaw.session.python_benchmarks import prompt_of, with_cell
+from pytest_openclaw.session.python_benchmarks import add_cell, prompt_of
 from pytest_openclaw.session.registries import validator_registry
 from pytest_openclaw.session.reporting import clean_report, clean_warning, defer
 from pytest_openclaw.suites.cells import (
@@ -109,22 +109,17 @@ class SuiteFiles:
 
     def reader_of(self, path: Path) -> Callable[[str], Suite] | None:
         """Return the reader of a suite's file; None if the file is not a suite, or is not selected."""
-        if not self._is_chosen(path) and path.resolve().parent not in self._named:
+        paths = (path, path.resolve())  # a link in a folder of suites may lead elsewhere
+        in_folder = any(options.is_below(each, self._settings.suite_dirs) for each in paths)
+        is_chosen = in_folder or path.resolve() in self._named
+        if not is_chosen and path.resolve().parent not in self._named:
             return None
         reader: Callable[[str], Suite] | None = self._config.hook.pytest_openclaw_suite(
             path=path, config=self._config
         )
+        if reader is None and is_chosen and options.SUITE_NAME.match(path.name):
+            return partial(self._load, path)
         return reader
-
-    def own_reader(self, path: Path) -> Callable[[str], Suite] | None:
-        """Return the reader of our own format, for a suite in a folder of suites or on the command line."""
-        is_suite = self._is_chosen(path) and options.SUITE_NAME.match(path.name)
-        return partial(self._load, path) if is_suite else None
-
-    def _is_chosen(self, path: Path) -> bool:
-        paths = (path, path.resolve())  # a link in a folder of suites may lead elsewhere
-        in_folder = any(options.is_below(each, self._settings.suite_dirs) for each in paths)
-        return in_folder or path.resolve() in self._named
 
     @cached_property
     def _named(self) -> frozenset[Path]:
@@ -274,13 +269,27 @@ def hint_on_suites(config: pytest.Config) -> str:
 # --- the hooks -------------------------------------------------------------------------------------
 
 
-class ExecutionHooks:
-    """Registered in a plain session and in every xdist worker."""
+class Role:
+    """The role of a process, which is our only plugin in it: it runs cells, owns the run, or both."""
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
+        """Handle a report before any other plugin does."""
+        self.handle(report)
+        return (yield)
+
+    def handle(self, report: pytest.TestReport) -> None:
+        """Handle a report."""
+        raise NotImplementedError
+
+
+class Runner(Role):
+    """The hooks of a process that runs cells: a plain session, or a worker of xdist."""
 
     def __init__(self, config: pytest.Config, parts: CellParts, providers: Mapping[str, Provider]) -> None:
         self._config = config
         self._parts = parts
-        self._providers = providers
+        self._endpoints = {name: provider.endpoint for name, provider in providers.items()}
         self._suites = SuiteFiles(config, parts.settings)
         self._under_way = ""
         self._n_repeats: Counter[CellKey] = Counter()
@@ -297,11 +306,6 @@ class ExecutionHooks:
             parent, path=file_path, read=read, suites=self._suites, parts=self._parts
         )
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_openclaw_suite(self, path: Path) -> Callable[[str], Suite] | None:
-        """Read our own format, through the hook that plugins use."""
-        return self._suites.own_reader(path)
-
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Parametrize a Python benchmark over the targets."""
         self._suites.parametrize(metafunc)
@@ -313,8 +317,9 @@ class ExecutionHooks:
         """Order cells by endpoint, let an id in `-k` match its prompt only, and keep the shard."""
         if not config.getoption("lf", False):  # `--lf` skips files, so suites may be missing
             config.stash[UNKNOWN_IDS] = self._suites.unknown_ids()
-        items[:] = [with_cell(item, self._parts) for item in items]
-        _order_cells(self._providers, items, is_mixed=self._parts.settings.until_conclusive)
+        for item in items:
+            add_cell(item, self._parts)
+        _order_cells(self._endpoints, items, is_mixed=self._parts.settings.until_conclusive)
         with _exact_ids(config, items):
             result = yield
         if shard := self._parts.settings.shard:
@@ -335,10 +340,10 @@ class ExecutionHooks:
         except (KeyboardInterrupt, pytest.exit.Exception):
             # Do not judge a reply again whose judging was interrupted: its validator may never end.
             if run and run.result and not (run.result.judgment or run.result.fault):
-                self._parts.link.done(item.nodeid)
+                self._parts.done(item.nodeid)
             raise
         if run:
-            self._parts.link.done(item.nodeid)
+            self._parts.done(item.nodeid)
             run.result = None  # pytest keeps every item to the end, and an answer may have megabytes
         return result
 
@@ -379,21 +384,18 @@ class ExecutionHooks:
                 defer(report, held.cell, self._n_repeats[held.cell.key._replace(repeat=1)])
         return report
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
+    def handle(self, report: pytest.TestReport) -> None:
         """Make a cell's report safe before a worker sends it, and before anything shows it."""
         if report.nodeid == self._under_way:
             clean_report(report, self._parts.redactor, self._config)
-        return (yield)
 
-    @pytest.hookimpl(tryfirst=True)
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
         """Make a warning printable before a worker sends it and the terminal shows it."""
         if self._under_way:
             clean_warning(warning_message, self._parts.redactor)
 
 
-def _order_cells(providers: Mapping[str, Provider], collected: list[pytest.Item], *, is_mixed: bool) -> None:
+def _order_cells(endpoints: Mapping[str, str], collected: list[pytest.Item], *, is_mixed: bool) -> None:
     """Sort the cells into the best order for sending; other items keep their places."""
     cells = [(item, cell) for item in collected if (cell := cell_of(item)) is not None]
     positions = mixed(cell.prompt for _, cell in cells) if is_mixed else {}
@@ -401,7 +403,7 @@ def _order_cells(providers: Mapping[str, Provider], collected: list[pytest.Item]
         spread(
             cells,
             target_of=lambda pair: pair[1].target,
-            endpoints={cell.target: providers[cell.target.provider].endpoint for _, cell in cells},
+            endpoints={cell.target: endpoints[cell.target.provider] for _, cell in cells},
             repeat_of=lambda pair: pair[1].repeat,
             position_of=lambda pair: positions.get((pair[1].prompt.suite, pair[1].prompt.id), 0),
         )

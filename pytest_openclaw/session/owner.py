@@ -11,7 +11,7 @@ import shlex
 import warnings
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
@@ -20,10 +20,12 @@ from pytest_openclaw.asking.asker import Asker
 from pytest_openclaw.judging.judge import CellResult
 from pytest_openclaw.providers.prices import Prices
 from pytest_openclaw.runs.rows import record_of
-from pytest_openclaw.session.execution import Collected, hint_on_suites
+from pytest_openclaw.session.cells import CellParts
+from pytest_openclaw.session.execution import Collected, Role, Runner, hint_on_suites
 from pytest_openclaw.session.registries import describe, plugins_of
 from pytest_openclaw.session.reporting import (
     CellFailures,
+    RepeatThreshold,
     exit_status,
     passed_strictly,
     write_step_summary,
@@ -34,11 +36,11 @@ from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.values.rows import PAYLOAD, KeptVerdict, LeftOut, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
     from pytest_openclaw.conclusions.run_comparison import Measured
     from pytest_openclaw.conclusions.summary import Summary
-    from pytest_openclaw.runs.resume import Plan, ResumedRun
+    from pytest_openclaw.runs.resume import Plan, Replay, ResumedRun
     from pytest_openclaw.runs.session import RunSession
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.util.redact import Redactor
@@ -53,8 +55,30 @@ MOST_NAMED = 4
 """Targets that the header names."""
 
 
-class Owner:
-    """Registered in a plain session and in xdist's controller.
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """The checked choices and objects with which a session starts.
+
+    Attributes:
+        sends: whether the session asks models.
+    """
+
+    config: pytest.Config
+    settings: Settings
+    providers: Mapping[str, Provider]
+    redactor: Redactor
+    resumed: ResumedRun | None
+    baseline: Measured | None
+    sends: bool
+
+    @property
+    def kept(self) -> Mapping[CellKey, Replay]:
+        """The verdicts that a resumed run keeps."""
+        return self.resumed.kept if self.resumed else {}
+
+
+class Owner(Role):
+    """The hooks of the process that owns the run; `Plain` and xdist's `Controller` are owners.
 
     Attributes:
         asker: sends all requests.
@@ -63,30 +87,18 @@ class Owner:
         examine: sends further requests after the tests, and returns their evidence by target; None as above.
     """
 
-    def __init__(
-        self,
-        config: pytest.Config,
-        settings: Settings,
-        providers: Mapping[str, Provider],
-        redactor: Redactor,
-        *,
-        resumed: ResumedRun | None,
-        baseline: Measured | None,
-        sends: bool,
-    ) -> None:
-        self.settings = settings
-        self.providers = providers
-        self.resumed = resumed
-        self.asker = Asker(providers, settings)
+    def __init__(self, start: Start) -> None:
+        self.start = start
+        self.settings = start.settings
+        self.providers = start.providers
+        self.asker = Asker(start.providers, start.settings)
         self.run: RunSession | None = None
         self.note_row: Callable[[Cell, Record], None] | None = None
         self.examine: Callable[[], Mapping[Target, JsonObject]] | None = None
-        self._config = config
-        self._redactor = redactor
-        self._baseline = baseline
-        self._sends = sends
-        self._failures = CellFailures(config, settings.targets)
-        config.pluginmanager.register(self._failures, "openclaw-failures")
+        self._config = start.config
+        self._redactor = start.redactor
+        self._failures = CellFailures(start.config, start.settings.targets)
+        self._threshold = RepeatThreshold()
         self._cells: dict[CellKey, Cell] = {}
         self._summary: Summary | None = None
         self._hint = ""
@@ -104,7 +116,7 @@ class Owner:
         from pytest_openclaw.reports.numbers import one_line
 
         settings, notes = self.settings, ""
-        if resumed := self.resumed:
+        if resumed := self.start.resumed:
             notes = f"; {resumed.earlier.run_id} continues, {counted(len(resumed.kept), 'cell')} kept"
         if settings.shard:
             notes += f"; shard {settings.shard}"
@@ -112,13 +124,6 @@ class Owner:
         labels = [target.label for target in settings.targets]
         named = f"openclaw: {first_few(labels, MOST_NAMED)}"
         return f"{one_line(named, max(width // 2, width - len(notes)))}{notes}"
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Start the run of the selected cells; under xdist, workers select them later."""
-        stops = session.testsfailed and not session.config.option.continue_on_collection_errors
-        if not stops and not session.config.pluginmanager.hasplugin("dsession"):
-            self.begin(Collected.of(session))
 
     def begin(self, collected: Collected) -> None:
         """Start the run of these cells, or continue a resumed run, and send the cells.
@@ -132,10 +137,11 @@ class Owner:
         if collected.unknown_ids:
             raise pytest.UsageError(collected.unknown_ids)
         selected = [planned.cell for planned in collected.cells]
-        if not self._sends or self.run or not (self.resumed or selected):
+        resumed, kept = self.start.resumed, self.start.kept
+        if not self.start.sends or self.run or not (resumed or selected):
             return
         plan = Plan.of(selected, self.settings, describe(self.providers), collected.divided)
-        if self.resumed and (why := self.resumed.refusal(plan, self.settings)):
+        if resumed and (why := resumed.refusal(plan, self.settings)):
             raise pytest.UsageError(why)
         try:
             self.run = self._open_run(plan)
@@ -143,7 +149,6 @@ class Owner:
             raise pytest.UsageError(f"the run cannot be recorded: {error}") from None
         self._open.enter_context(self._redactor.applied())
         self._open.enter_context(interrupted_by_signals())
-        kept = self.resumed.kept if self.resumed else {}
         if asked := [planned for planned in collected.cells if planned.cell.key not in kept]:
             self._cells = {planned.cell.key: planned.cell for planned in asked}
             self.asker.plan([replace(one, stage=plan.waiting_stage(one.cell.key)) for one in asked])
@@ -153,20 +158,20 @@ class Owner:
         from pytest_openclaw.runs.directory import RunDirectory
         from pytest_openclaw.runs.session import RunSession
 
-        settings, resumed = self.settings, self.resumed
+        settings, resumed = self.settings, self.start.resumed
         directory = resumed.directory if resumed else None
         directory = directory or self._open.enter_context(
             RunDirectory.new(settings.runs_dir, settings.run_id, exactly=settings.run_id_given)
         )
         plugins = plugins_of(self._config, self._redactor.value)
         earlier = resumed.earlier if resumed else None
-        return RunSession(directory, settings, plan, earlier, self._baseline, plugins)
+        return RunSession(directory, settings, plan, earlier, self.start.baseline, plugins)
 
     # --- rows ---
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Write the row before any other plugin processes the report."""
+    def handle(self, report: pytest.TestReport) -> None:
+        """Decide whether a repeat fails, and write the row."""
+        self._threshold.decide(report)
         # pytest keeps every report. The row is removed, as ten thousand replies would fill the memory.
         payload = vars(report).pop(PAYLOAD, None)
         if payload and self.run:
@@ -219,20 +224,33 @@ class Owner:
 
     # --- the run ends ---
 
-    @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self) -> None:
         """Stop sending."""
         self.asker.stop()
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
-        """Stop sending if the session was interrupted, which ends the tests in xdist's workers."""
+    # Inside pytest's own wrapper, which shows the terminal summary afterwards.
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_sessionfinish(
+        self, session: pytest.Session, exitstatus: int | pytest.ExitCode
+    ) -> Generator[None, object, object]:
+        """Stop sending if the session was interrupted; once xdist's workers have exited, conclude."""
         if not _is_whole(session, exitstatus):
             self.asker.stop()
+        self.end_tests()
+        result = yield
+        self.keep(self.late_records())
+        self._conclude(session, exitstatus)
+        return result
 
-    @pytest.hookimpl(trylast=True, specname="pytest_sessionfinish")
-    def pytest_sessionfinish_last(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
-        """Write the summary and apply the gates; xdist's workers have exited by now."""
+    def end_tests(self) -> None:
+        """End the tests that still wait for a reply in other processes."""
+
+    def late_records(self) -> Iterable[Record]:
+        """Return the rows that arrived too late for a report."""
+        return ()
+
+    def _conclude(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
+        """Write the summary and apply the gates."""
         session_ends()
         if (run := self.run) is None:
             if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
@@ -300,7 +318,17 @@ class Owner:
         command = resume_command(self._config.invocation_params.args, run.directory.run_id)
         return self._redactor.text(command)
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> Generator[None, object, object]:
+        """Shorten pytest's sections about cells, and show the run's summary below them."""
+        with self._failures.shortened(terminalreporter):
+            result = yield
+        self._show(terminalreporter)
+        return result
+
+    def _show(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show table, findings and paths; always show GitHub's annotations and broken plugins."""
         summary, run = self._summary, self.run
         if self._hint:
@@ -346,6 +374,32 @@ class Owner:
         """Close the asker and the run directory, which stays open until the summary is written."""
         self.asker.close()
         self._open.close()
+
+
+class Plain(Owner, Runner):
+    """The only plugin of a session without workers: it runs the cells, and owns the run."""
+
+    def __init__(self, start: Start) -> None:
+        Owner.__init__(self, start)
+        parts = CellParts(
+            settings=start.settings,
+            ask=self.asker.ask,
+            done=self.asker.done,
+            redactor=start.redactor,
+            sends=start.sends,
+            kept=start.kept,
+        )
+        Runner.__init__(self, start.config, parts, start.providers)
+
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Start the run of the selected cells."""
+        if not session.testsfailed or session.config.option.continue_on_collection_errors:
+            self.begin(Collected.of(session))
+
+    def handle(self, report: pytest.TestReport) -> None:
+        """Make the report safe, then write its row."""
+        Runner.handle(self, report)
+        Owner.handle(self, report)
 
 
 def _is_whole(session: pytest.Session, exitstatus: int | pytest.ExitCode) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import pytest
@@ -77,45 +78,17 @@ def prompt_of(marker: pytest.Mark, definition: pytest.Function, suite: str, regi
     return replace(prompt, validator=JudgedByTest(), validator_spec={"type": JudgedByTest.type})
 
 
-def with_cell(item: pytest.Item, parts: CellParts) -> pytest.Item:
-    """Give a benchmark's item its cell; a kept cell's item is replaced by one that repeats the verdict."""
+def add_cell(item: pytest.Item, parts: CellParts) -> None:
+    """Give a benchmark's item its cell; the item of a kept cell only repeats the verdict."""
     callspec = getattr(item, "callspec", None)
     if not isinstance(item, pytest.Function) or callspec is None or not item.get_closest_marker("openclaw"):
-        return item
+        return
     parameter = callspec.params.get("reply")
     if isinstance(parameter, Cell):
         held = parts.held(_with_parameters(parameter, callspec.id), BenchmarkRun)
-        if isinstance(held, KeptCell):
-            item = KeptFunction.of(item)
         vars(item)["held"] = held
-    return item
-
-
-class KeptFunction(pytest.Function):
-    """A benchmark whose cell a resumed run keeps: neither its fixtures nor its test run again."""
-
-    held: KeptCell
-
-    @classmethod
-    def of(cls, function: pytest.Function) -> KeptFunction:
-        """Return the item that replaces a benchmark's function."""
-        item: KeptFunction = cls.from_parent(
-            function.parent,
-            name=function.name,
-            callspec=function.callspec,
-            keywords={function.callspec.id: True},
-            originalname=function.originalname,
-        )
-        item.own_markers[:] = function.own_markers
-        item.extra_keyword_matches.update(function.extra_keyword_matches)
-        return item
-
-    def setup(self) -> None:
-        """Set up nothing."""
-
-    def runtest(self) -> None:
-        """Fail as the cell did before."""
-        self.held.test(self)
+        if isinstance(held, KeptCell):  # neither its fixtures nor its test run again
+            vars(item).update(setup=lambda: None, runtest=partial(held.test, item))
 
 
 def fetch_reply(request: pytest.FixtureRequest) -> Reply:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from pytest_openclaw.values.rows import KeptVerdict, Record
 
 if TYPE_CHECKING:
     import warnings
-    from collections.abc import Generator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_openclaw.util.redact import Redactor
     from pytest_openclaw.values.prompts import Cell
@@ -90,10 +91,8 @@ class CellFailures:
         """Whether missed cells are listed above the summary; misses that fail no test are not."""
         return bool(self._nodeids) and self._config.option.tbstyle != "no"
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
-    ) -> Generator[None, object, object]:
+    @contextmanager
+    def shortened(self, terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
         """Show the lines in place of pytest's sections, then restore the reports for pytest's counts."""
         stats = terminalreporter.stats
         whole = {kind: stats[kind] for kind in _TITLES if kind in stats}
@@ -102,7 +101,7 @@ class CellFailures:
                 stats[kind] = [report for report in reports if report.nodeid not in self._nodeids]
                 self._show(terminalreporter, kind, cells)
         try:
-            return (yield)
+            yield
         finally:
             stats.update(whole)
 
@@ -185,13 +184,12 @@ def passed_strictly(report: pytest.TestReport) -> bool:
 
 
 class RepeatThreshold:
-    """Registered where reports arrive: in a plain session and in xdist's controller."""
+    """Counts the missed repeats of each prompt and target where reports arrive."""
 
     def __init__(self) -> None:
         self._missed: dict[str, set[int]] = {}
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
+    def decide(self, report: pytest.TestReport) -> None:
         """Decide whether a repeat fails, before other plugins count it."""
         if claim := vars(report).pop(_CLAIM, None):
             group, repeat, asked, allowed = claim
@@ -201,7 +199,6 @@ class RepeatThreshold:
                 _refuse(report, asked, allowed, missed)
             else:
                 _forgive(report, f'miss {len(missed)} of the {allowed} that pass = "{asked}" allows')
-        return (yield)
 
 
 def _forgive(report: pytest.TestReport, why: str) -> None:

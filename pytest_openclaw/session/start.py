@@ -19,8 +19,6 @@ from pytest_openclaw.options import SUITE_NAME, named_benchmarks, options_given,
 from pytest_openclaw.providers.prices import Prices, has_list
 from pytest_openclaw.session import registries
 from pytest_openclaw.session.cells import CellParts
-from pytest_openclaw.session.execution import ExecutionHooks
-from pytest_openclaw.session.reporting import RepeatThreshold
 from pytest_openclaw.session.settings import load_settings
 from pytest_openclaw.suites.targets import expand, is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
@@ -74,25 +72,30 @@ def _lists(config: pytest.Config) -> bool:
 
 def _start_worker(config: pytest.Config, classes: Classes, stack: ExitStack) -> None:
     """Start an xdist worker; its controller has checked everything."""
-    from pytest_openclaw.session.xdist import INPUT, Worker
+    from pytest_openclaw.session.xdist import INPUT, Worker, WorkerLink
 
     if INPUT not in vars(config)["workerinput"]:
         return
-    worker = Worker(config)
-    settings = replace(worker.settings, suite_dirs=suite_dirs(config))
+    link = WorkerLink(config)
+    settings = replace(link.settings, suite_dirs=suite_dirs(config))
     providers = registries.make_providers(classes, settings)
     redactor = Redactor.of_run(providers.values(), os.environ)
     stack.enter_context(redactor.applied())
     parts = CellParts(
-        settings=settings, link=worker, redactor=redactor, sends=not _lists(config), kept=worker.kept
+        settings=settings,
+        ask=link.ask,
+        done=link.done,
+        redactor=redactor,
+        sends=not _lists(config),
+        kept=link.kept,
     )
-    config.pluginmanager.register(worker, "openclaw-worker")
-    config.pluginmanager.register(ExecutionHooks(config, parts, providers), "openclaw-execution")
+    config.pluginmanager.register(Worker(config, parts, providers, link), "openclaw-worker")
 
 
 def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> Owner | None:
     """Start a plain session or xdist's controller; `stack` closes files and connections."""
-    from pytest_openclaw.session.owner import Owner
+    from pytest_openclaw.session.owner import Plain, Start
+    from pytest_openclaw.session.xdist import Controller, has_workers
 
     for file in named_benchmarks(config):
         if file.suffix in (".toml", ".json") and file.is_file() and not SUITE_NAME.match(file.name):
@@ -123,18 +126,18 @@ def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> O
         registries.reports_of(config)
         check_budget(settings, providers)
         check_requests(settings, providers, redactor)
-    owner = Owner(config, settings, providers, redactor, resumed=resumed, baseline=baseline, sends=sends)
+    start = Start(
+        config=config,
+        settings=settings,
+        providers=providers,
+        redactor=redactor,
+        resumed=resumed,
+        baseline=baseline,
+        sends=sends,
+    )
+    owner = (Controller if has_workers(config) else Plain)(start)
     stack.callback(owner.close)
-    kept = resumed.kept if resumed else {}
-    parts = CellParts(settings=settings, link=owner.asker, redactor=redactor, sends=sends, kept=kept)
-    config.pluginmanager.register(ExecutionHooks(config, parts, providers), "openclaw-execution")
-    if config.pluginmanager.hasplugin("xdist"):
-        from pytest_openclaw.session.xdist import Controller
-
-        # Before the owner, so that its last rows are recorded before the summary is written.
-        config.pluginmanager.register(Controller(owner, config), "openclaw-controller")
     config.pluginmanager.register(owner, "openclaw-owner")
-    config.pluginmanager.register(RepeatThreshold(), "openclaw-repeat-threshold")
     return owner
 
 

@@ -18,20 +18,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_openclaw.session.execution import Collected
+from pytest_openclaw.session.execution import Collected, Runner
+from pytest_openclaw.session.owner import Owner
 from pytest_openclaw.util.errors import AskerFailed, CallBroke, OpenClawError
 from pytest_openclaw.values.rows import PAYLOAD, Record, payload_from_text, payload_to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Iterator, Mapping
     from concurrent.futures import Future
 
     from xdist.scheduler import Scheduling
     from xdist.workermanage import WorkerController
 
     from pytest_openclaw.runs.resume import Replay
-    from pytest_openclaw.session.owner import Owner
+    from pytest_openclaw.session.cells import CellParts
+    from pytest_openclaw.session.owner import Start
     from pytest_openclaw.values.prompts import Cell
+    from pytest_openclaw.values.protocols import Provider
     from pytest_openclaw.values.replies import CallResult, Reply, Verdict
     from pytest_openclaw.values.requests import CellKey
     from pytest_openclaw.values.settings import Settings
@@ -66,8 +69,8 @@ def _is_of_a_plugin(value: object) -> bool:
     return not type(value).__module__.startswith("pytest_openclaw.") or any(map(_is_of_a_plugin, parts))
 
 
-class Worker:
-    """Registered in a worker: its end of the channel, used in place of an `Asker`."""
+class WorkerLink:
+    """A worker's end of the channel, used in place of an `Asker`."""
 
     def __init__(self, config: pytest.Config) -> None:
         given: Mapping[str, Any] = vars(config)["workerinput"]
@@ -87,11 +90,10 @@ class Worker:
         else:
             self._answers.put(message)
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Send the collected cells, before xdist sends its own message about them."""
+    def send(self, collected: Collected) -> None:
+        """Send the collected cells."""
         message = io.BytesIO()
-        _Pickler(message).dump(Collected.of(session))
+        _Pickler(message).dump(collected)
         self._channel.send(message.getvalue())
 
     def ask(self, token: str, cell: Cell) -> CallResult:
@@ -112,21 +114,39 @@ class Worker:
         with contextlib.suppress(OSError):  # the controller has closed the channel
             self._channel.send(("done", token))
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_report_to_serializable(self) -> Generator[None, dict[str, Any] | None, dict[str, Any] | None]:
-        """Send a cell's payload as one text, which is faster than a nested dict."""
-        data = yield
-        if data and PAYLOAD in data:
-            data[PAYLOAD] = payload_to_text(data[PAYLOAD])
-        return data
+
+class Worker(Runner):
+    """The hooks of a worker: it runs cells, and sends rows with their reports."""
+
+    def __init__(
+        self, config: pytest.Config, parts: CellParts, providers: Mapping[str, Provider], link: WorkerLink
+    ) -> None:
+        super().__init__(config, parts, providers)
+        self._link = link
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Send the collected cells, before xdist, which registers first, sends its message about them."""
+        self._link.send(Collected.of(session))
+
+    def handle(self, report: pytest.TestReport) -> None:
+        """Make the report safe, and its payload one text, which execnet sends faster than a nested dict."""
+        super().handle(report)
+        if payload := vars(report).get(PAYLOAD):
+            setattr(report, PAYLOAD, payload_to_text(payload))
 
 
-class Controller:
-    """Registered in xdist's controller: gives each worker its input, and answers all questions."""
+def has_workers(config: pytest.Config) -> bool:
+    """Whether xdist distributes the tests of this session, by its own rule."""
+    option = config.option
+    is_active = config.pluginmanager.hasplugin("xdist") and not option.collectonly
+    return is_active and option.dist != "no" and bool(option.tx)
 
-    def __init__(self, owner: Owner, config: pytest.Config) -> None:
-        self._owner = owner
-        self._config = config
+
+class Controller(Owner):
+    """The hooks of xdist's controller: it gives each worker its input, and answers all questions."""
+
+    def __init__(self, start: Start) -> None:
+        super().__init__(start)
         self._channels: dict[WorkerController, Any] = {}
         self._collected: dict[WorkerController, Collected] = {}
         self._running: set[WorkerController] = set()
@@ -137,12 +157,8 @@ class Controller:
     def _dsession(self) -> Any:
         return self._config.pluginmanager.get_plugin("dsession")
 
-    @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
-        """Set up xdist if it has workers; not earlier, because xdist may be configured after us."""
-        if self._dsession is None:
-            self._config.pluginmanager.unregister(self)
-            return
+        """Set up xdist, before it starts its workers; not earlier, because it may be configured after us."""
         # Workers get few items at a time, so that cells run nearly in the order in which they are sent.
         option = self._config.option
         option.maxschedchunk = option.maxschedchunk or 1
@@ -154,12 +170,11 @@ class Controller:
 
     def pytest_configure_node(self, node: WorkerController) -> None:
         """Give a worker the settings and kept verdicts, and open its channel."""
-        resumed = self._owner.resumed
-        settings = replace(self._owner.settings, suite_dirs=(), runs_dir=Path())  # local folders
+        settings = replace(self.settings, suite_dirs=(), runs_dir=Path())  # local folders
         channel = node.gateway.newchannel()
         channel.setcallback(partial(self._receive, node))
         self._channels[node] = channel
-        node.workerinput[INPUT] = pickle.dumps((settings, resumed.kept if resumed else {}))
+        node.workerinput[INPUT] = pickle.dumps((settings, self.start.kept))
         node.workerinput[CHANNEL] = channel
 
     def _receive(self, node: WorkerController, message: bytes | tuple[str, str]) -> None:
@@ -169,11 +184,11 @@ class Controller:
         elif message[0] == "ask":
             node.notify_inproc("openclaw_question", node=node, token=message[1])
         else:
-            self._owner.asker.done(message[1])
+            self.asker.done(message[1])
 
     def _answer_question(self, node: WorkerController, token: str) -> None:
         try:
-            future = self._owner.asker.submit(token)
+            future = self.asker.submit(token)
         except AskerFailed as error:
             self._send(node, error)
         else:
@@ -211,14 +226,14 @@ class Controller:
             raise pytest.UsageError(f"worker {node.gateway.id} has not sent its collected cells")
         if not self._tokens:
             self._tokens = frozenset(planned.token for planned in collected.cells)
-            self._owner.begin(collected)
+            self.begin(collected)
         self._running.add(node)
-        self._owner.asker.set_runners(len(self._running))
+        self.asker.set_runners(len(self._running))
 
     def pytest_testnodedown(self, node: WorkerController) -> None:
         """Note that a worker has ended or died."""
         self._running.discard(node)
-        self._owner.asker.set_runners(len(self._running))
+        self.asker.set_runners(len(self._running))
 
     def pytest_handlecrashitem(self, crashitem: str, sched: Scheduling) -> None:
         """Run a cell without a row again; the controller still has its reply, if one arrived."""
@@ -233,16 +248,11 @@ class Controller:
 
     # --- reports ---
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_report_from_serializable(self) -> Generator[None, object, object]:
-        """Read a cell's payload."""
-        report = yield
-        if text := getattr(report, PAYLOAD, None):
+    def handle(self, report: pytest.TestReport) -> None:
+        """Read the payload, write the row, and note which cells have one."""
+        if text := vars(report).get(PAYLOAD):
             setattr(report, PAYLOAD, payload_from_text(text))
-        return report
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note which cells have a row."""
+        super().handle(report)
         if report.when == "call" or (report.when == "setup" and not report.passed):
             self._ended.add(report.nodeid)
 
@@ -260,18 +270,16 @@ class Controller:
         if report.failed and is_suite and not self._config.option.continue_on_collection_errors:
             self._dsession.shouldstop = "error during collection"
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self) -> None:
+    def end_tests(self) -> None:
         """End the tests that wait for a reply, before xdist waits for their workers."""
         for channel in self._channels.values():
             channel.close()
 
-    @pytest.hookimpl(trylast=True, specname="pytest_sessionfinish")
-    def pytest_sessionfinish_last(self) -> None:
-        """Record the rows that arrived after xdist's last look at its events."""
+    def late_records(self) -> Iterator[Record]:
+        """Yield the rows that arrived after xdist's last look at its events."""
         events = self._dsession.queue
         while not events.empty():
             name, event = events.get()
-            payload = vars(event["rep"]).get(PAYLOAD) if name == "testreport" else None
-            if isinstance(payload, Record):
-                self._owner.keep([replace(payload, reported=False)])
+            text = vars(event["rep"]).get(PAYLOAD) if name == "testreport" else None
+            if text and isinstance(payload := payload_from_text(text), Record):
+                yield replace(payload, reported=False)

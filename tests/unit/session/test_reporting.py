@@ -82,8 +82,7 @@ def _report(cell: Cell, longrepr: Any = None) -> pytest.TestReport:
 
 def _outcome(tolerance: RepeatThreshold, report: pytest.TestReport) -> tuple[str, str | None]:
     """The report after its arrival: its outcome, and why that was expected."""
-    arriving = tolerance.pytest_runtest_logreport(report)
-    next(arriving)
+    tolerance.decide(report)
     return report.outcome, getattr(report, "wasxfail", None)
 
 

@@ -13,7 +13,7 @@ from pytest_openclaw.asking.asker import PlannedCell
 from pytest_openclaw.judging.combine import AllOf, Not
 from pytest_openclaw.judging.text import Noop
 from pytest_openclaw.session.execution import Collected
-from pytest_openclaw.session.xdist import CHANNEL, INPUT, Worker
+from pytest_openclaw.session.xdist import CHANNEL, INPUT, WorkerLink
 from pytest_openclaw.values.prompts import Cell
 from pytest_openclaw.values.replies import Reply, Verdict
 from tests.unit.judging.test_judge import OK, make_prompt
@@ -36,7 +36,7 @@ def test_a_worker_ends_if_its_controller_has_closed_the_channel() -> None:
     cell: Any = None
 
     with pytest.raises(pytest.exit.Exception, match="the session is stopping"):
-        Worker(config).ask("suite::P1", cell)
+        WorkerLink(config).ask("suite::P1", cell)
 
 
 class OfAPlugin:
@@ -71,18 +71,14 @@ class OpenChannel:
     ],
     ids=["itself", "in-not", "in-all-of", "ours"],
 )
-def test_a_plugins_validator_stays_in_its_worker(
-    monkeypatch: pytest.MonkeyPatch, validator: Any, type_sent: str
-) -> None:
+def test_a_plugins_validator_stays_in_its_worker(validator: Any, type_sent: str) -> None:
     """The controller judges no reply with it, and none with a validator that has it as a part."""
     prompt = replace(make_prompt(OK), validator=validator)
     cell = PlannedCell(token="t", cell=Cell(prompt=prompt, target=TARGET))
     collected = Collected(cells=(cell,), divided=None, unknown_ids="")
-    monkeypatch.setattr(Collected, "of", lambda session: collected)
     channel = OpenChannel()
     config: Any = SimpleNamespace(workerinput={INPUT: pickle.dumps((None, {})), CHANNEL: channel})
-    session: Any = None
 
-    Worker(config).pytest_collection_finish(session)
+    WorkerLink(config).send(collected)
 
     assert pickle.loads(channel.sent[0]).cells[0].cell.prompt.validator.type == type_sent
