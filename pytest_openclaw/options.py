@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_LAST = "last"
+_RUN_ID = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.+-]{0,126}[A-Za-z0-9_+-])?")
 SUITE_NAME = re.compile(r"prompts_.*\.(?i:toml|json|jsonl|ya?ml)\Z")
 """Includes formats that suites cannot have, so that such files are errors and not silently left out."""
 
@@ -93,10 +95,18 @@ def _safe_limit(text: str) -> float | None:
     return number(lambda rate: 0 < rate < 1, "give a rate between 0 and 1, for example 0.25")(text)
 
 
-def _run_id(text: str) -> str:
-    from pytest_openclaw.values.settings import parse_run_id
+def parse_run_id(text: str) -> str:
+    """Return a new run's id, which is a valid folder name on every system.
 
-    return parse_run_id(text)
+    Raises:
+        ValueError: it is malformed; the text is the hint.
+    """
+    if not _RUN_ID.fullmatch(text):
+        rule = "not starting with a sign and not ending with a dot"
+        raise ValueError(f"give up to 128 letters, digits, _ . + -, {rule}")
+    if text.casefold() == _LAST:
+        raise ValueError(f"{_LAST} means the newest run; give another name")
+    return text
 
 
 def _shard(text: str) -> str:
@@ -209,12 +219,12 @@ OPTIONS = (
         "FILE|installed|substitute",
     ),
     Option("runs-dir", "Folder of the run directories (runs).", "DIR"),
-    Option("run-id", "Name of this run's directory (the time, as 20260213_235930).", "ID", _run_id),
+    Option("run-id", "Name of this run's directory (the time, as 20260213_235930).", "ID", parse_run_id),
     Option(
         "resume",
         "Continue an interrupted run: its id, or last. Answered cells are kept, others are sent.",
         "ID|last",
-        lambda text: text if text == "last" else _run_id(text),
+        lambda text: text if text == _LAST else parse_run_id(text),
     ),
     Option(
         "shard",

@@ -10,8 +10,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.options import parse_run_id
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.values.settings import parse_run_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

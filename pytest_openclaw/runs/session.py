@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.conclusions.groups import always_alike, target_entries
 from pytest_openclaw.conclusions.recommendation import Evidence, recommend
-from pytest_openclaw.conclusions.run_comparison import Measured, compare_runs
-from pytest_openclaw.conclusions.summary import Budget, Summary, summarize_run
+from pytest_openclaw.conclusions.run_comparison import Measured
+from pytest_openclaw.conclusions.summary import Budget, Summary
 from pytest_openclaw.openclaw.catalog import release_of
 from pytest_openclaw.runs.directory import CONFIG, SUMMARY, SURFACE
 from pytest_openclaw.runs.environment import Environment
 from pytest_openclaw.runs.reading import in_planned_order, without_texts
 from pytest_openclaw.runs.resume import answered_rows
-from pytest_openclaw.runs.summaries import Plugins, write_summary
+from pytest_openclaw.runs.summaries import Plugins, summarize, write_summary
 from pytest_openclaw.stats.tool_use import is_futile, tool_use_of
 from pytest_openclaw.util.signals import epoch_ms, held_signals
 from pytest_openclaw.util.text import counted
@@ -273,30 +273,19 @@ class RunSession:
     def finish(self, *, spent_usd: float = 0.0) -> Summary:
         """Write the summary of the rows so far, and return it."""
         records = in_planned_order(self.records, self.plan.targets, self.plan.prompts)
-        n_selected = self._n_selected()
         config = self._config()  # without cells that were skipped
         self.directory.write_json(CONFIG, config)
         self.environment.end(dict.fromkeys(record.target for record in records))
-        inventory = self.environment.inventory
         measured = Measured(
             run_id=self.directory.run_id,
             records=tuple(records),
             config=config,
-            inventory=inventory,
-            n_selected=n_selected,
+            inventory=self.environment.inventory,
+            n_selected=self._n_selected(),
         )
-        across, baseline = self._settings.across, self._baseline
-        summary = summarize_run(
-            records,
-            n_selected,
-            self._settings.gates,
-            config,
-            inventory,
-            run_id=self.directory.run_id,
-            generated_at_ms=epoch_ms(),
-            comparison=compare_runs(baseline, measured, across=across) if baseline else None,
-        )
-        if (budget_usd := self._settings.budget_usd) is not None:
+        settings = self._settings
+        summary = summarize(measured, settings.gates, epoch_ms(), self._baseline, settings.across)
+        if (budget_usd := settings.budget_usd) is not None:
             n_not_asked = sum(record.failure_type == BUDGET_SPENT for record in records)
             budget = Budget(budget_usd=budget_usd, spent_usd=spent_usd, n_not_asked=n_not_asked)
             summary = replace(summary, budget=budget)
@@ -323,6 +312,5 @@ class RunSession:
             **settings_to_json(self._settings),
             "divided_sha256": self.plan.divided,
             "baseline": self._baseline and self._baseline.run_id,
-            "across": sorted(self._settings.across),
             "prompts": [*self.plan.prompts.values()],
         }

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.asking.clipping import MAX_ROW_BYTES
-from pytest_openclaw.conclusions.run_comparison import compare_runs
+from pytest_openclaw.conclusions.run_comparison import Measured, compare_runs
 from pytest_openclaw.conclusions.summary import Summary, SummaryPart, summarize_run, to_json
 from pytest_openclaw.reports.pages import BUILTIN
 from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SUMMARY, SURFACE, RunDirectory
@@ -34,7 +34,6 @@ from pytest_openclaw.values.settings import CONFIG_VERSION, Gates
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.conclusions.run_comparison import Measured
     from pytest_openclaw.reports.pages import Report
     from pytest_openclaw.runs.reading import StoredRow, StoredRun
     from pytest_openclaw.util.files import JsonObject
@@ -182,22 +181,29 @@ def gated_summary(
     run: StoredRun, gates: Gates, baseline: Measured | None = None, across: Collection[str] = ()
 ) -> Summary:
     """Return a run's figures from its rows, with the results of gates and comparison."""
-    records = run.records
-    written = stored_summary(run.path)
-    summary = summarize_run(
-        records,
+    measured, written = run.measured, stored_summary(run.path)
+    last_ms = max((record.ended_at_ms for record in measured.records), default=0)
+    summary = summarize(measured, gates, last_ms, baseline, across)
+    if written is None:
+        return summary
+    # Only the old summary has the spending of the sessions and the parts of plugins.
+    return replace(summary, budget=written.budget, added=written.added)
+
+
+def summarize(
+    run: Measured, gates: Gates, at_ms: int, baseline: Measured | None = None, across: Collection[str] = ()
+) -> Summary:
+    """Return the summary of a run at a time in ms since the epoch, compared with a baseline."""
+    return summarize_run(
+        run.records,
         run.n_selected,
         gates,
         run.config,
         run.inventory,
         run_id=run.run_id,
-        generated_at_ms=max((record.ended_at_ms for record in records), default=0),
-        comparison=compare_runs(baseline, run.measured, across=across) if baseline else None,
+        generated_at_ms=at_ms,
+        comparison=compare_runs(baseline, run, across=across) if baseline else None,
     )
-    if written is None:
-        return summary
-    # Only the old summary has the spending of the sessions and the parts of plugins.
-    return replace(summary, budget=written.budget, added=written.added)
 
 
 def write_summary(
@@ -276,17 +282,15 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
         for fact, value in new.inventory["targets"].get(target.label, {}).items():
             write_snapshot(directory, name, target.label, fact, value)
     prompts = [(prompt["suite"], prompt["id"]) for prompt in new.config["prompts"]]
-    records = [*in_planned_order((row.record for row in new.rows), new.n_selected, prompts)]
-    summary = summarize_run(
-        records,
-        new.n_selected,
-        new.gates,
-        new.config,
-        new.inventory,
+    measured = Measured(
         run_id=directory.run_id,
-        generated_at_ms=now_ms,
+        records=tuple(in_planned_order((row.record for row in new.rows), new.n_selected, prompts)),
+        config=new.config,
+        inventory=new.inventory,
+        n_selected=new.n_selected,
     )
-    summary = write_summary(directory, summary, records, plugins)
+    summary = summarize(measured, new.gates, now_ms)
+    summary = write_summary(directory, summary, measured.records, plugins)
     # Last, because a directory without a config is not a run: a killed process leaves no incomplete run.
     directory.write_json(CONFIG, {"schema_version": CONFIG_VERSION, "run_id": directory.run_id, **new.config})
     return summary

@@ -19,7 +19,7 @@ from pytest_openclaw.values.requests import label_fits
 from pytest_openclaw.values.tool_calls import SUBSTITUTE, surface_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.requests import Target, ThinkingLevel
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 LAST = "last"
 """The name of the newest run on the command line."""
-_RUN_ID = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.+-]{0,126}[A-Za-z0-9_+-])?")
 
 VerdictMode = Literal["cells", "gate"]
 Rate = Annotated[float, Meta(ge=0, le=1)]
@@ -215,20 +214,6 @@ def parse_shard(text: str) -> Shard:
     return shard
 
 
-def parse_run_id(text: str) -> str:
-    """Return a new run's id, which is a valid folder name on every system.
-
-    Raises:
-        ValueError: it is malformed; the text is the hint.
-    """
-    if not _RUN_ID.fullmatch(text):
-        rule = "not starting with a sign and not ending with a dot"
-        raise ValueError(f"give up to 128 letters, digits, _ . + -, {rule}")
-    if text.casefold() == LAST:
-        raise ValueError(f"{LAST} means the newest run; give another name")
-    return text
-
-
 def gates_of(values: Mapping[str, Any]) -> Gates:
     """Return the gates of a checked `config.json`, as `asdict` wrote them."""
     made: Gates = converted(values, Gates)
@@ -324,29 +309,36 @@ OTHER = "any other key"
 
 
 class Rule(NamedTuple):
-    """Whether a key may differ.
+    """Whether a key may differ, and for a setting its value in `config.json`.
 
     Attributes:
         resume: `equal` refuses another value; `kept` uses the run's value unless the command line sets one;
             `grows` refuses a smaller value; `once` refuses another value if the run has one.
         compare: the difference that `--across` must name; otherwise such cells are set aside. `merge`
             refuses runs that differ in `settings`, in `noted` or in a prompt.
+        value: of a setting; by default the field of `Settings` with the key's name, if there is one.
     """
 
     resume: Literal["equal", "kept", "grows", "once", "free"]
     compare: Literal["settings", "prompt", "validator", "noted", "free"]
+    value: Callable[[Settings], Any] | None = None
 
 
-_REQUEST, _FREE = Rule("equal", "settings"), Rule("free", "free")
+_REQUEST, _KEPT, _FREE = Rule("equal", "settings"), Rule("kept", "free"), Rule("free", "free")
 SETTINGS: Mapping[str, Rule] = {
-    **dict.fromkeys(("temperature", "seed", "request_fields", "thinking_room_tokens", "stream"), _REQUEST),
-    "surface": Rule("once", "free"),  # compared by target
-    "looks": Rule("once", "free"),  # chosen before the first answer
+    **dict.fromkeys(("temperature", "seed", "stream"), _REQUEST),
+    "request_fields": _REQUEST._replace(value=lambda one: {**one.request_fields}),
+    "thinking_room_tokens": _REQUEST._replace(value=lambda _: dict(THINKING_ROOM_TOKENS)),
+    "surface": Rule("once", "free", lambda one: surface_facts(one.surface)),  # compared by target
+    "looks": Rule("once", "free", lambda one: list(one.looks) or None),  # chosen before the first answer
     "timeout_s": Rule("free", "noted"),  # it decides how many slow cells end as timeouts
     "repeat": Rule("grows", "free"),
-    **dict.fromkeys(("until_conclusive", "verdict", "gates", "fail_unavailable"), Rule("kept", "free")),
-    "shard": Rule("equal", "free"),
-    **dict.fromkeys(("divided_sha256", "retries", "concurrency", "budget_usd", "baseline", "across"), _FREE),
+    **dict.fromkeys(("until_conclusive", "verdict", "fail_unavailable"), _KEPT),
+    "gates": _KEPT._replace(value=lambda one: asdict(one.gates)),
+    "shard": Rule("equal", "free", lambda one: one.shard or None),
+    "concurrency": _FREE._replace(value=lambda one: asdict(one.concurrency)),
+    "across": _FREE._replace(value=lambda one: sorted(one.across)),
+    **dict.fromkeys(("divided_sha256", "retries", "budget_usd", "baseline"), _FREE),
     OTHER: Rule("free", "settings"),  # unknown: written by another version
 }
 PROVIDERS: Mapping[str, Rule] = {
@@ -396,21 +388,11 @@ def looks_of(config: JsonObject) -> tuple[int, ...]:
     return tuple(sorted(looks))
 
 
-_AS_GIVEN = (
-    "temperature", "seed", "repeat", "until_conclusive", "stream", "timeout_s", "retries", "verdict",
-    "fail_unavailable", "budget_usd",
-)  # fmt: skip
-
-
 def settings_to_json(settings: Settings) -> JsonObject:
-    """Return the settings as in `config.json`, without those of the comparison."""
+    """Return the settings as in `config.json`."""
+    own = vars(settings)
     return {
-        **{name: getattr(settings, name) for name in _AS_GIVEN},
-        "request_fields": {name: dict(fields) for name, fields in settings.request_fields.items()},
-        "thinking_room_tokens": dict(THINKING_ROOM_TOKENS),
-        "surface": surface_facts(settings.surface),
-        "looks": list(settings.looks) or None,
-        "shard": settings.shard or None,
-        "concurrency": asdict(settings.concurrency),
-        "gates": asdict(settings.gates),
+        name: rule.value(settings) if rule.value else own[name]
+        for name, rule in SETTINGS.items()
+        if rule.value or name in own
     }

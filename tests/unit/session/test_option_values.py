@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.options import matching, number, on_off, one_of
+from pytest_openclaw.options import matching, number, on_off, one_of, parse_run_id
 from pytest_openclaw.session.owner import resume_command
 from pytest_openclaw.session.settings import parse_gate_line
 from pytest_openclaw.util.typed import converted
 from pytest_openclaw.values.run_files import ConfigFile
-from pytest_openclaw.values.settings import GateLine, Gates, firm_gates, parse_run_id
+from pytest_openclaw.values.settings import GateLine, Gates, firm_gates
 
 SECONDS = number(lambda seconds: 0 < seconds < inf, "give seconds")
 WHOLE = matching("[1-9][0-9]{0,3}", int, "give a number")
