@@ -46,6 +46,8 @@ class CellParts:
     Attributes:
         ask: waits for the result of a cell's call, from the `Asker` or over the channel of a worker.
         done: forgets the reply of a cell whose test has ended.
+        sends: whether the session asks models.
+        kept: the verdicts that a resumed run keeps.
     """
 
     settings: Settings

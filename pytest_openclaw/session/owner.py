@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from pytest_openclaw.asking.asker import Asker
 from pytest_openclaw.judging.judge import CellResult
 from pytest_openclaw.providers.prices import Prices
 from pytest_openclaw.runs.rows import record_of
@@ -38,43 +37,31 @@ from pytest_openclaw.values.rows import PAYLOAD, KeptVerdict, LeftOut, Record
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
+    from pytest_openclaw.asking.asker import Asker
     from pytest_openclaw.conclusions.run_comparison import Measured
     from pytest_openclaw.conclusions.summary import Summary
-    from pytest_openclaw.runs.resume import Plan, Replay, ResumedRun
+    from pytest_openclaw.runs.resume import Plan, ResumedRun
     from pytest_openclaw.runs.session import RunSession
     from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.util.redact import Redactor
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.protocols import Provider
     from pytest_openclaw.values.replies import CallResult
     from pytest_openclaw.values.requests import CellKey, Target
     from pytest_openclaw.values.rows import Payload
-    from pytest_openclaw.values.settings import Settings
 
 MOST_NAMED = 4
 """Targets that the header names."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Start:
-    """The checked choices and objects with which a session starts.
-
-    Attributes:
-        sends: whether the session asks models.
-    """
+class Start(CellParts):
+    """The checked choices and objects with which an owner starts."""
 
     config: pytest.Config
-    settings: Settings
     providers: Mapping[str, Provider]
-    redactor: Redactor
+    asker: Asker
     resumed: ResumedRun | None
     baseline: Measured | None
-    sends: bool
-
-    @property
-    def kept(self) -> Mapping[CellKey, Replay]:
-        """The verdicts that a resumed run keeps."""
-        return self.resumed.kept if self.resumed else {}
 
 
 class Owner(Role):
@@ -91,7 +78,7 @@ class Owner(Role):
         self.start = start
         self.settings = start.settings
         self.providers = start.providers
-        self.asker = Asker(start.providers, start.settings)
+        self.asker = start.asker
         self.run: RunSession | None = None
         self.note_row: Callable[[Cell, Record], None] | None = None
         self.examine: Callable[[], Mapping[Target, JsonObject]] | None = None
@@ -381,15 +368,7 @@ class Plain(Owner, Runner):
 
     def __init__(self, start: Start) -> None:
         Owner.__init__(self, start)
-        parts = CellParts(
-            settings=start.settings,
-            ask=self.asker.ask,
-            done=self.asker.done,
-            redactor=start.redactor,
-            sends=start.sends,
-            kept=start.kept,
-        )
-        Runner.__init__(self, start.config, parts, start.providers)
+        Runner.__init__(self, start.config, start, start.providers)
 
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Start the run of the selected cells."""

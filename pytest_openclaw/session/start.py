@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
+from pytest_openclaw.asking.asker import Asker
 from pytest_openclaw.asking.sending import close_all
 from pytest_openclaw.openclaw.catalog import read_catalogue
 from pytest_openclaw.options import SUITE_NAME, named_benchmarks, options_given, suite_dirs
@@ -126,14 +127,19 @@ def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> O
         registries.reports_of(config)
         check_budget(settings, providers)
         check_requests(settings, providers, redactor)
+    asker = Asker(providers, settings)
     start = Start(
         config=config,
         settings=settings,
         providers=providers,
         redactor=redactor,
+        asker=asker,
+        ask=asker.ask,
+        done=asker.done,
+        sends=sends,
+        kept=resumed.kept if resumed else {},
         resumed=resumed,
         baseline=baseline,
-        sends=sends,
     )
     owner = (Controller if has_workers(config) else Plain)(start)
     stack.callback(owner.close)

@@ -27,9 +27,6 @@ Filled = Annotated[str, Meta(pattern=r"\S")]
 _ONE_AT_A_TIME = threading.RLock()
 
 _LONGEST = 60
-_ERROR = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
-_KEY = re.compile(r"Object (?P<what>missing required|contains unknown) field `(?P<key>.*)`")
-_EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`(?P<bound>.*?)(?:, got .*)?", re.DOTALL)
 _STEP = re.compile(r"\[(?P<index>\d+)\]|\.(?P<key>[^.\[]+)")
 _KINDS = {
     "str": "a text", "int": "a whole number", "float": "a number", "bool": "true or false", "array": "a list",
@@ -67,17 +64,17 @@ def converted(value: Any, kind: Any, name: str = "") -> Any:
 
 
 def _in_our_words(text: str, value: Any, kind: Any, name: str) -> str:
-    found = _ERROR.fullmatch(text)
-    assert found is not None, "every text matches"
-    what, path = found["what"], found["path"] or ""
+    # Such as "Expected `int`, got `str` - at `$.calls[0].repeat`".
+    what, _, path = text.removesuffix("`").partition(" - at `$")
     place = (name + path).removeprefix(".")
-    if key := _KEY.fullmatch(what):
-        inner = f"{place}.{key['key']}" if place else key["key"]
-        if key["what"].startswith("missing"):
+    if what.startswith("Object "):
+        problem, key = what.removesuffix("`").split("`", 1)
+        inner = f"{place}.{key}" if place else key
+        if problem == "Object missing required field ":
             return f"{inner} is missing"
         types = _types_at(kind, path)
         known = [*dict.fromkeys(field.encode_name for one in types for field in getattr(one, "fields", ()))]
-        near = get_close_matches(key["key"], known, n=1)
+        near = get_close_matches(key, known, n=1)
         hint = f"Did you mean {near[0]}? " if near else ""
         return f"{inner} is an unknown key. {hint}Its keys are {', '.join(known)}."
     try:
@@ -89,12 +86,13 @@ def _in_our_words(text: str, value: Any, kind: Any, name: str) -> str:
     if what.startswith("Invalid"):
         known = ["null" if one is None else str(one) for one in _values_at(kind, path)]
         return f"{subject}, not one of {', '.join(known)}"
-    if not (expected := _EXPECTED.fullmatch(what)):
+    if not what.startswith("Expected `"):  # our own sentence
         return f"{place} {what}"
-    if expected["bound"].startswith(" matching"):
+    expected, _, bound = what.partition(", got ")[0].removeprefix("Expected `").partition("`")
+    if bound.startswith(" matching"):
         return subject if str(value).strip() else f"{place} is blank"
-    kinds = " or ".join(_KINDS.get(kind, kind) for kind in expected["kinds"].split(" | "))
-    return f"{subject}, not {kinds}{expected['bound'].replace('.0', '')}"
+    kinds = " or ".join(_KINDS.get(kind, kind) for kind in expected.split(" | "))
+    return f"{subject}, not {kinds}{bound.replace('.0', '')}"
 
 
 def _types_at(kind: Any, path: str) -> list[Any]:
