@@ -18,7 +18,7 @@ from pytest_openclaw.reports.terminal import finding_lines, how_to_price, table_
 from pytest_openclaw.runs.directory import RESULTS
 from pytest_openclaw.runs.reading import read_rows, runs_by_age
 from pytest_openclaw.session.cells import run_of
-from pytest_openclaw.session.execution import Collected
+from pytest_openclaw.session.owner import Plain
 from pytest_openclaw.suites.targets import is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.installation import install_command
@@ -43,29 +43,30 @@ MOST_RUNS = 10
 
 def join_session(owner: Owner, config: pytest.Config) -> None:
     """Show the cells of this session, and run no test."""
-    config.pluginmanager.register(DryRun(owner.settings, owner.providers), "openclaw-dry-run")
+    assert isinstance(owner, Plain), "a dry run has no workers"
+    config.pluginmanager.register(DryRun(owner), "openclaw-dry-run")
 
 
 class DryRun:
     """Registered in a session that only shows the cells of a run."""
 
-    def __init__(self, settings: Settings, providers: Mapping[str, Provider]) -> None:
-        self._settings = settings
-        self._providers = providers
+    def __init__(self, owner: Plain) -> None:
+        self._owner = owner
         self._lines: list[str] = []
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run no test; forecast the run."""
         if session.testsfailed:  # a suite that cannot be read; pytest reports it
             return True
-        if unknown := Collected.of(session).unknown_ids:
+        owner = self._owner
+        if unknown := owner.collected(session).unknown_ids:
             raise pytest.UsageError(unknown)
         selected = (run_of(item) for item in session.items if item.get_closest_marker("skip") is None)
         cells = [run.cell for run in selected if run is not None]
         self._lines = ["nothing: no cell is selected, or each has its answer"]
         if cells:
             width = session.config.get_terminal_writer().fullwidth
-            self._lines = [*forecast(cells, self._providers, self._settings, width)]
+            self._lines = [*forecast(cells, owner.providers, owner.settings, width)]
         return True
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

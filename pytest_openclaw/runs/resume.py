@@ -97,11 +97,6 @@ class Plan:
         n_cells = Counter(key.target for key in self.cells)
         return {target: n_cells[target] for target in self.targets}
 
-    @property
-    def n_cells(self) -> int:
-        """The number of selected cells."""
-        return len(self.cells)
-
 
 # --- kept rows ------------------------------------------------------------------------------------
 

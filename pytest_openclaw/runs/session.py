@@ -226,11 +226,6 @@ class RunSession:
         for row in rows:
             self._count(row.record)
 
-    @property
-    def suites(self) -> set[str]:
-        """The names of the selected cells' suites."""
-        return {key.suite for key in self.plan.cells}
-
     def add(self, record: Record) -> None:
         """Write a row to disk, then count it.
 

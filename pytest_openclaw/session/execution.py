@@ -51,11 +51,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.requests import CellKey
     from pytest_openclaw.values.settings import Settings, Shard
 
-DIVIDED = pytest.StashKey[str]()
-"""In pytest's config: the digest of the cells that the shards divide."""
-UNKNOWN_IDS = pytest.StashKey[str]()
-"""In pytest's config: the error about selected prompt ids that no suite has."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Collected:
@@ -69,17 +64,6 @@ class Collected:
     cells: tuple[PlannedCell, ...]
     divided: str | None
     unknown_ids: str
-
-    @classmethod
-    def of(cls, session: pytest.Session) -> Collected:
-        """Return the cells of a session's items."""
-        cells = tuple(
-            PlannedCell(token=item.nodeid, cell=cell, is_ahead=_may_send_ahead(item))
-            for item in session.items
-            if (cell := cell_of(item)) is not None
-        )
-        stash = session.config.stash
-        return cls(cells=cells, divided=stash.get(DIVIDED, None), unknown_ids=stash.get(UNKNOWN_IDS, ""))
 
 
 def _may_send_ahead(item: pytest.Item) -> bool:
@@ -291,6 +275,8 @@ class Runner(Role):
         self._parts = parts
         self._endpoints = {name: provider.endpoint for name, provider in providers.items()}
         self._suites = SuiteFiles(config, parts.settings)
+        self._divided: str | None = None
+        self._unknown_ids = ""
         self._under_way = ""
         self._n_repeats: Counter[CellKey] = Counter()
         self._in_call = False
@@ -316,17 +302,26 @@ class Runner(Role):
     ) -> Generator[None, object, object]:
         """Order cells by endpoint, let an id in `-k` match its prompt only, and keep the shard."""
         if not config.getoption("lf", False):  # `--lf` skips files, so suites may be missing
-            config.stash[UNKNOWN_IDS] = self._suites.unknown_ids()
+            self._unknown_ids = self._suites.unknown_ids()
         for item in items:
             add_cell(item, self._parts)
         _order_cells(self._endpoints, items, is_mixed=self._parts.settings.until_conclusive)
         with _exact_ids(config, items):
             result = yield
         if shard := self._parts.settings.shard:
-            _keep_shard(config, items, parse_shard(shard))
+            self._divided = _keep_shard(config, items, parse_shard(shard))
         cells = filter(None, map(cell_of, items))
         self._n_repeats = Counter(cell.key._replace(repeat=1) for cell in cells)
         return result
+
+    def collected(self, session: pytest.Session) -> Collected:
+        """Return the cells of the session's items."""
+        cells = tuple(
+            PlannedCell(token=item.nodeid, cell=cell, is_ahead=_may_send_ahead(item))
+            for item in session.items
+            if (cell := cell_of(item)) is not None
+        )
+        return Collected(cells=cells, divided=self._divided, unknown_ids=self._unknown_ids)
 
     # --- running ---
 
@@ -411,18 +406,18 @@ def _order_cells(endpoints: Mapping[str, str], collected: list[pytest.Item], *, 
     collected[:] = [next(ordered)[0] if cell_of(item) is not None else item for item in collected]
 
 
-def _keep_shard(config: pytest.Config, selected: list[pytest.Item], shard: Shard) -> None:
-    """Deselect the cells of other shards; tests that are not cells run in every shard."""
+def _keep_shard(config: pytest.Config, selected: list[pytest.Item], shard: Shard) -> str:
+    """Deselect the cells of other shards, and return the digest of all; other tests run in every shard."""
     keys = {item: cell.key for item in selected if (cell := cell_of(item)) is not None}
     if 0 < len(keys) < shard.of:
         raise pytest.UsageError(
             f"--openclaw-shard={shard}: {len(keys)} cells are selected; N can be at most {len(keys)}."
         )
-    config.stash[DIVIDED] = digest_of_cells(keys.values())
     own = shard_of(keys.values(), shard)
     if others := [item for item, key in keys.items() if key not in own]:
         config.hook.pytest_deselected(items=others)
         selected[:] = [item for item in selected if item not in keys or keys[item] in own]
+    return digest_of_cells(keys.values())
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from pytest_openclaw.judging.judge import CellResult
 from pytest_openclaw.providers.prices import Prices
 from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.session.cells import CellParts
-from pytest_openclaw.session.execution import Collected, Role, Runner, hint_on_suites
+from pytest_openclaw.session.execution import Role, Runner, hint_on_suites
 from pytest_openclaw.session.registries import describe, plugins_of
 from pytest_openclaw.session.reporting import (
     CellFailures,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.conclusions.summary import Summary
     from pytest_openclaw.runs.resume import Plan, ResumedRun
     from pytest_openclaw.runs.session import RunSession
+    from pytest_openclaw.session.execution import Collected
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.protocols import Provider
@@ -373,7 +374,7 @@ class Plain(Owner, Runner):
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Start the run of the selected cells."""
         if not session.testsfailed or session.config.option.continue_on_collection_errors:
-            self.begin(Collected.of(session))
+            self.begin(self.collected(session))
 
     def handle(self, report: pytest.TestReport) -> None:
         """Make the report safe, then write its row."""

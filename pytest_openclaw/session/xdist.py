@@ -126,7 +126,7 @@ class Worker(Runner):
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Send the collected cells, before xdist, which registers first, sends its message about them."""
-        self._link.send(Collected.of(session))
+        self._link.send(self.collected(session))
 
     def handle(self, report: pytest.TestReport) -> None:
         """Make the report safe, and its payload one text, which execnet sends faster than a nested dict."""
