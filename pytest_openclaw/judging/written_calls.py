@@ -589,7 +589,7 @@ def _calls_in(
     parts = [("calls", part) for part in value] if isinstance(value, list) else [*value.items()]
     for key, part in parts[:_MOST_LISTED]:
         tool = names.find(key) if isinstance(value, dict) else None
-        if tool and _fits(part, tool):
+        if tool and _fits(part, tool) and (is_any or len(parts) == 1):
             yield (tool, True, (key,), part)
         else:
             inner = is_any and _OBJECT["calls"].fullmatch(key) is not None

@@ -356,6 +356,15 @@ class Commands:
             if words not in command.parts
             and (program_of(words) not in names or not _EXPANDED.search(" ".join(words)))
         ]
+        aliases = {
+            name: body
+            for words in written.commands
+            if words[0] == "alias"
+            for name, _, body in (word.partition("=") for word in words[1:])
+        }
+        for words in written.commands:
+            if words[0] in aliases:
+                unreached += read_shell(f"{aliases[words[0]]} {shlex.join(words[1:])}").commands
         moves = [words[1] for words in written.commands if words[0] == "cd" and words[1:]]
         folder = posixpath.join(command.folder, *moves)
         self.note_made(*written.targets, folder=folder)

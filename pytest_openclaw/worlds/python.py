@@ -43,6 +43,8 @@ MOST_FILES, MOST_FILE_BYTES = 5000, 64 << 20
 _TICK_S = 0.05
 _LIBRARY = "/usr/lib/python3/site-packages"
 _THIRD_PARTY = ("packaging", "yaml")
+#: a file that a system has, and that is not one of the world's
+_NULL = "/dev/null"
 #: options with a value of their own
 _WITH_VALUE = ("-W", "-X")
 #: WASI begins in `/`; see `_argv` for the path of a script
@@ -164,14 +166,16 @@ def run(
         _lay_out(root, files, folders)
         for name in _third_party():  # importlib lists a folder before it looks into it
             (library / name).mkdir(parents=True)
-        (library / "sitecustomize.py").write_text(_START, "utf-8")
+        script, argv = _argv(arguments, cwd)
+        start = _START if script is None else f"{_START}sys.argv[0] = {script!r}\n"
+        (library / "sitecustomize.py").write_text(start, "utf-8", "surrogatepass")
         given.write_bytes(stdin)
         ended, out, errors = Ended(), _Output(), _Output()
         config = wasmtime.WasiConfig()
-        config.argv = ["python3", *_argv(arguments, cwd)]
+        config.argv = ["python3", *argv]
         own = {"PWD": cwd, "PYTHONPATH": _LIBRARY, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
         if path := env.get("PYTHONPATH"):
-            own["PYTHONPATH"] += f":{path}"
+            own["PYTHONPATH"] += "".join(f":{PurePosixPath(cwd, folder)}" for folder in path.split(":"))
         config.env = [*{**env, **own}.items()]
         config.stdin_file = str(given)
         config.stdout_custom, config.stderr_custom = out.write, errors.write
@@ -185,19 +189,26 @@ def run(
         store.set_wasi(config)
         linker = wasmtime.Linker(engine)
         linker.define_wasi()
-        _fix_clock_and_random(linker)
+        _replace_functions(linker)
         try:
             with _limiting(engine, root, seconds):
                 linker.instantiate(store, module).exports(store)["_start"](store)  # type: ignore[operator]
-        except wasmtime.ExitTrap as error:
+        except _Exited as error:
             ended.code = error.code
         except wasmtime.Trap as error:
             ended.timed_out = getattr(error, "trap_code", None) == wasmtime.TrapCode.INTERRUPT
             ended.code = 134  # as after an abort
         ended.stdout, ended.stderr = out.content, errors.content
+        ended.timed_out |= _is_too_full(root)  # it may have ended between two looks
         if not ended.timed_out:
             _read_back(root, files, ended)
     return ended
+
+
+class _Exited(Exception):
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
 
 
 class _Output:
@@ -210,10 +221,10 @@ class _Output:
         self.content += data[: max(0, MOST_OUTPUT_BYTES - len(self.content))]
 
 
-def _argv(arguments: Sequence[str], cwd: str) -> list[str]:
-    """Return the arguments with the script's absolute path, because Python looks for it before `_START`.
+def _argv(arguments: Sequence[str], cwd: str) -> tuple[str | None, list[str]]:
+    """Return the name of the script, and the arguments with its absolute path.
 
-    Options that leave out `sitecustomize` are dropped.
+    Python looks for it before `_START`. Options that leave out `sitecustomize` are dropped.
     """
     rest, options = [*arguments], []
     while rest and rest[0].startswith("-") and rest[0] != "-":
@@ -226,16 +237,17 @@ def _argv(arguments: Sequence[str], cwd: str) -> list[str]:
         kept = "".join(flag for flag in flags if flag not in "EIPSs") + what_runs
         options += [f"-{kept}{code}"] if kept else []
         if what_runs:
-            return [*options, *rest]
-    if rest and rest[0] != "-":
-        rest[0] = str(PurePosixPath(cwd, rest[0]))
-    return [*options, *rest]
+            return None, [*options, *rest]
+    if not rest or rest[0] == "-":
+        return None, [*options, *rest]
+    path = "-" if rest[0] == "/dev/stdin" else str(PurePosixPath(cwd, rest[0]))
+    return rest[0], [*options, path, *rest[1:]]
 
 
 def _lay_out(root: Path, files: Mapping[str, bytes], folders: Sequence[str]) -> None:
     for folder in ("/tmp", *folders):  # noqa: S108
         (root / folder.lstrip("/")).mkdir(parents=True, exist_ok=True)
-    for path, content in files.items():
+    for path, content in {_NULL: b"", **files}.items():
         file = root / path.lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
@@ -250,15 +262,16 @@ def _read_back(root: Path, files: Mapping[str, bytes], ended: Ended) -> None:
         at = PurePosixPath("/", Path(folder).relative_to(root).as_posix())
         folders += [str(at / name) for name in below if not Path(folder, name).is_symlink()]
         for name in names:
-            if not (file := Path(folder, name)).is_symlink():
+            file = Path(folder, name)
+            if not file.is_symlink() and str(at / name) != _NULL:
                 found[str(at / name)] = file.read_bytes()
     ended.files = {path: content for path, content in found.items() if files.get(path) != content}
     ended.files |= dict.fromkeys(files.keys() - found.keys())
     ended.folders = tuple(folders)
 
 
-def _fix_clock_and_random(linker: Any) -> None:
-    """Replace two functions of WASI; monotonic clocks stay real."""
+def _replace_functions(linker: Any) -> None:
+    """Fix the clock and random numbers, but not monotonic clocks, and accept each exit status."""
     from wasmtime import FuncType, ValType
 
     source = random.Random(1)  # noqa: S311 (it is to be the same in each run)
@@ -272,10 +285,17 @@ def _fix_clock_and_random(linker: Any) -> None:
         caller["memory"].write(caller, source.randbytes(n), at)  # type: ignore[union-attr]
         return 0
 
+    def proc_exit(_caller: Caller, code: int) -> None:
+        raise _Exited(code & 0xFF)  # wasmtime's own function refuses 126 and more
+
     linker.allow_shadowing = True
     i32, i64 = ValType.i32(), ValType.i64()
-    for function, kinds in ((clock_time_get, [i32, i64, i32]), (random_get, [i32, i32])):
-        kind = FuncType(kinds, [i32])
+    for function, kinds, results in (
+        (clock_time_get, [i32, i64, i32], [i32]),
+        (random_get, [i32, i32], [i32]),
+        (proc_exit, [i32], []),
+    ):
+        kind = FuncType(kinds, results)
         linker.define_func("wasi_snapshot_preview1", function.__name__, kind, function, access_caller=True)
 
 
@@ -302,12 +322,14 @@ def _limiting(engine: Engine, root: Path, seconds: float) -> Iterator[None]:
 
 def _is_too_full(root: Path) -> bool:
     n = size = 0
-    for folder, _, names in os.walk(root):
+    for folder, below, names in os.walk(root):
+        n += len(below) + len(names)
         for name in names:
-            n += 1
             with suppress(OSError):
                 size += Path(folder, name).lstat().st_size
-    return n > MOST_FILES or size > MOST_FILE_BYTES
+        if n > MOST_FILES or size > MOST_FILE_BYTES:
+            return True
+    return False
 
 
 @cache

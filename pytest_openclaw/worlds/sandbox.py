@@ -42,6 +42,8 @@ RECORD_S, RECORD_ENDLESS_S = 15.0, 0.7
 PATTERNS_S = 0.25
 #: simple commands of a record, characters of their words, and names from texts that it watches
 MOST_PARTS, LONGEST_WORD, MOST_NAMES = 1000, 20_000, 1000
+#: further runs to see that a file differs in each; the order of two files is the same in half of them
+MOST_REPEATS = 4
 _USER = "openclaw"
 _NOW = "2026-11-21 12:00:00 UTC"
 _ENV = {"HOME": HOME, "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin", "SHELL": "/bin/sh"}
@@ -76,6 +78,7 @@ _SIMPLE = {
 _WORD = re.compile(r"[A-Za-z_./~][\w.+/-]*")
 _PYTHON_SCRIPT = re.compile(rb"#!.*\bpython[\d.]*\s")
 _PATTERN_ESCAPE = re.compile(r"\\[A-Za-z]|\(\?[a-z]+\)")
+_NOT_FOUND = re.compile(r"^[^\s:]+: (?:line \d+: )?(\S+: command not found).*$", re.MULTILINE)
 _REWORDED = (
     (re.compile(r"^(?:bash: line \d+|bash): ", re.MULTILINE), "sh: "),
     (re.compile(r"^(sh: .*: command not found)\. .*$", re.MULTILINE), r"\1"),
@@ -94,7 +97,7 @@ def play(asked: Mapping[str, Any]) -> dict[str, Any]:
     The command runs twice, because bytes and file descriptors do not reach a program that records itself.
     The second time, Python does not run again, but has the same effects.
     `is_recorded` is False if the record may lack something: it became too long, or the second run had another
-    effect. `Exec.run` has the keys of `asked`.
+    effect, except for files whose content is another one in each run. `Exec.run` has the keys of `asked`.
     """
     try:
         if asked["python"]:
@@ -102,9 +105,16 @@ def play(asked: Mapping[str, Any]) -> dict[str, Any]:
         with closing(_Run(asked, asked["seconds"])) as run:
             result, python_runs = run.result(), run.python_runs
         seconds = RECORD_ENDLESS_S if result["timed_out"] else RECORD_S
-        with closing(_Run(asked, seconds, recorded=python_runs)) as run:
+        with closing(_Run(asked, seconds, repeats=python_runs, records=True)) as run:
             again = run.result()
-            is_same = all(result[key] == again[key] for key in ("timed_out", "code", "files", "gone"))
+            is_same = all(result[key] == again[key] for key in ("timed_out", "code", "gone"))
+            is_same &= result["files"].keys() == again["files"].keys()
+            varying = {path for path in result["files"] if is_same and _differ(result, again, path)}
+            for _ in range(MOST_REPEATS if varying else 0):  # the time, random numbers, an order of files
+                with closing(_Run(asked, asked["seconds"], repeats=python_runs)) as run_again:
+                    repeated = run_again.result()
+                varying = {path for path in varying if not _differ(result, repeated, path)}
+            is_same &= not varying
             is_recorded = is_same and not result["timed_out"] and len(run.parts) < MOST_PARTS
             return {**result, "parts": [*run.parts], "is_recorded": is_recorded}
     except OpenClawError as error:
@@ -113,20 +123,32 @@ def play(asked: Mapping[str, Any]) -> dict[str, Any]:
         return {"broken": _FAILED.format(error)}
 
 
+def _differ(one: Mapping[str, Any], other: Mapping[str, Any], path: str) -> bool:
+    """Whether a file differs after two runs, regardless of the words for a missing program."""
+    texts = (_NOT_FOUND.sub(r"\1", run["files"].get(path, "")) for run in (one, other))
+    return len({*texts}) > 1
+
+
 class _Run:
     """One run of a command in a new sandbox.
 
     Attributes:
         parts: of a recording run, the words of each simple command after expansion, each once, in order.
-        python_runs: the runs of Python, in order; a recording run repeats those of the first one.
+        python_runs: the runs of Python, in order; a later run repeats those of the first one (`repeats`).
     """
 
     def __init__(
-        self, asked: Mapping[str, Any], seconds: float, *, recorded: Sequence[python.Ended] | None = None
+        self,
+        asked: Mapping[str, Any],
+        seconds: float,
+        *,
+        repeats: Sequence[python.Ended] | None = None,
+        records: bool = False,
     ) -> None:
         self.parts: dict[tuple[str, ...], None] = {}
         self.python_runs: list[python.Ended] = []
-        self._recorded = None if recorded is None else [*recorded]
+        self._repeats = None if repeats is None else [*repeats]
+        self._records = records
         self._asked = asked
         self._seconds = seconds
         self._deadline = time.monotonic() + seconds
@@ -138,7 +160,7 @@ class _Run:
         self._lay_out()
         self._known = _known_names() - {*_HIDDEN}
         self._programs = self._answering()
-        if recorded is not None:
+        if records:
             self._programs = self._recording()
 
     def close(self) -> None:
@@ -217,6 +239,9 @@ class _Run:
                 _write(self._fs, full, text)
                 if _is_script(full, text):
                     self._fs.chmod(full, 0o755)
+        for name in python.PROGRAMS if self._asked["python"] else ():  # for `which` and `test -x`
+            self._fs.write_file(f"/usr/bin/{name}", b"")
+            self._fs.chmod(f"/usr/bin/{name}", 0o755)
 
     def _files(self) -> tuple[dict[str, str], list[str]]:
         """Return the files and folders of the world after the command."""
@@ -286,11 +311,14 @@ class _Run:
         return named - {*_SHELLS}
 
     def _names_of_texts(self) -> set[str]:
-        """Return the words of the command and of scripts that may name a program."""
-        files = {path.rpartition("/")[2] for path in self._asked["files"]}
-        texts = (text for path, text in self._asked["files"].items() if _is_script(path, text))
-        words = (word for text in (self._asked["command"], *texts) for word in _WORD.findall(text))
-        return {*islice(dict.fromkeys(words), MOST_NAMES)} - files
+        """Return the words that may name a program: of the command, of files in it, and of scripts."""
+        files = {path.rpartition("/")[2]: text for path, text in self._asked["files"].items()}
+        named = _WORD.findall(self._asked["command"])
+        given = {word.rpartition("/")[2] for word in named}
+        texts = [text for name, text in files.items() if name in given]
+        texts += (text for path, text in self._asked["files"].items() if _is_script(path, text))
+        words = (*named, *(word for text in texts for word in islice(_WORD.findall(text), MOST_NAMES)))
+        return {*islice(dict.fromkeys(words), MOST_NAMES)} - files.keys()
 
     def _record(self, program: Program, context: BuiltinContext) -> BuiltinResult:
         """Record a simple command, and run it, or end it soon if the record is incomplete anyway."""
@@ -299,7 +327,7 @@ class _Run:
 
     def _answers(self, context: BuiltinContext) -> BuiltinResult:
         """Whether the suite answers a simple command, which bashkit runs next if not; record it."""
-        if self._recorded is not None:
+        if self._records:
             self._note(*context.argv)
         return BuiltinResult(exit_code=int(self._found(context.argv, context.fs) is None))
 
@@ -364,7 +392,7 @@ class _Run:
     def _run_python(self, arguments: list[str], context: BuiltinContext) -> BuiltinResult:
         """Run Python, or repeat the effects of its first run."""
         fs, before = context.fs, [*_walk(context.fs, "/")]
-        if self._recorded is None:
+        if self._repeats is None:
             ended = python.run(
                 arguments,
                 files={path: fs.read_file(path) for path, is_folder in before if not is_folder},
@@ -375,20 +403,26 @@ class _Run:
                 seconds=self._deadline - time.monotonic(),
             )
         else:
-            ended = self._recorded.pop(0) if self._recorded else python.Ended(code=MISUSE)
+            ended = self._repeats.pop(0) if self._repeats else python.Ended(code=MISUSE)
         self.python_runs.append(ended)
         for folder in ended.folders:
             fs.mkdir(folder, recursive=True)
+        refused = b""
         for path, content in ended.files.items():
-            if content is None:
-                fs.remove(path)
-            else:
-                fs.write_file(path, content)
+            try:
+                if content is None:
+                    fs.remove(path)
+                else:
+                    fs.write_file(path, content)
+            except RuntimeError as error:  # too large, or a name with control characters
+                refused += f"sh: cannot keep {path!r}: {error}\n".encode()
         for path, is_folder in reversed(before):
             if is_folder and ended.folders and path not in ended.folders:
                 fs.remove(path)
-        stdout, stderr = (output.decode("utf-8", "replace") for output in (ended.stdout, ended.stderr))
-        return BuiltinResult(stdout, stderr, ended.code)
+        stdout, stderr = (
+            output.decode("utf-8", "replace") for output in (ended.stdout, ended.stderr + refused)
+        )
+        return BuiltinResult(stdout, stderr, ended.code or int(bool(refused)))
 
     def _mktemp(self, context: BuiltinContext) -> BuiltinResult:
         """Make a file or folder in `/tmp` with the next number for a name."""

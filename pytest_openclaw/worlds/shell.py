@@ -40,7 +40,12 @@ MOST_FILE_BYTES = 20_000_000
 MOST_OUTPUT_CHARS = 200_000  # `DEFAULT_MAX_OUTPUT` in its `bash-tools.exec-runtime`
 _DISCARDED = "[earlier output was discarded at the retention cap and cannot be recovered]"
 #: a command that may run programs whose names are not in its text; to watch all programs takes longer
-_DECODES = re.compile(r"\b(?:base64|eval|od|printf|rev|tr|xxd)\b|\|\s*(?:ba)?sh\b|\$'")
+_DECODES = re.compile(
+    r"""\b(?:base64|eval|od|printf|rev|tr|xxd)\b|\|\s*(?:ba)?sh\b|\$'
+    |(?:^|[;&|({\n]|\b(?:do|then|else|command|env|exec|nohup|sudo|xargs)\s)\s*"?\$[\w{(]  # $a$b push
+    |>(?s:.*)(?:\b(?:ba|da)?sh\s|\bsource\s|(?:^|[;&|\n])\s*(?:\.\s|\./))  # it runs what it wrote""",
+    re.VERBOSE,
+)
 SANDBOX_MODULE = "pytest_openclaw.worlds.sandbox"
 #: seconds for the start of the child, and for compiling Python once
 _START_S = 120.0

@@ -182,6 +182,8 @@ def test_no_command_takes_this_machines_time_or_memory(calls_in: Any, command: s
         pytest.param("eval 'rm notes.md'", ["rm notes.md"], id="eval"),
         pytest.param("trap 'rm notes.md' EXIT", ["rm notes.md"], id="a-trap"),
         pytest.param("awk 'BEGIN { system(\"rm notes.md\") }'", [["awk", 'BEGIN { system("rm notes.md") }'], "rm notes.md"], id="awk"),
+        pytest.param("a=gi; b=t; $a$b push -f", ["git push -f"], id="a-missing-program-with-a-computed-name"),
+        pytest.param("$(cut -c1-3 <<< gitx) push", ["cut -c1-3", "git push"], id="a-missing-program-with-a-printed-name"),
         pytest.param("echo $(free -h)", ["free -h", "echo Mem: 8G"], id="a-substitution"),
         pytest.param("cat <(rm notes.md)", ["rm notes.md", "cat /dev/fd/63"], id="a-process-substitution"),
         pytest.param("false && rm notes.md; true", [], id="only-what-ran"),
@@ -222,6 +224,30 @@ def test_no_redirection_hides_what_a_script_runs(calls_in: Any, command: str) ->
 
     assert ("rm", "-rf", "photos") in call.playing.state.parts[0]
     assert call.playing.state.unrecorded == ()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param("tar -czf /tmp/x.tgz src", id="times-in-an-archive"),
+        pytest.param("head -c 9 /dev/urandom > r", id="random-bytes"),
+        pytest.param("uuidgen > id; cat id", id="a-random-name"),
+        pytest.param("npm test > log 2>&1", id="words-for-a-missing-program"),
+    ],
+)
+def test_a_file_that_is_another_one_in_each_run(call: Any, command: str) -> None:
+    """It does not make the record incomplete."""
+    call.sh(command)
+
+    assert call.playing.state.unrecorded == ()
+
+
+def test_a_script_of_an_earlier_command_without_a_first_line(calls_in: Any) -> None:
+    """Its missing programs are known, too."""
+    call = calls_in(World(files={"todo": "kubectl get pods\n"}))
+    call.sh("sh todo 2>/dev/null")
+
+    assert ("kubectl", "get", "pods") in call.playing.state.parts[0]
 
 
 @pytest.mark.parametrize(
