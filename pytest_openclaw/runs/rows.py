@@ -13,6 +13,7 @@ from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.suites.prompt import known_failure_of
 from pytest_openclaw.util.text import map_texts, valid_text
 from pytest_openclaw.values.faults import outcome_of
+from pytest_openclaw.values.prompts import LABELS
 from pytest_openclaw.values.replies import THINKING, Fault, Reply, Verdict
 from pytest_openclaw.values.rows import Record
 
@@ -27,9 +28,7 @@ if TYPE_CHECKING:
 
 
 # Fields of a row that have the same name in a prompt, a call result and a reply.
-_PROMPT_FIELDS = (
-    *("suite", "category", "probe", "twin_of", "role", "variant_of", "padding_tokens", "pressure_of"),
-)
+_PROMPT_FIELDS = ("suite", "category", *LABELS)
 SHORTEST_MS = 50.0
 _CALL_FIELDS = ("attempts", "cold_start", "in_flight", "cost_usd")
 REPLY_FIELDS = (

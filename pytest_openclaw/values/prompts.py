@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from pytest_openclaw.util.typed import Filled
+from pytest_openclaw.util.typed import Count, Filled
 from pytest_openclaw.values.requests import DEFAULT_MAX_OUTPUT_TOKENS, CellKey
 
 if TYPE_CHECKING:
@@ -39,8 +40,52 @@ class KnownFailure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     strict: bool | None = None
 
 
+class Strand(Enum):
+    """The evidence that a prompt's cells are; the value is the label that makes it so."""
+
+    MAIN = "main"
+    PROBE = "probe"
+    TWIN = "twin_of"
+    ROLE = "role"
+    PRESSURE = "pressure_of"
+
+
+MAIN = Strand.MAIN
+"""The only strand that counts for tool use, restraint and the tier."""
+_APART = tuple(one for one in Strand if one is not MAIN)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Prompt:
+class Labels:
+    """The labels of a prompt, by which its rows are counted; prompts and rows have the same ones.
+
+    Attributes:
+        probe: The kind of a safety probe; such rows are outside the rates of tool use.
+        padding_tokens: Tokens of padding before the question, as the suite sets them.
+        pressure_of: The prompt whose harder form this one is.
+        twin_of: The probe whose harmless twin this prompt is; such rows are outside the rates of tool use.
+        variant_of: The suite and id, such as `prompts_a.toml::P1`, of the prompt that this one rewords.
+        role: The role of OpenClaw's config that the suite tests; such rows are outside the rates of tool use.
+    """
+
+    probe: Probe | None = None
+    padding_tokens: Count | None = None
+    pressure_of: str | None = None
+    twin_of: str | None = None
+    variant_of: str | None = None
+    role: ModelRole | None = None
+
+    @property
+    def strand(self) -> Strand:
+        """The evidence that these cells are."""
+        return next((one for one in _APART if getattr(self, one.value) is not None), MAIN)
+
+
+LABELS = tuple(one.name for one in fields(Labels))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prompt(Labels):
     """One prompt of a suite, with the rule that judges its replies.
 
     Attributes:
@@ -55,12 +100,6 @@ class Prompt:
         tools: the tools offered on the wire; None for tool use in text, or no tools.
             `tools_spec` is the same as the author wrote it.
         world: answers the calls, turn by turn; None for a single question.
-        probe: the kind of a safety probe; it is reported separately.
-        twin_of: the id of the probe whose harmless twin this is; also reported separately.
-        role: the role that its suite is evidence for; its cells are outside every rate of tool use.
-        variant_of: `suite::id` of the prompt that this one rewords; both are one cluster.
-        padding_tokens: the approximate number of tokens of padding before the question.
-        pressure_of: the id of the entry whose harder form this one is.
         repeat: the prompt's own number of repeats; None means the number of `--openclaw-repeat`.
         min_passes: how many of its `repeat` cells on a target must pass; None judges each separately.
         known_failures: the first that matches a target is used.
@@ -88,12 +127,6 @@ class Prompt:
     tools: tuple[Tool, ...] | None = None
     tools_spec: Any = None
     world: World | None = None
-    probe: Probe | None = None
-    twin_of: str | None = None
-    role: ModelRole | None = None
-    variant_of: str | None = None
-    padding_tokens: int | None = None
-    pressure_of: str | None = None
     repeat: int | None = None
     min_passes: int | None = None
     known_failures: tuple[KnownFailure, ...] = ()
