@@ -70,8 +70,7 @@ def _fields(prompt: Prompt) -> dict[str, Any]:
         "tools_sha256": None if prompt.tools is None else tools_sha256(prompt.tools),
         "world": prompt.world and _world(prompt.world),
     }
-    same = {name: getattr(prompt, name) for name in KEYS if name not in in_other_form}
-    return {"suite": prompt.suite, **same, **in_other_form}
+    return {name: getattr(prompt, name) for name in KEYS if name not in in_other_form} | in_other_form
 
 
 def _world(world: World) -> JsonObject:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Required, TypedDict
 
 from msgspec import Meta, Struct
 
@@ -214,7 +214,8 @@ _FREE = Rule("free", "free")
 _ASKED = Rule("equal", "prompt")
 _JUDGED = Rule("equal", "validator")
 KEYS: Mapping[str, Key] = {
-    "id": Key(Filled, '"P1"', _FREE),
+    "suite": Key(str, "", _FREE, Required[str]),
+    "id": Key(Filled, '"P1"', _FREE, Required[str]),
     "prompt": Key(Filled, '"What is 2 + 2?"', _ASKED),
     "name": Key(str, '"greeting"'),
     "category": Key(str, '"router"'),

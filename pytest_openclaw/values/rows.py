@@ -53,7 +53,7 @@ class WrittenCallEntry(TypedDict):
     arguments: str
 
 
-class TurnCallEntry(TypedDict):
+class TurnCallEntry(WrittenCallEntry):
     """A call of a turn, with its result.
 
     Attributes:
@@ -61,8 +61,6 @@ class TurnCallEntry(TypedDict):
     """
 
     id: str | None
-    name: str
-    arguments: str
     unoffered: NotRequired[bool]
     result: str | None
     problem: NotRequired[Problem | None]

@@ -63,16 +63,8 @@ class TargetEntry(TypedDict):
 if TYPE_CHECKING:
     PromptEntry = JsonObject
 else:
-    PromptEntry = TypedDict(
-        "PromptEntry",
-        {
-            "suite": str,
-            **{
-                name: key.kind if name == "id" else NotRequired[key.recorded or key.kind | None]
-                for name, key in KEYS.items()
-            },
-        },
-    )
+    _RECORDED = {name: key.recorded or key.kind | None for name, key in KEYS.items()}
+    PromptEntry = TypedDict("PromptEntry", _RECORDED, total=False)
     PromptEntry.__doc__ = """A prompt as its suite defines it, defaults included.
 
     Attributes:

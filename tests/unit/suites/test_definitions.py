@@ -32,7 +32,7 @@ def test_every_field_is_kept():
     named = {one.name for one in fields(Prompt)} - {"validator_spec", "tools_spec", "surface", "listed"}
     hashes = {"images_sha256", "tools_sha256"}
 
-    assert {in_other_words.get(name, name) for name in named} | hashes == {"suite", *KEYS}
+    assert {in_other_words.get(name, name) for name in named} | hashes == {*KEYS}
 
 
 def test_a_value_that_json_cannot_represent_is_refused():
