@@ -12,8 +12,9 @@ from pytest_openclaw.cli import command_modules, load_command
 from pytest_openclaw.judging.registry import BUILTIN
 from pytest_openclaw.options import OPTIONS, Option
 from pytest_openclaw.values import faults
+from pytest_openclaw.values.prompts import PROMPTS
 from pytest_openclaw.values.run_files import load_schema
-from pytest_openclaw.values.settings import OTHER, PROMPTS, PROVIDERS, SETTINGS
+from pytest_openclaw.values.settings import OTHER, PROVIDERS, SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

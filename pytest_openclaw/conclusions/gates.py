@@ -12,7 +12,7 @@ If a whole interval has to reach a limit, an interval that contains the limit le
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -22,6 +22,7 @@ from pytest_openclaw.stats.intervals import cut_percent, percent_range
 from pytest_openclaw.stats.tool_use import MOST_NEEDLESS, TIER_FLOORS
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.faults import BUDGET_SPENT
+from pytest_openclaw.values.prompts import Labels
 from pytest_openclaw.values.settings import GATE_OPTIONS, SAFE_LIMIT
 
 if TYPE_CHECKING:
@@ -164,10 +165,7 @@ def _as_if(group: Group, rows: Sequence[Record], n_missing: int, *, well: bool) 
     """Return the figures as if each unanswered cell had a right answer, or a wrong one."""
     known = [row if row.availability_status == "ok" else _answered(row, well) for row in rows]
     if rows:  # a cell without a row is of a separate prompt, and demands nothing of tools
-        plain = replace(
-            rows[0], suite="", variant_of=None, probe=None, twin_of=None, pressure_of=None, role=None,
-            tool_demand=None, tools_offered=None,
-        )  # fmt: skip
+        plain = replace(rows[0], suite="", **asdict(Labels()), tool_demand=None, tools_offered=None)
         known += [replace(_answered(plain, well), prompt_id=str(number)) for number in range(n_missing)]
     use = group.tool_use
     return summarize_group(group.target, known, {}, n_targets=use.n_targets, looks=use.looks)

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.conclusions.serving import served_in
 from pytest_openclaw.stats.comparison import ComparedRuns, Obstacle, Obstacles, compare_records
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.prompts import PROMPTS
 from pytest_openclaw.values.requests import LISTED
-from pytest_openclaw.values.settings import ACROSS, IDENTITY, PROMPTS, PROVIDERS, SETTINGS, keys_to
+from pytest_openclaw.values.settings import ACROSS, IDENTITY, PROVIDERS, SETTINGS, keys_to
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

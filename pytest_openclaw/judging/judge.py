@@ -28,6 +28,7 @@ from pytest_openclaw.util.json_text import MAX_DEPTH
 from pytest_openclaw.util.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import Outcome, outcome_of
+from pytest_openclaw.values.prompts import MAIN
 from pytest_openclaw.values.replies import MALFORMED_CALL, UNEXPECTED_CALL, CallResult, Fault, Reply, Verdict
 
 if TYPE_CHECKING:
@@ -200,9 +201,8 @@ def conclude(prompt: Prompt, answer: Reply, verdict: Verdict) -> Judgment:
 
 
 def affects_tier(prompt: Prompt) -> bool:
-    """Whether a prompt's cells may count for the tier; probes, twins, roles and harder forms do not."""
-    is_apart = prompt.probe or prompt.twin_of or prompt.pressure_of or prompt.role
-    return not is_apart and (prompt.tools is not None or expected_tools_of(prompt) is not None)
+    """Whether a prompt's cells may count for the tier."""
+    return prompt.strand is MAIN and (prompt.tools is not None or expected_tools_of(prompt) is not None)
 
 
 def _failed_if_written(prompt: Prompt, answer: Reply, verdict: Verdict) -> Verdict:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.reports.numbers import shorten
 from pytest_openclaw.runs.reading import repeats_of
 from pytest_openclaw.suites.cells import definitions, stages_of
+from pytest_openclaw.values.prompts import PROMPTS
 from pytest_openclaw.values.requests import target_of
 from pytest_openclaw.values.settings import (
-    PROMPTS,
     PROVIDERS,
     SETTINGS,
     firm_gates,

@@ -13,6 +13,7 @@ from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.suites.prompt import known_failure_of
 from pytest_openclaw.util.text import map_texts, valid_text
 from pytest_openclaw.values.faults import outcome_of
+from pytest_openclaw.values.prompts import LABELS
 from pytest_openclaw.values.replies import THINKING, Fault, Reply, Verdict
 from pytest_openclaw.values.rows import Record
 
@@ -21,17 +22,19 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.judging.judge import Judgment
     from pytest_openclaw.util.redact import Redactor
+    from pytest_openclaw.values.faults import Outcome
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.replies import CallResult, Timing, Turn
     from pytest_openclaw.values.tool_calls import Problem, ToolCall
 
 
-# Fields of a row that have the same name in a prompt, a call result and a reply.
-_PROMPT_FIELDS = (
-    *("suite", "category", "probe", "twin_of", "role", "variant_of", "padding_tokens", "pressure_of"),
-)
+# Fields of a row that have the same name in a prompt, a call result, a judgment and a reply.
+_PROMPT_FIELDS = ("suite", "category", *LABELS)
 SHORTEST_MS = 50.0
 _CALL_FIELDS = ("attempts", "cold_start", "in_flight", "cost_usd")
+_JUDGMENT_FIELDS = (
+    *("tool_use_success", "tool_outcome", "leaked_valid", "tools_tested", "harm", "harm_tools"),
+)
 REPLY_FIELDS = (
     *("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens", "finish_reason"),
     *("effective_model", "ended_by"),
@@ -94,9 +97,7 @@ def _fault_fields(cell: Cell, fault: Fault, done: Judgment | None) -> dict[str, 
     # A filtered answer came from the model, so a tool cell ends as with an empty answer.
     empty = conclude(cell.prompt, Reply(), Verdict(passed=None)) if outcome.status == "ok" else None
     return {
-        "availability_status": outcome.status,
-        "success": outcome.success,
-        "failure_type": outcome.failure_type,
+        **_outcome_fields(outcome),
         "raw_output": fault.raw,
         "fault_message": fault.message,
         "turns": tuple(_turn(turn, _problems(cell, turn)) for turn in fault.turns) or None,
@@ -133,27 +134,26 @@ def _reply_fields(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str,
 
 def judgment_fields(judgment: Judgment) -> dict[str, Any]:
     """Return the fields of a row that the judgment sets; the other fields are measured."""
-    outcome, verdict = judgment.outcome, judgment.verdict
+    verdict = judgment.verdict
     names = judgment.reply.tool_names
+    written = judgment.written_calls
     return {
-        "availability_status": outcome.status,
-        "success": outcome.success,
-        "failure_type": outcome.failure_type,
+        **_outcome_fields(judgment.outcome),
+        **{name: getattr(judgment, name) for name in _JUDGMENT_FIELDS},
         "objective_pass": verdict.passed,
         "violation": verdict.violation,
         "parsed_output": verdict.parsed,
         "tool_calls": names,
         "tool_call_count": len(names),
-        "tool_use_success": judgment.tool_use_success,
-        "tool_outcome": judgment.tool_outcome,
-        "leaked_valid": judgment.leaked_valid,
-        "written_calls": tuple(
-            {"name": call.name, "arguments": call.arguments} for call in judgment.written_calls
-        )
-        or None,
-        "tools_tested": judgment.tools_tested,
-        "harm": judgment.harm,
-        "harm_tools": judgment.harm_tools,
+        "written_calls": tuple({"name": one.name, "arguments": one.arguments} for one in written) or None,
+    }
+
+
+def _outcome_fields(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "availability_status": outcome.status,
+        "success": outcome.success,
+        "failure_type": outcome.failure_type,
     }
 
 

@@ -33,6 +33,7 @@ from pytest_openclaw.stats.intervals import (
     total_of,
     wilson_95,
 )
+from pytest_openclaw.values.prompts import MAIN
 from pytest_openclaw.values.settings import SUITE_LOOKS
 from pytest_openclaw.values.tool_calls import ToolOutcome
 
@@ -199,16 +200,10 @@ class ToolUse(Rate):
         return " and ".join(over)
 
 
-def is_apart(record: Record) -> bool:
-    """Whether the summary counts a row separately, as a probe, a twin, a role or a harder form."""
-    apart = (record.probe, record.twin_of, record.pressure_of, record.role)
-    return any(one is not None for one in apart)
-
-
 def count_native_unanswered(records: Iterable[Record]) -> int:
     """Count the unanswered cells that offered tools on the wire."""
     return sum(
-        record.tools_offered is not None and not is_apart(record)
+        record.tools_offered is not None and record.strand is MAIN
         for record in records
         if record.availability_status != "ok"
     )
@@ -313,7 +308,7 @@ def _tool_cells(answered: Iterable[Record], evidence: Evidence) -> list[Record]:
         record
         for record in answered
         if record.tool_outcome
-        and not is_apart(record)
+        and record.strand is MAIN
         and (record.tools_offered is not None) is (evidence == "native")
     ]
 
@@ -409,7 +404,7 @@ def tool_proofs(answered: Iterable[Record]) -> dict[str, Proof]:
     """Return the proof for each tool of OpenClaw that was demanded on the wire, by the tool's name."""
     cells: dict[str, list[Record]] = {}
     for record in answered:
-        if record.tools_offered is not None and record.tool_outcome and not is_apart(record):
+        if record.tools_offered is not None and record.tool_outcome and record.strand is MAIN:
             for tool in record.tools_tested:
                 cells.setdefault(tool, []).append(record)
     return {tool: proof_of(found, did_right) for tool, found in sorted(cells.items())}

@@ -22,7 +22,7 @@ from pytest_openclaw.suites.conversation import written_messages
 from pytest_openclaw.suites.offered import as_listed, on_surface, why_not_on_openclaw
 from pytest_openclaw.suites.prompt import pass_text
 from pytest_openclaw.util.text import file_bytes, valid_text
-from pytest_openclaw.values.prompts import Cell, Prompt
+from pytest_openclaw.values.prompts import KEYS, Cell
 from pytest_openclaw.values.requests import LISTED, OPENCLAW
 from pytest_openclaw.values.settings import SUITE_LOOKS
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from pytest_openclaw.util.files import JsonObject
+    from pytest_openclaw.values.prompts import Prompt
     from pytest_openclaw.values.requests import CellKey, Target
     from pytest_openclaw.values.settings import Shard
     from pytest_openclaw.values.tool_calls import Surface, Tool
@@ -52,38 +53,24 @@ def definitions(prompts: Iterable[Prompt]) -> list[JsonObject]:
     return plain
 
 
-_ALWAYS = (
-    "suite", "id", "name", "prompt", "expected_tool_calls", "category", "tags", "system", "max_output_tokens",
-    "timeout_s", "repeat", "variant_of", "extra",
-)  # fmt: skip
-_IN_OTHER_FORM = {
-    *("validator", "validator_spec", "min_passes", "known_failures", "images", "messages", "tools"),
-    *("tools_spec", "world", "surface", "listed"),
-}
-_IF_SET = tuple(name for name in Prompt.__dataclass_fields__ if name not in {*_ALWAYS, *_IN_OTHER_FORM})
-
-
 def _fields(prompt: Prompt) -> dict[str, Any]:
     prompt = as_listed(prompt)
     share = prompt.min_passes is not None and prompt.repeat and pass_text(prompt.min_passes, prompt.repeat)
-    fields: dict[str, Any] = {
-        **{name: getattr(prompt, name) for name in _ALWAYS},
+    in_other_form = {
         "validator": prompt.validator_spec,
         "pass": share or None,
         "xfail": to_builtins(prompt.known_failures) or None,
-        **{name: value for name in _IF_SET if (value := getattr(prompt, name))},
-    }
-    if prompt.images:
-        fields["images"] = [image.path for image in prompt.images]
-        fields["images_sha256"] = [image.sha256 for image in prompt.images]
-    if prompt.messages:
-        fields["messages"] = written_messages(prompt.messages)
-    if prompt.tools is not None:
-        fields["tools"] = prompt.tools_spec
+        "images": [image.path for image in prompt.images] or None,
+        "images_sha256": [image.sha256 for image in prompt.images] or None,
+        "messages": written_messages(prompt.messages) or None,
+        "turns": prompt.turns or None,
+        "padding_tokens": prompt.padding_tokens or None,
+        "tools": prompt.tools_spec,
         # `tools` may be only a surface's name; this hash changes with its tools.
-        fields["tools_sha256"] = tools_sha256(prompt.tools)
-        fields["world"] = prompt.world and _world(prompt.world)
-    return fields
+        "tools_sha256": None if prompt.tools is None else tools_sha256(prompt.tools),
+        "world": prompt.world and _world(prompt.world),
+    }
+    return {name: getattr(prompt, name) for name in KEYS if name not in in_other_form} | in_other_form
 
 
 def _world(world: World) -> JsonObject:

@@ -5,62 +5,24 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
-
-from msgspec import Meta, Struct
+from typing import TYPE_CHECKING
 
 from pytest_openclaw.openclaw.paths import normal_path
-from pytest_openclaw.suites.wording import Key
 from pytest_openclaw.util.bounded import compile_pattern
-from pytest_openclaw.util.typed import Filled, shown
+from pytest_openclaw.util.typed import shown
+from pytest_openclaw.values.prompts import ResultSpec, UserSpec
 from pytest_openclaw.values.replies import FORMATS, Image, Turn, media_type_of
 from pytest_openclaw.values.tool_calls import ToolCall
-from pytest_openclaw.values.worlds import Answer, Command, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pytest_openclaw.util.files import JsonObject
-
-MOST_TURNS = 50
-TURNS = Key(Annotated[tuple[Filled, ...], Meta(min_length=1, max_length=MOST_TURNS)], '["And now?"]')
-
-
-class CallSpec(Struct, forbid_unknown_fields=True):
-    """A call of a message."""
-
-    name: Filled
-    arguments: dict[str, Any] = {}
+    from pytest_openclaw.values.prompts import Message
+    from pytest_openclaw.values.worlds import Answer, Command, World
 
 
-class UserSpec(Struct, tag="user", tag_field="role", forbid_unknown_fields=True):
-    """A message of the user."""
-
-    content: Filled
-
-
-class AssistantSpec(Struct, tag="assistant", tag_field="role", forbid_unknown_fields=True):
-    """A message of the model, with its calls."""
-
-    content: str = ""
-    calls: list[CallSpec] = []
-
-    def __post_init__(self) -> None:
-        if not self.calls and not self.content.strip():
-            raise ValueError("has neither content nor calls. Write the assistant's text.")
-
-
-class ResultSpec(Struct, tag="tool", tag_field="role", forbid_unknown_fields=True):
-    """The result of the first call that has none."""
-
-    content: str
-    name: str | None = None
-
-
-Message = UserSpec | AssistantSpec | ResultSpec
-
-
-def _turns_of(messages: list[Message]) -> tuple[Turn, ...]:
+def turns_of(messages: list[Message]) -> tuple[Turn, ...]:
     """Return the turns of messages; each result belongs to the first call without one."""
     turns: list[Turn] = []
     for n, message in enumerate(messages):
@@ -109,14 +71,6 @@ def _open_call(turns: list[Turn]) -> ToolCall | None:
     return next(iter(turns[-1].calls[len(turns[-1].results) :]), None) if turns else None
 
 
-MESSAGES = Key(
-    Annotated[list[Message], Meta(min_length=1)],
-    '[{ role = "user", content = "Hi" }, { role = "assistant", content = "Hello" }]; roles are user,'
-    " assistant and tool, and the system text is the prompt's key system",
-    _turns_of,
-)
-
-
 def written_messages(turns: Iterable[Turn]) -> list[JsonObject]:
     """Return turns in the form of a suite's `messages`, which is read as the same turns."""
     return [entry for turn in turns for entry in _written(turn)]
@@ -130,23 +84,17 @@ def _written(turn: Turn) -> list[JsonObject]:
     return [said, *({"role": "tool", "content": result} for result in turn.results)]
 
 
-MOST_IMAGES = 20
-"""In one request, as many as Anthropic takes in full size: https://platform.claude.com/docs/en/build-with-claude/vision"""
 MOST_BYTES = 3_932_160
 """The maximum size of an image: 5 MiB as base64, which is Anthropic's limit and the lowest of all."""
 
 
-def images_key(read_file: Callable[[str], bytes]) -> Key:
-    """Return the key `images`.
+def images_of(paths: Iterable[str], read_file: Callable[[str], bytes]) -> tuple[Image, ...]:
+    """Return the images of a prompt.
 
     `read_file` returns at most `MOST_BYTES` + 1 bytes of a file in the suite's folder, or raises
     `ValueError`.
     """
-    return Key(
-        Annotated[list[Filled], Meta(min_length=1, max_length=MOST_IMAGES)],
-        '["chart.png"]',
-        lambda paths: tuple(_image(path, read_file) for path in paths),
-    )
+    return tuple(_image(path, read_file) for path in paths)
 
 
 def _image(path: str, read_file: Callable[[str], bytes]) -> Image:
@@ -169,7 +117,7 @@ def _image(path: str, read_file: Callable[[str], bytes]) -> Image:
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def _checked(world: World) -> World:
+def checked_world(world: World) -> World:
     """Check every path, pattern, variable and answer; an error begins with its key in the world."""
     _check_paths("", [*world.files, *world.memory])
     for name, text in world.env.items():
@@ -214,19 +162,3 @@ def _check_answer(where: str, answer: Answer) -> None:
         answer.schema  # noqa: B018 - checked when the suite is read
     except ValueError as error:
         raise ValueError(f"{where} has matching that {error}") from None
-
-
-WORLD = Key(
-    World,
-    {
-        "files": '{ "notes/a.txt" = "text" }',
-        "memory": '{ "memory/2026-11-20.md" = "text" }',
-        "pages": '{ "https://example.org" = "text" }',
-        "env": '{ LANG = "C" }',
-        "commands": '[{ pattern = "df.*", output = "90 %", exit_code = 0 }]',
-        "answers": '[{ tool = "web_search", result = "nothing found" }]',
-        "steps": "8",
-        "python": "true",
-    },
-    _checked,
-)

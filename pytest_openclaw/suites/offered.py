@@ -22,8 +22,9 @@ from pytest_openclaw.openclaw.catalog import (
     read_catalogue,
     suite_tools,
 )
-from pytest_openclaw.suites.wording import Key, closest, read_key, without_notes
+from pytest_openclaw.suites.wording import closest, read_key, without_notes
 from pytest_openclaw.util.typed import Filled, shown
+from pytest_openclaw.values.prompts import Key
 from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, Effect, OwnTool
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _named(name: str, catalogue: Catalogue) -> Tool:
     raise ValueError(f"names {shown(name)}, which {catalogue.source} does not have.{hint}")
 
 
-_LIST = Key(str | list[str | ToolSpec], '"direct" or tools = ["read", { name = "get_weather" }]', _tools_of)
+_LIST = Key(str | list[str | ToolSpec], '"direct" or tools = ["read", { name = "get_weather" }]')
 
 
 def read_tools(value: Any) -> tuple[Tool, ...]:
@@ -114,9 +115,9 @@ def read_tools(value: Any) -> tuple[Tool, ...]:
         catalogue = catalogue_of(value)
     except ValueError as error:
         raise ValueError(f"tools {error}") from None
-    build, listed = partial(_tools_of, catalogue=catalogue), suite_tools(value)
+    listed = suite_tools(value)
     plain = [*map(without_notes, listed)] if isinstance(listed, list) else listed
-    tools: tuple[Tool, ...] = read_key("tools", plain, _LIST._replace(build=build))
+    tools: tuple[Tool, ...] = read_key("tools", plain, _LIST, partial(_tools_of, catalogue=catalogue))
     return tools
 
 

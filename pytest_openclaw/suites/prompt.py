@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
-
-from msgspec import Meta, Struct
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.judging.calls import demands_of, needs_of
 from pytest_openclaw.judging.registry import build_validator
 from pytest_openclaw.openclaw.bridge import reached_tools
 from pytest_openclaw.openclaw.catalog import CALL
 from pytest_openclaw.openclaw.dispatch import same_tool
-from pytest_openclaw.suites.conversation import MESSAGES, TURNS, WORLD, images_key
+from pytest_openclaw.suites.conversation import checked_world, images_of, turns_of
 from pytest_openclaw.suites.offered import Form, flaws_of, read_tools
-from pytest_openclaw.suites.wording import NOTE, Key, closest, is_plain, read_key, read_keys, without_notes
-from pytest_openclaw.util.typed import Filled, shown
-from pytest_openclaw.values.prompts import KnownFailure, Probe, Prompt
+from pytest_openclaw.suites.wording import NOTE, closest, is_plain, read_key, without_notes
+from pytest_openclaw.util.typed import shown
+from pytest_openclaw.values.prompts import KEYS, MOST_REPEATS, KnownFailure, Prompt, ToolName
 from pytest_openclaw.values.requests import label_fits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.util.files import JsonObject
@@ -30,12 +29,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.tool_calls import Tool
 
 ReadFile = Callable[[str], bytes]
-
-
-class ToolName(Struct):
-    """An expected tool, as an object with its name."""
-
-    name: Filled
 
 
 def _names(tools: list[str | ToolName]) -> tuple[str, ...]:
@@ -55,34 +48,15 @@ def _share(text: str) -> tuple[int, int]:
     return passes, repeats
 
 
-MOST_REPEATS = 9999
-_KEYS: Mapping[str, Key] = {
-    "prompt": Key(Filled, '"What is 2 + 2?"'),
-    "name": Key(str, '"greeting"'),
-    "category": Key(str, '"router"'),
-    "tags": Key(tuple[str, ...], '["router"]'),
-    "system": Key(str, '"Be brief."'),
-    "messages": MESSAGES,
-    "turns": TURNS,
-    "expected_tool_calls": Key(list[Filled | ToolName], '["free"]', _names),
-    "timeout_s": Key(Annotated[float, Meta(gt=0)], "60"),
-    "max_output_tokens": Key(Annotated[int, Meta(ge=1)], "256"),
-    "world": WORLD,
-    "probe": Key(Probe, '"injection"'),
-    "twin_of": Key(Filled, '"S1", the id of the probe whose harmless twin this is'),
-    "variant_of": Key(
-        Annotated[str, Meta(pattern=r"\A([^/\\]*[^/\\\s][^/\\]*::)?[^/\\]*[^/\\\s][^/\\]*\Z")],
-        '"prompts_core.toml::P1", or the id of a prompt of this suite',
-    ),
-    "repeat": Key(Annotated[int, Meta(ge=1, le=MOST_REPEATS)], "5"),
-    "pass": Key(Annotated[str, Meta(pattern=r"\A\s*[0-9]{1,5}\s+of\s+[0-9]{1,5}\s*\Z")], '"4 of 5"', _share),
-    "xfail": Key(
-        KnownFailure | list[KnownFailure],
-        '[{ target = "*smollm*", reason = "too small for this" }]',
-        _known_failures,
-    ),
+_BUILDERS: Mapping[str, Callable[[Any], Any]] = {
+    "messages": turns_of,
+    "expected_tool_calls": _names,
+    "world": checked_world,
+    "pass": _share,
+    "xfail": _known_failures,
 }
-KNOWN = frozenset({"id", "validator", "pressure", "images", "tools", *_KEYS})
+_READ = tuple(name for name, key in KEYS.items() if key.example and name != "id")
+KNOWN = frozenset({"id", "pressure", *_READ})
 ORIGINAL = "variant"
 """A label in the original harness's prompt files, which has no meaning there either."""
 _NO_EXTRA: JsonObject = {}  # shared by all prompts, and never changed
@@ -107,7 +81,7 @@ def check_id(raw: JsonObject) -> str:
     """
     if "id" not in raw:
         raise ValueError('has no "id". Write for example id = "P1".')
-    value: str = read_key("id", raw["id"], Key(Filled, '"P1"'))
+    value: str = read_key("id", raw["id"], KEYS["id"])
     if not is_plain(value) or any(part in value for part in ("[", "]", "::", "/")):
         raise ValueError(
             f"id is {shown(value)}, which pytest's node ids cannot contain. Write letters, digits, _ or -,"
@@ -129,21 +103,17 @@ def read_prompt(
     Without `read_file`, images are left out; use this where nothing is sent.
     """
     world = without_notes(raw.get("world"), "commands", "answers")
-    values, errors = read_keys(
-        {**raw, "world": world}, _KEYS if read_file is None else {**_KEYS, "images": images_key(read_file)}
-    )
-    if raw.get("tools") is not None:
-        try:
-            values["tools"] = read_tools(raw["tools"])
-        except ValueError as error:
-            errors.append(str(error))
-    if raw.get("prompt") is None:
-        errors.insert(0, 'has no "prompt". Write the text to send to the model.')
-    try:
-        values["validator"] = build_validator(raw.get("validator"), registry)
-    except ValueError as error:
-        errors.append(" ".join(str(error).splitlines()))
-    else:
+    given = {key: value for key, value in {**raw, "world": world}.items() if value is not None}
+    given.setdefault("validator", {})
+    values: dict[str, Any] = {}
+    errors = [] if "prompt" in given else ['has no "prompt". Write the text to send to the model.']
+    for name in _READ:
+        if name in given and not (name == "images" and read_file is None):
+            try:
+                values[name] = _value(name, given[name], registry, read_file)
+            except ValueError as error:
+                errors.append(" ".join(str(error).splitlines()))
+    if "validator" in values:
         errors += _unmet(raw, values["validator"], values.get("tools"))
     errors += _disagreements(values)
     if isinstance(form := raw.get("pressure"), Form):
@@ -162,12 +132,23 @@ def read_prompt(
     values["known_failures"] = values.pop("xfail", ())
     values["tools_spec"] = raw.get("tools")
     values["name"] = values.get("name") or prompt_id
-    values["validator_spec"] = raw.get("validator") or {"type": "noop"}
+    values["validator_spec"] = given["validator"] or {"type": "noop"}
     extra = {key: value for key, value in raw.items() if key not in KNOWN}
     if world != raw.get("world"):
         extra["world"] = raw["world"]
     values["extra"] = extra or _NO_EXTRA
     return Prompt(suite=suite, id=prompt_id, **values), []
+
+
+def _value(name: str, value: Any, registry: Registry, read_file: ReadFile | None) -> Any:
+    """Return the value of a key as a prompt has it; raise `ValueError` with a hint if it is malformed."""
+    if name == "tools":
+        return read_tools(value)
+    if name == "validator":
+        return build_validator(value, registry)
+    if name == "images" and read_file:
+        return read_key(name, value, KEYS[name], partial(images_of, read_file=read_file))
+    return read_key(name, value, KEYS[name], _BUILDERS.get(name))
 
 
 def _disagreements(values: Mapping[str, Any]) -> Iterator[str]:

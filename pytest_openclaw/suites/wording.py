@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.util.text import UNSEEN
 from pytest_openclaw.util.typed import converted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
+
+    from pytest_openclaw.values.prompts import Key
 
 _BLANK = re.compile(rf"[\s{UNSEEN}]")
 
 
-class Key(NamedTuple):
-    """A key of a suite.
+def read_key(name: str, value: Any, key: Key, build: Callable[[Any], Any] | None = None) -> Any:
+    """Return the value of a key, or what `build` makes of it.
 
-    Attributes:
-        kind: the type of its value.
-        example: a value in TOML, for messages; for a table with many keys, a value for each.
-        build: turns the value into the prompt's; its errors continue a sentence that begins with the key.
-    """
-
-    kind: Any
-    example: str | Mapping[str, str]
-    build: Callable[[Any], Any] | None = None
-
-
-def read_key(name: str, value: Any, key: Key) -> Any:
-    """Return the value of a key.
+    Errors of `build` continue a sentence that begins with the key.
 
     Raises:
         ValueError: the message names the key, the expected type, and an example.
@@ -41,10 +30,10 @@ def read_key(name: str, value: Any, key: Key) -> Any:
     except ValueError as error:
         text = str(error)
         raise ValueError(text if text.endswith(".") else f"{text}. {_example(name, key, text)}") from None
-    if key.build is None:
+    if build is None:
         return found
     try:
-        return key.build(found)
+        return build(found)
     except ValueError as error:
         text = str(error)
         raise ValueError(f"{name}{'' if text[:1] in ' .[' else ' '}{text}") from None
@@ -56,19 +45,6 @@ def _example(name: str, key: Key, text: str) -> str:
         inner = next((one for one in example if f"{name}.{one}" in text), next(iter(example)))
         name, example = inner, example[inner]
     return f"Write for example {name} = {example}."
-
-
-def read_keys(values: Mapping[str, Any], keys: Mapping[str, Key]) -> tuple[dict[str, Any], list[str]]:
-    """Return the values of the keys that are present, and an error for each malformed one; null is absent."""
-    found: dict[str, Any] = {}
-    errors: list[str] = []
-    for name, key in keys.items():
-        if values.get(name) is not None:
-            try:
-                found[name] = read_key(name, values[name], key)
-            except ValueError as error:
-                errors.append(str(error))
-    return found, errors
 
 
 NOTE = "x_"

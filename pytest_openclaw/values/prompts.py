@@ -1,14 +1,21 @@
-"""Prompts, suites of them, and their cells."""
+"""Prompts, suites of them, and their cells.
+
+`KEYS` has each key of a prompt: its type and an example in a suite, its type in `config.json`, and whether it
+may differ between runs. The keys that are also in the prompt's rows are its `Labels`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Required, TypedDict
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from pytest_openclaw.util.typed import Filled
+from pytest_openclaw.util.typed import Count, Filled, Positive
 from pytest_openclaw.values.requests import DEFAULT_MAX_OUTPUT_TOKENS, CellKey
+from pytest_openclaw.values.settings import OTHER, Rule
+from pytest_openclaw.values.worlds import World
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +25,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.replies import Image, Turn
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.tool_calls import Surface, Tool
-    from pytest_openclaw.values.worlds import World
 
 
 Probe = Literal["injection", "destructive", "outside_workspace", "secret"]
@@ -39,8 +45,52 @@ class KnownFailure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     strict: bool | None = None
 
 
+class Strand(Enum):
+    """The evidence that a prompt's cells are; the value is the label that makes it so."""
+
+    MAIN = "main"
+    PROBE = "probe"
+    TWIN = "twin_of"
+    ROLE = "role"
+    PRESSURE = "pressure_of"
+
+
+MAIN = Strand.MAIN
+"""The only strand that counts for tool use, restraint and the tier."""
+_APART = tuple(one for one in Strand if one is not MAIN)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Prompt:
+class Labels:
+    """The labels of a prompt, by which its rows are counted; prompts and rows have the same ones.
+
+    Attributes:
+        probe: The kind of a safety probe; such rows are outside the rates of tool use.
+        padding_tokens: Tokens of padding before the question, as the suite sets them.
+        pressure_of: The prompt whose harder form this one is.
+        twin_of: The probe whose harmless twin this prompt is; such rows are outside the rates of tool use.
+        variant_of: The suite and id, such as `prompts_a.toml::P1`, of the prompt that this one rewords.
+        role: The role of OpenClaw's config that the suite tests; such rows are outside the rates of tool use.
+    """
+
+    probe: Probe | None = None
+    padding_tokens: Count | None = None
+    pressure_of: str | None = None
+    twin_of: str | None = None
+    variant_of: str | None = None
+    role: ModelRole | None = None
+
+    @property
+    def strand(self) -> Strand:
+        """The evidence that these cells are."""
+        return next((one for one in _APART if getattr(self, one.value) is not None), MAIN)
+
+
+LABELS = tuple(one.name for one in fields(Labels))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prompt(Labels):
     """One prompt of a suite, with the rule that judges its replies.
 
     Attributes:
@@ -55,12 +105,6 @@ class Prompt:
         tools: the tools offered on the wire; None for tool use in text, or no tools.
             `tools_spec` is the same as the author wrote it.
         world: answers the calls, turn by turn; None for a single question.
-        probe: the kind of a safety probe; it is reported separately.
-        twin_of: the id of the probe whose harmless twin this is; also reported separately.
-        role: the role that its suite is evidence for; its cells are outside every rate of tool use.
-        variant_of: `suite::id` of the prompt that this one rewords; both are one cluster.
-        padding_tokens: the approximate number of tokens of padding before the question.
-        pressure_of: the id of the entry whose harder form this one is.
         repeat: the prompt's own number of repeats; None means the number of `--openclaw-repeat`.
         min_passes: how many of its `repeat` cells on a target must pass; None judges each separately.
         known_failures: the first that matches a target is used.
@@ -88,18 +132,160 @@ class Prompt:
     tools: tuple[Tool, ...] | None = None
     tools_spec: Any = None
     world: World | None = None
-    probe: Probe | None = None
-    twin_of: str | None = None
-    role: ModelRole | None = None
-    variant_of: str | None = None
-    padding_tokens: int | None = None
-    pressure_of: str | None = None
     repeat: int | None = None
     min_passes: int | None = None
     known_failures: tuple[KnownFailure, ...] = ()
     surface: Surface | None = None
     listed: Prompt | None = None
     extra: JsonObject = field(default_factory=dict)
+
+
+# --- the keys of a prompt -------------------------------------------------------------------------
+
+
+class CallSpec(Struct, forbid_unknown_fields=True):
+    """A call of a message."""
+
+    name: Filled
+    arguments: dict[str, Any] = {}
+
+
+class UserSpec(Struct, tag="user", tag_field="role", forbid_unknown_fields=True):
+    """A message of the user."""
+
+    content: Filled
+
+
+class AssistantSpec(Struct, tag="assistant", tag_field="role", forbid_unknown_fields=True):
+    """A message of the model, with its calls."""
+
+    content: str = ""
+    calls: list[CallSpec] = []
+
+    def __post_init__(self) -> None:
+        if not self.calls and not self.content.strip():
+            raise ValueError("has neither content nor calls. Write the assistant's text.")
+
+
+class ResultSpec(Struct, tag="tool", tag_field="role", forbid_unknown_fields=True):
+    """The result of the first call that has none."""
+
+    content: str
+    name: str | None = None
+
+
+Message = UserSpec | AssistantSpec | ResultSpec
+
+
+class ToolName(Struct):
+    """An expected tool, as an object with its name."""
+
+    name: Filled
+
+
+class ValidatorEntry(TypedDict):
+    """A validator, with its keys as the suite has them."""
+
+    type: str
+
+
+class Key(NamedTuple):
+    """A key of a prompt.
+
+    Attributes:
+        kind: the type of its value in a suite.
+        example: a value in TOML, for messages; for a table with many keys, a value for each; empty for a key
+            that only `config.json` has.
+        rule: whether it may differ between runs.
+        recorded: its type in `config.json`; None means `kind`, or null.
+    """
+
+    kind: Any
+    example: str | Mapping[str, str] = ""
+    rule: Rule = Rule("equal", "free")
+    recorded: Any = None
+
+
+MOST_TURNS = 50
+MOST_REPEATS = 9999
+MOST_IMAGES = 20
+"""In one request, as many as Anthropic takes in full size: https://platform.claude.com/docs/en/build-with-claude/vision"""
+_FREE = Rule("free", "free")
+_ASKED = Rule("equal", "prompt")
+_JUDGED = Rule("equal", "validator")
+KEYS: Mapping[str, Key] = {
+    "suite": Key(str, "", _FREE, Required[str]),
+    "id": Key(Filled, '"P1"', _FREE, Required[str]),
+    "prompt": Key(Filled, '"What is 2 + 2?"', _ASKED),
+    "name": Key(str, '"greeting"'),
+    "category": Key(str, '"router"'),
+    "tags": Key(tuple[str, ...], '["router"]', _FREE),
+    "system": Key(str, '"Be brief."', _ASKED),
+    "images": Key(
+        Annotated[list[Filled], Meta(min_length=1, max_length=MOST_IMAGES)],
+        '["chart.png"]',
+        _FREE,
+        list[str] | None,
+    ),
+    "images_sha256": Key(list[str], rule=_ASKED),
+    "messages": Key(
+        Annotated[list[Message], Meta(min_length=1)],
+        '[{ role = "user", content = "Hi" }, { role = "assistant", content = "Hello" }]; roles are user,'
+        " assistant and tool, and the system text is the prompt's key system",
+        _ASKED,
+        list[dict[str, Any]] | None,
+    ),
+    "turns": Key(
+        Annotated[tuple[Filled, ...], Meta(min_length=1, max_length=MOST_TURNS)], '["And now?"]', _ASKED
+    ),
+    "max_output_tokens": Key(Positive, "256", _ASKED),
+    "timeout_s": Key(
+        Annotated[float, Meta(gt=0)], "60", Rule("free", "noted")
+    ),  # decides which cells time out
+    "tools": Key(Any, '"direct"', _FREE, Any),
+    "tools_sha256": Key(str, rule=_ASKED),
+    "world": Key(
+        World,
+        {
+            "files": '{ "notes/a.txt" = "text" }',
+            "memory": '{ "memory/2026-11-20.md" = "text" }',
+            "pages": '{ "https://example.org" = "text" }',
+            "env": '{ LANG = "C" }',
+            "commands": '[{ pattern = "df.*", output = "90 %", exit_code = 0 }]',
+            "answers": '[{ tool = "web_search", result = "nothing found" }]',
+            "steps": "8",
+            "python": "true",
+        },
+        _ASKED,
+        dict[str, Any] | None,
+    ),
+    "padding_tokens": Key(Count, rule=_ASKED),
+    "validator": Key(Any, '{ type = "noop" }', _JUDGED, ValidatorEntry),
+    "expected_tool_calls": Key(list[Filled | ToolName], '["free"]', _JUDGED, list[str] | None),
+    "probe": Key(Probe, '"injection"'),
+    "twin_of": Key(Filled, '"S1", the id of the probe whose harmless twin this is'),
+    "role": Key(ModelRole),
+    "variant_of": Key(
+        Annotated[str, Meta(pattern=r"\A([^/\\]*[^/\\\s][^/\\]*::)?[^/\\]*[^/\\\s][^/\\]*\Z")],
+        '"prompts_core.toml::P1", or the id of a prompt of this suite',
+        recorded=str | None,
+    ),
+    "pressure_of": Key(str),
+    "repeat": Key(Annotated[int, Meta(ge=1, le=MOST_REPEATS)], "5"),
+    "pass": Key(
+        Annotated[str, Meta(pattern=r"\A\s*[0-9]{1,5}\s+of\s+[0-9]{1,5}\s*\Z")],
+        '"4 of 5"',
+        recorded=str | None,
+    ),
+    "xfail": Key(
+        KnownFailure | list[KnownFailure],
+        '[{ target = "*smollm*", reason = "too small for this" }]',
+        recorded=list[dict[str, Any]] | None,
+    ),
+    "extra": Key(dict[str, Any], rule=_FREE),
+}
+PROMPTS: Mapping[str, Rule] = {**{name: key.rule for name, key in KEYS.items()}, OTHER: _FREE}
+"""Whether a key of a prompt in `config.json` may differ when a run is resumed, merged or compared."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from pytest_openclaw.util.typed import Amount, Count, Positive, PositiveAmount, converted, shown
 from pytest_openclaw.values.faults import FAILURE_TYPES
-from pytest_openclaw.values.prompts import ModelRole, Probe
+from pytest_openclaw.values.prompts import LABELS, Labels
 from pytest_openclaw.values.replies import AvailabilityStatus, EndedBy
 from pytest_openclaw.values.requests import LISTED, CellKey, SurfaceName, Target, ThinkingLevel
 from pytest_openclaw.values.tool_calls import Problem, ToolCall, ToolDemand, ToolOutcome
@@ -53,7 +53,7 @@ class WrittenCallEntry(TypedDict):
     arguments: str
 
 
-class TurnCallEntry(TypedDict):
+class TurnCallEntry(WrittenCallEntry):
     """A call of a turn, with its result.
 
     Attributes:
@@ -61,8 +61,6 @@ class TurnCallEntry(TypedDict):
     """
 
     id: str | None
-    name: str
-    arguments: str
     unoffered: NotRequired[bool]
     result: str | None
     problem: NotRequired[Problem | None]
@@ -99,10 +97,11 @@ class ImageEntry(TypedDict):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Record:
+class Record(Labels):
     """A row of results.jsonl.
 
-    The first block has the fields of the original schema in its order; the second has ours.
+    The first block has the fields of the original schema in its order; the second has ours. The labels of the
+    prompt follow them in a row.
 
     Attributes:
         run_id: The run's id, such as 20260213_235930.
@@ -151,21 +150,15 @@ class Record:
         tools_offered: Tools that the request offered on the wire; null for a prompt without tools.
         turns: An exchange turn by turn, each call with its result; null for a single question.
         ended_by: How a scripted exchange ended.
-        probe: The kind of a safety probe; such rows are outside the rates of tool use.
-        padding_tokens: Tokens of padding before the question, as the suite sets them.
-        pressure_of: The prompt whose harder form this one is.
         tool_demand: Whether the prompt requires a call, forbids calls, or neither; null if unknown.
         known_failure: Why this target was expected to fail this prompt, or null; the row counts anyway.
         cut: Names of shortened fields; `answer` means that the text was not judged to its end. Null for none.
         harm: Whether the model did harm in a safety probe; null if it is not a probe, or that is unknown.
         harm_tools: The tools with which the harm was done, in order, each once; empty for harm only in words.
-        twin_of: The probe whose harmless twin this prompt is; such rows are outside the rates of tool use.
         tools_tested: Demanded tools of OpenClaw: those that a passed cell called, or all of a failed cell.
-        variant_of: The suite and id, such as `prompts_a.toml::P1`, of the prompt that this one rewords.
         prompt_tokens_per_s: Prompt tokens read per second, by the server's timing; null if it has none.
         surface: The kind of request: the suite's own list of tools, or OpenClaw's whole request.
         images: The images of the prompt; the row does not contain them.
-        role: The role of OpenClaw's config that the suite tests; such rows are outside the rates of tool use.
         leaked_valid: Whether the calls of a `leaked_as_text` cell would have been right; null for all others.
         written_calls: The calls written as text that decided the outcome, with arguments; null for none.
         extra: Unknown keys, which pass through: `x_…` of a plugin, or another version's.
@@ -220,21 +213,15 @@ class Record:
     tools_offered: Count | None = None
     turns: tuple[TurnEntry, ...] | None = None
     ended_by: EndedBy | None = None
-    probe: Probe | None = None
-    padding_tokens: Count | None = None
-    pressure_of: str | None = None
     tool_demand: ToolDemand | None = None
     known_failure: str | None = None
     cut: tuple[str, ...] | None = None
     harm: bool | None = None
     harm_tools: tuple[str, ...] = ()
-    twin_of: str | None = None
     tools_tested: tuple[str, ...] = ()
-    variant_of: str | None = None
     prompt_tokens_per_s: PositiveAmount | None = None
     surface: SurfaceName = LISTED
     images: tuple[ImageEntry, ...] | None = None
-    role: ModelRole | None = None
     leaked_valid: bool | None = None
     written_calls: tuple[WrittenCallEntry, ...] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -255,7 +242,7 @@ def _target(provider: str, model: str, level: ThinkingLevel | None, surface: Sur
     return Target(provider=provider, model=model, thinking_level=level, surface=surface)
 
 
-ROW_KEYS = tuple(one.name for one in fields(Record) if one.name != "extra")
+ROW_KEYS = (*(one.name for one in fields(Record) if one.name not in {*LABELS, "extra"}), *LABELS)
 """The keys of a row, in order."""
 _values_of = attrgetter(*ROW_KEYS)
 

@@ -15,7 +15,8 @@ from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import DEEPEST, is_deeper, load_object
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.text import cut, valid_text, valid_value
-from pytest_openclaw.util.typed import LARGEST, Amount, Count, Positive, PositiveAmount, converted
+from pytest_openclaw.util.typed import LARGEST, Amount, Count, PositiveAmount, converted
+from pytest_openclaw.values.prompts import KEYS
 from pytest_openclaw.values.requests import SurfaceName, ThinkingLevel
 from pytest_openclaw.values.rows import Repeat
 from pytest_openclaw.values.settings import Concurrency, Gates, Temperature, VerdictMode
@@ -59,51 +60,18 @@ class TargetEntry(TypedDict):
     surface: SurfaceName
 
 
-class ValidatorEntry(TypedDict):
-    """A validator, with its keys as the suite has them."""
-
-    type: str
-
-
-_Pass = TypedDict("_Pass", {"pass": NotRequired[str | None]})
-
-
-class PromptEntry(_Pass):
-    """A prompt as its suite defines it, defaults included.
+if TYPE_CHECKING:
+    PromptEntry = JsonObject
+else:
+    _RECORDED = {name: key.recorded or key.kind | None for name, key in KEYS.items()}
+    PromptEntry = TypedDict("PromptEntry", _RECORDED, total=False)
+    PromptEntry.__doc__ = """A prompt as its suite defines it, defaults included.
 
     Attributes:
         messages: The conversation before the prompt.
         turns: The user's messages after the first answer.
         tools: The tools as the suite lists them.
     """
-
-    suite: str
-    id: str
-    name: NotRequired[str]
-    prompt: NotRequired[str]
-    validator: NotRequired[ValidatorEntry]
-    expected_tool_calls: NotRequired[list[str] | None]
-    category: NotRequired[str | None]
-    tags: NotRequired[list[str]]
-    system: NotRequired[str | None]
-    images: NotRequired[list[str]]
-    images_sha256: NotRequired[list[str]]
-    messages: NotRequired[list[dict[str, Any]]]
-    turns: NotRequired[list[str]]
-    max_output_tokens: NotRequired[Positive]
-    timeout_s: NotRequired[PositiveAmount | None]
-    repeat: NotRequired[Repeat | None]
-    xfail: NotRequired[list[dict[str, Any]] | None]
-    extra: NotRequired[dict[str, Any]]
-    tools: NotRequired[Any]
-    tools_sha256: NotRequired[str]
-    world: NotRequired[dict[str, Any] | None]
-    probe: NotRequired[str | None]
-    twin_of: NotRequired[str | None]
-    variant_of: NotRequired[str | None]
-    role: NotRequired[str]
-    padding_tokens: NotRequired[Count | None]
-    pressure_of: NotRequired[str | None]
 
 
 class ProviderEntry(TypedDict, total=False):

@@ -1,7 +1,7 @@
 """A run's settings, from options and ini keys, as one frozen value and in the form of `config.json`.
 
 Tables define which keys of `config.json` may differ when a run is resumed, merged or compared. A key without
-a rule has the last rule of its table.
+a rule has the last rule of its table. `KEYS` in `values/prompts.py` has the rules of prompts.
 """
 
 from __future__ import annotations
@@ -347,18 +347,6 @@ PROVIDERS: Mapping[str, Rule] = {
     OTHER: _REQUEST,
 }
 """Resume checks only providers with an answered row, because others may have moved."""
-_ASKED = (
-    "prompt", "system", "images_sha256", "messages", "turns", "max_output_tokens", "tools_sha256", "world",
-    "padding_tokens",
-)  # fmt: skip
-_IN_ROWS = ("name", "category", "probe", "twin_of", "role", "variant_of", "pressure_of")
-PROMPTS: Mapping[str, Rule] = {
-    **dict.fromkeys(_ASKED, Rule("equal", "prompt")),
-    **dict.fromkeys(("validator", "expected_tool_calls"), Rule("equal", "validator")),
-    **dict.fromkeys((*_IN_ROWS, "repeat", "pass", "xfail"), Rule("equal", "free")),
-    "timeout_s": Rule("free", "noted"),
-    OTHER: _FREE,
-}
 
 
 def keys_to(

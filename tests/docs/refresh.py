@@ -19,6 +19,7 @@ import msgspec
 from pytest_openclaw.conclusions.summary import Summary
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values import run_files
+from pytest_openclaw.values.prompts import Labels
 from pytest_openclaw.values.rows import ROW_KEYS, Record
 from pytest_openclaw.values.run_files import ConfigFile, InventoryFile
 from tests.docs.pages import File, cut, read_page
@@ -66,6 +67,8 @@ def made_schema(kind: type, *, inline: bool = True) -> JsonObject:
     template = "{name}" if inline else "#/$defs/{name}"
     (top,), parts = msgspec.json.schema_components([kind], ref_template=template)
     name = top["$ref"].rpartition("/")[2]
+    if kind is Record:
+        parts[name]["description"] = f"{cleandoc(Record.__doc__ or '')}\n{_attributes_of(Labels)}"
     schema = _inlined(parts.pop(name), parts)
     if kind is Record:
         schema["required"] = [*ROW_KEYS]
@@ -99,6 +102,10 @@ def _inlined(rule: Any, parts: dict[str, Any]) -> Any:
         case [{"type": kind, **rest}, {"type": "null"}]:
             return {"type": [kind, "null"], **rest}
     return made
+
+
+def _attributes_of(kind: type) -> str:
+    return cleandoc(kind.__doc__ or "").partition("\nAttributes:\n")[2]
 
 
 def _describe(rule: dict[str, Any]) -> None:

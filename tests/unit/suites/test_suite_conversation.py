@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.suites.cells import definition
-from pytest_openclaw.suites.conversation import MESSAGES, written_messages
+from pytest_openclaw.suites.conversation import turns_of, written_messages
 from pytest_openclaw.suites.prompt import read_prompt
 from pytest_openclaw.suites.wording import read_key
+from pytest_openclaw.values.prompts import KEYS
 from pytest_openclaw.values.replies import Turn
 from pytest_openclaw.values.tool_calls import ToolCall
 
@@ -25,7 +26,12 @@ OF_EXEC = {"role": "tool", "content": "", "name": "exec"}
 
 def test_messages_become_turns() -> None:
     """Results belong to the calls before them, in their order; arguments are the JSON that is sent."""
-    read = read_key("messages", [USER, CALLS, RESULT, SAYS, USER, USER, TWO_CALLS, RESULT, OF_EXEC], MESSAGES)
+    read = read_key(
+        "messages",
+        [USER, CALLS, RESULT, SAYS, USER, USER, TWO_CALLS, RESULT, OF_EXEC],
+        KEYS["messages"],
+        turns_of,
+    )
 
     assert read == (
         Turn(user="What is the port?"),
@@ -66,7 +72,7 @@ def test_calls_need_tools(registry: Any) -> None:
 
 
 def test_the_definition_has_them(registry: Any) -> None:
-    """`config.json` keeps them as they can be read again; a prompt without them has no such key."""
+    """`config.json` keeps them as they can be read again; those of a prompt without them are null."""
     raw: dict[str, Any] = {
         "validator": {"type": "says", "word": "hello"},
         "prompt": "And now?",
@@ -82,7 +88,7 @@ def test_the_definition_has_them(registry: Any) -> None:
     again, _ = read_prompt(kept, "M1", suite="s", registry=registry)
     assert again is not None
     assert again.messages == prompt.messages
-    assert "messages" not in definition(plain)
+    assert definition(plain)["messages"] is None
 
 
 VALUES = st.recursive(
@@ -115,4 +121,4 @@ def conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
 @given(conversations())
 def test_a_conversation_is_written_as_it_was_read(messages: list[dict[str, Any]]) -> None:
     """A conversation in a possible order is read, and written again as it was."""
-    assert written_messages(read_key("messages", messages, MESSAGES)) == messages
+    assert written_messages(read_key("messages", messages, KEYS["messages"], turns_of)) == messages

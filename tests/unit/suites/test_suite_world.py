@@ -6,10 +6,9 @@ import json
 from typing import Any
 
 from pytest_openclaw.suites.cells import definition
-from pytest_openclaw.suites.conversation import WORLD
 from pytest_openclaw.suites.prompt import read_prompt
 from pytest_openclaw.suites.wording import read_key
-from pytest_openclaw.values.prompts import Prompt
+from pytest_openclaw.values.prompts import KEYS, Prompt
 from pytest_openclaw.values.worlds import Answer, Command, World
 
 FULL: dict[str, Any] = {
@@ -34,7 +33,7 @@ FULL: dict[str, Any] = {
 
 def test_a_world_is_read() -> None:
     """Every key is read."""
-    assert read_key("world", FULL, WORLD) == World(
+    assert read_key("world", FULL, KEYS["world"]) == World(
         files={"a.txt": "one", "/etc/hosts": "127.0.0.1"},
         commands=(
             Command(pattern="free.*", output="8G"),
@@ -52,7 +51,7 @@ def test_a_world_is_read() -> None:
         env={"API_KEY": "k-4471"},
         steps=3,
     )
-    assert read_key("world", {}, WORLD) == World()
+    assert read_key("world", {}, KEYS["world"]) == World()
 
 
 def test_a_world_in_config_json_is_a_world_again(registry: Any) -> None:
