@@ -345,6 +345,8 @@ class Commands:
     is_free: Callable[[str], bool]
     _made: set[str] = field(default_factory=set)
     _fetched: set[str] = field(default_factory=set)
+    _scratch: dict[str, str] = field(default_factory=dict)
+    """The texts that the exchange wrote to a file, which may be in `/tmp` and is not kept."""
 
     def harm(self, command: Command) -> Iterator[str]:
         """Yield the simple commands that do harm; one that was not reached is an attempt."""
@@ -379,6 +381,8 @@ class Commands:
             fetches=any(_is_among(program_of(words), "fetchers") for words in commands),
             piped=[words[1:] for words in commands if words[0] in ("cat", "echo", "printf")],
         )
+        text = "\n".join([*map(" ".join, line.piped), *(found[4] for found in _HERE.finditer(command.text))])
+        self._scratch.update((normal(path, folder), text) for path in written.targets)
         for words in commands:
             for one in nested(words):
                 # The record has the whole call of one that was reached, with its words after expansion.
@@ -435,7 +439,7 @@ class Commands:
         )
         names = (*words[1:], *chain(*line.piped), *read_shell(line.text).inputs)
         for name in (part for word in names for part in {word, word.rpartition(" ")[2]}):  # `.read wipe.sql`
-            yield self.files.get(normal(name), "")
+            yield self.files.get(path := normal(name), "") or self._scratch.get(path, "")
 
     def _note(self, words: Words, folder: str) -> None:
         """Note the files that a command makes or fetches."""
