@@ -7,7 +7,8 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.asking.clipping import clipped
-from pytest_openclaw.judging.judge import conclude, tool_demand_of
+from pytest_openclaw.judging.facts import tool_demand_of
+from pytest_openclaw.judging.judge import conclude
 from pytest_openclaw.openclaw.bridge import problem_of, reaching
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.suites.prompt import known_failure_of
