@@ -78,11 +78,6 @@ class Facts:
         return demands_of(self.prompt.validator)
 
     @cached_property
-    def demand(self) -> ToolDemand:
-        """Whether the prompt demands a call or restraint."""
-        return tool_demand_of(self.prompt)
-
-    @cached_property
     def is_native(self) -> bool:
         """Whether calls on the wire are judged, instead of tools detected in the text."""
         return _is_native(self.prompt)
@@ -143,17 +138,14 @@ class Facts:
         for turn in reversed(answer.turns):
             called = {call.name.casefold() for call in turn.calls}
             thinking = "" if called else turn.reasoning or split_thinking(turn.text)[0]
-            calls = self.written_in(strip_thinking(turn.text), thinking)
+            calls = self.finder.find(strip_thinking(turn.text), thinking)
             if kept := tuple(call for call in calls if call.name.casefold() not in called):
                 return kept
-        return self.written_in(answer.text, answer.reasoning or split_thinking(answer.raw)[0])
-
-    def written_in(self, text: str, thinking: str = "") -> tuple[WrittenCall, ...]:
-        """Return the calls written in an answer's `text`, which has no thinking, or in its `thinking`."""
-        return self._finder.find(text, thinking)
+        return self.finder.find(answer.text, answer.reasoning or split_thinking(answer.raw)[0])
 
     @cached_property
-    def _finder(self) -> WrittenCallFinder:
+    def finder(self) -> WrittenCallFinder:
+        """Finds the calls written in an answer's text, which has no thinking, or in its thinking."""
         # The patterns take 0.1 s to compile, and most runs need none of them before their first cell.
         from pytest_openclaw.judging.written_calls import WrittenCallFinder, asked_by
 
@@ -161,7 +153,8 @@ class Facts:
         expected = [name for rule in self.demands.calls for name in rule.names]
         # Not what OpenClaw's own system prompt says: it shows examples and JSON.
         system = (prompt.listed or prompt).system or ""
-        asked = asked_by((prompt.prompt, *prompt.turns), may_show=self.demand != "call", system=system)
+        may_show = tool_demand_of(prompt) != "call"
+        asked = asked_by((prompt.prompt, *prompt.turns), may_show=may_show, system=system)
         return WrittenCallFinder(prompt.tools or (), expected, asked=asked)
 
     @property
@@ -303,9 +296,10 @@ def tool_outcome_of(facts: Facts) -> ToolOutcome | None:
 
     Without an answer no tool was used, but a call is needless even then if none was allowed.
     """
-    if facts.demand == "none":
+    demand = tool_demand_of(facts.prompt)
+    if demand == "none":
         return None
-    if facts.demand == "restraint":
+    if demand == "restraint":
         outcomes = _OF_RESTRAINT
     elif not facts.is_answered:
         outcomes = _WITHOUT_ANSWER
