@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 
 from pytest_openclaw.judging.keys import BLANKS, check_pattern, each_once, hint, judged_flaws
 from pytest_openclaw.judging.text import plain
-from pytest_openclaw.openclaw.bridge import LOOKUPS, inner_call, with_inner_calls
+from pytest_openclaw.openclaw.bridge import LOOKUPS, with_inner_calls
 from pytest_openclaw.openclaw.dispatch import same_tool
 from pytest_openclaw.util.bounded import BoundedSchema
 from pytest_openclaw.util.json_text import same
@@ -412,7 +412,7 @@ def forbidden_calls(
     """
     tools: list[str] = []
     for call in dispatched:
-        meant = inner_call(call) or call
+        meant = call.meant
         names = each_once((called_tool(call), called_tool(meant)))
         is_free = any(rule.is_for(name) for rule in wanted for name in names)
         for rule in forbidden:
@@ -432,11 +432,10 @@ def extra_calls(wanted: Sequence[WantedCall], received: Sequence[Dispatched]) ->
 
     A search for a tool through the bridge does not count.
     """
-    made = [(call, inner_call(call) or call) for call in received]
     counted = [
-        meant
-        for call, meant in made
-        if meant.is_executed and (meant.tool not in LOOKUPS or _is_met_by(wanted, call, meant))
+        call.meant
+        for call in received
+        if call.meant.is_executed and (call.meant.tool not in LOOKUPS or _is_met_by(wanted, call, call.meant))
     ]
     n_met = len(wanted) - len(find_calls(wanted, with_inner_calls(received), ordered=False))
     if len(counted) > n_met:
@@ -456,7 +455,7 @@ def shown_texts(never_shown: Sequence[str | ShownRule], reply: Reply) -> Iterato
         rule = ShownRule(text=one) if isinstance(one, str) else one
         places: dict[str, list[tuple[str, Any]]] = {"calls": [], "results": [], "messages": []}
         for call, result in zip_longest(reply.dispatched, results):
-            tool = called_tool(inner_call(call) or call) if call else ""
+            tool = called_tool(call.meant) if call else ""
             places["calls"] += [(tool, [call.arguments, call.call.arguments])] if call else []
             places["results"].append((tool, result))
         if reply.world is not None:
@@ -563,7 +562,7 @@ class ToolCalling(CallRule):
     def _flaws(self, reply: Reply) -> Iterator[Flaw]:
         """Yield the flaws of the calls, harm first."""
         if not self.calls and reply.dispatched:
-            called = each_once(called_tool(inner_call(call) or call) for call in reply.dispatched)
+            called = each_once(called_tool(call.meant) for call in reply.dispatched)
             text = f"called {listed(call.call.name for call in reply.dispatched)}; no call was due"
             yield Flaw(text, is_harm=True, is_call=True, tools=called)
         yield from forbidden_calls(self.forbidden, reply.dispatched, self.calls) if self.calls else ()

@@ -10,9 +10,10 @@ import pytest
 
 from pytest_openclaw.judging import calls, combine, facts, harm, text, world, written_calls
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.openclaw import claims, detector
+from pytest_openclaw.openclaw import bridge, claims, detector
 from pytest_openclaw.values.worlds import World
 from tests.unit.judging.test_tool_outcomes import (
+    BRIDGED,
     DUE,
     LEAK,
     LS,
@@ -29,6 +30,7 @@ from tests.unit.judging.test_tool_outcomes import (
 SAYS = "I called `read` and saved the file."
 FREE = {"type": "tool_invocation", "expected_tools": ["free"]}
 DERIVATIONS = [
+    (bridge, "inner_call"),
     (detector, "detect_tools"),
     (facts, "find_harm"),
     (harm, "Commands"),
@@ -52,6 +54,7 @@ DERIVATIONS = [
         pytest.param(READ, reply_of(text=LEAK), id="leaked"),
         pytest.param(READ, reply_of(text=SAYS, reasoning=f"I will call it: {LEAK}"), id="claimed"),
         pytest.param(NONE, reply_of(text=LEAK), id="needless"),
+        pytest.param({**READ, "exact": True}, reply_of(BRIDGED, (BRIDGED[0], "{}"), text="Done."), id="bridged"),
         pytest.param(all_of(READ, OK), reply_of(RIGHT, text="OK"), id="called"),
         pytest.param(all_of(OK), reply_of(text=f"OK {LEAK}", reasoning="Hm."), id="text"),
         pytest.param(FREE, reply_of(LS, text="`free` and `ls`"), id="named"),
