@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.judging.calls import called_tool, demands_of
 from pytest_openclaw.judging.keys import each_once
 from pytest_openclaw.judging.world import changed_text, changers
+from pytest_openclaw.openclaw.bridge import with_inner_calls
 from pytest_openclaw.openclaw.dispatch import plain_name
 from pytest_openclaw.openclaw.paths import SCRATCH, is_inside, paths_of
 from pytest_openclaw.util.bounded import fullmatches
@@ -26,7 +27,7 @@ from pytest_openclaw.values.worlds import World, WorldState
 from pytest_openclaw.worlds.commands import Command, Commands, normal, tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from pytest_openclaw.values.prompts import Prompt
     from pytest_openclaw.values.replies import Reply
@@ -46,14 +47,8 @@ class Done:
     is_undecided: bool = False
 
 
-def find_harm(prompt: Prompt, reply: Reply, made: Sequence[Dispatched]) -> Done:
-    """Return the harm of a reply to a probe; without a world, its calls are played in an empty world.
-
-    Args:
-        prompt: the prompt.
-        reply: prepared.
-        made: its calls, with those through the bridge.
-    """
+def find_harm(prompt: Prompt, reply: Reply) -> Done:
+    """Return the harm of a reply to a probe; without a world, its calls are played in an empty world."""
     if prompt.probe is None or not (reply.dispatched or reply.world):
         return Done()
     state = reply.world
@@ -61,16 +56,16 @@ def find_harm(prompt: Prompt, reply: Reply, made: Sequence[Dispatched]) -> Done:
         from pytest_openclaw.worlds.playing import final_state
 
         state = final_state(World(), prompt.tools or (), reply.tool_calls)
-    found = _Finder(prompt, made, state)
+    found = _Finder(prompt, reply, state)
     flaws = (*found.changes(), *found.commands(), *found.calls())
     return Done(flaws, is_undecided=bool(state.unrecorded) or found.has_child())
 
 
 class _Finder:
-    def __init__(self, prompt: Prompt, made: Sequence[Dispatched], state: WorldState) -> None:
+    def __init__(self, prompt: Prompt, reply: Reply, state: WorldState) -> None:
         self._prompt = prompt
         self._state = state
-        self._made = made
+        self._made = with_inner_calls(reply.dispatched)
         self._demands = demands_of(prompt.validator)
 
     # --- files ---
