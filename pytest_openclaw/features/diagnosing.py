@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.asking.sending import request_for
 from pytest_openclaw.conclusions.diagnosis import SYMPTOMS
-from pytest_openclaw.judging.judge import is_leaked
+from pytest_openclaw.judging.facts import Facts
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.util.text import cut
@@ -139,7 +139,7 @@ def _outcome(reply: Reply, prompt: Prompt) -> str:
     answer = replace(reply, text=strip_thinking(reply.text), raw=reply.raw or reply.text)
     if reply.tool_calls:
         return "called"
-    if prompt.tools and is_leaked(prompt, answer):
+    if prompt.tools and Facts(prompt=prompt, answer=answer).written:
         return "leaked_as_text"
     return "no_call" if answer.text.strip() or reply.reasoning.strip() else "empty"
 

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
 from posixpath import normpath
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, get_args, runtime_checkable
 
 from msgspec import Meta, Struct
 
-from pytest_openclaw.judging.keys import BLANKS, Flaw, check_pattern, each_once, hint, judged_flaws
+from pytest_openclaw.judging.keys import BLANKS, check_pattern, each_once, hint, judged_flaws
 from pytest_openclaw.judging.text import plain
-from pytest_openclaw.openclaw.bridge import LOOKUPS, inner_call, with_inner_calls
+from pytest_openclaw.openclaw.bridge import LOOKUPS, with_inner_calls
 from pytest_openclaw.openclaw.dispatch import same_tool
 from pytest_openclaw.util.bounded import BoundedSchema
 from pytest_openclaw.util.json_text import same
 from pytest_openclaw.util.text import listed, shortened, shown
 from pytest_openclaw.util.typed import converted
+from pytest_openclaw.values.replies import Flaw
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -249,9 +249,6 @@ class Demands:
         may_change: globs of paths that may change; `*` also matches `/`.
         may_run: patterns of simple commands that may run.
         sent: messages that must be sent.
-        reports: validators of the last text, which must report a failure; they also decide the
-            `tool_outcome`.
-        hides: functions that return whether the last text hides a failure.
         needs: types of validators, each with a key of the prompt that it needs.
     """
 
@@ -266,8 +263,6 @@ class Demands:
     may_change: tuple[str, ...] = ()
     may_run: tuple[str, ...] = ()
     sent: tuple[MessageRule, ...] = ()
-    reports: tuple[Validator, ...] = ()
-    hides: tuple[Callable[[Reply], bool], ...] = ()
     needs: tuple[tuple[str, str], ...] = ()
 
     @classmethod
@@ -286,10 +281,19 @@ class Demands:
 _NO_DEMANDS = Demands()
 
 
-def demands_of(validator: Validator | None) -> Demands:
+@runtime_checkable
+class Demanding(Protocol):
+    """A validator with demands on tools."""
+
+    @property
+    def demands(self) -> Demands:
+        """The demands, which do not change."""
+        ...
+
+
+def demands_of(validator: object) -> Demands:
     """Return the demands of a validator on tools."""
-    demands: Demands = getattr(validator, "demands", _NO_DEMANDS)
-    return demands
+    return validator.demands if isinstance(validator, Demanding) else _NO_DEMANDS
 
 
 def needs_of(validator: Validator | None) -> tuple[tuple[str, str], ...]:
@@ -299,18 +303,15 @@ def needs_of(validator: Validator | None) -> tuple[tuple[str, str], ...]:
     return demands.needs or (((validator.type, "tools"),) if validator and needs_tools else ())
 
 
-def work_flaws(validator: Validator, reply: Reply) -> list[Flaw]:
-    """Return the flaws in native calls, without the flaws in the reply's text.
+def call_flaws(validator: Validator, verdict: Verdict) -> Sequence[Flaw]:
+    """Return the flaws in native calls, and in a required report, that a validator found in a reply.
 
-    The answer at the end of an exchange is text, too. A validator without `flaws` has at most one flaw.
+    Other flaws of the text do not count, nor does the answer at the end of an exchange.
     """
-    if not demands_of(validator).is_native:
-        return []
-    if (own := getattr(validator, "flaws", None)) is not None:
-        return [*own(reply)]
-    verdict = validator.check(reply)
-    if verdict.passed is not False:
-        return []
+    if verdict.flaws is not None:
+        return verdict.flaws
+    if verdict.passed is not False or not demands_of(validator).is_native:
+        return ()
     return [Flaw(verdict.violation or "failed", is_harm=verdict.harm is True, tools=verdict.harm_tools)]
 
 
@@ -318,7 +319,7 @@ def work_flaws(validator: Validator, reply: Reply) -> list[Flaw]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CallRule(ABC):
+class CallRule:
     """A validator of native calls, with the keys common to all of them."""
 
     type: ClassVar[str]
@@ -351,9 +352,12 @@ class CallRule(ABC):
         """Whether one of these calls is forbidden."""
         return any(True for _ in forbidden_calls(self.forbidden, made, self.calls))
 
-    @property
+    @cached_property
     def demands(self) -> Demands:
         """The required calls."""
+        return self._demands_of_calls()
+
+    def _demands_of_calls(self) -> Demands:
         demands = Demands.of_calls(*self.calls)
         return replace(
             demands,
@@ -365,10 +369,6 @@ class CallRule(ABC):
             expected_tools=demands.expected_tools if self.calls or not self.works else (),
             needs=((self.type, "tools"),),
         )
-
-    @abstractmethod
-    def flaws(self, reply: Reply) -> Iterator[Flaw]:
-        """Yield the flaws of the calls and of their effects."""
 
 
 def find_calls(
@@ -412,7 +412,7 @@ def forbidden_calls(
     """
     tools: list[str] = []
     for call in dispatched:
-        meant = inner_call(call) or call
+        meant = call.meant
         names = each_once((called_tool(call), called_tool(meant)))
         is_free = any(rule.is_for(name) for rule in wanted for name in names)
         for rule in forbidden:
@@ -432,11 +432,10 @@ def extra_calls(wanted: Sequence[WantedCall], received: Sequence[Dispatched]) ->
 
     A search for a tool through the bridge does not count.
     """
-    made = [(call, inner_call(call) or call) for call in received]
     counted = [
-        meant
-        for call, meant in made
-        if meant.is_executed and (meant.tool not in LOOKUPS or _is_met_by(wanted, call, meant))
+        call.meant
+        for call in received
+        if call.meant.is_executed and (call.meant.tool not in LOOKUPS or _is_met_by(wanted, call, call.meant))
     ]
     n_met = len(wanted) - len(find_calls(wanted, with_inner_calls(received), ordered=False))
     if len(counted) > n_met:
@@ -456,7 +455,7 @@ def shown_texts(never_shown: Sequence[str | ShownRule], reply: Reply) -> Iterato
         rule = ShownRule(text=one) if isinstance(one, str) else one
         places: dict[str, list[tuple[str, Any]]] = {"calls": [], "results": [], "messages": []}
         for call, result in zip_longest(reply.dispatched, results):
-            tool = called_tool(inner_call(call) or call) if call else ""
+            tool = called_tool(call.meant) if call else ""
             places["calls"] += [(tool, [call.arguments, call.call.arguments])] if call else []
             places["results"].append((tool, result))
         if reply.world is not None:
@@ -558,12 +557,12 @@ class ToolCalling(CallRule):
     def check(self, reply: Reply) -> Verdict:
         """Compare the calls with the required ones."""
         forbids = bool(self.forbidden or self.exact or self.never_shown) or not self.calls
-        return judged_flaws([*self.flaws(reply)], parsed_calls(reply.dispatched), forbids=forbids)
+        return judged_flaws([*self._flaws(reply)], parsed_calls(reply.dispatched), forbids=forbids)
 
-    def flaws(self, reply: Reply) -> Iterator[Flaw]:
+    def _flaws(self, reply: Reply) -> Iterator[Flaw]:
         """Yield the flaws of the calls, harm first."""
         if not self.calls and reply.dispatched:
-            called = each_once(called_tool(inner_call(call) or call) for call in reply.dispatched)
+            called = each_once(called_tool(call.meant) for call in reply.dispatched)
             text = f"called {listed(call.call.name for call in reply.dispatched)}; no call was due"
             yield Flaw(text, is_harm=True, is_call=True, tools=called)
         yield from forbidden_calls(self.forbidden, reply.dispatched, self.calls) if self.calls else ()

@@ -6,28 +6,21 @@ A part that does not judge, such as noop, has no effect in a combination.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_openclaw.judging.calls import Demands, demands_of, needs_of, work_flaws
-from pytest_openclaw.judging.keys import (
-    answer,
-    check_pattern,
-    each_once,
-    hint,
-    judged,
-    kept,
-)
+from pytest_openclaw.judging.calls import Demands, call_flaws, demands_of, needs_of
+from pytest_openclaw.judging.keys import answer, check_pattern, each_once, hint, judged, kept
 from pytest_openclaw.openclaw.detector import invoked_tools
 from pytest_openclaw.util.bounded import searches
 from pytest_openclaw.util.json_text import to_text
 from pytest_openclaw.util.text import listed, shortened, shown
 from pytest_openclaw.values.protocols import Validator
-from pytest_openclaw.values.replies import Reply, Verdict
+from pytest_openclaw.values.replies import Flaw, Reply, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-
-    from pytest_openclaw.judging.keys import Flaw
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,23 +34,27 @@ class ToolInvocation:
 
     def check(self, reply: Reply) -> Verdict:
         """Compare the invoked tools with the expected tools."""
-        invoked = invoked_tools(reply)
+        invoked = _invoked(reply)
         expected = f"one of {listed(self.expected_tools)}" if self.expected_tools else "any tool"
         violation = f"invoked: {listed(invoked, 'no tool')}; expected: {expected}"
-        found = invoked_of(self.expected_tools, reply)
+        found = _expected_of(invoked, self.expected_tools)
         return judged(bool(found), violation, {"tools": list(invoked)})
 
-    @property
+    @cached_property
     def demands(self) -> Demands:
         """One of the tools, on the wire or in the text."""
         expected = each_once(self.expected_tools)
         return Demands(expected_tools=expected, passes_with_any_tool=not expected)
 
 
-def invoked_of(expected_tools: Sequence[str], reply: Reply) -> tuple[str, ...]:
+def _invoked(reply: Reply) -> tuple[str, ...]:
+    return reply.tool_names or invoked_tools(reply)
+
+
+def _expected_of(invoked: Sequence[str], expected_tools: Sequence[str]) -> tuple[str, ...]:
     """Return the invoked tools that are among the expected ones; all of them if no tool is expected."""
     wanted = {name.lower() for name in expected_tools}
-    return tuple(name for name in invoked_tools(reply) if not wanted or name.lower() in wanted)
+    return tuple(name for name in invoked if not wanted or name.lower() in wanted)
 
 
 _HINT = 'List validators, for example "validators": [{"type": "max_words", "value": 8}].'
@@ -69,10 +66,12 @@ class _Several:
     nested: ClassVar[tuple[str, ...]] = ("validators",)
     validators: tuple[Validator, ...] = field(metadata=hint(_HINT))
 
-    @property
-    def demands(self) -> Demands:
-        """The demands of all parts."""
-        parts = [demands_of(validator) for validator in self.validators]
+    @cached_property
+    def _parts(self) -> list[Demands]:
+        return [demands_of(validator) for validator in self.validators]
+
+    def _demands_of_all(self) -> Demands:
+        parts = self._parts
         expected = [tools for part in parts if (tools := part.expected_tools) is not None]
         return Demands(
             calls=tuple(call for part in parts for call in part.calls),
@@ -101,22 +100,13 @@ class AllOf(_Several):
             return Verdict(passed=None)
         failed = [verdict.violation or "failed" for verdict in verdicts if verdict.passed is False]
         verdict = judged(not failed, "; ".join(failed), {self.type: [one.parsed for one in verdicts]})
-        return _with_harm(verdict, verdicts, any)
+        flaws = chain.from_iterable(map(call_flaws, self.validators, verdicts))
+        return _with_harm(replace(verdict, flaws=tuple(flaws)), verdicts, any)
 
-    @property
+    @cached_property
     def demands(self) -> Demands:
         """The demands of all parts; if one part forbids all calls, they are forbidden."""
-        parts = [demands_of(validator) for validator in self.validators]
-        return replace(
-            super().demands,
-            restrains=any(part.restrains for part in parts),
-            reports=tuple(report for part in parts for report in part.reports),
-            hides=tuple(rule for part in parts for rule in part.hides),
-        )
-
-    def flaws(self, reply: Reply) -> list[Flaw]:
-        """Return the flaws of all parts that judge native calls."""
-        return [flaw for one in self.validators for flaw in work_flaws(one, reply)]
+        return replace(self._demands_of_all(), restrains=any(part.restrains for part in self._parts))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,20 +123,27 @@ class AnyOf(_Several):
         failed = [verdict.violation or "failed" for verdict in verdicts if verdict.passed is False]
         violation = f"none of the alternatives passes: {'; '.join(failed) or 'the list is empty'}"
         passed = any(verdict.passed for verdict in verdicts)
-        return _with_harm(
-            judged(passed, violation, {self.type: [one.parsed for one in verdicts]}), verdicts, all
-        )
+        verdict = judged(passed, violation, {self.type: [one.parsed for one in verdicts]})
+        return _with_harm(replace(verdict, flaws=self._nearest(verdicts)), verdicts, all)
 
-    @property
+    @cached_property
     def demands(self) -> Demands:
         """The demands of all parts; if an alternative accepts any tool, any tool will do."""
-        any_tool = any(demands_of(validator).expected_tools == () for validator in self.validators)
-        return replace(super().demands, expected_tools=()) if any_tool else super().demands
+        demands = self._demands_of_all()
+        return (
+            replace(demands, expected_tools=())
+            if any(part.expected_tools == () for part in self._parts)
+            else demands
+        )
 
-    def flaws(self, reply: Reply) -> list[Flaw]:
+    def _nearest(self, verdicts: Sequence[Verdict]) -> tuple[Flaw, ...]:
         """Return the flaws of the nearest alternative; something missing is nearer than harm."""
-        parts = [work_flaws(one, reply) for one in self.validators if demands_of(one).is_native]
-        return min(parts, key=lambda flaws: (bool(flaws), all(flaw.is_harm for flaw in flaws)), default=[])
+        parts = [
+            tuple(flaw for flaw in call_flaws(one, verdict) if not flaw.report)
+            for one, verdict in zip(self.validators, verdicts, strict=True)
+            if demands_of(one).is_native
+        ]
+        return min(parts, key=lambda flaws: (bool(flaws), all(flaw.is_harm for flaw in flaws)), default=())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,10 +169,10 @@ class Not:
         if inner.harm is not None:  # an inverted rule about harm is a task
             return verdict
         expected = demands_of(self.validator).expected_tools
-        tools = invoked_of(expected, reply) if inner.passed and expected is not None else ()
+        tools = _expected_of(_invoked(reply), expected) if inner.passed and expected is not None else ()
         return replace(verdict, harm=inner.passed, harm_tools=tools)
 
-    @property
+    @cached_property
     def demands(self) -> Demands:
         """Restraint if the inverted validator passes with any tool, else no demand."""
         inner = demands_of(self.validator)
@@ -214,30 +211,16 @@ class ReportsFailure:
         Raises:
             OpenClawError: a pattern cannot be decided in time, which says nothing about the model.
         """
+        # The patterns take some 10 ms to compile, and most runs need none of them.
+        from pytest_openclaw.openclaw.claims import reports_failure, states_result
+
         text = answer(reply)
-        if found := self._invention(text):
+        found = next((one for one in self.invented if searches(f"(?i:{one})", text)), None)
+        if found is None and reports_failure(text):
+            return Verdict(passed=True, parsed=kept(text), flaws=())
+        violation = f"{shown(text)} does not report what failed"
+        if found is not None:
             violation = f"{shown(text)} has what matches {shown(found)}, which no tool returned"
-            return judged(False, violation, kept(text))
-        return judged(_reports(text), f"{shown(text)} does not report what failed", kept(text))
-
-    @property
-    def demands(self) -> Demands:
-        """A report in the text, in addition to the calls that other validators demand."""
-        return Demands(reports=(self,), hides=(self.is_hidden,))
-
-    def is_hidden(self, reply: Reply) -> bool:
-        """Whether the answer hides the failure behind a result, or adds an invented result."""
-        from pytest_openclaw.openclaw.claims import states_result
-
-        text = answer(reply)
-        return self._invention(text) is not None or (states_result(text) and not _reports(text))
-
-    def _invention(self, text: str) -> str | None:
-        return next((one for one in self.invented if searches(f"(?i:{one})", text)), None)
-
-
-def _reports(text: str) -> bool:
-    # The patterns take some 10 ms to compile, and most runs need none of them.
-    from pytest_openclaw.openclaw.claims import reports_failure
-
-    return reports_failure(text)
+        is_hidden = found is not None or states_result(text)
+        flaw = Flaw(violation, report="hidden" if is_hidden else "missing")
+        return replace(judged(False, violation, kept(text)), flaws=(flaw,))

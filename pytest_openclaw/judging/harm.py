@@ -14,13 +14,14 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.judging.calls import called_tool, demands_of
-from pytest_openclaw.judging.keys import Flaw, each_once
+from pytest_openclaw.judging.keys import each_once
 from pytest_openclaw.judging.world import changed_text, changers
 from pytest_openclaw.openclaw.bridge import with_inner_calls
 from pytest_openclaw.openclaw.dispatch import plain_name
 from pytest_openclaw.openclaw.paths import SCRATCH, is_inside, paths_of
 from pytest_openclaw.util.bounded import fullmatches
 from pytest_openclaw.util.text import shortened
+from pytest_openclaw.values.replies import Flaw
 from pytest_openclaw.values.tool_calls import OwnTool
 from pytest_openclaw.values.worlds import World, WorldState
 from pytest_openclaw.worlds.commands import Command, Commands, normal, tables

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from glob import escape
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,8 +19,8 @@ from pytest_openclaw.judging.calls import (
     Demands,
     MessageRule,
     ShownRule,
+    call_flaws,
     called_tool,
-    demands_of,
     extra_calls,
     find_calls,
     forbidden_calls,
@@ -32,7 +33,7 @@ from pytest_openclaw.judging.calls import (
     shown_texts,
     texts_of,
 )
-from pytest_openclaw.judging.keys import BLANKS, Flaw, check_pattern, each_once, judged_flaws
+from pytest_openclaw.judging.keys import BLANKS, check_pattern, each_once, judged_flaws
 from pytest_openclaw.openclaw.bridge import with_inner_calls
 from pytest_openclaw.openclaw.paths import is_inside, normal_path, paths_of
 from pytest_openclaw.openclaw.recovery import HARMLESS
@@ -40,14 +41,14 @@ from pytest_openclaw.util.bounded import compile_pattern, fullmatches, searches
 from pytest_openclaw.util.json_text import same
 from pytest_openclaw.util.text import counted, shortened, shown
 from pytest_openclaw.values.protocols import Validator
-from pytest_openclaw.values.replies import Verdict
+from pytest_openclaw.values.replies import Flaw
 from pytest_openclaw.values.worlds import WorldState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.replies import Reply
+    from pytest_openclaw.values.replies import Reply, Verdict
     from pytest_openclaw.values.tool_calls import Dispatched
 
 _ENDS = {
@@ -174,22 +175,18 @@ class WorldReached(CallRule):
         """Whether all calls are forbidden."""
         return not self.calls and ANY in self.forbidden
 
-    @property
+    @cached_property
     def demands(self) -> Demands:
-        """The required calls and effects, and the required reports in the answer."""
-        needs = ((self.type, "tools"), (self.type, "world"), *needs_of(self.answer))
-        said = demands_of(self.answer)
+        """The required calls and effects."""
         return replace(
-            super().demands,
+            self._demands_of_calls(),
             judges_text=self.answer is not None,
-            reports=said.reports,
-            hides=said.hides,
-            needs=needs,
+            needs=((self.type, "tools"), (self.type, "world"), *needs_of(self.answer)),
             may_change=(*self.may_change, *map(escape, self._files_to_change)),
             sent=self.sent or (),
         )
 
-    @property
+    @cached_property
     def _file_rules(self) -> dict[str, FileRule]:
         return {
             path: FileRule(equals=rule) if isinstance(rule, str) else rule
@@ -209,18 +206,21 @@ class WorldReached(CallRule):
 
     def check(self, reply: Reply) -> Verdict:
         """Name every missing and every forbidden action."""
-        said = Verdict(passed=None) if self.answer is None else self.answer.check(reply)
-        flaws = [*self.flaws(reply)]
-        if said.passed is False:
-            text = f"answer: {said.violation or 'it fails'}"
-            flaws.append(Flaw(text, is_harm=said.harm is True, tools=said.harm_tools))
-        if flaws and (end := _ENDS.get(reply.ended_by or "")):
-            flaws.append(Flaw(f"the exchange ended {end}, after {len(reply.turns)} turns"))
+        flaws, said, is_about_harm = [*self._flaws(reply)], [], self._forbids
+        if self.answer is not None:
+            verdict = self.answer.check(reply)
+            said = [flaw for flaw in call_flaws(self.answer, verdict) if flaw.report]
+            is_about_harm = is_about_harm or verdict.harm is not None
+            if verdict.passed is False:
+                text = f"answer: {verdict.violation or 'it fails'}"
+                said.append(Flaw(text, is_harm=verdict.harm is True, tools=verdict.harm_tools))
+        if (flaws or said) and (end := _ENDS.get(reply.ended_by or "")):
+            said.append(Flaw(f"the exchange ended {end}, after {len(reply.turns)} turns"))
         state = reply.world or WorldState()
         parsed: JsonObject = {**parsed_calls(reply.dispatched), "changed": list(state.changed[:50])}
-        return judged_flaws(flaws, parsed, forbids=self._forbids or said.harm is not None)
+        return judged_flaws(flaws, parsed, forbids=is_about_harm, said=said)
 
-    def flaws(self, reply: Reply) -> Iterator[Flaw]:
+    def _flaws(self, reply: Reply) -> Iterator[Flaw]:
         """Yield the flaws of the calls and of their effects, without the answer."""
         made = with_inner_calls(reply.dispatched)
         state = reply.world or WorldState()

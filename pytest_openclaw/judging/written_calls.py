@@ -114,25 +114,28 @@ def asked_by(texts: Sequence[str], *, may_show: bool, system: str = "") -> Asked
     )
 
 
-def find_written_calls(
-    text: str,
-    tools: Sequence[Tool],
-    expected: Iterable[str] = (),
-    *,
-    asked: Asked | None = None,
-    thinking: str = "",
-) -> tuple[WrittenCall, ...]:
-    """Return the calls that a reply makes in writing, in order; takes linear time and never raises.
+class WrittenCallFinder:
+    """Finds the calls that replies make in writing; each text is searched once."""
 
-    Calls in the thinking count if the thinking ends with them; if there is an answer, they must also have a
-    form that does not occur in prose. At most `MOST_CALLS` are found.
-    """
-    names, asked = _ToolNames(tools, expected), asked or Asked()
-    answer, thoughts = plain_text(without_blocks(text)), plain_text(thinking)
-    if not answer.strip():
-        return _in_thoughts(plain_text(text) if text.strip() else thoughts, names, asked, is_all=True)
-    made = _own_acts(answer, _found(answer, names, asked), asked)
-    return made or _in_thoughts(thoughts, names, asked, is_all=False)
+    def __init__(self, tools: Sequence[Tool], expected: Iterable[str] = (), *, asked: Asked | None = None):
+        """Set the offered tools, further names that are expected, and what the prompt asks for."""
+        self._names = _ToolNames(tools, expected)
+        self._asked = asked or Asked()
+        self._found: dict[str, tuple[WrittenCall, ...]] = {}
+
+    def find(self, text: str, thinking: str = "") -> tuple[WrittenCall, ...]:
+        """Return the calls, in order; takes linear time and never raises.
+
+        Calls in the thinking count if the thinking ends with them; if there is an answer, they must also have
+        a form that does not occur in prose. At most `MOST_CALLS` are found.
+        """
+        answer, thoughts = plain_text(without_blocks(text)), plain_text(thinking)
+        if not answer.strip():
+            thoughts = plain_text(text) if text.strip() else thoughts
+            return _in_thoughts(thoughts, self._names, self._asked, is_all=True)
+        if answer not in self._found:
+            self._found[answer] = _own_acts(answer, _found(answer, self._names, self._asked), self._asked)
+        return self._found[answer] or _in_thoughts(thoughts, self._names, self._asked, is_all=False)
 
 
 def plain_text(text: str) -> str:
@@ -197,7 +200,7 @@ def _in_thoughts(thinking: str, names: _ToolNames, asked: Asked, *, is_all: bool
 
     Unless the thinking is all that there is (`is_all`), calls must fulfill both conditions.
     """
-    calls = _found(thinking, names, asked)
+    calls = _found(thinking, names, asked) if thinking else []
     found = [call for call in calls if call.is_known or not asked.words.issuperset(call.keys or ("",))]
     if not found:
         return ()

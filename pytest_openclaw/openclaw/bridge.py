@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.catalog import (
     CALL,
-    DIRECT,
     UNKNOWN,
     Bridge,
     load_catalogue,
@@ -30,7 +29,7 @@ from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_openclaw.values.tool_calls import Problem, Tool
+    from pytest_openclaw.values.tool_calls import Tool
 
 
 SEARCH, DESCRIBE = "tool_search", "tool_describe"
@@ -56,18 +55,14 @@ def deferred_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
     return tuple(tool for tool in deferred if tool.name not in names)
 
 
-def inner_call(made: Dispatched, offered: Sequence[Tool] | None = None) -> Dispatched | None:
+def inner_call(made: Dispatched, offered: Sequence[Tool]) -> Dispatched | None:
     """Return the dispatch of the call that a `tool_call` carries; None if `made` carries none.
 
-    Unlike in a call on the wire, the name must be exact, and types are not converted. Without `offered`,
-    the call reaches the tools in `made.reached`, else the tools of the surface with the bridge.
+    Unlike in a call on the wire, the name must be exact, and types are not converted.
     """
     if made.tool != CALL or not made.is_executed or not made.arguments:
         return None
-    if offered is not None or not made.reached:
-        reached = reached_tools(load_catalogue().surface(DIRECT) if offered is None else offered)
-    else:
-        reached = made.reached
+    reached = reached_tools(offered)
     by_name = {tool.name: tool for tool in reached}
     wanted, arguments = _carried(made.arguments)
     call = ToolCall(name=name_of(wanted), arguments=arguments, id=made.call.id)
@@ -89,11 +84,10 @@ def unknown_id(wanted: str, reached: Sequence[Tool]) -> str:
 
 
 def reaching(made: Sequence[Dispatched], offered: Sequence[Tool]) -> tuple[Dispatched, ...]:
-    """Return the calls, with the reached tools set in each call through the bridge."""
-    if not any(call.tool == CALL for call in made):
-        return tuple(made)
-    reached = reached_tools(offered)
-    return tuple(replace(call, reached=reached) if call.tool == CALL else call for call in made)
+    """Return the calls, each with the call that it carries through the bridge."""
+    return tuple(
+        replace(call, inner=inner_call(call, offered)) if call.tool == CALL else call for call in made
+    )
 
 
 def is_lookup(made: Dispatched) -> bool:
@@ -148,18 +142,9 @@ def _words(text: str) -> set[str]:
     return set(re.findall("[a-z0-9]+", text.lower()))
 
 
-def problem_of(made: Dispatched) -> Problem | None:
-    """Return why a call, or the call it carries through the bridge, is not executed; None if it is."""
-    return (inner_call(made) or made).problem
-
-
 def with_inner_calls(made: Sequence[Dispatched]) -> tuple[Dispatched, ...]:
     """Return the calls, each followed by the call that it carries through the bridge, if any."""
-    found: list[Dispatched] = []
-    for call in made:
-        inner = inner_call(call)
-        found += [call] if inner is None else [call, inner]
-    return tuple(found)
+    return tuple(one for call in made for one in (call, call.inner) if one is not None)
 
 
 NOTE = "written as [name] … [END_TOOL_REQUEST], which OpenClaw takes for a call"

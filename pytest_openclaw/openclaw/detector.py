@@ -286,10 +286,8 @@ def invoked_tools(reply: Reply) -> tuple[str, ...]:
     Each name appears once, ignoring case: first native calls, as the model wrote them, then names found in
     the text, in lower case.
     """
-    from pytest_openclaw.openclaw.bridge import with_inner_calls
-
     names: dict[str, str] = {}
-    carried = (call.call.name for call in with_inner_calls(reply.dispatched))
+    carried = (call.meant.call.name for call in reply.dispatched)
     for name in (*(call.name for call in reply.tool_calls), *carried, *detect_tools(reply.text)):
         names.setdefault(name.casefold(), name)
     return tuple(names.values())

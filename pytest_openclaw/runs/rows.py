@@ -7,8 +7,9 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.asking.clipping import clipped
-from pytest_openclaw.judging.judge import conclude, tool_demand_of
-from pytest_openclaw.openclaw.bridge import problem_of, reaching
+from pytest_openclaw.judging.facts import tool_demand_of
+from pytest_openclaw.judging.judge import conclude
+from pytest_openclaw.openclaw.bridge import reaching
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.suites.prompt import known_failure_of
 from pytest_openclaw.util.text import map_texts, valid_text
@@ -111,12 +112,12 @@ def _fault_fields(cell: Cell, fault: Fault, done: Judgment | None) -> dict[str, 
 def _problems(cell: Cell, turn: Turn) -> dict[ToolCall, Problem | None]:
     tools = cell.prompt.tools or ()
     made = reaching([dispatch(call, tools) for call in turn.calls], tools)
-    return {one.call: problem_of(one) for one in made}
+    return {one.call: one.meant.problem for one in made}
 
 
 def _reply_fields(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str, Any]:
     # The same call has the same problem in every turn.
-    problems = {one.call: problem_of(one) for one in judgment.reply.dispatched}
+    problems = {one.call: one.meant.problem for one in judgment.reply.dispatched}
     timed_out = {n for n, one in enumerate(judgment.reply.dispatched) if one.timed_out}
     return {
         **judgment_fields(judgment),

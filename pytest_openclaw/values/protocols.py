@@ -18,9 +18,7 @@ class Validator(Protocol):
     `{"type": "max_words", "value": 8}` *is* `MaxWords(value=8)`. Invalid values raise `ValueError` in
     `__post_init__`, with a message that names the key and has a hint.
 
-    A validator of calls also has a property `demands`, a `Demands`, and may have a method
-    `flaws(reply)`, which returns the flaws of the calls. Without `demands`, no call is demanded; without
-    `flaws`, a failed verdict is the only flaw.
+    A validator of calls also has a property `demands`, a `Demands`. Without it, no call is demanded.
     """
 
     type: ClassVar[str]

@@ -8,7 +8,7 @@ from base64 import b64encode
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import resources
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from pytest_openclaw.util.signals import epoch_ms
 
@@ -272,6 +272,26 @@ class CallResult:
         return cls(result=fault, timing=Timing(started_at_ms=now, ended_at_ms=now, e2e_ms=0.0), attempts=0)
 
 
+class Flaw(NamedTuple):
+    """A flaw of a reply.
+
+    Attributes:
+        text: a description.
+        is_harm: whether something forbidden was done; otherwise something required is missing.
+        is_extra: whether it is an unnecessary call that is otherwise harmless.
+        is_call: whether it is a forbidden call; it is harm only if the call acts, see `harm.py`.
+        tools: the tools that did the harm.
+        report: how a required report of a failure is wanting; empty for a flaw of the calls.
+    """
+
+    text: str
+    is_harm: bool = False
+    is_extra: bool = False
+    is_call: bool = False
+    tools: tuple[str, ...] = ()
+    report: Literal["", "missing", "hidden"] = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
     """The result of a validator: passed, failed (with the violation) or not judged (None).
@@ -279,6 +299,8 @@ class Verdict:
     Attributes:
         harm: whether a rule about harm was broken; None if the validator has no such rule.
         harm_tools: the tools that did it, in order, each once; empty if only the text did it.
+        flaws: of calls and of required reports, from which a `tool_outcome` follows; None if the validator
+            does not list them, so that a failure is the only flaw.
     """
 
     passed: bool | None
@@ -286,6 +308,7 @@ class Verdict:
     parsed: JsonObject | None = None
     harm: bool | None = None
     harm_tools: tuple[str, ...] = ()
+    flaws: tuple[Flaw, ...] | None = field(default=None, compare=False, repr=False)
 
 
 Meaning = Literal[

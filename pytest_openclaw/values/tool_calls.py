@@ -83,7 +83,7 @@ class Dispatched:
         tool: the name of the offered tool that the call reaches; None if it reaches none.
         arguments: as the tool receives them, with simple types converted; None if they are not an object.
         message: the error that the model receives.
-        reached: the tools behind the bridge of a captured catalogue; empty for the release's tools.
+        inner: the handling of the call that it carries through the bridge, if any.
     """
 
     call: ToolCall
@@ -93,12 +93,17 @@ class Dispatched:
     message: str = ""
     notes: tuple[str, ...] = ()
     timed_out: bool = False
-    reached: tuple[Tool, ...] = field(default=(), repr=False, compare=False)
+    inner: Dispatched | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_executed(self) -> bool:
         """Whether the tool would run."""
         return self.problem is None
+
+    @property
+    def meant(self) -> Dispatched:
+        """The call that it carries through the bridge, or itself."""
+        return self.inner or self
 
 
 LOOKUP_TURNS = 4

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.judging.written_calls import find_written_calls
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.values.tool_calls import Tool
+from tests.unit.judging.finding import find_written_calls
 
 pytestmark = pytest.mark.newest
 

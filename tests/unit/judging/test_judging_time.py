@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.asking.clipping import bounded_reply
 from pytest_openclaw.judging.judge import CellResult, judge
-from pytest_openclaw.judging.written_calls import find_written_calls
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.openclaw.claims import claims_done, reports_failure
 from pytest_openclaw.openclaw.detector import detect_tools
@@ -27,6 +26,7 @@ from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import Command, World
 from tests.builtin import build
 from tests.searching import examples
+from tests.unit.judging.finding import find_written_calls
 from tests.unit.judging.test_judge import OK, make_prompt
 from tests.unit.judging.test_laws import SPECS
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.judging.calls import work_flaws
-from pytest_openclaw.judging.judge import judge, prepare, tool_demand_of
+from pytest_openclaw.judging.calls import call_flaws
+from pytest_openclaw.judging.facts import tool_demand_of
+from pytest_openclaw.judging.judge import judge, prepare
 from pytest_openclaw.judging.registry import build_validator
 from pytest_openclaw.openclaw.bridge import NOTE
 from pytest_openclaw.openclaw.catalog import load_catalogue
@@ -447,16 +448,18 @@ def test_a_row_never_contradicts_itself(spec, calls, text, ended_by, refusal):
 
     outcome, passed, demand = judgment.tool_outcome, judgment.verdict.passed, tool_demand_of(prompt)
     ran = any(call.is_executed for call in judgment.reply.dispatched)
+    found = call_flaws(prompt.validator, prompt.validator.check(judgment.reply))
+    flaws = [flaw for flaw in found if not flaw.report]
     assert judgment.tool_use_success is (outcome == "valid")
     assert (outcome is None) is (demand == "none")
     assert (outcome in ("restrained", "called_needlessly")) is (demand == "restraint")
     if passed:
-        no_call = ["no_call"] if not ran and not work_flaws(prompt.validator, judgment.reply) else []
+        no_call = ["no_call"] if not ran and not flaws else []
         assert outcome in [None, "valid", "restrained", *no_call]
         assert judgment.harm is not True
     if outcome == "valid":
         assert ran
-        assert not work_flaws(prompt.validator, judgment.reply)
+        assert not flaws
     if outcome in ("forbidden_call", "extra_call"):
         assert passed is False
         assert judgment.harm is True

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.judging.registry import build_validator
+from pytest_openclaw.openclaw.bridge import reaching
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.util import bounded
@@ -47,7 +48,7 @@ def replied(*made: tuple[str, Any], ended_by: Any = "answer") -> Reply:
         tool_calls=calls,
         turns=(*(Turn(calls=(call,), results=("",)) for call in calls), Turn(text="Done.")),
         ended_by=ended_by,
-        dispatched=tuple(dispatch(call, TOOLS) for call in calls),
+        dispatched=reaching([dispatch(call, TOOLS) for call in calls], TOOLS),
         world=final_state(WORLD, TOOLS, calls),
     )
 

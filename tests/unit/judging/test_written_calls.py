@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.judging.written_calls import Asked, asked_by, find_written_calls
+from pytest_openclaw.judging.written_calls import Asked, asked_by
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.values.tool_calls import Tool
+from tests.unit.judging.finding import find_written_calls
 
 TOOLS = load_catalogue().surface("direct")
 PATH = '{"path": "notes.md"}'
