@@ -216,10 +216,10 @@ _JUDGED = Rule("equal", "validator")
 KEYS: Mapping[str, Key] = {
     "suite": Key(str, "", _FREE, Required[str]),
     "id": Key(Filled, '"P1"', _FREE, Required[str]),
-    "prompt": Key(Filled, '"What is 2 + 2?"', _ASKED),
-    "name": Key(str, '"greeting"'),
+    "prompt": Key(Filled, '"What is 2 + 2?"', _ASKED, str),
+    "name": Key(str, '"greeting"', recorded=str),
     "category": Key(str, '"router"'),
-    "tags": Key(tuple[str, ...], '["router"]', _FREE),
+    "tags": Key(tuple[str, ...], '["router"]', _FREE, tuple[str, ...]),
     "system": Key(str, '"Be brief."', _ASKED),
     "images": Key(
         Annotated[list[Filled], Meta(min_length=1, max_length=MOST_IMAGES)],
@@ -238,7 +238,7 @@ KEYS: Mapping[str, Key] = {
     "turns": Key(
         Annotated[tuple[Filled, ...], Meta(min_length=1, max_length=MOST_TURNS)], '["And now?"]', _ASKED
     ),
-    "max_output_tokens": Key(Positive, "256", _ASKED),
+    "max_output_tokens": Key(Positive, "256", _ASKED, Positive),
     "timeout_s": Key(
         Annotated[float, Meta(gt=0)], "60", Rule("free", "noted")
     ),  # decides which cells time out
@@ -282,7 +282,7 @@ KEYS: Mapping[str, Key] = {
         '[{ target = "*smollm*", reason = "too small for this" }]',
         recorded=list[dict[str, Any]] | None,
     ),
-    "extra": Key(dict[str, Any], rule=_FREE),
+    "extra": Key(dict[str, Any], "", _FREE, dict[str, Any]),
 }
 PROMPTS: Mapping[str, Rule] = {**{name: key.rule for name, key in KEYS.items()}, OTHER: _FREE}
 """Whether a key of a prompt in `config.json` may differ when a run is resumed, merged or compared."""
