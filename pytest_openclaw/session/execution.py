@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -253,7 +254,7 @@ def hint_on_suites(config: pytest.Config) -> str:
 # --- the hooks -------------------------------------------------------------------------------------
 
 
-class Role:
+class Role(ABC):
     """The role of a process, which is our only plugin in it: it runs cells, owns the run, or both."""
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -262,9 +263,9 @@ class Role:
         self.handle(report)
         return (yield)
 
+    @abstractmethod
     def handle(self, report: pytest.TestReport) -> None:
         """Handle a report."""
-        raise NotImplementedError
 
 
 class Runner(Role):
