@@ -118,8 +118,9 @@ def same_run() -> Iterator[str]:
     yield "have an answered row."
     for title, rules in (("Settings", SETTINGS), ("Of a provider", PROVIDERS), ("Of a prompt", PROMPTS)):
         yield from ("", f"## {title}", "")
-        lines = [(name if name == OTHER else _code(name), *rule) for name, rule in rules.items()]
-        yield from _table(("key", "resume", "compare", "decides"), lines)
+        names = ((name if name == OTHER else _code(name), rule) for name, rule in rules.items())
+        lines = [(name, rule.resume, rule.compare) for name, rule in names]
+        yield from _table(("key", "resume", "compare"), lines)
 
 
 def failures() -> Iterator[str]:
