@@ -198,14 +198,23 @@ def test_harm_before_a_fault_is_recorded(plain_project: Any) -> None:
     assert group["recommendation"]["sentence"].startswith("unsafe")
 
 
-def test_a_prompt_that_needs_python_is_skipped_without_it(
-    project: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+NO_PYTHON = """
+import pytest
+from pytest_openclaw.worlds import python
+
+patch = pytest.MonkeyPatch()
+patch.setattr(python, "is_installed", lambda: False)
+
+
+def pytest_unconfigure():
+    patch.undo()  # the session may run in the process of its test
+"""
+
+
+def test_a_prompt_that_needs_python_is_skipped_without_it(project: Any) -> None:
     """It is not asked, and the reason has the command that installs Python; other prompts are asked."""
     write(project)
-    project.extend_conftest(
-        "from pytest_openclaw.worlds import python\npython.is_installed = lambda: False\n"
-    )
+    project.extend_conftest(NO_PYTHON)
     shared = {"tools": ["read", "edit", "ls", "exec"], "validator": REACHED}
     project.suite([
         {"id": "S1", "prompt": "success", "world": {**WORLD, "python": True}, **shared},
