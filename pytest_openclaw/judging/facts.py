@@ -159,7 +159,7 @@ class Facts:
 
     @property
     def may_be_in_text(self) -> bool:
-        """Whether the text counts: there is no call, or the text ends an exchange."""
+        """Whether the text counts: the reply has no call, or the text ends an exchange."""
         return self.is_exchange or not self.made
 
     @property

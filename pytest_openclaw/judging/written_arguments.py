@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NAME = r"[A-Za-z_][\w.:/-]{0,99}"
 WORDINGS = load_wordings("written_calls", name=NAME)
 MARKS: re.Pattern[str] = WORDINGS["marks"]["between"]
-"""Between the name of a tool and its arguments: no words but those of a wrapper."""
+"""What may come between a tool's name and its arguments: marks, and the words of a wrapper."""
 _VALUE, _TAG = WORDINGS["value"], WORDINGS["tag"]
 _MOST_NESTED = 30
 _MOST_CHARS = 200_000

@@ -160,7 +160,7 @@ def _found(text: str, names: _ToolNames, asked: Asked) -> list[WrittenCall]:
         found = [*_bare_arguments(text, objects, names)]
     kept: list[WrittenCall] = []
     for call in sorted(found, key=lambda call: (not call.is_known, call.start, -call.end)):
-        places = (call.start, call.end)  # those of the same object are the same
+        places = (call.start, call.end)  # calls in one object have equal ones
         others = (one for one in kept if (one.start, one.end) != places)
         if len(kept) < MOST_CALLS and all(call.end <= one.start or one.end <= call.start for one in others):
             kept.append(call)
@@ -435,7 +435,7 @@ def _fits(arguments: Any, tool: Tool, *, is_closed: bool = True) -> bool:
 
 
 def _unwrapped(value: Any) -> Any:
-    """Return the arguments in an object whose only key is that of arguments."""
+    """Return the arguments in an object that has only the key for arguments."""
     if isinstance(value, dict) and len(value) == 1:
         ((key, inner),) = value.items()
         return inner if _OBJECT["arguments"].fullmatch(key) and isinstance(inner, dict) else value
@@ -636,7 +636,7 @@ def _as_call(value: dict[str, Any], names: _ToolNames, *, is_marked: bool, is_an
 
 
 def _is_for_arguments(key: str, value: dict[str, Any]) -> bool:
-    """Whether a key is that of the arguments, or its beginning where a text is cut off."""
+    """Whether a key is the key for arguments, or its beginning where a text is cut off."""
     is_cut = (
         len(key) > 2
         and value[key] == {}

@@ -12,6 +12,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -285,7 +286,7 @@ def fault_of_words(name: str, model: str, error: WireError, where: str) -> Fault
 VERSION_TIMEOUT_S = 60.0
 
 
-class ProgramProvider(Provider):
+class ProgramProvider(Provider, ABC):
     """A provider that starts a program for each request, and lets it play the world."""
 
     takes_tools: ClassVar[bool] = True
@@ -297,9 +298,9 @@ class ProgramProvider(Provider):
         super().__init__(setup)
         self._version: str | None = None
 
+    @abstractmethod
     def prepared(self, *arguments: str) -> contextlib.AbstractContextManager[Program]:
         """Return the program with these arguments, in folders that exist while it runs."""
-        raise NotImplementedError
 
     async def models(self) -> tuple[str, ...]:
         """Raise an error: the program does not list its models."""
