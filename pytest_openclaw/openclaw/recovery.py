@@ -5,7 +5,7 @@ without visible text, OpenClaw reports this to the model and asks for text. It e
 that was cut off; if that turn has no visible text either, OpenClaw asks for text, without tools, but only if
 calls were answered before. A model that then calls a tool receives an error that the tool does not exist, and
 is asked again; an answer without visible text, or a call that is not JSON, then ends the run. This was
-observed on the released program; docs/agreement.md has the cases.
+observed on the released program; docs/maintaining/agreement.md has the cases.
 
 A loop does not end an exchange, because OpenClaw detects loops only with `tools.loopDetection`, and a model
 may leave a loop. Repeated calls of an unknown tool end a run.

@@ -10,14 +10,14 @@ from pathlib import Path
 from tests.bfcl.agreement import CLASSES, UNEXPLAINED, Tally, compare, load_converter
 from tests.bfcl.checker import VERSION
 
-PAGE = Path(__file__).parents[2] / "docs/agreement-bfcl.md"
+PAGE = Path(__file__).parents[2] / "docs/maintaining/agreement-bfcl.md"
 
 _HEAD = """\
 # Agreement with BFCL's checker
 
 <!-- Written by `python -m tests.bfcl`; change it there. -->
 
-[A script](how-to/bfcl.md) converts the cases of the Berkeley Function Calling Leaderboard (BFCL) to suites. This page compares
+[A script](../how-to/bfcl.md) converts the cases of the Berkeley Function Calling Leaderboard (BFCL) to suites. This page compares
 our verdicts with those of BFCL's own AST checker on the same replies. BFCL judges how a call is written; we judge what OpenClaw
 does with it.
 """

@@ -116,7 +116,7 @@ def test_the_map_names_everything_at_the_top() -> None:
 
 def test_the_page_of_the_architecture_names_what_there_is() -> None:
     """Each path of the page exists, and each function that it names for a file is in that file."""
-    page = (REPOSITORY / "docs/architecture.md").read_text("utf-8")
+    page = (REPOSITORY / "docs/maintaining/architecture.md").read_text("utf-8")
     found = re.findall(r"`([\w./]+(?:/|\.py))`(?:: ((?:`\w+`(?:, )?)+))?", page)
     found += [(path, name) for name, path in re.findall(r"`(\w+)` in `([\w./]+\.py)`", page)]
 

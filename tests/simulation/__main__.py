@@ -1,4 +1,4 @@
-"""The tables of `docs/statistics.md`: `python -m tests.simulation [--runs N] [--into docs/statistics.md]`."""
+"""The tables of `docs/maintaining/simulations.md`: `python -m tests.simulation [--runs N] [--into docs/maintaining/simulations.md]`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.simulation.tables import percentile_table, rate_table
 
-MARKER = "<!-- The rest is written by `python -m tests.simulation --into docs/statistics.md`. -->"
+MARKER = "<!-- The rest is written by `python -m tests.simulation --into docs/maintaining/simulations.md`. -->"
 
 
 def main() -> None:

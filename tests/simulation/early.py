@@ -1,7 +1,7 @@
 """Simulated runs with `--openclaw-until-conclusive`: the prompts they ask, and how often they are wrong.
 
 The order, the stages, the decisions and the recommendation are those of the code that ships.
-`python -m tests.simulation.early [RUNS [SUITE_SIZE …]]` prints the table of docs/statistics.md.
+`python -m tests.simulation.early [RUNS [SUITE_SIZE …]]` prints the table of docs/maintaining/simulations.md.
 """
 
 from __future__ import annotations

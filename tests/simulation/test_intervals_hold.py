@@ -114,7 +114,7 @@ def test_percentiles(n_prompts: int, repeats: str, latencies: Latencies) -> None
 
 @pytest.mark.parametrize("n_prompts", [30, 36, 50, 100, 200])
 def test_one_end_at_the_floors_of_the_tiers_is_as_the_page_says(n_prompts: int) -> None:
-    """The exact rows of the table in docs/statistics.md: how often one end is on the wrong side of 0.8 and 0.5."""
+    """The exact rows of the table in docs/maintaining/simulations.md: how often one end is on the wrong side of 0.8 and 0.5."""
     intervals = [wilson_95(passed, n_prompts) for passed in range(n_prompts + 1)]
     shares = []
     for limit in (0.8, 0.5):
@@ -125,4 +125,4 @@ def test_one_end_at_the_floors_of_the_tiers_is_as_the_page_says(n_prompts: int) 
         ]
 
     row = f"| {n_prompts} | 1 | – | " + " | ".join(f"{share:.1%}" for share in shares) + " |"
-    assert row in (Path(__file__).parents[2] / "docs/statistics.md").read_text("utf-8")
+    assert row in (Path(__file__).parents[2] / "docs/maintaining/simulations.md").read_text("utf-8")

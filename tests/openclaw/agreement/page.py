@@ -10,14 +10,14 @@ from tests.openclaw.agreement.cases import Case, all_cases, unplayed
 from tests.openclaw.agreement.outcomes import JUSTIFIED, Observed, Outcome, differences, n_other_words
 
 OWN = "agreement"
-PAGE = Path(__file__).parents[3] / "docs/agreement.md"
+PAGE = Path(__file__).parents[3] / "docs/maintaining/agreement.md"
 
 _HEAD = """\
 # Agreement with the real OpenClaw
 
 <!-- Written by `python -m tests.openclaw.agreement`; change it there. -->
 
-The plugin's own loop answers the calls of a world by OpenClaw's rules; [`openclaw_agent`](how-to/openclaw.md) lets OpenClaw
+The plugin's own loop answers the calls of a world by OpenClaw's rules; [`openclaw_agent`](../how-to/openclaw.md) lets OpenClaw
 answer them. This page compares both. One scripted model on loopback plays good and bad turns, once through our loop over HTTP,
 and once through the real `openclaw agent --local`. Web pages and a server with Telegram's API are on loopback.
 """
