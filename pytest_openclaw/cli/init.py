@@ -1,8 +1,8 @@
 """Start a project of your own: a suite, settings and a workflow.
 
-Writes benchmarks/prompts_mine.toml (four prompts to edit),
-.github/workflows/openclaw.yml, the list of packages that it installs, and the
-models in a new pytest.ini. If pytest is configured already, the lines to add
+Writes benchmarks/prompts_mine.toml (four prompts to edit) or, with --suite,
+shipped suites, .github/workflows/openclaw.yml, the list of packages that it
+installs, and the models in a new pytest.ini. If pytest is configured already, the lines to add
 are printed instead. `runs/` is added to .gitignore. Nothing is overwritten.
 
 Then `pytest benchmarks/` measures the embedded model, or your --models.
@@ -10,11 +10,13 @@ Then `pytest benchmarks/` measures the embedded model, or your --models.
 Example:
   pytest-openclaw init
   pytest-openclaw init ~/assistant --models ollama_native/qwen3:8b
+  pytest-openclaw init --suite native,safety
 """
 
 from __future__ import annotations
 
 import json
+import re
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,11 +40,14 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
-SUITE = Path("benchmarks/prompts_mine.toml")
+SUITES = Path("benchmarks")
+SUITE = SUITES / "prompts_mine.toml"
 GITIGNORE = Path(".gitignore")
 WORKFLOW = Path(".github/workflows/openclaw.yml")
 REQUIREMENTS = Path(".github/openclaw-requirements.txt")
 INI = Path("pytest.ini")
+# What a suite refers to: prompts of another suite, and pictures.
+_NEIGHBOR = re.compile(r"prompts_\w+\.toml(?=::)|images/[\w.-]+\.png")
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,6 +60,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SPEC",
         help=f"the models, as for --openclaw-models, separated by commas ({EMBEDDED_TARGET})",
     )
+    suites = f"shipped suites in place of the four prompts, separated by commas: {', '.join(_shipped())}"
+    parser.add_argument("--suite", metavar="NAME", help=suites)
 
 
 def _run(arguments: argparse.Namespace) -> CommandResult:
@@ -62,10 +69,13 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     if not models:
         raise OpenClawError("--models is empty; give a target, such as ollama_native/qwen3:8b")
     found = config_file(folder)
-    files = {folder / file: _starter(file) for file in (SUITE, WORKFLOW, REQUIREMENTS)}
+    suites = _suites(arguments.suite) if arguments.suite else {SUITE: _starter(SUITE)}
+    files = {**suites, **{file: _starter(file) for file in (WORKFLOW, REQUIREMENTS)}}
     if not found:
-        files[folder / INI] = f"[pytest]\n{_lines(INI, models, has_tests=(folder / 'tests').is_dir())}"
-    wrote = [str(path) for path, text in files.items() if _write_new(path, text)]
+        ini = f"[pytest]\n{_lines(INI, models, has_tests=(folder / 'tests').is_dir())}"
+        files[INI] = ini.encode()
+    files = {folder / file: content for file, content in files.items()}
+    wrote = [str(path) for path, content in files.items() if _write_new(path, content)]
     kept = [str(path) for path in files if str(path) not in wrote]
     if _ignore_runs(folder / GITIGNORE):
         wrote.append(str(folder / GITIGNORE))
@@ -91,13 +101,38 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-def _starter(file: Path) -> str:
+def _shipped() -> dict[str, Path]:
+    """Return the shipped suites by their names; in a clone they are next to the package."""
+    package = Path(__file__).parents[1]
+    inside = package / "benchmarks"
+    folder = inside if inside.is_dir() else package.parent / "benchmarks"
+    return {path.stem.removeprefix("prompts_"): path for path in sorted(folder.glob("prompts_*.toml"))}
+
+
+def _suites(names: str) -> dict[Path, bytes]:
+    """Return the named suites, and the files to which they refer, by their paths in a project."""
+    shipped, copies = _shipped(), dict[Path, bytes]()
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    if unknown := [name for name in wanted if name not in shipped]:
+        known = ", ".join(shipped)
+        raise OpenClawError(f"--suite: no shipped suite is named {unknown[0]!r}; there are {known}")
+    paths = [shipped[name] for name in wanted]
+    for path in paths:
+        if (name := SUITES / path.relative_to(shipped[wanted[0]].parent)) in copies:
+            continue
+        copies[name] = path.read_bytes()
+        if path.suffix == ".toml":
+            paths += [path.parent / other for other in _NEIGHBOR.findall(copies[name].decode())]
+    return copies
+
+
+def _starter(file: Path) -> bytes:
     name = file.name.removeprefix("openclaw-")
     text = resources.files("pytest_openclaw.cli").joinpath("starter", name).read_text("utf-8")
     # A CI runner must be able to install what the workflow names.
     installed = wheel() if is_local() else requirement()
     pinned = f"{NAME}=={__version__}" if installed == NAME else installed
-    return text.replace(f'"{NAME}"', quoted(pinned))
+    return text.replace(f'"{NAME}"', quoted(pinned)).encode()
 
 
 def _lines(file: Path, models: Sequence[str], *, has_tests: bool) -> str:
@@ -115,12 +150,12 @@ def _lines(file: Path, models: Sequence[str], *, has_tests: bool) -> str:
     return "\n".join([f"# `pytest benchmarks/` measures these models; {bare}.", until, *lines, ""])
 
 
-def _write_new(path: Path, text: str) -> bool:
+def _write_new(path: Path, content: bytes) -> bool:
     """Write a new file; return False if its path exists, even as a broken link."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with path.open("xb") as file:
+            file.write(content)
     except FileExistsError:
         return False
     return True

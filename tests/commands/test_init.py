@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from importlib import metadata
@@ -172,6 +173,9 @@ def test_where_pytest_is_configured_nothing_is_written(
     [
         pytest.param(["file"], "file", id="a-file"),
         pytest.param(["--models", " , "], "--models is empty", id="no-model"),
+        pytest.param(
+            ["--suite", "natve"], "no shipped suite is named 'natve'; there are agentic, ", id="suite"
+        ),
     ],
 )
 def test_a_failed_init_ends_with_4(
@@ -198,3 +202,19 @@ def test_runs_are_kept_out_of_git(folder: Path, before: str, after: str, command
     command("init")
 
     assert (folder / ".gitignore").read_text() == after
+
+
+def test_shipped_suites_are_written_with_what_they_refer_to(folder: Path, command: CommandLine) -> None:
+    """A suite of other wordings brings the suite that it rewords, a suite about pictures brings the pictures."""
+    command("init", "--suite", "native_reworded, images")
+
+    files = _files(folder)
+    shipped = Path(__file__).parents[2] / "benchmarks"
+    suites = {name: content for name, content in files.items() if name.startswith("benchmarks/")}
+    assert {Path(name).name for name in suites if name.endswith(".toml")} == {
+        "prompts_native_reworded.toml", "prompts_native.toml", "prompts_images.toml"
+    }  # fmt: skip
+    assert all(content == (shipped.parent / name).read_bytes() for name, content in suites.items())
+    images = re.findall(r"images/\w+\.png", files["benchmarks/prompts_images.toml"].decode())
+    assert images
+    assert {f"benchmarks/{name}" for name in images} <= suites.keys()

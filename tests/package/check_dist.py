@@ -33,8 +33,9 @@ def main(folder: Path) -> None:
     wheel, sdist, listed = (_only(folder, pattern) for pattern in ("*.whl", "*.tar.gz", "*.cdx.json"))
     subprocess.run([sys.executable, "-m", "twine", "check", "--strict", str(wheel), str(sdist)], check=True)
     own = {path.relative_to(ROOT).as_posix() for path in _files(ROOT / PACKAGE)}
-    _check_components(listed, _check_wheel(wheel, own))
-    _check_sdist(sdist, own | {path.relative_to(ROOT).as_posix() for path in _files(ROOT / "benchmarks")})
+    suites = {path.relative_to(ROOT).as_posix() for path in _files(ROOT / "benchmarks")}
+    _check_components(listed, _check_wheel(wheel, own | {f"{PACKAGE}/{path}" for path in suites}))
+    _check_sdist(sdist, own | suites)
     print(f"{wheel.name}, {sdist.name} and {listed.name} hold what they should")
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from tests.simulation.tables import percentile_table, rate_table
 
-MARKER = "<!-- The rest is written by `python -m tests.simulation --into docs/maintaining/simulations.md`. -->"
+MARKER = (
+    "<!-- The rest is written by `python -m tests.simulation --into docs/maintaining/simulations.md`. -->"
+)
 
 
 def main() -> None:
