@@ -42,19 +42,65 @@ MOST_OUTPUT_BYTES = 4 << 20
 MOST_FILES, MOST_FILE_BYTES = 5000, 64 << 20
 _TICK_S = 0.05
 _LIBRARY = "/usr/lib/python3/site-packages"
-_THIRD_PARTY = ("packaging", "yaml")
+_THIRD_PARTY = ("packaging", "tzdata", "yaml")
 #: a file that a system has, and that is not one of the world's
 _NULL = "/dev/null"
 #: options with a value of their own
 _WITH_VALUE = ("-W", "-X")
-#: WASI begins in `/`; see `_argv` for the path of a script
+#: what a program finds on Linux, and WASI lacks; see `_argv` for the path of a script. A loop of asyncio
+#: needs no pair of sockets, with which another thread or a signal wakes it.
 _START = """\
-import os, sys, time
+import _socket, os, sys, time
+from importlib.machinery import PathFinder
+
 sys.executable = "/usr/bin/python3"
 os.chdir(os.environ["PWD"])
 time.sleep = lambda seconds: None
 _uname = os.uname
 os.uname = lambda: os.uname_result(("Linux", "openclaw", *_uname()[2:]))
+os.getuid = os.geteuid = os.getgid = os.getegid = lambda: 1000
+os.getlogin = lambda: "openclaw"
+_socket.gethostname = lambda: "openclaw"
+
+
+class _Loops:
+    def find_spec(self, name, path=None, target=None):
+        if name != "asyncio.selector_events":
+            return None
+        spec = PathFinder.find_spec(name, path)
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            if loop := getattr(module, "BaseSelectorEventLoop", None):
+                loop._make_self_pipe = loop._close_self_pipe = loop._write_to_self = lambda self: None
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+sys.meta_path.insert(0, _Loops())
+"""
+#: the only user, who owns each file
+_USERS = """\
+from collections import namedtuple
+
+struct_passwd = namedtuple("struct_passwd", "pw_name pw_passwd pw_uid pw_gid pw_gecos pw_dir pw_shell")
+_ENTRY = struct_passwd("openclaw", "x", 1000, 1000, "", "/home/openclaw", "/bin/sh")
+
+
+def getpwall():
+    return [_ENTRY]
+
+
+def getpwuid(uid):
+    return _ENTRY
+
+
+def getpwnam(name):
+    if name != _ENTRY.pw_name:
+        raise KeyError(f"getpwnam(): name not found: {name!r}")
+    return _ENTRY
 """
 
 
@@ -169,6 +215,7 @@ def run(
         script, argv = _argv(arguments, cwd)
         start = _START if script is None else f"{_START}sys.argv[0] = {script!r}\n"
         (library / "sitecustomize.py").write_text(start, "utf-8", "surrogatepass")
+        (library / "pwd.py").write_text(_USERS, "utf-8")
         given.write_bytes(stdin)
         ended, out, errors = Ended(), _Output(), _Output()
         config = wasmtime.WasiConfig()

@@ -60,6 +60,9 @@ def played(command: str, **more: Any) -> tuple[shell.Ran, dict[str, str], shell.
         pytest.param("python3 -c 'import datetime, random, time; time.sleep(99); print(datetime.datetime.now(), random.random())'", "2026-11-21 12:00:00 0.07851430457397779\n", 0, id="fixed-clock-and-random-numbers"),
         pytest.param("python3 -c 'import os, platform; print(platform.node(), *os.listdir(\"/srv\"))'", "openclaw out\n", 0, id="name-and-root"),
         pytest.param("python3 -c 'import yaml; print(yaml.safe_load(\"a: [1]\"))'", "{'a': [1]}\n", 0, id="yaml"),
+        pytest.param("python3 -c 'import getpass, os, pathlib, socket; print(getpass.getuser(), os.getuid(), pathlib.Path(\"n\").owner(), socket.gethostname())'", "openclaw 1000 openclaw openclaw\n", 0, id="user-and-host"),
+        pytest.param("python3 -c 'import asyncio; print(asyncio.run(asyncio.wait_for(asyncio.sleep(.01, 3), 9)))'", "3\n", 0, id="asyncio"),
+        pytest.param("python3 -c 'import datetime, zoneinfo; print(datetime.datetime.now(zoneinfo.ZoneInfo(\"Asia/Tokyo\")))'", "2026-11-21 21:00:00+09:00\n", 0, id="time-zones"),
     ],
 )  # fmt: skip
 def test_what_python_prints(command: str, printed: str, code: int) -> None:
