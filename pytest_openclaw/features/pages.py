@@ -2,23 +2,27 @@
 
 The page needs no server and no network. It begins with the recommendation for
 each target. Then come tiers with their intervals, times, how tool use ended,
-and every prompt on every target: a click on a cell opens prompt, answer,
-thinking, tool calls, verdict and times. The page's address contains its filters
-and open cells. With --baseline, cells that changed since an older run are
-marked.
+and every prompt on every target: a click on a cell opens what was due and what
+the model did, prompt, answer, tool calls and times. The page's address contains
+its filters and open cells. With --baseline, cells that changed since an older
+run are marked. A run with --openclaw-report writes the page itself.
 Like results.jsonl it contains the models' answers: send it only to people who
-may read those.
+may read those, or make it with --share, which leaves out all prompts and
+replies.
 
 Example:
-  pytest-openclaw report last
+  pytest-openclaw report last --open
   pytest-openclaw report 20260214_081500 --baseline 20260213_235930
 """
 
 from __future__ import annotations
 
+import json
+import re
+import webbrowser
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.asking.clipping import MAX_ROW_BYTES
 from pytest_openclaw.cli.result import (
@@ -43,9 +47,11 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.runs.reading import StoredRow, StoredRun
     from pytest_openclaw.stats.comparison import ComparedRuns
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.rows import Record
 
 FILE = "report.html"
+SHARED_FILE = "report-shared.html"
 MOST_CELLS = 20_000
 """A browser loads the whole page at once, which has about a kilobyte per cell."""
 MOST_PAGE_BYTES = 50 * 1000 * 1000
@@ -59,6 +65,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--baseline", metavar="RUN", help="an older run, to mark what has changed")
     add_across(parser)
     parser.add_argument("--into", metavar="FILE", help=f"the page (RUN/{FILE})")
+    parser.add_argument("--open", action="store_true", help="show the page in the browser")
+    parser.add_argument(
+        "--share", action="store_true", help=f"leave out prompts and replies (RUN/{SHARED_FILE})"
+    )
 
 
 def _run(arguments: argparse.Namespace) -> CommandResult:
@@ -68,23 +78,10 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
         baseline = load_run(run_path(arguments.baseline, arguments.runs_dir))
         across = parse_across(arguments.across)
         comparison = compare_runs(baseline.measured, run.measured, across=across)
-    into = Path(arguments.into) if arguments.into else run.path / FILE
-    most, notes = MAX_ROW_BYTES, run.shortcomings
-    rows = [row for one in (run, baseline) if one for row in one.rows.values()]
-    if sum(row.n_bytes for row in rows) > MOST_PAGE_BYTES:
-        most = max(SHORTEST_TEXT, MOST_PAGE_BYTES // len(rows) // 4)
-    while True:
-        shown = show_run(run, baseline, comparison, most)
-        page = render_page(shown)
-        if len(page) <= MOST_PAGE_BYTES or most <= SHORTEST_TEXT:
-            break
-        most //= 4
-    if most < MAX_ROW_BYTES:
-        notes = [
-            *notes,
-            f"the page would be too large, so it cuts texts after {most:,} characters",
-        ]
-    write_over_ours(into, page, FIRST_WORDS, "page")
+    into = Path(arguments.into or run.path / (SHARED_FILE if arguments.share else FILE))
+    shown, notes = write_page(run, into, baseline, comparison, has_texts=not arguments.share)
+    if arguments.open and not webbrowser.open(into.resolve().as_uri()):
+        notes = [*notes, f"no browser was found; open {into}"]
     n_bytes = into.stat().st_size
     cells, targets = counted(len(shown.cells), "cell"), counted(len(shown.summary.groups), "target")
     return CommandResult(
@@ -100,6 +97,82 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
         },
         warnings=notes,
     )
+
+
+def write_page(
+    run: StoredRun,
+    into: Path,
+    baseline: StoredRun | None = None,
+    comparison: ComparedRuns | None = None,
+    *,
+    has_texts: bool = True,
+) -> tuple[ShownRun, list[str]]:
+    """Write the page of a run, with the notes of an older page in its place; return notes on what it lacks.
+
+    Raises:
+        OpenClawError: the run has too many cells, or another file is there.
+        OSError: the file cannot be written.
+    """
+    most, lacks = MAX_ROW_BYTES, run.shortcomings
+    rows = [row for one in (run, baseline) if one for row in one.rows.values()]
+    if sum(row.n_bytes for row in rows) > MOST_PAGE_BYTES:
+        most = max(SHORTEST_TEXT, MOST_PAGE_BYTES // len(rows) // 4)
+    while True:
+        shown = show_run(run, baseline, comparison, most)
+        shown = replace(shown, notes=_earlier_notes(into)) if has_texts else _without_texts(shown)
+        page = render_page(shown)
+        if len(page.encode()) <= MOST_PAGE_BYTES or most <= SHORTEST_TEXT:
+            break
+        most //= 4
+    if most < MAX_ROW_BYTES:
+        lacks = [*lacks, f"the page would be too large, so it cuts texts after {most:,} characters"]
+    write_over_ours(into, page, FIRST_WORDS, "page")
+    return shown, lacks
+
+
+def _earlier_notes(page: Path) -> list[tuple[str, str]]:
+    """Return the readers' notes in an older page of a run; none if there is no such page."""
+    try:
+        found = re.search('class="notes">([^<]*)<', page.read_text("utf-8"))
+        notes = [(str(cell), str(text)) for cell, text in json.loads(found[1])] if found else []
+    except (OSError, ValueError):
+        return []
+    return notes
+
+
+def _without_texts(shown: ShownRun) -> ShownRun:
+    """Return a run without the texts of suites, models and servers, but with names of prompts and tools."""
+    summary = shown.summary
+    return replace(
+        shown,
+        summary=replace(
+            summary,
+            groups=[replace(group, reasons={}) for group in summary.groups],
+            missed_by_all=[replace(one, violation=None) for one in summary.missed_by_all],
+            added=(),
+        ),
+        cells=[
+            replace(
+                cell,
+                record=_bare(cell.record),
+                before=_bare(cell.before) if cell.before else None,
+            )
+            for cell in shown.cells
+        ],
+        prompts=[
+            {name: one.get(name) for name in ("suite", "id", "name", "category")} for one in shown.prompts
+        ],
+        has_texts=False,
+    )
+
+
+def _bare(record: Record) -> Record:
+    gone = ("violation", "parsed_output", "fault_message", "finish_reason", "turns", "written_calls")
+    calls: list[Any] = [
+        {"id": None, "name": one["name"], "arguments": ""} for one in record.tool_call_details
+    ]
+    bare: JsonObject = dict.fromkeys((*gone, "known_failure")) | {"raw_output": "", "extra": {}}
+    return replace(record, **bare, tool_call_details=tuple(calls))
 
 
 def _with_short_texts(record: Record, most: int) -> Record:

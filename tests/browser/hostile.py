@@ -88,6 +88,8 @@ def _rows(text: str) -> list[Record]:
     return [
         replace(base, raw_output=text),
         replace(base, repeat=2, raw_output=thought, tool_call_details=(call,), tool_outcome="unknown_tool"),
-        replace(base, repeat=3, turns=(turn, turn), ended_by="answer", tool_outcome="wrong_tool"),
+        replace(
+            base, repeat=3, turns=(turn, {**turn, "user": text}), ended_by="answer", tool_outcome="wrong_tool"
+        ),
         replace(base, repeat=4, failure_type="timeout", fault_message=text, raw_output=text, **fault),
     ]

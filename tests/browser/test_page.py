@@ -12,7 +12,7 @@ from pytest_openclaw.values.rows import Record
 from tests.browser.conftest import Opener, reported
 from tests.browser.made_runs import make_run, prompts_of
 from tests.unit.reports.summaries import fault, record
-from tests.unit.runs.stored_runs import A, definition, store
+from tests.unit.runs.stored_runs import A, B, definition, store
 
 
 def expect(locator: Any) -> Any:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 P1: dict[str, Any] = {"prompt_id": "P1", "suite": "s"}
+TURN: dict[str, Any] = {"text": "", "calls": [], "e2e_ms": 300, "ttft_ms": None, "input_tokens": None,
+                        "output_tokens": None, "finish_reason": None}  # fmt: skip
 FOUND = "#found"
 ALL = "360 cells, 60 prompts"
 CELLS = "[role=gridcell]:not(.none)"
@@ -52,9 +54,11 @@ def cell(page: Page, prompt_id: str, target: str) -> Any:
 
 def test_the_page_describes_the_run(page: Page, made_run: Path) -> None:
     """Run, targets with tier and interval, and a section for each measurement of the run."""
-    assert page.locator("h1").inner_text() == "one"
+    title = "core, tools, native and 3 more on lab/model-a:70b, cloud/model-a:32b@low, lab/model-b:8b"
+    assert page.locator("h1").inner_text() == title
+    assert page.title() == f"{title} · OpenClaw benchmark"
     facts = page.locator("#facts").inner_text().split("\n")
-    assert facts[:2] == ["asked", f"2026-11-21 22:26 UTC, for {_span(made_run)}"]
+    assert facts[:4] == ["run", "one", "asked", f"2026-11-21 22:26 UTC, for {_span(made_run)}"]
     assert page.locator("main > div > section > h2, #cells > h2").all_inner_texts() == [
         "Which model may hold the tools?",
         "Findings",
@@ -150,6 +154,112 @@ def test_a_run_of_hardly_anything_has_a_page(open_page: Opener, tmp_path: Path, 
     page.get_by_role("button", name="Reset").click()
 
 
+# --- harm ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def harmful_run(chromium: str, tmp_path: Path) -> Path:
+    """One target removes everything, eight times, in one of two probes; another is safe."""
+    call = {
+        "id": "c",
+        "name": "exec",
+        "arguments": '{"command": "rm -rf /"}',
+        "result": "gone",
+        "problem": None,
+    }
+    turns = tuple({**TURN, "calls": [call]} for _ in range(8))
+    done = {"harm": True, "harm_tools": ("exec",), "objective_pass": False, "tool_outcome": "forbidden_call"}
+    probes: list[dict[str, Any]] = [
+        {**P1, "prompt_id": name, "probe": "destructive", "tools_offered": 2} for name in ("S1", "S2")
+    ]
+    rows = [
+        record(A, **probes[0], turns=turns, ended_by="loop", violation="ran rm -rf /", **done),
+        record(A, **probes[1], raw_output="I ask first."),
+        *(record(B, **probe, raw_output="May I?") for probe in probes),
+    ]
+    rule = {"type": "tool_call", "calls": [{"name": "read", "arguments": {"path": "a.txt"}}]}
+    defined = [
+        definition(one["prompt_id"], suite="s", name="clean up", probe="destructive", validator=rule)
+        for one in probes
+    ]
+    return reported(store(tmp_path / "harm", rows, prompts=defined))
+
+
+def test_harm_is_two_clicks_away(open_page: Opener, harmful_run: Path) -> None:
+    """The sentence leads to the cell, which says what was due, what was done, and shows it as a conversation."""
+    page = open_page(harmful_run / "report.html")
+
+    answers = page.locator(".answers li").all_inner_texts()
+    assert ["unsafe" in text for text in answers] == [True, False]
+    assert page.locator(".badge.harmful", has_text="1 did harm").count() == 1
+    page.get_by_role("link", name="S1", exact=True).click()
+    panel = page.locator("#panel")
+    expect(panel).to_be_visible()
+    assert page.locator(FOUND).inner_text() == "1 of 4 cells, 1 prompt"
+    assert panel.locator(".deeds").all_inner_texts() == [
+        'Due\ncall read with path "a.txt"\nno harm',
+        'Did\nharm, with exec\ncalled exec {"command": "rm -rf /"} ×8\n'
+        "ended in a loop: the same call with the same result, again and again",
+    ]
+    above = [
+        panel.locator(one).first.bounding_box()["y"]
+        for one in (".deeds", "[aria-label=Why]", "[aria-label=Prompt]")
+    ]
+    assert above == sorted(above)
+    assert panel.locator(".turn > h4").all_inner_texts() == ["Turns 1 to 8\n×8\n300 ms"]
+    assert panel.locator(".said.tool").inner_text() == "exec answers\ngone"
+    assert panel.locator("details[open]").count() == 0
+    page.go_back()
+    page.get_by_role("button", name="Reset").click()
+    page.get_by_role("checkbox", name="did harm").check()
+    assert page.locator(FOUND).inner_text() == "1 of 4 cells, 1 prompt"
+
+
+def test_two_targets_are_shown_side_by_side(open_page: Opener, harmful_run: Path) -> None:
+    """What was due is there once, what each did next to each other; the address keeps both."""
+    page = open_page(harmful_run / "report.html")
+    cell(page, "S1", "lab/a").click()
+    page.locator("#panel .bar select").select_option("lab/b@low")
+
+    sides = page.locator("#panel .sides").first.locator("> div")
+    left, right = sides.all()
+    assert "rm -rf /" in left.inner_text()
+    assert "answered without a call: “May I?”" in right.inner_text()
+    assert abs(left.bounding_box()["y"] - right.bounding_box()["y"]) < 2
+    address = page.url
+    assert "with=lab/b@low" in address
+    page.goto("about:blank")
+    page.goto(address)
+    assert page.locator("#panel .of").all_inner_texts() == ["lab/a", "lab/b@low"]
+
+
+# --- notes --------------------------------------------------------------------------------------
+
+
+def test_notes_are_kept_in_the_saved_page(open_page: Opener, harmful_run: Path, tmp_path: Path) -> None:
+    """The saved file is the page with the notes, as text; `report` keeps them when it writes the page again."""
+    note = "</script><script>window.pwned = 1</script> “checked”"
+    page = open_page(harmful_run / "report.html")
+    cell(page, "S1", "lab/a").click()
+    page.get_by_role("textbox", name="Note").fill(note)
+    page.keyboard.press("Escape")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save the page with 1 note").click()
+    saved = tmp_path / "saved.html"
+    download.value.save_as(saved)
+
+    for path in (saved, harmful_run / "report.html"):
+        if path != saved:
+            path.write_bytes(saved.read_bytes())
+            reported(harmful_run)
+        again = open_page(path)
+        cell(again, "S1", "lab/a").click()
+        assert again.get_by_role("textbox", name="Note").input_value() == note
+        assert again.evaluate("window.pwned") is None
+        again.locator("select[name=view]").select_option("noted")
+        assert again.locator(FOUND).inner_text() == "1 of 4 cells, 1 prompt"
+
+
 # --- finding ------------------------------------------------------------------------------------
 
 
@@ -184,17 +294,23 @@ def test_cells_are_found(page: Page, made_run: Path, act: Any, fits: Any) -> Non
 # --- what is shown ------------------------------------------------------------------------------
 
 
-def test_a_cell_says_why_it_failed(page: Page, made_run: Path) -> None:
-    """The reason is in the cell, in place of a time; a cell that passed has only its sign."""
+def test_a_cell_says_how_it_ended(page: Page, made_run: Path) -> None:
+    """The outcome and the call of a tool cell, the reason of another; a switch adds the answers."""
+    rows = rows_of(made_run)
+    missed = next(row for row in rows if row["objective_pass"] is False and not row["tool_outcome"])
+    called = next(row for row in rows if row["tool_outcome"] == "unknown_tool" and not row["turns"])
+    names = [
+        f"{row['provider']}/{row['model']}{'@low' if row['thinking_level'] else ''}"
+        for row in (missed, called)
+    ]
+
     page.get_by_role("checkbox", name="missed").check()
-    row = next(row for row in rows_of(made_run) if row["objective_pass"] is False)
-
-    shown = cell(page, row["prompt_id"], f"{row['provider']}/{row['model']}").locator(".value").inner_text()
-
-    assert row["violation"][:20] in shown
-    assert " ms" not in shown
-    page.get_by_role("button", name="Reset").click()
-    assert page.locator("[role=gridcell].v0 .value").count() == 0
+    assert missed["violation"][:20] in cell(page, missed["prompt_id"], names[0]).inner_text()
+    assert "unknown tool · search_files df -h" in cell(page, called["prompt_id"], names[1]).inner_text()
+    assert page.locator(".excerpt").count() == 0
+    page.get_by_label("Answers in the cells").check()
+    assert missed["raw_output"].split("</think>")[-1].strip()[:30] in page.locator("#grid").inner_text()
+    assert "answers=shown" in page.url
 
 
 def test_each_view_has_an_address(page: Page) -> None:

@@ -19,6 +19,11 @@ def _open_cell(page: Page) -> None:
     page.locator("#panel details").evaluate_all("list => { for (const one of list) one.open = true; }")
 
 
+def _filter(page: Page) -> None:
+    page.locator("#filters").evaluate("one => { one.open = true; }")
+    page.get_by_role("checkbox", name="missed").check()
+
+
 def _unfold(page: Page) -> None:
     page.evaluate("for (const one of document.querySelectorAll('main details')) one.open = true")
 
@@ -35,7 +40,7 @@ WIDE = [look for look in product((1440, 1024, 390), ("light", "dark")) if look !
     [
         pytest.param(_open_cell, id="cell-open"),
         pytest.param(_unfold, id="unfolded"),
-        pytest.param(lambda page: page.get_by_role("checkbox", name="missed").check(), id="filtered"),
+        pytest.param(_filter, id="filtered"),
     ],
 )
 def test_axe_finds_no_serious_fault(
@@ -50,13 +55,13 @@ def test_axe_finds_no_serious_fault(
 
 
 def _colors(page: Page) -> tuple[str, str]:
-    point = "getComputedStyle(document.querySelector('#targets .chart circle')).fill"
-    return page.evaluate("getComputedStyle(document.body).backgroundColor"), page.evaluate(point)
+    cell = "getComputedStyle(document.querySelector('[role=gridcell].v0')).backgroundColor"
+    return page.evaluate("getComputedStyle(document.body).backgroundColor"), page.evaluate(cell)
 
 
 @pytest.mark.nightly
 def test_the_system_chooses_the_colors_until_the_reader_does(open_page: Opener, made_run: Path) -> None:
-    """The switch overrides the system's scheme, charts included, and Auto restores it."""
+    """The switch overrides the system's scheme, and Auto restores it."""
     page = open_page(made_run / "report.html", colors="light")
     light = _colors(page)
 
@@ -73,9 +78,13 @@ def test_the_system_chooses_the_colors_until_the_reader_does(open_page: Opener, 
 
 
 def test_a_telephone_is_wide_enough(open_page: Opener, made_run: Path) -> None:
-    """Only tables and the matrix scroll sideways; an open cell fills the screen."""
+    """Filters fold, only tables and the matrix scroll sideways and say so; an open cell fills the screen."""
     page = open_page(made_run / "report.html", width=390)
     assert page.evaluate("document.scrollingElement.scrollWidth") == 390
+    assert not page.locator("#filter").is_visible()
+    page.get_by_text("Filter", exact=True).click()
+    assert page.locator("#filter").is_visible()
+    assert page.locator(".hint").first.is_visible()
     page.locator("[role=gridcell].v1").first.click()
 
     box = page.locator("#panel").bounding_box()

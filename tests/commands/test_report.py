@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import CommandLine
-from tests.unit.runs.stored_runs import A, row, store
+from tests.unit.reports.summaries import fault, missed
+from tests.unit.runs.stored_runs import A, definition, row, store
 
 PAGE = '<!doctype html>\n<html lang="en" data-made-by="pytest-openclaw"></html>'
 
@@ -73,3 +74,45 @@ def test_a_run_of_too_many_cells_gets_no_page(
 
     assert "has 100 cells, a page at most 10; use export" in command.refused("report", "one")
     assert not (run / "report.html").exists()
+
+
+def test_a_page_to_share_has_no_texts(project: Path, command: CommandLine) -> None:
+    """It keeps names, verdicts and times; the page with texts, and its notes, are not replaced."""
+    call = {"id": "c", "name": "read", "arguments": "zq-arguments"}
+    texts = {
+        "raw_output": "zq-reply",
+        "parsed_output": {"found": "zq-finding"},
+        "extra": {"x_note": "zq-extra"},
+    }
+    rows = [
+        missed(A, prompt_id="P1", suite="s", violation="zq-violation", tool_call_details=(call,), **texts),
+        fault(A, prompt_id="P2", suite="s", fault_message="the server's words"),
+    ]
+    keys = {
+        "prompt": "zq-prompt",
+        "system": "zq-system",
+        "validator": {"type": "exact", "value": "zq-rule"},
+    }
+    run = store(
+        project / "runs/one", rows, prompts=[definition(one, suite="s", **keys) for one in ("P1", "P2")]
+    )
+    command("report", "one")
+
+    assert "wrote runs/one/report-shared.html" in command("report", "one", "--share").out
+    whole, shared = ((run / name).read_text("utf-8") for name in ("report.html", "report-shared.html"))
+    secrets = ("reply", "finding", "extra", "violation", "arguments", "prompt", "system", "rule")
+    gone = [*(f"zq-{word}" for word in secrets), "the server's words"]
+    assert [text for text in gone if text not in whole] == []
+    assert [text for text in gone if text in shared] == []
+    assert "called read" in shared
+
+
+def test_it_opens_the_page(run: Path, monkeypatch: pytest.MonkeyPatch, command: CommandLine) -> None:
+    """In the browser of the system; without one it says so."""
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or False)
+
+    message = command("report", "one", "--open").err
+
+    assert opened == [(run / "report.html").as_uri()]
+    assert "no browser was found; open runs/one/report.html" in message

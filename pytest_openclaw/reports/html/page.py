@@ -9,14 +9,16 @@ import json
 import re
 from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.reports.blocks import Details, Findings, Section, section_data
 from pytest_openclaw.reports.cells import as_text, measured, message_texts, turns_of
+from pytest_openclaw.reports.due import brief_call, did_of, due_of
 from pytest_openclaw.reports.facts import answers, findings, targets_table
 from pytest_openclaw.reports.numbers import one_line, render_duration, render_time, words
-from pytest_openclaw.reports.sections import sections_of, targets_chart
-from pytest_openclaw.util.text import counted, valid_text
+from pytest_openclaw.reports.sections import sections_of
+from pytest_openclaw.util.text import counted, first_few, valid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -38,12 +40,16 @@ class ShownRun:
     Attributes:
         baseline: the id of the run that this one is compared with.
         prompts: definitions as `config.json` has them.
+        notes: the readers' notes on cells, each with the name of its cell.
+        has_texts: whether the page has texts of prompts and replies.
     """
 
     summary: Summary
     cells: Sequence[Shown]
     prompts: Sequence[JsonObject]
     baseline: str | None = None
+    notes: Sequence[tuple[str, str]] = ()
+    has_texts: bool = True
 
 
 def render_page(run: ShownRun) -> str:
@@ -57,7 +63,7 @@ def render_page(run: ShownRun) -> str:
     page = {
         "header": _header(run),
         "sections": [section_data(section) for section in _sections(run) if section.filled],
-        "cells": {"targets": shown, "baseline": run.baseline, **cells.matrix},
+        "cells": {"targets": shown, "baseline": run.baseline, "texts": run.has_texts, **cells.matrix},
     }
     script = "(() => {\n'use strict';\n" + "\n".join(map(_asset, SCRIPTS)) + "})();"
     style = _asset("page.css")
@@ -70,13 +76,26 @@ def render_page(run: ShownRun) -> str:
         {
             "first_words": FIRST_WORDS,
             "policy": policy,
-            "title": html.escape(f"{one_line(run.summary.run_id, 80)} · OpenClaw benchmark"),
+            "title": html.escape(f"{_title(run)} · OpenClaw benchmark"),
             "style": style,
-            "islands": f"{element('page', page)}\n{element('details', cells.details)}",
+            "islands": "\n".join(
+                [element("page", page), element("details", cells.details), element("notes", run.notes)]
+            ),
             "script": script,
         },
         _asset("page.html"),
     )
+
+
+MOST_IN_TITLE = 3
+
+
+def _title(run: ShownRun) -> str:
+    """Return the suites and the targets of the run."""
+    suites = (Path(str(prompt["suite"])).stem.removeprefix("prompts_") for prompt in run.prompts)
+    labels = [group.target.label for group in run.summary.groups]
+    named = (first_few(list(dict.fromkeys(names)), MOST_IN_TITLE) for names in (suites, labels))
+    return one_line(" on ".join(filter(None, named)) or run.summary.run_id, 160)
 
 
 def _header(run: ShownRun) -> JsonObject:
@@ -88,15 +107,17 @@ def _header(run: ShownRun) -> JsonObject:
     partial = f"Interrupted: {summary.n_rows} of {summary.n_cells} cells have a row."
     seconds = max(0, ended - began) / 1000
     n_targets = counted(len(summary.groups), "target")
+    shared = "Prompts and replies are left out, so that this page can be shared."
     return {
-        "title": one_line(summary.run_id, 80),
+        "title": _title(run),
         "ruling": summary.verdict if summary.gates else "",
         "said": words("verdict")[summary.verdict],
         "facts": [
+            ("run", one_line(summary.run_id, 80)),
             ("asked", f"{render_time(began, '%Y-%m-%d %H:%M UTC')}, for {render_duration(seconds)}"),
             ("cells", f"{summary.n_rows:,} on {n_targets}"),
         ],
-        "notes": [partial] if is_partial else [],
+        "notes": [*([partial] if is_partial else []), *([] if run.has_texts else [shared])],
     }
 
 
@@ -110,7 +131,6 @@ def _sections(run: ShownRun) -> list[Section]:
             blocks=[
                 answers(summary),
                 Details(title="Why", block=why.blocks[0]),
-                targets_chart(summary.groups),
                 targets_table(summary.groups),
             ],
         ),
@@ -150,7 +170,8 @@ class CellData(NamedTuple):
     """The matrix of the page's cells, and the detail of each cell.
 
     The matrix has `prompts`, `fields` (the names of the values in each detail's `row`) and `columns` of all
-    cells: `prompt` and `target` (their numbers), `repeat`, `verdict`, `outcome`, `e2e`, `why` and `change`.
+    cells: `prompt` and `target` (their numbers), `repeat`, `verdict`, `harm`, `outcome`, `call`, `e2e`, `why`
+    and `change`.
     """
 
     matrix: JsonObject
@@ -167,20 +188,27 @@ def cell_data(cells: Sequence[Shown], prompts: Iterable[JsonObject], targets: Se
     prompt_numbers = {key: number for number, key in enumerate(entries)}
     target_numbers = {target: number for number, target in enumerate(targets)}
     rows = [measured(record) for record in records]
+    turns = [turns_of(cell.record, cell.tools) for cell in cells]
+    shown = [*zip(cells, turns, strict=True)]
     fields = list(dict.fromkeys(name for row in rows for name in row))
     columns = {
         "prompt": [prompt_numbers[record.suite, record.prompt_id] for record in records],
         "target": [target_numbers[record.target] for record in records],
         "repeat": [record.repeat for record in records],
         "verdict": [verdict_of(record) for record in records],
+        "harm": [int(record.harm or False) for record in records],
         "outcome": [record.tool_outcome for record in records],
+        "call": [brief_call(cell.record, its) for cell, its in shown],
         "e2e": [record.e2e_ms if record.attempts or record.e2e_ms else None for record in records],
         "why": [reason_of(record) for record in records],
         "change": [change_of(cell.before, cell.record) if cell.before else None for cell in cells],
     }
     return CellData(
         {"columns": columns, "prompts": [*entries.values()], "fields": fields},
-        [_detail(cell, [row.get(name) for name in fields]) for cell, row in zip(cells, rows, strict=True)],
+        [
+            _detail(cell, its, [row.get(name) for name in fields])
+            for (cell, its), row in zip(shown, rows, strict=True)
+        ],
     )
 
 
@@ -229,18 +257,20 @@ def _prompt(definition: Mapping[str, Any]) -> JsonObject:
         "prompt": text,
         "system": _text(definition.get("system")),
         "messages": [[label, text] for label, text in message_texts(definition.get("messages"))],
+        "due": due_of(definition),
         "rule": as_text(definition.get("validator")),
         "tools": _text(tools),
         "world": as_text(definition["world"]) if definition.get("world") else "",
     }
 
 
-def _detail(cell: Shown, row: Sequence[str | None]) -> JsonObject:
+def _detail(cell: Shown, turns: Sequence[JsonObject], row: Sequence[str | None]) -> JsonObject:
     record, before = cell.record, cell.before
     detail: JsonObject = {
+        "did": did_of(record, turns),
         "why": record.violation or record.fault_message,
         "failure": record.failure_type,
-        "turns": turns_of(record, cell.tools),
+        "turns": joined(turns),
         "found": as_text(record.parsed_output),
         "row": row,
     }
@@ -252,6 +282,18 @@ def _detail(cell: Shown, row: Sequence[str | None]) -> JsonObject:
             "text": turns_of(before, None)[-1]["text"],
         }
     return detail
+
+
+def joined(turns: Sequence[JsonObject]) -> list[JsonObject]:
+    """Return the turns with their `number`; equal ones in a row are one, that happened `times`."""
+    found: list[JsonObject] = []
+    for number, turn in enumerate(turns, 1):
+        same = ("user", "reasoning", "text", "calls")
+        if found and all(turn.get(name) == found[-1].get(name) for name in same):
+            found[-1]["times"] += 1
+        else:
+            found.append({**turn, "number": number, "times": 1})
+    return found
 
 
 def _text(value: object) -> str:

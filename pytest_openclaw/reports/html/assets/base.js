@@ -1,4 +1,4 @@
-// Text, elements, tables and charts.
+// Text, elements and tables.
 
 const page = JSON.parse(document.querySelector('script.page').textContent);
 const byId = (id) => document.getElementById(id);
@@ -46,10 +46,18 @@ function make(tag, attributes, ...children) {
   return element;
 }
 
+const narrow = matchMedia('(max-width: 900px)');
 const badge = (text, look) => make('span', { class: 'badge ' + (look || '') }, text);
 
+// What is wider than its box says so.
+const wide = new ResizeObserver((entries) => entries.forEach(({ target }) => target.classList.toggle('wide', target.scrollWidth > target.clientWidth + 1)));
+
 // What scrolls can be reached by the keyboard.
-const scroller = (name, content) => make('div', { class: 'scroll', role: 'region', tabindex: 0, 'aria-label': name }, content);
+function scroller(name, content) {
+  const box = make('div', { class: 'scroll', role: 'region', tabindex: 0, 'aria-label': name }, content);
+  wide.observe(box);
+  return make('div', null, box, make('p', { class: 'hint', 'aria-hidden': 'true' }, 'scroll sideways →'));
+}
 
 function table({ caption, head, left, kept, rows }) {
   const look = (column) => (left[column] ? null : 'figure');
@@ -59,34 +67,4 @@ function table({ caption, head, left, kept, rows }) {
   return scroller(caption, make('table', null, make('caption', { class: 'unseen' }, caption),
     make('thead', null, make('tr', null, kept.map((column) => make('th', { scope: 'col', class: look(column) }, worded(head[column]))))),
     make('tbody', null, body)));
-}
-
-// Places are shares of the width, colours are the style sheet's: nothing is drawn again on another screen.
-function drawn(tag, attributes, ...children) {
-  const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
-  element.append(...children.flat().map((child) => (typeof child === 'string' ? plain(child) : child)));
-  return element;
-}
-
-const at = (share) => (100 * share).toFixed(2) + '%';
-const line = (look, x1, y1, x2, y2) => drawn('line', { class: look, x1, x2, y1, y2 });
-const strip = (look, ...shapes) => drawn('svg', { class: look, 'aria-hidden': 'true' }, ...shapes);
-const anchor = (share) => (share < 0.08 ? 'start' : share > 0.92 ? 'end' : 'middle');
-const labels = (list) => list.map(([place, text]) => drawn('text', { x: at(place), y: 13, 'text-anchor': anchor(place) }, text));
-
-function chart({ title, points, limits }) {
-  const ticks = limits.length ? [0, ...limits, 1] : [0, 0.25, 0.5, 0.75, 1];
-  const zones = limits.length ? ticks.slice(1).map((end, n) => [(ticks[n] + end) / 2, 'Tier ' + (limits.length + 1 - n)]) : [];
-  const rows = points.flatMap(({ target, value, low, high, shown }) => [
-    make('span', { class: 'of', title: plain(target) }, target),
-    strip('points', limits.map((place) => line('mark', at(place), 0, at(place), '100%')), line('interval', at(low), 13, at(high), 13),
-      drawn('circle', { class: 'value', cx: at(value), cy: 13, r: 5 }), drawn('title', {}, shown)),
-    make('span', { class: 'shown' }, shown),
-  ]);
-  const blank = () => make('span');
-  return make('figure', null, make('figcaption', null, title),
-    make('div', { class: 'chart', role: 'img', 'aria-label': title + ': a point with its 95 % interval for each row.' },
-      zones.length ? [blank(), strip('zones', labels(zones)), blank()] : [],
-      rows, blank(), strip('axis', labels(ticks.map((share) => [share, Math.round(100 * share) + ' %']))), blank()));
 }

@@ -7,6 +7,7 @@ const JUDGED = [0, 1, 3];
 const VERDICTS = [['passed', '✓'], ['missed', '✗'], ['not judged', '•'], ['no words', '∅'], ['fault', '!'], ['unavailable', '–']];
 const wordOf = (cell) => VERDICTS[columns.verdict[cell]][0];
 const glyphOf = (cell) => VERDICTS[columns.verdict[cell]][1];
+const lookOf = (cell) => (columns.harm[cell] ? 'harmful' : 'v' + columns.verdict[cell]);
 
 const details = JSON.parse(document.querySelector('script.details').textContent);
 
@@ -54,19 +55,23 @@ function buildFilter() {
   const counts = VERDICTS.map((_, code) => columns.verdict.filter((one) => one === code).length);
   const verdicts = VERDICTS.map(([word, glyph], code) => [word, 'verdict v' + code,
     make('span', { 'aria-hidden': 'true', class: 'glyph' }, glyph), ' ' + word + ' ', make('b', null, counts[code].toLocaleString('en'))]);
-  const views = [['', 'all cells'], ['changed', 'changed since the baseline'], ['differs', 'differs between targets']];
+  const harmful = columns.harm.filter(Boolean).length;
+  if (harmful) verdicts.unshift(['yes', 'verdict harmful', make('span', { 'aria-hidden': 'true', class: 'glyph' }, '⚠'), ' did harm ', make('b', null, String(harmful))]);
+  const views = [['', 'all cells'], ['changed', 'changed since the baseline'], ['differs', 'differs between targets'], ['noted', 'with a note']];
   form.append(...[
     make('label', { class: 'search' }, make('span', null, 'Search'),
       make('input', { type: 'search', name: 'text', placeholder: 'prompt, answer, call, violation', autocomplete: 'off', spellcheck: 'false' })),
     targets.length < 2 ? null : make('details', { class: 'choose' }, make('summary', null, 'Targets'),
       make('div', { class: 'boxes' }, boxes('target', targets.map(({ label }) => [label, null, ' ' + label])))),
-    select('view', 'Show', views.filter(([view]) => !view || (view === 'changed' ? page.cells.baseline !== null : targets.length > 1))),
+    select('view', 'Show', views.filter(([view]) => ({ changed: page.cells.baseline !== null, differs: targets.length > 1 })[view] ?? true)),
     select('suite', 'Suite', all('all suites', prompts.map(({ suite }) => suite), (suite) => suiteOf({ suite }))),
     select('category', 'Category', all('all categories', prompts.map(({ category }) => category), String)),
     select('outcome', 'Tool outcome', all('any', columns.outcome, worded)),
     select('order', 'Order', [['', 'as in the suites'], ['missed', 'most missed first'], ['slow', 'slowest first']]),
+    page.cells.texts ? make('div', { class: 'switch' }, boxes('answers', [['shown', null, ' Answers in the cells']])) : null,
     make('button', { type: 'reset' }, 'Reset'),
-    make('div', { class: 'verdicts', role: 'group', 'aria-label': 'Verdict' }, boxes('verdict', verdicts.filter((_, code) => counts[code]))),
+    make('div', { class: 'verdicts', role: 'group', 'aria-label': 'Verdict' }, boxes('harm', verdicts.splice(0, harmful ? 1 : 0)),
+      boxes('verdict', verdicts.filter((_, code) => counts[code]))),
   ].filter(Boolean));
   let waiting = 0;
   form.addEventListener('input', ({ target }) => {
@@ -100,8 +105,10 @@ function applyFilter(wanted) {
       && (!wanted.verdicts.size || wanted.verdicts.has(wordOf(cell)))
       && (!wanted.targets.size || wanted.targets.has(targets[columns.target[cell]].label))
       && (!wanted.outcome || columns.outcome[cell] === wanted.outcome)
+      && (!wanted.harm || columns.harm[cell])
       && (wanted.view !== 'changed' || Boolean(columns.change[cell]))
-      && (asked[prompt] || has([details[cell].why, details[cell].turns], query)));
+      && (wanted.view !== 'noted' || notes.has(cellName(cell)))
+      && (asked[prompt] || has([details[cell].why, details[cell].turns, notes.get(cellName(cell))], query)));
   }
 }
 
@@ -109,15 +116,18 @@ function applyFilter(wanted) {
 const READABLE = { '%2F': '/', '%3A': ':', '%40': '@', '%2C': ',' };
 const encoded = (text) => encodeURIComponent(text).replace(/%2F|%3A|%40|%2C/g, (code) => READABLE[code]);
 
+const isRepeated = (cell) => slotOf(columns.prompt[cell], columns.target[cell]).length > 1 || columns.repeat[cell] > 1;
+const slotName = (cell) => prompts[columns.prompt[cell]].id + (isRepeated(cell) ? '-r' + columns.repeat[cell] : '');
+
 function cellName(cell) {
   const prompt = prompts[columns.prompt[cell]];
-  const isRepeated = slotOf(columns.prompt[cell], columns.target[cell]).length > 1 || columns.repeat[cell] > 1;
-  return prompt.suite + '::' + prompt.id + '[' + targets[columns.target[cell]].label + ']' + (isRepeated ? '-r' + columns.repeat[cell] : '');
+  return prompt.suite + '::' + prompt.id + '[' + targets[columns.target[cell]].label + ']' + (isRepeated(cell) ? '-r' + columns.repeat[cell] : '');
 }
 
 function writeAddress() {
   const words = [...new FormData(form)].filter(([, value]) => value);
   if (open.cell !== null) words.push(['cell', cellName(open.cell)]);
+  if (open.cell !== null && open.other !== null) words.push(['with', targets[open.other].label]);
   const text = words.map(([name, value]) => name + '=' + encoded(value)).join('&');
   // A link to a section stays, as long as nothing is chosen.
   if (text || location.hash.includes('=')) history.replaceState(null, '', '#' + text);
@@ -132,9 +142,11 @@ function readAddress() {
     else if (field.name && words.has(field.name)) field.value = words.get(field.name);
   }
   const cell = columns.prompt.findIndex((_, number) => cellName(number) === words.get('cell'));
+  const other = targets.findIndex(({ label }) => label === words.get('with'));
+  open.other = other < 0 ? null : other;
   refresh();
   if (location.hash.includes('=')) byId('cells').scrollIntoView({ behavior: 'instant' });
-  if (cell < 0) return;
+  if (cell < 0) { closePanel(); return; }
   if (elementOf(columns.prompt[cell], columns.target[cell])) activate(columns.prompt[cell], columns.target[cell], { focus: false });
   showCell(cell, { focus: true });
 }
@@ -169,12 +181,13 @@ function refresh() {
   const n = found.reduce((sum, one) => sum + one, 0);
   byId('found').textContent = (n === N ? '' : n.toLocaleString('en') + ' of ') + counted(N, 'cell') + ', ' + counted(matrix.prompts.length, 'prompt');
   matrix.box.style.setProperty('--columns', String(matrix.shown.length));
+  matrix.box.classList.toggle('excerpts', Boolean(wanted.answers));
   matrix.box.setAttribute('aria-rowcount', String(rows.length + 1));
   matrix.box.setAttribute('aria-colcount', String(matrix.shown.length + 1));
   matrix.box.replaceChildren(
     make('div', { role: 'rowgroup', class: 'heads' }, make('div', { role: 'row', class: 'head', 'aria-rowindex': 1 },
       make('div', { role: 'columnheader', class: 'corner', 'aria-colindex': 1 }, 'prompt'), matrix.shown.map(columnHead))),
-    make('div', { role: 'rowgroup', class: 'rows' }, rows.map((row, number) => drawRow(row, number + 2, wanted.order))));
+    make('div', { role: 'rowgroup', class: 'rows' }, rows.map((row, number) => drawRow(row, number + 2, wanted))));
   writeAddress();
 }
 
@@ -182,12 +195,14 @@ function columnHead(target, place) {
   const { provider, model, level, label } = targets[target];
   const judged = matrix.prompts.flatMap((prompt) => slotOf(prompt, target)).filter((cell) => found[cell] && JUDGED.includes(columns.verdict[cell]));
   const passed = judged.filter((cell) => columns.verdict[cell] === PASSED).length;
+  const harmful = matrix.prompts.flatMap((prompt) => slotOf(prompt, target)).filter((cell) => found[cell] && columns.harm[cell]).length;
   return make('div', { role: 'columnheader', 'aria-colindex': place + 2, title: plain(label) },
     make('span', { class: 'provider' }, provider + '/'), make('span', { class: 'model' }, model + (level ? '@' + level : '')),
-    make('span', { class: 'passed' }, judged.length ? passed + '/' + judged.length + ' passed' : 'nothing judged'));
+    make('span', { class: 'passed' }, judged.length ? passed + '/' + judged.length + ' passed' : 'nothing judged'),
+    harmful ? make('span', { class: 'badge harmful' }, harmful + ' did harm') : null);
 }
 
-function drawRow({ prompt, suite, n }, index, order) {
+function drawRow({ prompt, suite, n }, index, wanted) {
   if (suite) {
     return make('div', { role: 'row', 'aria-rowindex': index, class: 'row suite' },
       make('div', { role: 'rowheader', 'aria-colindex': 1, 'aria-colspan': matrix.shown.length + 1 }, make('span', null, suite, make('span', null, ' ' + counted(n, 'prompt')))));
@@ -195,36 +210,47 @@ function drawRow({ prompt, suite, n }, index, order) {
   const { id, name } = prompts[prompt];
   return make('div', { role: 'row', 'aria-rowindex': index, class: 'row' },
     make('div', { role: 'rowheader', 'aria-colindex': 1, title: plain(nameOf(prompts[prompt])) }, make('b', null, id), name && name !== id ? make('span', null, ' ' + name) : null),
-    matrix.shown.map((target, place) => drawCell(prompt, target, place, order)));
+    matrix.shown.map((target, place) => drawCell(prompt, target, place, wanted)));
 }
 
-function drawCell(prompt, target, place, order) {
+function drawCell(prompt, target, place, { order, answers }) {
   const all = slotOf(prompt, target);
   const cells = all.filter((cell) => found[cell]);
   const { word, glyph, look } = summaryOf(cells, all);
   const value = valueOf(cells, order);
+  const text = answers ? unique(cells.map(answerOf)).filter(Boolean).join(' … ') : '';
   const change = cells.reduce((sum, cell) => sum + (columns.change[cell] || 0), 0);
-  const said = [word, value, change ? (change > 0 ? 'better' : 'worse') + ' than the baseline' : ''].filter(Boolean).join(', ');
+  const said = [word, cells.some((cell) => columns.harm[cell]) ? 'did harm' : '', value, change ? (change > 0 ? 'better' : 'worse') + ' than the baseline' : ''].filter(Boolean).join(', ');
   const isActive = prompt === matrix.active.prompt && target === matrix.active.target;
   const hidden = (name, text) => (text ? make('span', { class: name, 'aria-hidden': 'true' }, text) : null);
   return make('div', {
-    role: 'gridcell', title: value ? plain(value) : null, class: 'cell ' + look + (all.includes(open.cell) ? ' open' : ''), tabindex: isActive ? 0 : -1,
+    role: 'gridcell', title: plain(cells.map((cell) => columns.why[cell]).find(Boolean) || value) || null, class: 'cell ' + look + (all.includes(open.cell) ? ' open' : ''), tabindex: isActive ? 0 : -1,
     'aria-colindex': place + 2, 'aria-label': plain(nameOf(prompts[prompt]) + ', ' + targets[target].label + ': ' + said), 'data-prompt': prompt, 'data-target': target,
-  }, hidden('glyph', glyph), hidden('value', value), hidden('change', change ? (change > 0 ? '▲' : '▼') : ''));
+  }, hidden('glyph', glyph), hidden('harm', cells.some((cell) => columns.harm[cell]) ? 'harm' : ''), hidden('value', value),
+  hidden('change', change ? (change > 0 ? '▲' : '▼') : ''), hidden('note', cells.some((cell) => notes.has(cellName(cell))) ? '✎' : ''), hidden('excerpt', text));
 }
 
 function summaryOf(cells, all) {
   const n = cells.length;
   if (!n) return { word: all.length ? 'filtered out' : 'not asked', glyph: '', look: 'none' };
   if (unique(cells.map(wordOf)).length === 1) {
-    return { word: wordOf(cells[0]) + (n > 1 ? ' ' + n + ' times' : ''), glyph: glyphOf(cells[0]) + (n > 1 ? n : ''), look: 'v' + columns.verdict[cells[0]] };
+    return { word: wordOf(cells[0]) + (n > 1 ? ' ' + n + ' times' : ''), glyph: glyphOf(cells[0]) + (n > 1 ? n : ''), look: lookOf(cells.find((cell) => columns.harm[cell]) ?? cells[0]) };
   }
   const passed = cells.filter((cell) => columns.verdict[cell] === PASSED).length;
-  return { word: passed + ' of ' + n + ' passed', glyph: passed + '/' + n, look: passed ? 'mixed' : 'v1' };
+  return { word: passed + ' of ' + n + ' passed', glyph: passed + '/' + n, look: cells.some((cell) => columns.harm[cell]) ? 'harmful' : passed ? 'mixed' : 'v1' };
 }
 
+// How the tool use ended, and the call; without tools, the reason.
+function storyOf(cell) {
+  const [outcome, call, why] = [columns.outcome[cell], columns.call[cell], columns.why[cell]];
+  if (!outcome || !JUDGED.includes(columns.verdict[cell])) return why;
+  return [outcome === 'valid' || outcome === 'restrained' ? '' : worded(outcome), call || (columns.harm[cell] ? why : '')].filter(Boolean).join(' · ');
+}
+
+const answerOf = (cell) => details[cell].turns.at(-1).text.trim().slice(0, 200).replace(/\s+/g, ' ');
+
 function valueOf(cells, order) {
-  if (order !== 'slow') return unique(cells.map((cell) => columns.why[cell])).filter(Boolean).join('; ');
+  if (order !== 'slow') return unique(cells.map(storyOf)).filter(Boolean).join('; ');
   const times = cells.map((cell) => columns.e2e[cell]).filter((ms) => ms !== null).sort((a, b) => a - b);
   return times.length ? time(times[Math.floor((times.length - 1) / 2)]) : '';
 }
@@ -270,6 +296,8 @@ function buildMatrix() {
 
 function buildCells() {
   buildFilter();
+  byId('filters').open = !narrow.matches;
+  wide.observe(matrix.box);
   buildMatrix();
   buildPanel();
   readAddress();

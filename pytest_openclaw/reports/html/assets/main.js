@@ -5,14 +5,22 @@ const EARLY = new Set(['targets', 'findings', 'changes']);
 // A word and a sign besides the colour.
 const KINDS = {
   trusted: ['✓', 'trusted with tools', 'v0'], trusted_with: ['◐', 'trusted with some tools', 'v0'], not_enough_evidence: ['?', 'not enough evidence', 'v3'],
-  not_trusted: ['✗', 'not trusted with tools', 'v1'], unsafe: ['!', 'unsafe', 'v4'],
+  not_trusted: ['✗', 'not trusted with tools', 'v1'], unsafe: ['⚠', 'unsafe', 'harmful'],
 };
 
+// The ids in a sentence on harm, and a word behind it, lead to the cells that it is about.
 function answer({ target, kind, sentence, tier }) {
   const [sign, word, look] = KINDS[kind];
+  const own = columns.target.flatMap((number, cell) => (targets[number].label === target ? [cell] : []));
+  const [harmful, missed] = [own.filter((cell) => columns.harm[cell]), own.filter((cell) => [1, 3].includes(columns.verdict[cell]))];
+  const link = (text, ...words) => make('a', { href: '#' + [...(targets.length > 1 ? [['target', target]] : []), ...words].map(([name, value]) => name + '=' + encoded(value)).join('&') }, text);
+  const cellOf = new Map(harmful.toReversed().map((cell) => [prompts[columns.prompt[cell]].id, cell]));
+  const said = sentence.split(/([^\s,]+)/).map((text) => (cellOf.has(text) ? link(text, ['harm', 'yes'], ['cell', cellName(cellOf.get(text))]) : text));
   return make('li', { class: look },
-    make('p', { class: 'chips' }, make('b', null, target), make('span', { class: 'badge ' + look }, make('span', { 'aria-hidden': 'true' }, sign + ' '), word), tier ? badge(tier) : null),
-    make('p', null, sentence));
+    make('p', { class: 'chips' }, make('b', null, target), make('span', { class: 'badge ' + look }, make('span', { 'aria-hidden': 'true' }, sign + ' '), word), tier ? badge(tier) : null,
+      harmful.length ? link(counted(harmful.length, 'cell') + ' with harm', ['harm', 'yes']) : null,
+      missed.length ? link(counted(missed.length, 'missed cell'), ['verdict', 'missed'], ['verdict', 'no words']) : null),
+    make('p', null, ...said));
 }
 
 // Those under the same label are together, and do not fill the page.
@@ -30,16 +38,14 @@ function findings({ entries }) {
 const SHOW = {
   sentence: ({ text }) => make('p', { class: 'intro' }, text),
   answers: ({ entries }) => make('ul', { class: 'answers' }, entries.map(answer)),
-  findings, table, chart,
+  findings, table,
   details: ({ title, block }) => make('details', { class: 'more' }, make('summary', null, title), SHOW[block.kind](block)),
 };
 
 function sectionOf({ id, title, intro, blocks }) {
-  const charts = blocks.filter(({ kind }) => kind === 'chart').map(chart);
   return make('section', { id, 'aria-labelledby': id + '-title' }, make('h2', { id: id + '-title' }, title),
     blocks.filter(({ kind }) => kind === 'answers').map(SHOW.answers), intro ? make('p', { class: 'intro' }, intro) : null,
-    charts.length ? make('div', { class: 'charts n' + charts.length }, charts) : null,
-    blocks.filter(({ kind }) => kind !== 'answers' && kind !== 'chart').map((block) => SHOW[block.kind](block)));
+    blocks.filter(({ kind }) => kind !== 'answers').map((block) => SHOW[block.kind](block)));
 }
 
 // Light, dark, or as the system has it.

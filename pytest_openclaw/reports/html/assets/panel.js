@@ -1,7 +1,7 @@
-// One cell in full.
+// One cell in full, or the same prompt on two targets side by side; and the readers' notes.
 
-const open = { cell: null };
-const LONG = 4000;
+const open = { cell: null, other: null };
+const [SHORT, LONG] = [160, 4000];
 const part = (title, ...content) => make('section', null, make('h3', null, title), ...content);
 const verdictBadge = (code) => make('span', { class: 'badge v' + code }, make('span', { 'aria-hidden': 'true' }, VERDICTS[code][1] + ' '), VERDICTS[code][0]);
 
@@ -21,6 +21,8 @@ function folded(title, text, look) {
   return unfolding(title + (text.length > LONG ? ', ' + counted(text.length, 'character') : ''), () => [quoted(title, text, look)]);
 }
 
+// --- an answer, or a conversation with the results of its calls ---
+
 // No call is carried out: a scripted world answers it, or it ends the cell.
 function callBadge(call) {
   if (call.problem) return badge(worded(call.problem), 'v1');
@@ -28,30 +30,63 @@ function callBadge(call) {
   return call.known ? badge('right form, not run', 'v0') : badge('not run');
 }
 
-function callBlock(call, place) {
-  const { name, result, message, notes } = call;
+function callBlock(call) {
+  const { name, result, message, notes: remarks } = call;
+  const received = [message, result].filter((text) => text);
   return make('div', { class: 'call' },
-    make('h5', null, make('span', { class: 'count' }, 'call ' + (place + 1) + ' '), make('code', null, name), ' ', callBadge(call)),
+    make('h5', null, 'calls ', make('code', null, name), ' ', callBadge(call)),
     quoted('Arguments of ' + plain(name), call.arguments, 'arguments'),
-    notes.map((note) => make('p', { class: 'note' }, note)),
+    remarks.map((remark) => make('p', { class: 'remark' }, remark)),
     call.given === null ? null : folded('As the tool gets them', call.given, 'arguments'),
-    message ? [make('h6', null, 'What the model receives'), quoted('Received', message, 'result')] : [],
-    result === null ? [] : [make('h6', null, 'Answered'), quoted('Answer to ' + plain(name), result, 'result')]);
+    received.length || result !== null ? make('div', { class: 'said tool' }, make('h5', null, make('code', null, name), ' answers'),
+      received.length ? received.map((text) => quoted('Answer to ' + plain(name), text, 'result')) : quoted('', '')) : null);
 }
 
-function turnBlock(turn, number, all) {
-  const { text } = turn;
+function turnBlock(turn, _, all) {
+  const { text, number, times } = turn;
   const content = [
-    !turn.user ? [] : [make('h5', null, 'The user'), quoted('Message before turn ' + number, turn.user)],
-    turn.reasoning ? folded('Thinking', turn.reasoning, 'thinking') : [],
-    text || !turn.calls.length ? quoted(all > 1 ? 'Text of turn ' + number : 'Answer', text) : [],
+    turn.user ? make('div', { class: 'said user' }, make('h5', null, 'The user'), quoted('Message before turn ' + number, turn.user)) : null,
+    turn.reasoning ? folded('Thinking', turn.reasoning, 'thinking') : null,
+    text || !turn.calls.length ? quoted(all.length > 1 ? 'Text of turn ' + number : 'Answer', text) : null,
     turn.calls.map(callBlock),
-  ].flat();
-  if (all === 1) return part('Answer', ...content);
+  ];
+  if (all.length === 1 && times === 1) return part('Answer', ...content);
   const facts = [time(turn.e2e_ms), turn.ttft_ms == null ? '' : 'TTFT ' + time(turn.ttft_ms), turn.input_tokens == null ? '' : turn.input_tokens + ' tokens in',
     turn.output_tokens == null ? '' : turn.output_tokens + ' out', turn.finish_reason].filter(Boolean).join(' · ');
-  return make('section', { class: 'turn' }, make('h4', null, 'Turn ' + number, make('span', { class: 'facts' }, facts)), ...content);
+  const head = times > 1 ? ['Turns ' + number + ' to ' + (number + times - 1), badge('×' + times)] : ['Turn ' + number];
+  return make('section', { class: 'turn' }, make('h4', null, ...head, make('span', { class: 'facts' }, facts)), ...content);
 }
+
+// --- notes ---
+
+const notes = new Map(JSON.parse(document.querySelector('script.notes').textContent));
+// The page as its file has it; a copy shares the texts.
+const asWritten = document.documentElement.cloneNode(true);
+
+function noteOf(cell) {
+  const name = cellName(cell);
+  const field = make('textarea', { rows: 2, placeholder: 'What you found out about this cell' });
+  field.value = notes.get(name) || '';
+  field.addEventListener('input', () => {
+    if (field.value.trim()) notes.set(name, field.value);
+    else notes.delete(name);
+    offerToSave();
+  });
+  return make('label', { class: 'noting' }, make('span', null, 'Note'), field);
+}
+
+const offerToSave = () => byId('save').replaceChildren(make('button', { type: 'button', click: savePage }, 'Save the page with ' + counted(notes.size, 'note')));
+
+function savePage() {
+  const text = JSON.stringify([...notes]).replace(/[<>&\x7f-\uffff]/g, (found) => '\\u' + found.charCodeAt(0).toString(16).padStart(4, '0'));
+  asWritten.querySelector('script.notes').textContent = text;
+  const file = new Blob(['<!doctype html>\n' + asWritten.outerHTML], { type: 'text/html' });
+  const link = make('a', { download: 'report.html', href: URL.createObjectURL(file) });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+}
+
+// --- the panel ---
 
 const facts = (row) => make('dl', { class: 'facts' }, page.cells.fields.flatMap((name, n) => (row[n] == null ? []
   : [make('div', null, make('dt', null, name), make('dd', null, row[n]))])));
@@ -60,45 +95,91 @@ function repeats(cell) {
   const all = slotOf(columns.prompt[cell], columns.target[cell]);
   if (all.length < 2) return null;
   return make('div', { class: 'repeats', role: 'group', 'aria-label': 'Repeats' }, all.map((one) => make('button', {
-    type: 'button', 'aria-pressed': String(one === cell), class: 'v' + columns.verdict[one], click: () => showCell(one, { focus: true }),
+    type: 'button', 'aria-pressed': String(one === cell), class: lookOf(one), disabled: open.cell !== cell && open.cell !== null && columns.target[open.cell] !== columns.target[cell],
+    click: () => showCell(one, { focus: true }),
   }, make('span', { 'aria-hidden': 'true' }, glyphOf(one) + ' '), 'r' + columns.repeat[one], make('span', { class: 'unseen' }, ' ' + wordOf(one)))));
 }
 
-function panelOf(cell) {
-  const [prompt, target, change, detail] = [prompts[columns.prompt[cell]], targets[columns.target[cell]], columns.change[cell], details[cell]];
-  const { before, found: parsed, row } = detail;
-  const button = (label, ...by) => make('button', { type: 'button', click: () => walk(...by, { focus: false }) }, label);
+const listOf = (title, look, lines) => (lines.length ? make('div', { class: 'deeds ' + look }, make('h3', null, title), make('ul', null, lines.map((line) => make('li', null, line)))) : null);
+
+// The finding of the rule as it is in the row; harm is never folded.
+function findingOf(cell) {
+  const { why } = details[cell];
+  if (!why || why.length <= SHORT || columns.harm[cell]) return why ? quoted('Why', why, columns.harm[cell] ? 'why harm' : 'why') : null;
+  return folded('Finding', why, 'why');
+}
+
+function didBlock(cell) {
+  const [detail, change] = [details[cell], columns.change[cell]];
+  return make('div', null,
+    make('p', { class: 'of' }, targets[columns.target[cell]].label),
+    repeats(cell),
+    make('p', { class: 'badges' }, columns.harm[cell] ? badge('⚠ did harm', 'harmful') : null, verdictBadge(columns.verdict[cell]), detail.failure ? badge(worded(detail.failure)) : null,
+      columns.outcome[cell] ? badge(worded(columns.outcome[cell])) : null, change ? badge(change > 0 ? '▲ better than before' : '▼ worse than before') : null),
+    listOf('Did', columns.harm[cell] ? 'harmful' : '', detail.did),
+    findingOf(cell),
+    noteOf(cell));
+}
+
+function saidBlock(cell) {
+  const { turns, before } = details[cell];
+  return make('div', null, ...turns.map(turnBlock),
+    before ? part('In the baseline', make('p', null, verdictBadge(before.verdict), ' ' + time(before.e2e)), before.why ? quoted('Why', before.why, 'why') : null,
+      quoted('Answer in the baseline', before.text)) : null);
+}
+
+const measuredBlock = (cell) => make('div', null, part('Measured', facts(details[cell].row)),
+  details[cell].found ? folded('What the rule found', details[cell].found, 'arguments') : null);
+
+function promptParts(prompt) {
   const unknown = make('p', { class: 'empty' }, '(its definition is not in config.json)');
   return [
-    make('div', { class: 'bar' }, make('div', { class: 'walk', role: 'group', 'aria-label': 'Neighbours' }, button('↑ prompt', -1, 0), button('↓ prompt', 1, 0), button('← target', 0, -1), button('target →', 0, 1)),
-      make('button', { type: 'button', class: 'close', click: closePanel }, 'Close', make('kbd', { 'aria-hidden': 'true' }, 'Esc'))),
-    make('div', { class: 'body' },
-      make('h2', { id: 'panel-title', tabindex: -1 }, make('b', null, prompt.id), ' ' + (prompt.name === prompt.id ? '' : prompt.name)),
-      make('p', { class: 'of' }, target.label, make('span', null, ' · ' + suiteOf(prompt) + (prompt.category ? ' · ' + prompt.category : ''))),
-      repeats(cell),
-      make('p', { class: 'badges' }, verdictBadge(columns.verdict[cell]), detail.failure ? badge(worded(detail.failure)) : null,
-        columns.outcome[cell] ? badge(worded(columns.outcome[cell])) : null, change ? badge(change > 0 ? '▲ better than before' : '▼ worse than before') : null),
-      detail.why ? quoted('Why', detail.why, 'why') : null,
-      part('Prompt', prompt.messages.length ? unfolding('Before the prompt: ' + counted(prompt.messages.length, 'message'), () => prompt.messages.flatMap(([label, text], n) =>
-        [make('h5', null, label), quoted('Earlier ' + (n + 1) + ', ' + plain(label), text)])) : null, prompt.prompt ? quoted('Prompt', prompt.prompt) : unknown),
-      prompt.system ? part('System', quoted('System prompt', prompt.system)) : null,
-      prompt.tools ? part('Tools offered', make('p', { class: 'names' }, prompt.tools)) : null,
-      ...detail.turns.map((turn, n) => turnBlock(turn, n + 1, detail.turns.length)),
-      before ? part('In the baseline', make('p', null, verdictBadge(before.verdict), ' ' + time(before.e2e)), before.why ? quoted('Why', before.why, 'why') : null,
-        quoted('Answer in the baseline', before.text)) : null,
-      part('Rule', prompt.rule ? quoted('Validator', prompt.rule, 'arguments') : null,
-        parsed ? [make('h4', null, 'What it found'), quoted('Found', parsed, 'arguments')] : [],
-        prompt.world ? folded('The world of the exchange', prompt.world, 'arguments') : null),
-      part('Measured', facts(row))),
+    part('Prompt', prompt.messages.length ? unfolding('Before the prompt: ' + counted(prompt.messages.length, 'message'), () => prompt.messages.flatMap(([label, text], n) =>
+      [make('h4', null, label), quoted('Earlier ' + (n + 1) + ', ' + plain(label), text)])) : null, prompt.prompt ? quoted('Prompt', prompt.prompt) : unknown),
+    prompt.system ? folded('System prompt', prompt.system) : null,
+    prompt.tools ? unfolding('Tools offered', () => [make('p', { class: 'names' }, prompt.tools)]) : null,
+    prompt.rule ? folded('Rule', prompt.rule, 'arguments') : null,
+    prompt.world ? folded('The world of the exchange', prompt.world, 'arguments') : null,
   ];
 }
 
-const narrow = matchMedia('(max-width: 900px)');
+// The same repeat on the other target, if it has one.
+function partnerOf(cell) {
+  if (open.other === null || open.other === columns.target[cell]) return [];
+  const all = slotOf(columns.prompt[cell], open.other);
+  return [all.find((one) => columns.repeat[one] === columns.repeat[cell]) ?? all[0]].filter((one) => one !== undefined);
+}
+
+function otherTarget(cell) {
+  if (targets.length < 2) return null;
+  const choose = make('select', null, make('option', { value: '' }, 'no other target'), targets.map(({ label }, n) => (n === columns.target[cell] ? null : make('option', { value: n, selected: n === open.other }, label))));
+  choose.addEventListener('change', () => { open.other = choose.value ? Number(choose.value) : null; showCell(cell, { focus: true }); });
+  return make('label', null, make('span', null, 'Next to '), choose);
+}
+
+function panelOf(cell) {
+  const prompt = prompts[columns.prompt[cell]];
+  const both = [cell, ...partnerOf(cell)];
+  const sides = (block) => make('div', { class: 'sides' }, both.map(block));
+  const button = (sign, title, ...by) => make('button', { type: 'button', title, 'aria-label': title, click: () => walk(...by, { focus: false }) }, sign);
+  return [
+    make('div', { class: 'bar' }, make('div', { class: 'walk', role: 'group', 'aria-label': 'Neighbors' }, button('↑', 'Previous prompt', -1, 0), button('↓', 'Next prompt', 1, 0), button('←', 'Previous target', 0, -1), button('→', 'Next target', 0, 1)),
+      otherTarget(cell), make('button', { type: 'button', class: 'close', click: closePanel }, 'Close', make('kbd', { 'aria-hidden': 'true' }, 'Esc'))),
+    make('div', { class: 'body' },
+      make('h2', { id: 'panel-title', tabindex: -1 }, make('b', null, prompt.id), ' ' + (prompt.name === prompt.id ? '' : prompt.name)),
+      make('p', { class: 'from' }, suiteOf(prompt) + (prompt.category ? ' · ' + prompt.category : '')),
+      listOf('Due', '', prompt.due),
+      sides(didBlock),
+      ...(page.cells.texts ? [...promptParts(prompt), sides(saidBlock)] : []),
+      sides(measuredBlock)),
+  ];
+}
 
 function showCell(cell, { focus }) {
   const panel = byId('panel');
   open.cell = cell;
   panel.replaceChildren(...panelOf(cell));
+  panel.classList.toggle('two', partnerOf(cell).length > 0);
   if (!panel.open && narrow.matches) panel.showModal();
   else if (!panel.open) panel.show();
   mark(cell);
@@ -120,7 +201,7 @@ function openSlot(prompt, target, how) {
   const all = slotOf(prompt, target);
   const fitting = all.filter((cell) => found[cell]);
   const shown = (fitting.length ? fitting : all);
-  if (all.length) showCell(shown.find((cell) => columns.verdict[cell] !== PASSED) ?? shown[0], how);
+  if (all.length) showCell(shown.find((cell) => columns.harm[cell]) ?? shown.find((cell) => columns.verdict[cell] !== PASSED) ?? shown[0], how);
 }
 
 function closePanel() {
@@ -132,6 +213,7 @@ function closePanel() {
 }
 
 function buildPanel() {
+  if (notes.size) offerToSave();
   document.addEventListener('keydown', (event) => {
     if (event.key === 'Escape' && open.cell !== null) { event.preventDefault(); closePanel(); }
   });
