@@ -81,26 +81,6 @@ class Answers:
     entries: Sequence[Answer]
 
 
-@dataclass(frozen=True)
-class ChartPoint:
-    """A target's rate with its interval; `shown` is both in words."""
-
-    target: str
-    value: float
-    low: float
-    high: float
-    shown: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Chart:
-    """Rates with their intervals, and the limits between tiers, if any; only HTML pages draw a chart."""
-
-    title: str
-    points: Sequence[ChartPoint]
-    limits: Sequence[float] = ()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Details:
     """A block that a click unfolds."""
@@ -109,7 +89,7 @@ class Details:
     block: Block
 
 
-Block = str | Table | Findings | Answers | Chart | Details
+Block = str | Table | Findings | Answers | Details
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +117,7 @@ def is_empty(block: Block) -> bool:
     match block:
         case Details():
             return is_empty(block.block)
-        case Table(rows=content) | Chart(points=content):
+        case Table(rows=content):
             return not content
         case Findings(entries=content) | Answers(entries=content):
             return not content

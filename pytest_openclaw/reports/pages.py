@@ -168,7 +168,7 @@ def _markdown_lines(block: Block) -> tuple[list[str], list[str]]:
             table = tabulate(rows, head, tablefmt="pipe", disable_numparse=True, colalign=aligned)
             lines = table.splitlines()
             return lines[:2], lines[2:]
-        case _:  # a chart, whose figures are in a table
+        case _:  # details, which `add` unfolds
             return [], []
 
 

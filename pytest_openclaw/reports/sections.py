@@ -1,11 +1,10 @@
-"""The sections of a page below the findings, with tables and lists, and the chart of targets."""
+"""The sections of a page below the findings, with tables and lists."""
 
 from __future__ import annotations
 
-from dataclasses import astuple
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_openclaw.reports.blocks import Chart, ChartPoint, Finding, Findings, Section, Table
+from pytest_openclaw.reports.blocks import Finding, Findings, Section, Table
 from pytest_openclaw.reports.facts import details_of, figures_of, flakiest, full, name_of, notes_of
 from pytest_openclaw.reports.numbers import (
     DASH,
@@ -15,7 +14,7 @@ from pytest_openclaw.reports.numbers import (
     render_tier,
     render_tokens,
 )
-from pytest_openclaw.stats.tool_use import OUTCOMES, TIER_FLOORS, TIER_NAMES
+from pytest_openclaw.stats.tool_use import OUTCOMES, TIER_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -199,22 +198,3 @@ LISTINGS = (
         words=("probe",),
     ),
 )
-
-
-# --- charts -----------------------------------------------------------------------------------------
-
-
-def targets_chart(groups: Sequence[Group]) -> Chart:
-    """Return the rates of correct tool calls between the tiers' limits; without any, of passed cells."""
-    is_of_tools = any(group.tool_use.n for group in groups)
-    rates = [(group.target.label, group.tool_use if is_of_tools else group.passed) for group in groups]
-    points = []
-    for label, one in rates:
-        if one.rate is not None:
-            low, high = astuple(one.interval_95) if one.interval_95 else (one.rate, one.rate)
-            shown = f"{one.n_success} of {one.n}, {render_interval(one.interval_95)}"
-            points.append(ChartPoint(label, one.rate, low, high, shown))
-    if is_of_tools:
-        limits = [TIER_FLOORS[2], TIER_FLOORS[1]]
-        return Chart(title="Right tool calls, and where the tiers begin", points=points, limits=limits)
-    return Chart(title="Passed", points=points)
