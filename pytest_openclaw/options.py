@@ -238,6 +238,9 @@ OPTIONS = (
         "USD",
         number(lambda usd: 0 < usd < inf, "give US dollars greater than 0, for example 5 or 0.25"),
     ),
+    _flag(
+        "report", "Write the run as one HTML page at its end; `pytest-openclaw report last --open` shows it."
+    ),
     _flag("dry-run", "Show the cells of the run, and estimate tokens and cost; send no request."),
     _flag(
         "diagnose",

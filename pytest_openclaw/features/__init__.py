@@ -37,7 +37,7 @@ BUILTIN = {
     "gates": Feature(commands=("gate",)),
     "history": Feature(commands=("history",)),
     "merging": Feature(commands=("merge",)),
-    "pages": Feature(commands=("report",)),
+    "pages": Feature(commands=("report",), setting="report"),
     "pinchbench": Feature(is_plugin=True),
     "rescoring": Feature(commands=("rescore",)),
     "routing": Feature(commands=("route",)),

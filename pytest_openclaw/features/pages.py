@@ -35,6 +35,7 @@ from pytest_openclaw.cli.result import (
     write_over_ours,
 )
 from pytest_openclaw.conclusions.run_comparison import compare_runs, parse_across
+from pytest_openclaw.reports.blocks import Finding
 from pytest_openclaw.reports.cells import offered_tools
 from pytest_openclaw.reports.html.page import FIRST_WORDS, Shown, ShownRun, render_page
 from pytest_openclaw.runs.reading import load_run
@@ -45,7 +46,10 @@ from pytest_openclaw.util.text import counted, map_texts
 if TYPE_CHECKING:
     import argparse
 
+    import pytest
+
     from pytest_openclaw.runs.reading import StoredRow, StoredRun
+    from pytest_openclaw.session.owner import Owner
     from pytest_openclaw.stats.comparison import ComparedRuns
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.rows import Record
@@ -58,6 +62,22 @@ MOST_PAGE_BYTES = 50 * 1000 * 1000
 """A larger page is made again, with the beginnings of long texts."""
 SHORTEST_TEXT = 64
 SHOWN_TEXTS = ("raw_output", "parsed_output", "tool_call_details", "turns", "violation", "fault_message")
+
+
+def join_session(owner: Owner, config: pytest.Config) -> None:
+    """Write the page at the end of this session."""
+
+    def write(run: Path) -> Finding:
+        start, page = config.invocation_params.dir, run / FILE
+        try:
+            write_page(load_run(run, even_active=True), page)
+        except (OpenClawError, OSError) as error:
+            return Finding(label="no page", text=str(error))
+        return Finding(
+            label="page", text=str(page.relative_to(start) if page.is_relative_to(start) else page)
+        )
+
+    owner.write_page = write
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -36,10 +36,12 @@ from pytest_openclaw.values.rows import PAYLOAD, KeptVerdict, LeftOut, Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from pytest_openclaw.asking.asker import Asker
     from pytest_openclaw.conclusions.run_comparison import Measured
     from pytest_openclaw.conclusions.summary import Summary
+    from pytest_openclaw.reports.blocks import Finding
     from pytest_openclaw.runs.resume import Plan, ResumedRun
     from pytest_openclaw.runs.session import RunSession
     from pytest_openclaw.session.execution import Collected
@@ -73,6 +75,8 @@ class Owner(Role):
         run: the run; None before the cells are selected.
         note_row: receives each cell's row; None without `--openclaw-diagnose`.
         examine: sends further requests after the tests, and returns their evidence by target; None as above.
+        write_page: writes the HTML page of a finished run, and returns what to say about it; None without
+            `--openclaw-report`.
     """
 
     def __init__(self, start: Start) -> None:
@@ -83,6 +87,8 @@ class Owner(Role):
         self.run: RunSession | None = None
         self.note_row: Callable[[Cell, Record], None] | None = None
         self.examine: Callable[[], Mapping[Target, JsonObject]] | None = None
+        self.write_page: Callable[[Path], Finding] | None = None
+        self._notes: list[Finding] = []
         self._config = start.config
         self._redactor = start.redactor
         self._failures = CellFailures(start.config, start.settings.targets)
@@ -246,6 +252,8 @@ class Owner(Role):
             return
         self._stop_asking(run, is_whole=_is_whole(session, exitstatus))
         summary = self._finish(run)
+        if self.write_page:
+            self._notes.append(self.write_page(run.directory.path))
         # A passed gate has counted its target's faults as failed cells.
         gated = {gate.target for gate in summary.gates}
         forgiven = sum(n for target, n in self._n_faults_failed.items() if target in gated)
@@ -349,7 +357,7 @@ class Owner(Role):
             summary,
             str(page.relative_to(start) if page.is_relative_to(start) else page),
             self._resume_command(run),
-            notes_on_cost(prices, summary),
+            [*notes_on_cost(prices, summary), *self._notes],
             width=width,
             are_misses_shown=self._failures.are_shown,
         )

@@ -288,6 +288,7 @@ class Settings:
     budget_usd: float | None = None
     dry_run: bool = False
     diagnose: bool = False
+    report: bool = False
 
     @property
     def catalogue_file(self) -> Path | None:
