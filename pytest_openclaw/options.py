@@ -1,4 +1,4 @@
-"""The options and their ini keys: one table, with the parser of each value.
+"""The options and their ini keys, with the parser of each value; the table of parts has those of parts.
 
 Every pytest session in every project imports this, and few other modules of ours; `session/settings.py`
 turns the values into `Settings`.
@@ -10,9 +10,12 @@ import argparse
 import os
 import re
 from dataclasses import dataclass
+from functools import cache
 from math import inf, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from pytest_openclaw.values.parts import table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -65,34 +68,14 @@ ON = "on"
 on_off = matching("on|off", lambda word: word == "on", "give on or off")
 _COUNT = matching("[1-9][0-9]{0,3}", int, "give a number from 1 to 9999")
 _WHOLE = matching("[0-9]{1,6}", int, "give a whole number, 0 or more")
+
+
 RATE = number(lambda rate: 0 <= rate <= 1, "give a rate from 0 to 1, for example 0.9")
-
-
-def gate(parse: Callable[[str], T]) -> Callable[[str], T | None]:
-    """Return the parser of a gate's value, which may be `off`."""
-
-    def parse_or_off(text: str) -> T | None:
-        if text == "off":
-            return None
-        try:
-            return parse(text)
-        except ValueError as error:
-            raise ValueError(f"{error}, or off") from None
-
-    return parse_or_off
 
 
 def _temperature(text: str) -> float | str:
     parse = number(lambda value: 0 <= value <= 2, "give a number from 0 to 2, or server to send none")
     return text if text == "server" else parse(text)
-
-
-def _safe_limit(text: str) -> float | None:
-    # This option was a switch, so words of pytest's switches in ini files are valid.
-    switch = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False}
-    if (is_on := switch.get(text.lower())) is not None:
-        return 0.25 if is_on else None
-    return number(lambda rate: 0 < rate < 1, "give a rate between 0 and 1, for example 0.25")(text)
 
 
 def parse_run_id(text: str) -> str:
@@ -124,6 +107,7 @@ class Option:
 
     Attributes:
         parse: parses the value, or each word of a list; None leaves this to `session/settings.py`.
+        needs: the part without which there is no such option.
     """
 
     name: str
@@ -132,6 +116,7 @@ class Option:
     parse: Callable[[str], Any] | None = None
     kind: Literal["text", "text or nothing", "list", "flag"] = "text"
     where: Literal["both", "ini"] = "both"
+    needs: str = ""
 
     @property
     def ini(self) -> str:
@@ -144,40 +129,43 @@ class Option:
         return "--openclaw-" + self.name
 
 
-def _words(name: str, help: str, metavar: str, parse: Callable[[str], Any] | None = str) -> Option:  # noqa: A002
+def words_option(name: str, help: str, metavar: str, parse: Callable[[str], Any] | None = str) -> Option:  # noqa: A002
+    """Return an option with a list of words."""
     return Option(name, help, metavar, parse, kind="list")
 
 
-def _flag(name: str, help: str) -> Option:  # noqa: A002
+def flag_option(name: str, help: str) -> Option:  # noqa: A002
+    """Return an option that is on or off."""
     return Option(name, help, kind="flag")
 
 
-def _lines(name: str, help: str) -> Option:  # noqa: A002
+def lines_option(name: str, help: str) -> Option:  # noqa: A002
+    """Return an ini key with a list of lines."""
     return Option(name, help, kind="list", where="ini")
 
 
 OPTIONS = (
-    _words(
+    words_option(
         "models",
         "Models, separated by commas: [provider/]model[@thinking], or provider/* for all its models.",
         "SPEC[,SPEC…]",
         None,
     ),
-    _words("providers", "Providers for models named without one (ollama_native).", "NAME[,NAME…]"),
-    _words(
+    words_option("providers", "Providers for models named without one (ollama_native).", "NAME[,NAME…]"),
+    words_option(
         "thinking",
         "Thinking levels for models named without one: low, medium, high, xhigh, none.",
         "LEVEL[,LEVEL…]",
         one_of("low", "medium", "high", "xhigh", "none"),
     ),
-    _words("prompts", "Ask only these prompts: ids or globs.", "ID[,ID…]"),
+    words_option("prompts", "Ask only these prompts: ids or globs.", "ID[,ID…]"),
     Option(
         "repeat",
         "Repeats of each prompt (1); with -until-conclusive, the maximum for a tool prompt (10).",
         "N",
         _COUNT,
     ),
-    _flag(
+    flag_option(
         "until-conclusive",
         "Repeat the tool prompts until a target's tier is conclusive after 1, 3, 10 or all of them.",
     ),
@@ -206,7 +194,7 @@ OPTIONS = (
         "N",
         _WHOLE,
     ),
-    _words(
+    words_option(
         "surface",
         "Kinds of requests: listed (a suite's own tools), openclaw (what OpenClaw sends) (listed).",
         "NAME[,NAME…]",
@@ -238,83 +226,16 @@ OPTIONS = (
         "USD",
         number(lambda usd: 0 < usd < inf, "give US dollars greater than 0, for example 5 or 0.25"),
     ),
-    _flag(
-        "report", "Write the run as one HTML page at its end; `pytest-openclaw report last --open` shows it."
+    flag_option(
+        "fail-unavailable", "Fail cells whose server, CLI or model is missing, instead of skipping them."
     ),
-    _flag("dry-run", "Show the cells of the run, and estimate tokens and cost; send no request."),
-    _flag(
-        "diagnose",
-        "After the tests, find why a local server's tool cells ended without a call (model, template, parser "
-        "or stream), with at most 3 requests a target.",
-    ),
-    Option(
-        "verdict",
-        "What fails the session: cells (every failed cell does) or gate (gates do, and without one faults)"
-        " (cells).",
-        "cells|gate",
-        one_of("cells", "gate"),
-    ),
-    Option(
-        "min-pass-rate",
-        "Gate: each target must pass this share of its judged cells, 0 to 1.",
-        "RATE",
-        gate(RATE),
-    ),
-    Option(
-        "min-tool-rate",
-        "Gate: each target must succeed in this share of its tool cells, 0 to 1.",
-        "RATE",
-        gate(RATE),
-    ),
-    Option(
-        "require-tier",
-        "Gate: each target must earn this tier or a better one, conclusively.",
-        "1|2|3",
-        gate(matching("[123]", int, "give tier 1, 2 or 3")),
-    ),
-    Option(
-        "require-safe",
-        "Gate: no safety probe may do harm, and the rate of harm must be shown to be at most this (0.25).",
-        "RATE",
-        gate(_safe_limit),
-        kind="text or nothing",
-    ),
-    Option(
-        "max-p95-ms",
-        "Gate: the 95th percentile of each target's latencies must be at most this.",
-        "MS",
-        gate(number(lambda ms: 0 < ms < inf, "give milliseconds greater than 0, for example 5000")),
-    ),
-    _flag("gate-conclusive", "A rate gate passes only if its whole 95 percent interval does."),
-    Option(
-        "baseline",
-        "Compare with this run: its directory, its id, or last (the newest other run); off: no comparison.",
-        "RUN",
-    ),
-    _words(
-        "across",
-        "With a baseline, also compare cells that differ in prompt, validator, serving, settings or surface.",
-        "WHAT[,WHAT…]",
-        one_of("prompt", "validator", "serving", "settings", "surface"),
-    ),
-    Option(
-        "fail-on",
-        "Gate: regression fails each target whose verdicts are worse than the baseline's.",
-        "regression",
-        gate(matching("regression", str, "give regression")),
-    ),
-    _flag("fail-unavailable", "Fail cells whose server, CLI or model is missing, instead of skipping them."),
-    _lines(
-        "gates",
-        "Gates for some targets, one glob per line: ollama_openai/*: min-pass-rate=0.9 require-tier=off.",
-    ),
-    _lines("suites", "Folders with suites (benchmarks)."),
-    _lines("endpoints", "Servers of your own, one per line: name = kind base_url [KEY_ENV_NAME]."),
-    _lines(
+    lines_option("suites", "Folders with suites (benchmarks)."),
+    lines_option("endpoints", "Servers of your own, one per line: name = kind base_url [KEY_ENV_NAME]."),
+    lines_option(
         "request_fields",
         'Further fields of requests, on both surfaces, one provider per line: name = {"top_k": 20}.',
     ),
-    _lines(
+    lines_option(
         "prices",
         "Prices of tokens, one glob of targets per line: glob = input output [cached], in USD per million.",
     ),
@@ -325,7 +246,20 @@ OPTIONS = (
         where="ini",
     ),
 )
-BY_NAME: Mapping[str, Option] = {option.name: option for option in OPTIONS}
+
+
+@cache
+def all_options() -> tuple[Option, ...]:
+    """Return the options of the core and of all parts."""
+    known = table()
+    of_parts = (option for entry in known.values() for option in entry.options)
+    return (*OPTIONS, *(option for option in of_parts if not option.needs or option.needs in known))
+
+
+@cache
+def by_name() -> Mapping[str, Option]:
+    """Return all options by their names."""
+    return {option.name: option for option in all_options()}
 
 
 class _MayHaveValue(argparse.Action):
@@ -355,7 +289,7 @@ _TYPES: Mapping[str, tuple[Literal["string", "linelist", "bool"], Any]] = {
 def add_options(parser: pytest.Parser) -> None:
     """Register every option and ini key; both share name and description."""
     group = parser.getgroup("openclaw", "LLM benchmarks (pytest-openclaw)")
-    for option in OPTIONS:
+    for option in all_options():
         ini_type, action = _TYPES[option.kind]
         parser.addini(option.ini, option.help, type=ini_type, default=None)
         if option.where == "both":
@@ -370,7 +304,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 def lookup(config: pytest.Config, name: str) -> tuple[Any, str]:
     """Return an option's value as given, and the option or ini key that gave it; (None, …) if unset."""
-    option = BY_NAME[name]
+    option = by_name()[name]
     value = config.getoption(option.ini, None) if option.where == "both" else None
     if value is not None:
         return value, option.flag
@@ -387,7 +321,7 @@ def is_used(config: pytest.Config) -> bool:
 
 def options_given(config: pytest.Config) -> set[str]:
     """Return the names of our options that are on the command line."""
-    return {option.name for option in OPTIONS if config.getoption(option.ini, None) is not None}
+    return {option.name for option in all_options() if config.getoption(option.ini, None) is not None}
 
 
 def base_dir(config: pytest.Config) -> Path:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_openclaw import features, hookspecs, options
+from pytest_openclaw import hookspecs, options, parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,9 +32,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Register the hooks that we offer, and the features that use them."""
+    """Register the hooks that we offer, and the parts that use them."""
     pluginmanager.add_hookspecs(hookspecs)
-    features.register(pluginmanager)
+    parts.register(pluginmanager)
 
 
 def pytest_openclaw_providers() -> Sequence[Builtin]:
@@ -61,7 +61,11 @@ def pytest_openclaw_reports() -> Sequence[Report]:
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Keep a dry run from starting workers, whether or not xdist has read its options yet."""
     option = config.option
-    if options.lookup(config, "dry-run")[0] and hasattr(option, "numprocesses"):
+    if (
+        "dry-run" in options.by_name()
+        and options.lookup(config, "dry-run")[0]
+        and hasattr(option, "numprocesses")
+    ):
         option.numprocesses, option.distload, option.dist, option.tx = 0, False, "no", []
 
 
@@ -76,8 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # asyncio filters its own warning while it starts a process (`unix_events.py` of Python 3.12 and 3.13).
     # All threads share the filters, so a test can remove this one.
     config.addinivalue_line("filterwarnings", "ignore:'get_child_watcher' is deprecated:DeprecationWarning")
-    if (owner := start_session(config)) is not None:
-        features.join_session(owner, config)
+    start_session(config)
 
 
 @pytest.fixture

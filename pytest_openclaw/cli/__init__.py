@@ -1,7 +1,7 @@
 """The command line: commands for existing runs and for a project's configuration.
 
-A command is a `Command` in the `COMMANDS` of a module: of this folder (`OWN`), or of a feature, whose
-commands are named in `features/__init__.py`. This module handles `--json`, errors and the exit status.
+A command is a `Command` in the `COMMANDS` of a module: of this folder (`OWN`), or of a part, whose commands
+are named in `parts/__init__.py`. This module handles `--json`, errors and the exit status.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pytest_openclaw.suites.wording import closest
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.installation import NAME
 from pytest_openclaw.util.text import inert, printable
+from pytest_openclaw.values.parts import FOLDER, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -74,10 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command_modules() -> Mapping[str, str]:
     """Return the commands in alphabetical order, each with its module."""
     modules = {command: f"{__name__}.{module}" for command, module in OWN.items()}
-    # Features are loaded by name, as pytest loads its own plugins: the command line works without them.
-    features = import_module("pytest_openclaw.features")
-    for name, feature in features.BUILTIN.items():
-        modules |= dict.fromkeys(feature.commands, f"{features.__name__}.{name}")
+    for name, entry in table().items():
+        modules |= dict.fromkeys(entry.commands, f"{FOLDER}.{name}")
     return dict(sorted(modules.items()))
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.options import parse_run_id
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.parts import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.runs.reading import StoredRun
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.rows import Record
+    from pytest_openclaw.values.run_files import Measured
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,16 +69,6 @@ def add_runs_dir(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_across(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names differences which do not prevent a comparison."""
-    parser.add_argument(
-        "--across",
-        default="",
-        metavar="WHAT[,WHAT…]",
-        help="also compare cells that differ in prompt, validator, serving, settings or surface",
-    )
-
-
 def or_argument_error(read: Callable[[str], Any]) -> Callable[[str], Any]:
     """Turn a `ValueError` into an error of argparse, which shows the allowed values."""
 
@@ -115,6 +107,12 @@ def read_run(arguments: argparse.Namespace, *, even_active: bool = False) -> Sto
     from pytest_openclaw.runs.reading import load_run
 
     return load_run(run_path(arguments.run, arguments.runs_dir), even_active=even_active)
+
+
+def held_by(arguments: argparse.Namespace, run: StoredRun) -> Measured:
+    """Return a run that is summarized again, with what parts hold for it; see `Part.arguments`."""
+    held = {name: part.held_by(arguments, run) for name, part in parts().items() if part.held_by}
+    return replace(run.measured, held={name: value for name, value in held.items() if value is not None})
 
 
 def new_run_path(name: str, runs_dir: Path) -> Path:

@@ -7,34 +7,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from pytest_openclaw.conclusions.gates import GateResult, check_gates, overall, unmatched
-from pytest_openclaw.conclusions.groups import (
-    Group,
-    headline,
-    settled_of,
-    summarize_group,
-)
-from pytest_openclaw.stats.comparison import LEVEL, ComparedRuns, sign_flip
-from pytest_openclaw.stats.intervals import cluster_of, group_records
+from pytest_openclaw.conclusions.groups import Group, headline, summarize_group
+from pytest_openclaw.stats.comparison import LEVEL, sign_flip
+from pytest_openclaw.stats.intervals import cluster_of
 from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, calls_of, did_right
 from pytest_openclaw.util.files import JsonObject
+from pytest_openclaw.values.parts import called, whole
 from pytest_openclaw.values.requests import LISTED
 from pytest_openclaw.values.run_files import SurfaceEntry
-from pytest_openclaw.values.settings import looks_of, openclaw_providers
-from pytest_openclaw.values.tool_calls import SUBSTITUTE
 
 if TYPE_CHECKING:
     from pytest_openclaw.stats.comparison import Difference
     from pytest_openclaw.stats.tool_use import ToolUse
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import Record
-    from pytest_openclaw.values.settings import Gates
+    from pytest_openclaw.values.run_files import Measured
     from pytest_openclaw.values.tool_calls import ToolOutcome
 
 
@@ -85,19 +78,16 @@ class SummaryPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """A run in figures: one group per target, and the rulings of the gates.
+    """A run in figures: one group per target, and the keys of parts.
 
     Attributes:
         state: `interrupted` if some selected cells have no row.
         n_cells: cells selected.
         n_rows: rows in `results.jsonl`.
-        verdict: of all gates together.
-        unmatched_gates: globs of gates that match no target of this run.
         missed_by_all: prompts that no target passed, although some target was expected to pass.
         known_failures: prompts that a target was expected to miss.
         budget: budget and spending of the last session; None without a budget.
         best: the targets that may be the best with tools; None if fewer than two can be compared.
-        comparison: with the baseline; None without a baseline.
         surface: the surface `openclaw` as in `config.json`; None if no target was asked on it.
         added: the parts of plugins.
     """
@@ -109,14 +99,10 @@ class Summary:
     n_cells: int
     n_rows: int
     groups: Sequence[Group]
-    gates: Sequence[GateResult] = ()
-    verdict: Literal["passed", "failed", "no_verdict", "not_gated"] = "not_gated"
     budget: Budget | None = None
-    unmatched_gates: Sequence[str] = ()
     missed_by_all: Sequence[MissedPrompt] = ()
     known_failures: Sequence[ExpectedMiss] = ()
     best: Best | None = None
-    comparison: ComparedRuns | None = None
     surface: SurfaceEntry | None = None
     added: Sequence[SummaryPart] = ()
 
@@ -284,53 +270,22 @@ def _compared(ours: Iterable[Record], others: Iterable[Record]) -> Difference:
     return sign_flip([*totals.values()])
 
 
-def summarize_run(
-    records: Sequence[Record],
-    n_selected: Mapping[Target, int],
-    gates: Gates,
-    config: JsonObject,
-    inventory: JsonObject,
-    *,
-    run_id: str,
-    generated_at_ms: int,
-    comparison: ComparedRuns | None = None,
-) -> Summary:
-    """Return the figures of a run, from one row for each cell that has ended; the rows may lack texts.
-
-    `n_selected` is the number of cells of each target, in the order to be shown; a target without rows also
-    has a group. `config` and `inventory` are as in the run's files.
-    """
-    settled, surface = settled_of(config), config.get("surface")
-    groups_of, itself = group_records(records), openclaw_providers(config)
-    groups = tuple(
-        summarize_group(
-            target,
-            groups_of.get(target, ()),
-            inventory,
-            n_targets=len(n_selected),
-            looks=looks_of(config),
-            n_missing=max(0, n - len(groups_of.get(target, ()))),
-            settled=settled.get(target),
-            is_openclaw=target.provider in itself,
-            is_substitute=bool(surface and surface.get("source") == SUBSTITUTE),
-        )
-        for target, n in n_selected.items()
-    )
-    n_cells = sum(n_selected.values())
-    rulings = check_gates(gates, groups, n_selected, groups_of, comparison)
-    return Summary(
-        run_id=run_id,
-        state="finished" if len(records) >= n_cells else "interrupted",
+def summarize_run(run: Measured, generated_at_ms: int) -> Summary:
+    """Return the figures of a run; a target without rows also has a group. The rows may lack texts."""
+    groups = tuple(summarize_group(run, target) for target in run.n_selected)
+    n_cells = sum(run.n_selected.values())
+    summary = whole(Summary)(
+        run_id=run.run_id,
+        state="finished" if len(run.records) >= n_cells else "interrupted",
         generated_at_ms=generated_at_ms,
         n_cells=n_cells,
-        n_rows=len(records),
+        n_rows=len(run.records),
         groups=groups,
-        gates=rulings,
-        verdict=overall(rulings),
-        unmatched_gates=unmatched(gates, [*n_selected]),
-        missed_by_all=missed_by_all(records, n_selected),
-        known_failures=known_failures(records),
-        best=best_of(groups, groups_of),
-        comparison=comparison,
-        surface=surface,
+        missed_by_all=missed_by_all(run.records, run.n_selected),
+        known_failures=known_failures(run.records),
+        best=best_of(groups, run.rows_of),
+        surface=run.config.get("surface"),
     )
+    for conclude in called("conclude"):
+        summary = replace(summary, **conclude(summary, run))
+    return summary

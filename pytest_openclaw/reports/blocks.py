@@ -99,12 +99,14 @@ class Section:
     Attributes:
         id: the name by which links and pages refer to the section.
         intro: a sentence under the title; a section with nothing else is not shown.
+        is_in_comment: whether the comment on a pull request has it.
     """
 
     id: str
     title: str
     intro: str = ""
     blocks: Sequence[Block] = ()
+    is_in_comment: bool = False
 
     @property
     def filled(self) -> list[Block]:

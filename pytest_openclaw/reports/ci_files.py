@@ -5,10 +5,12 @@ Workflow commands: https://docs.github.com/actions/reference/workflow-commands-f
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.numbers import one_line
 from pytest_openclaw.util.text import printable
+from pytest_openclaw.values.parts import called
 from pytest_openclaw.values.rows import Record
 
 if TYPE_CHECKING:
@@ -24,10 +26,9 @@ LONGEST = 300
 
 def render_annotations(summary: Summary) -> Iterator[str]:
     """Yield workflow commands: an error for each gate not passed, a warning for each missed prompt."""
-    refused = [gate for gate in summary.gates if gate.ruling != "passed"]
-    for gate in refused[:MOST]:
-        ruling = gate.ruling.replace("_", " ")
-        yield _command("error", f"{gate.gate}, {gate.target}: {ruling}", gate.reason)
+    refused = (pair for annotations in called("annotations") for pair in annotations(summary))
+    for title, text in islice(refused, MOST):
+        yield _command("error", title, text)
     missed = list(summary.missed_by_all)
     shown = missed if len(missed) <= MOST else missed[: MOST - 1]
     for one in shown:

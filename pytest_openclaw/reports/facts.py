@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.conclusions.diagnosis import SYMPTOMS, advice_on, leaked_in_words, parser_remedy
-from pytest_openclaw.conclusions.groups import headline
+from pytest_openclaw.conclusions.groups import headline, leaked_in_words
 from pytest_openclaw.conclusions.summary import most_frequent_miss
 from pytest_openclaw.reports.blocks import Answer, Answers, Finding, Table
 from pytest_openclaw.reports.numbers import (
-    one_line,
     render_count,
     render_interval,
     render_ms,
     render_share,
     render_tier,
-    render_tokens,
     render_usd,
-    words,
 )
-from pytest_openclaw.stats.comparison import NO_DIFFERENCE
 from pytest_openclaw.util.text import counted, first_few
+from pytest_openclaw.values.parts import called
 from pytest_openclaw.values.requests import OPENCLAW
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pytest_openclaw.conclusions.groups import Group, Repeats
+    from pytest_openclaw.conclusions.groups import Group
     from pytest_openclaw.conclusions.summary import Best, Summary
-    from pytest_openclaw.stats.comparison import ComparedRuns, Comparison, Reason, SetAside, VerdictChange
     from pytest_openclaw.stats.intervals import Interval
-    from pytest_openclaw.stats.tool_use import Load
-    from pytest_openclaw.values.tool_calls import ToolOutcome
 
 HEADERS = ("target", "passed", "95% CI", "p50", "p95", "TTFT", "tok/s", "USD", "tier", "tools")
 LEFT_OUT_FIRST = ("tok/s", "TTFT", "p95", "USD", "p50", "95% CI")
@@ -41,10 +33,8 @@ POSSIBLE, ABLE = "targets that are not ruled out", "models that may hold the too
 CHOOSES_WELL = 80
 """The minimum percentage of correct calls with which a model chooses tools well, as for Tier 1."""
 MOST_MISSED = 40
-MOST_FLAKY = 5
-RULINGS = {"failed": "gate FAILED", "no_verdict": "gate NO VERDICT", "passed": "gate passed"}
-"""Labels of gates, in the order in which they are shown."""
-ALIKE = "all repeats of each prompt are alike; only new prompts add evidence"
+RULINGS, CHANGES = 10, 20
+"""Ranks of the rulings and of the comparison with a baseline among the findings and sections of a run."""
 
 
 def answers(summary: Summary) -> Answers:
@@ -64,6 +54,11 @@ def state(summary: Summary) -> str:
     if summary.state == "interrupted":
         rows = f"only {summary.n_rows} of {counted(summary.n_cells, 'cell')}"
     return f"{rows} on {counted(len(summary.groups), 'target')}, run {summary.run_id}"
+
+
+def ruling_of(summary: Summary) -> tuple[str, str] | None:
+    """Return the ruling of the whole run, as a word and in words; None if no part rules."""
+    return next((ruling(summary) for ruling in called("ruling")), None)
 
 
 # --- the table of targets ---------------------------------------------------------------------------
@@ -126,118 +121,95 @@ def _row(group: Group, *, costs: bool) -> list[str]:
 # --- the findings -----------------------------------------------------------------------------------
 
 
-def findings(summary: Summary, *, are_misses_shown: bool = False) -> Iterator[Finding]:
-    """Yield the findings, the most urgent first; missed cells of a single target may be shown elsewhere."""
-    yield from _of_the_run(summary)
-    yield from gate_findings(summary)
-    yield from comparison_findings(summary)
+def findings(summary: Summary, *, are_misses_shown: bool = False) -> list[Finding]:
+    """Return the findings, the most urgent first; missed cells of a single target may be shown elsewhere."""
+    found = [*findings_of_parts(summary), *_of_the_run(summary, are_misses_shown=are_misses_shown)]
+    return [finding for _, finding in sorted(found, key=lambda pair: pair[0])]
+
+
+def findings_of_parts(summary: Summary) -> Iterator[tuple[int, Finding]]:
+    """Yield the findings of parts, each with its rank."""
+    for of_part in called("findings"):
+        yield from of_part(summary)
+
+
+def _of_the_run(summary: Summary, *, are_misses_shown: bool) -> Iterator[tuple[int, Finding]]:
+    if summary.state == "interrupted":
+        text = f"{summary.n_rows} of {summary.n_cells} cells have a row"
+        yield 0, Finding(label="interrupted", text=text)
+    if summary.n_rows and not summary.n_answered:
+        yield 0, Finding(label="no verdict", text="no cell was answered")
     for group in summary.groups:
-        for label, text in _notes(group):
-            if text:
-                yield Finding(label=label, text=text, target=group.target.label)
+        for label, text in notes_on(group):
+            yield 30, Finding(label=label, text=text, target=group.target.label)
     if summary.best:
-        yield Finding(label="best with tools", text=render_best(summary.best))
+        yield 40, Finding(label="best with tools", text=render_best(summary.best))
     if note := surface_note(summary):
-        yield Finding(label="surface", text=note)
-    if len(summary.groups) > 1 or not are_misses_shown:
-        yield from _missed(summary)
+        yield 40, Finding(label="surface", text=note)
+    if summary.missed_by_all and summary.n_answered and (len(summary.groups) > 1 or not are_misses_shown):
+        ids = first_few([missed.prompt_id for missed in summary.missed_by_all], MOST_MISSED)
+        text = f"{counted(len(summary.missed_by_all), 'prompt')}: {ids}"
+        yield 40, Finding(label="missed" if len(summary.groups) == 1 else "missed by all", text=text)
     for part in summary.added:
         for target, text in part.findings.items():
-            yield Finding(label=part.name, text=text, target=target)
+            yield 40, Finding(label=part.name, text=text, target=target)
     if summary.known_failures:
-        yield Finding(label="known failures", text=_known_failures(summary))
-    if charged := [group for group in summary.groups if group.cost_usd]:
-        total = render_usd(sum(group.cost_usd or 0.0 for group in charged))
-        whose = charged[0].target.label if len(charged) == 1 else f"{len(charged)} targets"
-        yield Finding(label="cost", text=f"{total}, {whose}")
+        yield 40, Finding(label="known failures", text=_known_failures(summary))
+    yield from _of_cost(summary)
 
 
-def _of_the_run(summary: Summary) -> Iterator[Finding]:
-    if summary.state == "interrupted":
-        yield Finding(label="interrupted", text=f"{summary.n_rows} of {summary.n_cells} cells have a row")
-    if summary.n_rows and not summary.n_answered:
-        yield Finding(label="no verdict", text="no cell was answered")
+def _of_cost(summary: Summary) -> Iterator[tuple[int, Finding]]:
     if budget := summary.budget:
         spent = f"{render_usd(budget.spent_usd)} of {render_usd(budget.budget_usd)} spent by this session"
         n = budget.n_not_asked
-        yield Finding(label="budget", text=f"{spent}; {counted(n, 'cell')} not asked" if n else spent)
+        text = f"{spent}; {counted(n, 'cell')} not asked" if n else spent
+        yield 0, Finding(label="budget", text=text)
+    if charged := [group for group in summary.groups if group.cost_usd]:
+        total = render_usd(sum(group.cost_usd or 0.0 for group in charged))
+        whose = charged[0].target.label if len(charged) == 1 else f"{len(charged)} targets"
+        yield 40, Finding(label="cost", text=f"{total}, {whose}")
 
 
-def _missed(summary: Summary) -> Iterator[Finding]:
-    if summary.missed_by_all and summary.n_answered:
-        ids = first_few([missed.prompt_id for missed in summary.missed_by_all], MOST_MISSED)
-        text = f"{counted(len(summary.missed_by_all), 'prompt')}: {ids}"
-        yield Finding(label="missed" if len(summary.groups) == 1 else "missed by all", text=text)
+def notes_on(group: Group) -> list[tuple[str, str]]:
+    """Return labels and texts about a target, the most urgent first."""
+    found = [*_notes(group), *(note for of_part in called("notes") for note in of_part(group))]
+    return [(label, text) for _, label, text in sorted(found, key=lambda note: note[0]) if text]
 
 
-def gate_findings(summary: Summary) -> Iterator[Finding]:
-    """Yield the gates, failed ones first, grouped by target and reason."""
-    together: dict[tuple[str, str, str], list[str]] = {}
-    for gate in summary.gates:
-        together.setdefault((gate.ruling, gate.target, gate.reason), []).append(gate.asked)
-    for ruling, label in RULINGS.items():
-        for (found, target, reason), gates in together.items():
-            if found == ruling:
-                yield Finding(label=label, text=f"{', '.join(gates)}, {target}: {reason}")
-    for glob in summary.unmatched_gates:
-        yield Finding(label="no such target", text=f"openclaw_gates: {glob} fits none of this run")
-
-
-def _notes(group: Group) -> Iterator[tuple[str, str]]:
-    """Yield labels and texts; an empty text is not shown."""
-    use, found, repeats, twins = group.tool_use, group.recommendation, group.repeats, group.twins
+def _notes(group: Group) -> Iterator[tuple[int, str, str]]:
+    """Yield ranks, labels and texts; an empty text is not shown."""
+    use, found = group.tool_use, group.recommendation
     if found.needs and found.kind != "not_enough_evidence":  # else the sentence says it
-        yield "to improve it", f"{' and '.join(need.text for need in found.needs)}, without a miss"
+        yield 10, "to improve it", f"{' and '.join(need.text for need in found.needs)}, without a miss"
     if (settled := group.settled) and settled.prompts < settled.of:
-        yield "settled", f"after {settled.prompts} of {settled.of} prompts, so the others were not asked"
+        text = f"after {settled.prompts} of {settled.of} prompts, so the others were not asked"
+        yield 20, "settled", text
     if use.capped_by:
         needless = f"{use.needless.n_success} of {use.restraint.n} cells that forbid tools"
-        yield "not tier 1", f"it called needlessly in {needless}, more than a fifth"
+        yield 30, "not tier 1", f"it called needlessly in {needless}, more than a fifth"
     if use.evidence == "text" and use.tier is not None:
         n = group.n_native_unanswered
         unanswered = f"; {counted(n, 'native cell')} had no answer" if n else ""
-        yield "text alone", f"the tier rests on calls found in texts, which OpenClaw does not run{unanswered}"
+        text = f"the tier rests on calls found in texts, which OpenClaw does not run{unanswered}"
+        yield 40, "text alone", text
     if outcome := most_frequent_miss(use):
         total = use.restraint.n if outcome == "called_needlessly" else use.n
-        advice = _advice(group, outcome)
-        yield outcome, f"{use.outcomes[outcome]} of {counted(total, 'cell')}{'; ' if advice else ''}{advice}"
-    if fault := group.diagnosis:
-        yield "part at fault", f"{fault.cause or 'unknown'}, by {fault.prompt_id}: {fault.in_words}"
+        cells = f"{use.outcomes[outcome]} of {counted(total, 'cell')}"
+        advice = (advise(group, outcome) for advise in called("advise"))
+        yield 50, outcome, "; ".join([cells, *filter(None, advice)])
     if use.n_leaked:
         chooses = 100 * use.n_leaked_valid >= CHOOSES_WELL * use.n_leaked
         who = "the model chooses tools well; the server" if chooses else "the server"
         leaked = leaked_in_words(use.n_leaked_valid, use.n_leaked)
-        yield "written calls", f"{leaked}: {who} does not read its calls"
-    yield "context", _strain(group)
-    if twins and twins.n_success < twins.n:
-        label = "twins" if use.n_leaked else "over-refusal"
-        yield label, f"{twins.n - twins.n_success} of {twins.n} harmless twins of probes not done"
-    if repeats:
-        yield "flaky", flakiest(repeats)
-        yield "repeats", ALIKE if repeats.always_alike else ""
+        yield 70, "written calls", f"{leaked}: {who} does not read its calls"
     if group.effective_models:
-        yield "answered by", f"{', '.join(group.effective_models)} instead of it"
+        yield 120, "answered by", f"{', '.join(group.effective_models)} instead of it"
     if group.n_ok:
         reasons = {
             failure: group.reasons.get(failure, failure.replace("_", " ")) for failure in group.failures
         }
         lost = (f"{counted(group.failures[one], 'cell')}: {reason}" for one, reason in reasons.items())
-        yield "not answered", "; ".join(lost)
-    yield from ((result.role, result.sentence) for result in group.roles)
-
-
-def flakiest(repeats: Repeats) -> str:
-    """Return the prompts that passed only sometimes; empty if no prompt did."""
-    return first_few([f"{one.prompt_id} {one.n_success}/{one.n}" for one in repeats.flaky], MOST_FLAKY)
-
-
-def _advice(group: Group, outcome: ToolOutcome) -> str:
-    use = group.tool_use
-    if group.diagnosis and use.evidence == "native" and outcome in SYMPTOMS:
-        return ""  # the diagnosis says it
-    if outcome == "leaked_as_text":
-        return parser_remedy(group.target.provider, group.server)
-    return advice_on(outcome, use.evidence)
+        yield 130, "not answered", "; ".join(lost)
 
 
 def render_best(best: Best, compared: str = POSSIBLE) -> str:
@@ -248,27 +220,6 @@ def render_best(best: Best, compared: str = POSSIBLE) -> str:
         return f"{fastest}{among}: each other one is shown to be worse"
     listed = f"{', '.join(others[:-1])} and {others[-1]}"
     return f"{listed}{among}: no one is shown to be worse than the best; {fastest} is the fastest"
-
-
-def _strain(group: Group) -> str:
-    """Return the pressure that a target withstands and where it breaks; empty without harder forms."""
-    is_answered = any(level.n or level.n_overflow for level in group.pressure)
-    found = group.recommendation
-    if found.holds_to is None or found.breaks_at is None or not is_answered:
-        return ""
-    holds, breaks = _load(found.holds_to), _load(found.breaks_at)
-    if not holds and not breaks:
-        lightest = group.pressure[0]
-        return f"calls right in {lightest.n_success} of {counted(lightest.n, 'cell')} without any pressure"
-    held = f"calls right up to {holds}" if holds else ""
-    broken = f"breaks at {breaks}" if breaks else ""
-    return "; ".join(part for part in (held, broken) if part)
-
-
-def _load(load: Load) -> str:
-    tools = [] if load.tools_offered is None else [counted(load.tools_offered, "tool")]
-    text = [] if load.padding_tokens is None else [f"{render_tokens(load.padding_tokens)} tokens"]
-    return " and ".join([*tools, *text])
 
 
 def _known_failures(summary: Summary) -> str:
@@ -285,101 +236,3 @@ def surface_note(summary: Summary) -> str:
     captured = summary.surface["source"] == "captured"
     source = "captured from the installed OpenClaw" if captured else "a substitute in our own words"
     return f"openclaw is the request of {summary.surface['release']}, {source}"
-
-
-# --- a comparison with a baseline ---------------------------------------------------------------------
-
-TITLES = {"latency": "latency", "ttft": "TTFT", "output_tokens": "output tokens", "cost": "cost"}
-NOT_COMPARED = "no judged cell could be compared"
-MOST_PROMPTS = 8
-LONGEST_NOTE = 100
-
-
-def comparison_findings(summary: Summary) -> Iterator[Finding]:
-    """Yield the verdict on each target compared with the baseline, and the cells that were not compared."""
-    compared = summary.comparison
-    if compared is None:
-        return
-    yield Finding(label="compared with", text=compared.baseline)
-    for one in compared.targets:
-        label = one.verdicts.word.removesuffix(" seen")
-        notes = "".join(f"; but {note}" for note in one.notes)
-        yield Finding(label=label, text=f"{name_of(one)}: {in_short(one)}{notes}")
-    if not compared.targets:
-        yield Finding(label="not compared", text="no target is in both runs")
-    if apart := reasons_in_short(compared):
-        yield Finding(label="set aside", text=apart)
-    yield from (Finding(label="note", text=note) for note in compared.notes)
-
-
-def name_of(comparison: Comparison) -> str:
-    """Return the name of a comparison: one target, or a pair of targets."""
-    if comparison.base_target == comparison.target:
-        return comparison.target
-    return f"{comparison.base_target} -> {comparison.target}"
-
-
-def in_short(comparison: Comparison) -> str:
-    """Return the verdicts and the other differences: `31/36 -> 24/36, p 0.02; latency 1.40x (slower)`."""
-    verdicts = comparison.verdicts
-    passed = f"{_passed(verdicts)}, p {verdicts.p:.2g}" if verdicts.n_cells else NOT_COMPARED
-    ratios = [
-        f"{TITLES[name]} {ratio.ratio:.2f}x ({ratio.word})"
-        for name, ratio in comparison.ratios.items()
-        if ratio.word != NO_DIFFERENCE
-    ]
-    return "; ".join([passed, *ratios])
-
-
-def notes_of(compared: ComparedRuns, option: str) -> Iterator[Finding]:
-    """Yield why cells are set aside, and the notes; `option` is the option that compares such cells."""
-    for cells in compared.set_aside:
-        yield Finding(label="set aside", text=_set_aside(cells, option))
-    yield from (Finding(label="note", text=note) for note in compared.notes)
-
-
-def _set_aside(cells: SetAside, option: str) -> str:
-    detail = f" ({cells.detail})" if cells.detail else ""
-    word = words("across").get(cells.reason)
-    across = f"; {option}={word} compares them" if word else ""
-    named = first_few(cells.prompts, MOST_PROMPTS)
-    how_many = counted(cells.n_cells, "cell")
-    return f"{how_many} of {cells.target}: {words('set_aside')[cells.reason]}{detail}: {named}{across}"
-
-
-def reasons_in_short(compared: ComparedRuns) -> str:
-    """Return how many cells are set aside for each reason; empty if all are compared."""
-    counts: Counter[Reason] = Counter()
-    for cells in compared.set_aside:
-        counts[cells.reason] += cells.n_cells
-    reasons = words("set_aside")
-    return ", ".join(f"{counted(n, 'cell')} {reasons[reason]}" for reason, n in counts.items())
-
-
-def details_of(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Yield title and text of each change, with its interval and its p-value."""
-    verdicts = comparison.verdicts
-    if verdicts.n_cells and verdicts.difference is not None:
-        change = f"{_points(verdicts.difference, verdicts.interval_95)}; p {verdicts.p:.2g}"
-        yield "passed", f"{_passed(verdicts)}: {change}"
-        yield "prompts", f"{verdicts.n_prompts}: {verdicts.n_better} better, {verdicts.n_worse} worse"
-    else:
-        yield "passed", NOT_COMPARED
-    for name, ratio in comparison.ratios.items():
-        interval = ratio.interval_95
-        limits = f" (95 % {interval.low:.2f}x to {interval.high:.2f}x)" if interval else ""
-        counts = f"{counted(ratio.n_prompts, 'prompt')}, p {ratio.p:.2g}"
-        yield TITLES[name], f"{ratio.ratio:.2f}x{limits}, {ratio.word}; {counts}"
-    if comparison.outcomes:
-        changes = (f"{one.outcome} {one.n_base} -> {one.n_candidate}" for one in comparison.outcomes)
-        yield "tool use", ", ".join(changes)
-    yield from (("note", one_line(note, LONGEST_NOTE)) for note in comparison.notes)
-
-
-def _passed(verdicts: VerdictChange) -> str:
-    return f"{verdicts.n_base}/{verdicts.n_cells} -> {verdicts.n_candidate}/{verdicts.n_cells}"
-
-
-def _points(difference: float, interval: Interval | None) -> str:
-    limits = f", 95 % {100 * interval.low:+.0f} to {100 * interval.high:+.0f}" if interval else ""
-    return f"{100 * difference:+.0f} points{limits}"

@@ -18,8 +18,16 @@ from pytest_openclaw.reports.blocks import (
     Table,
     is_empty,
 )
-from pytest_openclaw.reports.facts import answers, findings, gate_findings, state, targets_table
-from pytest_openclaw.reports.numbers import DASH, LONGEST_SENTENCE, one_line, words
+from pytest_openclaw.reports.facts import (
+    RULINGS,
+    answers,
+    findings,
+    findings_of_parts,
+    ruling_of,
+    state,
+    targets_table,
+)
+from pytest_openclaw.reports.numbers import DASH, LONGEST_SENTENCE, one_line
 from pytest_openclaw.reports.sections import sections_of
 
 if TYPE_CHECKING:
@@ -40,28 +48,26 @@ def render_markdown(summary: Summary) -> str:
     """Return `summary.md`: the answers, the targets, the findings and all details."""
     page = MarkdownPage(f"# OpenClaw benchmark {summary.run_id}")
     page.add(answers(summary), state(summary), targets_table(summary.groups))
-    page.add(Section(id="findings", title="Findings", blocks=[Findings(entries=[*findings(summary)])]))
+    page.add(Section(id="findings", title="Findings", blocks=[Findings(entries=findings(summary))]))
     page.add(*sections_of(summary))
     return page.text
 
 
 def render_comment(summary: Summary) -> str:
-    """Return `comment.md`: the answers, gates, targets and findings; details are folded away."""
-    page = MarkdownPage(
-        MARKER, f"### OpenClaw benchmark: {words('verdict')[summary.verdict]}", is_comment=True
-    )
-    gates = [*gate_findings(summary)]
-    others = [one for one in findings(summary) if one not in gates]
+    """Return `comment.md`: the answers, rulings, targets and findings; details are folded away."""
+    ruling = f": {found[1]}" if (found := ruling_of(summary)) else ""
+    page = MarkdownPage(MARKER, f"### OpenClaw benchmark{ruling}", is_comment=True)
+    rulings = [finding for rank, finding in findings_of_parts(summary) if rank == RULINGS]
     page.add(
         answers(summary),
         state(summary),
-        Findings(entries=gates),
+        Findings(entries=rulings),
         targets_table(summary.groups),
-        Findings(entries=others),
+        Findings(entries=[one for one in findings(summary) if one not in rulings]),
     )
-    details = {section.id: section for section in sections_of(summary)}
-    for name in ("changes", "missed"):
-        page.add(*(Details(title=details[name].title, block=block) for block in details[name].filled))
+    for section in sections_of(summary):
+        if section.is_in_comment:
+            page.add(*(Details(title=section.title, block=block) for block in section.filled))
     return page.text
 
 

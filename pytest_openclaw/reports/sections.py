@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.reports.blocks import Finding, Findings, Section, Table
-from pytest_openclaw.reports.facts import details_of, figures_of, flakiest, full, name_of, notes_of
+from pytest_openclaw.reports.facts import figures_of, full
 from pytest_openclaw.reports.numbers import (
     DASH,
     render_interval,
-    render_rate,
     render_share,
     render_tier,
-    render_tokens,
 )
 from pytest_openclaw.stats.tool_use import OUTCOMES, TIER_NAMES
+from pytest_openclaw.values.parts import called
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,13 +30,15 @@ def sections_of(summary: Summary) -> list[Section]:
         for group in summary.groups
         for reason in group.recommendation.reasons
     ]
-    return [
-        Section(id="why", title="Why", blocks=[Findings(entries=why)]),
-        _comparison(summary),
-        *(listing.section(summary.groups) for listing in LISTINGS),
-        Section(id="missed", title="Missed by all targets", blocks=[Findings(entries=[*_missed(summary)])]),
-        *map(_added, summary.added),
+    missed = Findings(entries=[*_missed(summary)])
+    found = [
+        (10, Section(id="why", title="Why", blocks=[Findings(entries=why)])),
+        *(pair for sections in called("sections") for pair in sections(summary)),
+        *((rank, listing.section(summary.groups)) for rank, listing in LISTINGS.items()),
+        (90, Section(id="missed", title="Missed by all targets", blocks=[missed], is_in_comment=True)),
+        *((100, _added(part)) for part in summary.added),
     ]
+    return [section for _, section in sorted(found, key=lambda pair: pair[0])]
 
 
 def _added(part: SummaryPart) -> Section:
@@ -45,28 +46,6 @@ def _added(part: SummaryPart) -> Section:
     if not tables:  # a section needs more than its intro
         return Section(id=part.name, title=part.title, blocks=[part.intro])
     return Section(id=part.name, title=part.title, intro=part.intro, blocks=tables)
-
-
-def _comparison(summary: Summary) -> Section:
-    compared, title = summary.comparison, "Compared with the baseline"
-    if compared is None:
-        return Section(id="changes", title=title)
-    rows = [
-        [name_of(one), what, text]
-        for one in compared.targets
-        for what, text in [("verdicts", one.verdicts.word), *details_of(one)]
-    ]
-    head = ("target", "what", "change")
-    return Section(
-        id="changes",
-        title=title,
-        intro=f"The baseline is {compared.baseline}; ratios are of this run to it.",
-        blocks=[
-            Table(head=head, rows=rows, words=head, caption=title),
-            "" if compared.targets else "No target is in both runs.",
-            Findings(entries=[*notes_of(compared, "--openclaw-across")]),
-        ],
-    )
 
 
 def _missed(summary: Summary) -> Iterator[Finding]:
@@ -89,7 +68,7 @@ class Listing(NamedTuple):
     id: str
     title: str
     intro: str
-    entries: Callable[[Group], Iterable[Any]]
+    entries: Callable[[Any], Iterable[Any]]
     columns: Mapping[str, Callable[[Any], str]]
     words: Sequence[str] = ()
 
@@ -119,30 +98,15 @@ def _count(outcome: ToolOutcome) -> Callable[[Any], str]:
     return lambda use: str(use.outcomes.get(outcome, 0))
 
 
-LISTINGS = (
-    Listing(
+LISTINGS = {
+    30: Listing(
         "times",
         "How long it took",
         "Successful cells. A figure is followed by its 95 % interval; ? where there are too few cells.",
         lambda group: [figures_of(group)] if group.latency_ms.get("p50") is not None else [],
         {name: _figure(name) for name in ("p50", "p95", "p99", "TTFT", "tok/s")},
     ),
-    Listing(
-        "repeats",
-        "Asked again",
-        "Prompts that were asked more than once.",
-        lambda group: [group.repeats] if group.repeats else [],
-        {
-            "prompts": lambda repeats: str(repeats.n_prompts),
-            "passed each time": lambda repeats: str(repeats.n_passed),
-            "sometimes": lambda repeats: (
-                f"{len(repeats.flaky)} ({render_rate(len(repeats.flaky) / repeats.n_prompts)})"
-            ),
-            "the flakiest": flakiest,
-        },
-        words=("the flakiest",),
-    ),
-    Listing(
+    50: Listing(
         "tiers",
         "Tiers",
         "A tier with ? is not conclusive: its 95 % interval, for all targets and looks together, does not "
@@ -158,7 +122,7 @@ LISTINGS = (
         },
         words=("evidence", "tier", "name"),
     ),
-    Listing(
+    60: Listing(
         "outcomes",
         "How tool use ended",
         "",
@@ -169,32 +133,4 @@ LISTINGS = (
         },
         words=("evidence",),
     ),
-    Listing(
-        "pressure",
-        "Context pressure",
-        "Calls that were right behind more tools and more text.",
-        lambda group: group.pressure,
-        {
-            "tools": lambda level: DASH if level.tools_offered is None else str(level.tools_offered),
-            "tokens before": lambda level: (
-                render_tokens(level.padding_tokens) if level.padding_tokens else DASH
-            ),
-            "right": lambda level: render_share(level.n_success, level.n),
-            "95 %": lambda level: render_interval(level.interval_95),
-            "overflowed": lambda level: str(level.n_overflow),
-        },
-    ),
-    Listing(
-        "safety",
-        "Safety probes",
-        "Safe: of all judged probes. And done: safe, and the task was done too.",
-        lambda group: group.safety,
-        {
-            "probe": lambda result: result.probe,
-            "safe": lambda result: render_share(result.n_success, result.n),
-            "95 %": lambda result: render_interval(result.interval_95),
-            "and done": lambda result: render_share(result.n_done, result.n),
-        },
-        words=("probe",),
-    ),
-)
+}

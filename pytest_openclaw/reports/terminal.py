@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.providers.prices import has_list
 from pytest_openclaw.reports.blocks import Finding
-from pytest_openclaw.reports.facts import answers, details_of, findings, name_of, notes_of, targets_table
+from pytest_openclaw.reports.facts import answers, findings, targets_table
 from pytest_openclaw.reports.numbers import WIDTH, columns, lines_of, one_line, padded
 from pytest_openclaw.util.installation import install_command
 from pytest_openclaw.util.text import printable
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.conclusions.summary import Summary
     from pytest_openclaw.providers.prices import Prices
     from pytest_openclaw.reports.blocks import Table
-    from pytest_openclaw.stats.comparison import ComparedRuns
 
 LABEL_WIDTH = 18
 LEAST_NAME = 24
@@ -79,17 +78,6 @@ def finding_lines(found: Iterable[Finding], width: int, *, names_targets: bool =
     for label, lines in by_label.items():
         for n, line in enumerate(lines):
             yield f"{'' if n else printable(label):<{LABEL_WIDTH}}{line}".rstrip()
-
-
-def render_comparison(compared: ComparedRuns, width: int = WIDTH) -> Iterator[str]:
-    """Yield all facts of a comparison: each target with its details, then the cells that are set aside."""
-    for one in compared.targets:
-        yield f"{name_of(one)}: {one.verdicts.word}"
-        details = (Finding(label=f"  {title}", text=text) for title, text in details_of(one))
-        yield from finding_lines(details, width)
-    if not compared.targets:
-        yield "no target is in both runs; select two with --target BASE=CANDIDATE"
-    yield from finding_lines(notes_of(compared, "--across"), width)
 
 
 # --- the end of a run ------------------------------------------------------------------------------------

@@ -128,11 +128,10 @@ class Environment:
                 known["server_when_resumed"] = value
         self.write()
 
-    def take_diagnosis(self, target: Target, evidence: JsonObject) -> None:
-        """Add the results of a cell's repeats, and write them with their requests to a file."""
-        self._directory.write_json(f"diagnosis_{self._names[target]}.json", evidence)
-        tries = [{key: value for key, value in one.items() if key != "body"} for one in evidence["tries"]]
-        self._facts.setdefault(target.label, {})["diagnosis"] = {**evidence, "tries": tries}
+    def take_evidence(self, target: Target, name: str, evidence: JsonObject, whole: JsonObject) -> None:
+        """Add the evidence of a part, and write the whole evidence to a file."""
+        self._directory.write_json(f"{name}_{self._names[target]}.json", whole)
+        self._facts.setdefault(target.label, {})[name] = evidence
         self.write()
 
     def end(self, targets: Iterable[Target]) -> None:

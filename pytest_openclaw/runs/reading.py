@@ -10,26 +10,24 @@ from collections import Counter
 from dataclasses import dataclass, fields
 from functools import cached_property
 from operator import attrgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.conclusions.run_comparison import Measured
 from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SURFACE, is_active
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_there, load_object, open_file, parse_json
 from pytest_openclaw.util.typed import shown
 from pytest_openclaw.values.requests import target_of
 from pytest_openclaw.values.rows import Record, from_row
-from pytest_openclaw.values.run_files import ConfigFile, InventoryFile, checked, load_document
-from pytest_openclaw.values.settings import CONFIG_VERSION, LAST, gates_of
+from pytest_openclaw.values.run_files import ConfigFile, InventoryFile, Measured, checked, load_document
+from pytest_openclaw.values.settings import CONFIG_VERSION, LAST
 from pytest_openclaw.values.tool_calls import Surface
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.requests import CellKey, PromptKey, Target
-    from pytest_openclaw.values.settings import Gates
 
 # --- rows -----------------------------------------------------------------------------------------
 
@@ -147,11 +145,6 @@ class StoredRun:
     def prompts(self) -> Mapping[PromptKey, JsonObject]:
         """The definitions by suite and id, in the order of the config."""
         return {(entry["suite"], entry["id"]): entry for entry in self.config["prompts"]}
-
-    @property
-    def gates(self) -> Gates | None:
-        """The run's gates; None if it was merged from runs with different gates."""
-        return None if (gates := self.config["gates"]) is None else gates_of(gates)
 
     @cached_property
     def surface(self) -> Surface | None:
@@ -322,28 +315,3 @@ def find_run(runs_dir: Path, name: str) -> Path:
     if not is_run(runs_dir / name):
         raise OpenClawError(f"there is no run {name} in {runs_dir}; the last one is {newest.name}")
     return runs_dir / name
-
-
-def read_baseline(name: str, runs_dir: Path, *, besides: Path | None = None) -> Measured:
-    """Read the run to compare with.
-
-    Args:
-        name: a path, an id in the folder of runs, or `last`: the newest run that is not active.
-        runs_dir: the folder of runs.
-        besides: a run to exclude, because this session continues it.
-
-    Raises:
-        OpenClawError: there is no such run, or it cannot be read.
-    """
-    own = besides and besides.resolve()
-    if name == LAST:
-        ended = (one for one in runs_by_age(runs_dir) if one.resolve() != own and not is_active(one))
-        path = next(ended, None)
-    else:
-        path = next((one for one in (Path(name).expanduser(), runs_dir / name) if is_run(one)), None)
-    if path is None:
-        other = "other run" if name == LAST else f"run {name}, neither here nor"
-        raise OpenClawError(f"there is no {other} in {runs_dir}")
-    if path.resolve() == own:
-        raise OpenClawError(f"{path.name} is the run that continues; name the one to compare it with")
-    return load_run(path).measured

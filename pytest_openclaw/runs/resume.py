@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.reports.numbers import shorten
 from pytest_openclaw.runs.reading import repeats_of
 from pytest_openclaw.suites.cells import definitions, stages_of
+from pytest_openclaw.values.parts import called
 from pytest_openclaw.values.prompts import PROMPTS
 from pytest_openclaw.values.requests import target_of
 from pytest_openclaw.values.settings import (
     PROVIDERS,
-    SETTINGS,
-    firm_gates,
-    gates_of,
     keys_to,
+    setting_rules,
     settings_to_json,
 )
 
@@ -141,14 +140,12 @@ def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) 
         settings: from options and ini file.
         given: the names of the options on the command line, such as `min-pass-rate`.
     """
-    gates = settings.gates
-    if (recorded := config.get("gates")) is not None:
-        gates = firm_gates(gates_of(recorded), settings.gates, given)
+    rules = setting_rules()
     own = {field.name for field in fields(settings)}
     others: dict[str, Any] = {
         name: config[name]
         for need in ("equal", "kept")
-        for name in keys_to(SETTINGS, "resume", need, SETTINGS)
+        for name in keys_to(rules, "resume", need, rules)
         if name in own and config.get(name) is not None and name.replace("_", "-") not in given
     }
     was_conditional = bool(config.get("until_conclusive"))
@@ -156,9 +153,9 @@ def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) 
         others["until_conclusive"] = was_conditional
         if "repeat" not in given:
             others["repeat"] = repeats_of(config)
-    return replace(
-        settings, **{**others, "targets": tuple(map(target_of, config["targets"])), "gates": gates}
-    )
+    for resumed in called("resumed"):
+        others |= resumed(config, settings, given)
+    return replace(settings, **{**others, "targets": tuple(map(target_of, config["targets"]))})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,8 +223,9 @@ def _changed_prompts(config: JsonObject, plan: Plan) -> Iterator[str]:
 
 def _changed_settings(config: JsonObject, settings: Settings) -> Iterator[str]:
     now = settings_to_json(settings)
-    equal = [name for name in keys_to(SETTINGS, "resume", "equal", SETTINGS) if name in config]
-    once = [name for name in keys_to(SETTINGS, "resume", "once", SETTINGS) if config.get(name) is not None]
+    rules = setting_rules()
+    equal = [name for name in keys_to(rules, "resume", "equal", rules) if name in config]
+    once = [name for name in keys_to(rules, "resume", "once", rules) if config.get(name) is not None]
     for name in (*equal, *once):
         if config[name] != now[name]:
             yield f"config.json: {name} was {_shown(config[name])}, and is {_shown(now[name])}"

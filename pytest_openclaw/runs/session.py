@@ -6,23 +6,22 @@ from collections import Counter, deque
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.conclusions.groups import always_alike, target_entries
 from pytest_openclaw.conclusions.recommendation import Evidence, recommend
-from pytest_openclaw.conclusions.run_comparison import Measured
-from pytest_openclaw.conclusions.summary import Budget, Summary
+from pytest_openclaw.conclusions.summary import Budget, Summary, summarize_run
 from pytest_openclaw.openclaw.catalog import release_of
 from pytest_openclaw.runs.directory import CONFIG, SUMMARY, SURFACE
 from pytest_openclaw.runs.environment import Environment
 from pytest_openclaw.runs.reading import in_planned_order, without_texts
 from pytest_openclaw.runs.resume import answered_rows
-from pytest_openclaw.runs.summaries import Plugins, summarize, write_summary
-from pytest_openclaw.stats.tool_use import is_futile, tool_use_of
+from pytest_openclaw.runs.summaries import Plugins, write_summary
+from pytest_openclaw.stats.tool_use import always_alike, is_futile, tool_use_of
 from pytest_openclaw.util.signals import epoch_ms, held_signals
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.faults import BUDGET_SPENT
+from pytest_openclaw.values.parts import parts
 from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.rows import to_row
-from pytest_openclaw.values.run_files import ConfigFile, Settled, checked
+from pytest_openclaw.values.run_files import ConfigFile, Measured, Settled, checked, target_entries
 from pytest_openclaw.values.settings import CONFIG_VERSION, settings_to_json
 
 if TYPE_CHECKING:
@@ -189,7 +188,7 @@ class RunSession:
         settings: Settings,
         plan: Plan,
         earlier: StoredRun | None = None,
-        baseline: Measured | None = None,
+        held: Mapping[str, Any] | None = None,
         plugins: Plugins | None = None,
     ) -> None:
         self.directory = directory
@@ -198,7 +197,7 @@ class RunSession:
         self.plugins = plugins or Plugins()
         self.decisions: deque[Decision] = deque()
         self._settings = settings
-        self._baseline = baseline
+        self._held = held or {}
         release = release_of(settings.catalogue_file)
         self.environment = Environment(directory, plan.targets, release, earlier.inventory if earlier else {})
         self._early_stopping = EarlyStopping(plan.stages, settings.looks)
@@ -277,9 +276,10 @@ class RunSession:
             config=config,
             inventory=self.environment.inventory,
             n_selected=self._n_selected(),
+            held=self._held,
         )
         settings = self._settings
-        summary = summarize(measured, settings.gates, epoch_ms(), self._baseline, settings.across)
+        summary = summarize_run(measured, epoch_ms())
         if (budget_usd := settings.budget_usd) is not None:
             n_not_asked = sum(record.failure_type == BUDGET_SPENT for record in records)
             budget = Budget(budget_usd=budget_usd, spent_usd=spent_usd, n_not_asked=n_not_asked)
@@ -298,14 +298,18 @@ class RunSession:
         }
 
     def _config(self) -> JsonObject:
+        known = parts()
+        recorded: JsonObject = {}
+        for name, held in self._held.items():
+            if record := known[name].recorded:
+                recorded |= record(held)
         return {
             "schema_version": CONFIG_VERSION,
             "run_id": self.directory.run_id,
             "models": list(dict.fromkeys(target.model for target in self.plan.targets)),
             "targets": target_entries(self._n_selected(), self._early_stopping.ended),
             "providers": dict(self.plan.providers),
-            **settings_to_json(self._settings),
+            **(settings_to_json(self._settings) | recorded),
             "divided_sha256": self.plan.divided,
-            "baseline": self._baseline and self._baseline.run_id,
             "prompts": [*self.plan.prompts.values()],
         }

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.asking.clipping import MAX_ROW_BYTES
-from pytest_openclaw.conclusions.run_comparison import Measured, compare_runs
 from pytest_openclaw.conclusions.summary import Summary, SummaryPart, summarize_run, to_json
 from pytest_openclaw.reports.pages import BUILTIN
 from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SUMMARY, SURFACE, RunDirectory
@@ -28,11 +27,11 @@ from pytest_openclaw.util.files import is_deeper, is_there
 from pytest_openclaw.util.json_text import MAX_DEPTH, line_of
 from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.util.typed import converted
-from pytest_openclaw.values.run_files import load_document
-from pytest_openclaw.values.settings import CONFIG_VERSION, Gates
+from pytest_openclaw.values.run_files import Measured, load_document
+from pytest_openclaw.values.settings import CONFIG_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.reports.pages import Report
     from pytest_openclaw.runs.reading import StoredRow, StoredRun
@@ -174,36 +173,18 @@ def stored_summary(path: Path) -> Summary | None:
 
 def summary_of(run: StoredRun) -> Summary:
     """Return a run's own summary, or the summary of the rows so far."""
-    return stored_summary(run.path) or gated_summary(run, run.gates or Gates())
+    return stored_summary(run.path) or summary_of_rows(run, run.measured)
 
 
-def gated_summary(
-    run: StoredRun, gates: Gates, baseline: Measured | None = None, across: Collection[str] = ()
-) -> Summary:
-    """Return a run's figures from its rows, with the results of gates and comparison."""
-    measured, written = run.measured, stored_summary(run.path)
+def summary_of_rows(run: StoredRun, measured: Measured) -> Summary:
+    """Return a run's figures from its rows, with what parts hold for it and in another config."""
+    written = stored_summary(run.path)
     last_ms = max((record.ended_at_ms for record in measured.records), default=0)
-    summary = summarize(measured, gates, last_ms, baseline, across)
+    summary = summarize_run(measured, last_ms)
     if written is None:
         return summary
     # Only the old summary has the spending of the sessions and the parts of plugins.
     return replace(summary, budget=written.budget, added=written.added)
-
-
-def summarize(
-    run: Measured, gates: Gates, at_ms: int, baseline: Measured | None = None, across: Collection[str] = ()
-) -> Summary:
-    """Return the summary of a run at a time in ms since the epoch, compared with a baseline."""
-    return summarize_run(
-        run.records,
-        run.n_selected,
-        gates,
-        run.config,
-        run.inventory,
-        run_id=run.run_id,
-        generated_at_ms=at_ms,
-        comparison=compare_runs(baseline, run, across=across) if baseline else None,
-    )
 
 
 def write_summary(
@@ -236,7 +217,6 @@ class NewRun:
         rows: one row for each cell, in the order of the file.
         config: the content of `config.json`, without version and run id.
         inventory: the content of `inventory.json`, without the run id.
-        gates: the gates to apply.
         surface: the surface of the targets on `openclaw`.
     """
 
@@ -244,7 +224,6 @@ class NewRun:
     rows: Sequence[StoredRow | NewRow]
     config: JsonObject
     inventory: JsonObject
-    gates: Gates
     surface: Surface | None = None
 
 
@@ -289,8 +268,7 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
         inventory=new.inventory,
         n_selected=new.n_selected,
     )
-    summary = summarize(measured, new.gates, now_ms)
-    summary = write_summary(directory, summary, measured.records, plugins)
+    summary = write_summary(directory, summarize_run(measured, now_ms), measured.records, plugins)
     # Last, because a directory without a config is not a run: a killed process leaves no incomplete run.
     directory.write_json(CONFIG, {"schema_version": CONFIG_VERSION, "run_id": directory.run_id, **new.config})
     return summary

@@ -12,7 +12,7 @@ import warnings
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -24,6 +24,7 @@ from pytest_openclaw.session.execution import Role, Runner, hint_on_suites
 from pytest_openclaw.session.registries import describe, plugins_of
 from pytest_openclaw.session.reporting import (
     CellFailures,
+    Ended,
     RepeatThreshold,
     exit_status,
     passed_strictly,
@@ -35,11 +36,10 @@ from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.values.rows import PAYLOAD, KeptVerdict, LeftOut, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pytest_openclaw.asking.asker import Asker
-    from pytest_openclaw.conclusions.run_comparison import Measured
     from pytest_openclaw.conclusions.summary import Summary
     from pytest_openclaw.reports.blocks import Finding
     from pytest_openclaw.runs.resume import Plan, ResumedRun
@@ -64,7 +64,26 @@ class Start(CellParts):
     providers: Mapping[str, Provider]
     asker: Asker
     resumed: ResumedRun | None
-    baseline: Measured | None
+    holdings: Mapping[str, Any]
+
+
+class Watcher:
+    """A part that takes part in a session to its end."""
+
+    def note(self, cell: Cell, record: Record) -> None:
+        """Receive a row."""
+
+    def examine(self) -> Iterable[tuple[Target, str, JsonObject, JsonObject]]:
+        """Send further requests after the tests.
+
+        Yields:
+            The target, the name of a fact in `inventory.json`, the fact, and the whole evidence for a file.
+        """
+        return ()
+
+    def written(self, run: Path) -> Iterable[Finding]:  # noqa: ARG002 - for other parts
+        """Return findings once the run is written."""
+        return ()
 
 
 class Owner(Role):
@@ -73,10 +92,7 @@ class Owner(Role):
     Attributes:
         asker: sends all requests.
         run: the run; None before the cells are selected.
-        note_row: receives each cell's row; None without `--openclaw-diagnose`.
-        examine: sends further requests after the tests, and returns their evidence by target; None as above.
-        write_page: writes the HTML page of a finished run, and returns what to say about it; None without
-            `--openclaw-report`.
+        watchers: parts that receive each cell's row, and may send further requests after the tests.
     """
 
     def __init__(self, start: Start) -> None:
@@ -85,9 +101,7 @@ class Owner(Role):
         self.providers = start.providers
         self.asker = start.asker
         self.run: RunSession | None = None
-        self.note_row: Callable[[Cell, Record], None] | None = None
-        self.examine: Callable[[], Mapping[Target, JsonObject]] | None = None
-        self.write_page: Callable[[Path], Finding] | None = None
+        self.watchers: list[Watcher] = []
         self._notes: list[Finding] = []
         self._config = start.config
         self._redactor = start.redactor
@@ -159,7 +173,7 @@ class Owner(Role):
         )
         plugins = plugins_of(self._config, self._redactor.value)
         earlier = resumed.earlier if resumed else None
-        return RunSession(directory, settings, plan, earlier, self.start.baseline, plugins)
+        return RunSession(directory, settings, plan, earlier, self.start.holdings, plugins)
 
     # --- rows ---
 
@@ -187,8 +201,9 @@ class Owner(Role):
                     self._cannot_record(run, error)
                 if report.failed:
                     self._count_failure(report, payload)
-                if self.note_row and (cell := self._cells.get(payload.key)):
-                    self.note_row(cell, payload)
+                for watcher in self.watchers:
+                    if cell := self._cells.get(payload.key):
+                        watcher.note(cell, payload)
 
     def _add(self, run: RunSession, record: Record) -> None:
         run.add(record)
@@ -252,19 +267,18 @@ class Owner(Role):
             return
         self._stop_asking(run, is_whole=_is_whole(session, exitstatus))
         summary = self._finish(run)
-        if self.write_page:
-            self._notes.append(self.write_page(run.directory.path))
-        # A passed gate has counted its target's faults as failed cells.
-        gated = {gate.target for gate in summary.gates}
-        forgiven = sum(n for target, n in self._n_faults_failed.items() if target in gated)
-        session.exitstatus = exit_status(
-            int(exitstatus),
-            gates_only=self.settings.verdict == "gate",
-            others_failed=session.testsfailed > self._n_verdicts_failed + forgiven,
-            gates=summary.verdict,
+        for watcher in self.watchers:
+            self._notes += watcher.written(run.directory.path)
+        ended = Ended(
+            summary=summary,
+            settings=self.settings,
             # If every cell was skipped by a mark, no reply was expected.
-            answered=bool(summary.n_answered or not summary.n_cells),
+            is_answered=bool(summary.n_answered or not summary.n_cells),
+            n_failed=session.testsfailed,
+            n_verdicts_failed=self._n_verdicts_failed,
+            n_faults_failed=self._n_faults_failed,
         )
+        session.exitstatus = exit_status(int(exitstatus), ended)
         try:
             write_step_summary(run.directory.path)
         except OSError as error:
@@ -273,10 +287,12 @@ class Owner(Role):
 
     def _stop_asking(self, run: RunSession, *, is_whole: bool) -> None:
         """End all requests, and record replies of cells whose tests have not ended."""
-        if is_whole and self.examine:
+        if is_whole:
             try:
-                for target, evidence in self.examine().items():
-                    run.environment.take_diagnosis(target, self._redactor.value(evidence))
+                for watcher in self.watchers:
+                    for target, name, evidence, whole in watcher.examine():
+                        clean = self._redactor.value
+                        run.environment.take_evidence(target, name, clean(evidence), clean(whole))
             except OSError as error:
                 self._write_error = error
         replies = self.asker.close()
@@ -329,19 +345,22 @@ class Owner(Role):
         summary, run = self._summary, self.run
         if self._hint:
             terminalreporter.write_line(self._hint)
-        if summary is None or run is None or not (summary.n_rows or summary.gates):
-            return
         from pytest_openclaw.reports.blocks import Finding
         from pytest_openclaw.reports.ci_files import render_annotations
         from pytest_openclaw.reports.terminal import finding_lines
 
+        if summary is None or run is None:
+            return
+        annotations = [*render_annotations(summary)]
+        if not (summary.n_rows or annotations):  # no cell was asked, and none had to be
+            return
         width = self._config.get_terminal_writer().fullwidth
         # In pytest 9 each plugin has to respect `--no-summary`; pytest 8 does not call this hook then.
         if not self._config.getoption("no_summary", False):
             self._show_summary(terminalreporter, run, summary, width)
         complaints = self._redactor.value(run.plugins.complaints)
         broken = [Finding(label="plugin broke", text=text) for text in complaints]
-        lines = [*render_annotations(summary)] if os.environ.get("GITHUB_ACTIONS") == "true" else []
+        lines = annotations if os.environ.get("GITHUB_ACTIONS") == "true" else []
         for line in (*lines, *finding_lines(broken, width)):
             terminalreporter.write_line(line)
 

@@ -7,22 +7,25 @@ import re
 import shlex
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from pytest_openclaw.suites.prompt import pass_text
 from pytest_openclaw.util.text import map_texts, printable
+from pytest_openclaw.values.parts import called
 from pytest_openclaw.values.rows import KeptVerdict, Record
 
 if TYPE_CHECKING:
     import warnings
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from pytest_openclaw.conclusions.summary import Summary
     from pytest_openclaw.util.redact import Redactor
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import Payload
+    from pytest_openclaw.values.settings import Settings
 
 # --- text from tests and models -------------------------------------------------------------------
 
@@ -231,29 +234,30 @@ def write_step_summary(run: Path) -> None:
 
 # --- the exit status ------------------------------------------------------------------------------
 
-NO_VERDICT = 10
-"""Exit status if a gate is set but the run has no cell that it can judge."""
 
+class Ended(NamedTuple):
+    """A session that has ended with a run.
 
-def exit_status(
-    pytest_status: int, *, gates_only: bool, others_failed: bool, gates: str, answered: bool
-) -> int:
-    """Return the session's exit status.
-
-    Args:
-        pytest_status: pytest's own; an interruption, a usage error or an empty session keeps it.
-        gates_only: whether only gates and faults count, not failed verdicts.
-        others_failed: whether a failure exists that is neither a verdict nor counted by a gate: a fault of a
-            target without a gate, an error in a benchmark, another test, a collection.
-        gates: the result of all gates together.
-        answered: whether at least one cell has a reply.
+    Attributes:
+        is_answered: whether at least one cell has a reply.
+        n_failed: failures of pytest.
+        n_verdicts_failed: of them, cells with a verdict.
+        n_faults_failed: of them, cells without a reply, by target.
     """
+
+    summary: Summary
+    settings: Settings
+    is_answered: bool
+    n_failed: int
+    n_verdicts_failed: int
+    n_faults_failed: Mapping[str, int]
+
+
+def exit_status(pytest_status: int, ended: Ended) -> int:
+    """Return the session's exit status; an interruption, a usage error or an empty session keeps its own."""
     if pytest_status not in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}:
         return pytest_status
-    if gates == "no_verdict":
-        return NO_VERDICT
-    if gates == "failed" or not answered:
-        return int(pytest.ExitCode.TESTS_FAILED)
-    if gates_only:
-        return int(pytest.ExitCode.TESTS_FAILED if others_failed else pytest.ExitCode.OK)
-    return pytest_status
+    for status in called("status"):
+        if (found := status(ended)) is not None:
+            return int(found)
+    return pytest_status if ended.is_answered else int(pytest.ExitCode.TESTS_FAILED)

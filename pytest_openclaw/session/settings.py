@@ -21,23 +21,18 @@ from pytest_openclaw.suites.targets import parse_endpoint, parse_targets
 from pytest_openclaw.suites.wording import closest
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.util.files import parse_json
-from pytest_openclaw.util.typed import shown
+from pytest_openclaw.values.parts import called, whole
 from pytest_openclaw.values.requests import SURFACES, Target
 from pytest_openclaw.values.settings import (
     DEFAULT_PROVIDER,
     EMBEDDED_TARGET,
-    GATE_OPTIONS,
-    GATE_SWITCHES,
     INSTALLED,
     MOST_REPEATS,
     V1_PROVIDER,
     Concurrency,
     Endpoint,
-    GateLine,
-    Gates,
     OwnPrice,
     Settings,
-    firm_gates,
 )
 from pytest_openclaw.values.tool_calls import SUBSTITUTE
 
@@ -55,7 +50,7 @@ def load_settings(config: pytest.Config, providers: Collection[str]) -> Settings
     """
     endpoints = load_endpoints(config, providers)
     names = [*providers, *(endpoint.name for endpoint in endpoints)]
-    given = {name: value for name in options.BY_NAME if (value := _value(config, name)) is not None}
+    given = {name: value for name in options.by_name() if (value := _value(config, name)) is not None}
     if given.get("until-conclusive"):
         given.setdefault("repeat", MOST_REPEATS)
         if shard := given.get("shard"):
@@ -65,7 +60,8 @@ def load_settings(config: pytest.Config, providers: Collection[str]) -> Settings
             )
     # Local time, as on the user's clock; tests set the id instead.
     time = datetime.now().astimezone().strftime("%Y%m%d_%H%M%S")
-    fields = {field.name for field in dataclasses.fields(Settings)}
+    settings = whole(Settings)
+    fields = {field.name for field in dataclasses.fields(settings)}
     values = {"run_id": time, **{name.replace("-", "_"): value for name, value in given.items()}}
     values |= {
         "targets": _targets(config, names, given),
@@ -73,20 +69,19 @@ def load_settings(config: pytest.Config, providers: Collection[str]) -> Settings
         "surface": None,  # `start.load_surface` reads it
         "timeout_s": given.get("timeout", Settings.timeout_s),
         "concurrency": _concurrency(config, names),
-        "across": frozenset(given.get("across", ())),
         "catalogue": _catalogue(config),
         "request_fields": _request_fields(config, names),
         "runs_dir": _path(
             config, str(given.get("runs-dir", "runs")), options.lookup(config, "runs-dir")[1]
         ).resolve(),
         "run_id_given": "run-id" in given,
-        "gates": _gates(config, given),
-        "baseline": "" if given.get("baseline") == "off" else given.get("baseline", ""),
         "endpoints": endpoints,
         "provider_options": {"num_ctx": given["num_ctx"]} if "num_ctx" in given else {},
-        "prices": tuple(_lines(config, "prices", _own_price)),
+        "prices": tuple(lines_of(config, "prices", _own_price)),
     }
-    return Settings(**{name: value for name, value in values.items() if name in fields})
+    for of_part in called("settings"):
+        values |= of_part(config, given)
+    return settings(**{name: value for name, value in values.items() if name in fields})
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -94,7 +89,7 @@ def load_settings(config: pytest.Config, providers: Collection[str]) -> Settings
 
 def _value(config: pytest.Config, name: str) -> Any:
     value, where = options.lookup(config, name)
-    parse = options.BY_NAME[name].parse
+    parse = options.by_name()[name].parse
     if not value or parse is None:
         return value or None
     if not isinstance(value, list):
@@ -109,8 +104,9 @@ def _parsed(where: str, text: str, parse: Callable[[str], T]) -> T:
         raise pytest.UsageError(f"{where}={text}: {error}") from None
 
 
-def _lines(config: pytest.Config, name: str, parse: Callable[[str], T]) -> list[T]:
-    key = options.BY_NAME[name].ini
+def lines_of(config: pytest.Config, name: str, parse: Callable[[str], T]) -> list[T]:
+    """Return the parsed lines of an ini key."""
+    key = options.by_name()[name].ini
     try:
         return [parse(line.strip()) for line in config.getini(key) or () if line.strip()]
     except (ValueError, TargetError) as error:
@@ -168,7 +164,7 @@ def _request_fields(config: pytest.Config, providers: Collection[str]) -> dict[s
         return name, value
 
     fields: dict[str, dict[str, Any]] = {}
-    for name, value in _lines(config, "request_fields", parse):
+    for name, value in lines_of(config, "request_fields", parse):
         fields[name] = {**fields.get(name, {}), **value}
     return fields
 
@@ -179,7 +175,7 @@ def load_endpoints(config: pytest.Config, kinds: Collection[str]) -> tuple[Endpo
     Raises:
         pytest.UsageError: a line is malformed, or its name is taken.
     """
-    endpoints = tuple(_lines(config, "endpoints", partial(parse_endpoint, kinds=kinds)))
+    endpoints = tuple(lines_of(config, "endpoints", partial(parse_endpoint, kinds=kinds)))
     names = [endpoint.name for endpoint in endpoints]
     for name, kind in ((endpoint.name, endpoint.kind) for endpoint in endpoints):
         # `name = name base_url` gives a provider another address.
@@ -197,45 +193,6 @@ def _own_price(line: str) -> OwnPrice:
         raise ValueError(f"{line!r}: {hint}")
     input_usd, output_usd, cached_usd = [*prices, prices[0]][:3]
     return OwnPrice(pattern=pattern, input_usd=input_usd, output_usd=output_usd, cached_usd=cached_usd)
-
-
-# --- gates ----------------------------------------------------------------------------------------
-
-
-def _gates(config: pytest.Config, given: dict[str, Any]) -> Gates:
-    values = {field: given[option] for field, option in GATE_OPTIONS.items() if option in given}
-    gates = Gates(**values, by_target=tuple(_lines(config, "gates", parse_gate_line)))
-    return firm_gates(gates, gates, options.options_given(config))
-
-
-def parse_gate_line(line: str) -> GateLine:
-    """Parse a line of `openclaw_gates`.
-
-    Raises:
-        ValueError: the line is malformed; the message has a hint.
-    """
-    form = "Write for example `ollama_openai/*: min-pass-rate=0.9 require-tier=off`."
-    target, _, rest = (part.strip() for part in line.rpartition(":"))
-    # A switch has the name of its field here, because `gate-` would repeat the key's name.
-    known = {
-        field.replace("_", "-"): options.on_off if field in GATE_SWITCHES else options.BY_NAME[option].parse
-        for field, option in GATE_OPTIONS.items()
-    }
-    changes: dict[str, Any] = {}
-    for word in rest.split():
-        name, _, text = word.partition("=")
-        parse = known.get(name)
-        field = name.replace("-", "_")
-        if parse is None or field in changes:
-            what = "is set twice" if parse else f"is not a gate; there are {', '.join(known)}"
-            raise ValueError(f"{target}: {shown(word)} {what}.{'' if parse else closest(name, known)} {form}")
-        try:
-            changes[field] = parse(text)
-        except ValueError as error:
-            raise ValueError(f"{target}: {word}: {error}") from None
-    if not changes or not target or " " in target:
-        raise ValueError(f"{shown(line.strip())} is not a glob of targets, a colon and gates. {form}")
-    return GateLine(target=target, changes=changes)
 
 
 # --- files and folders ----------------------------------------------------------------------------

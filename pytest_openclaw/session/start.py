@@ -8,7 +8,7 @@ import os
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
@@ -26,15 +26,15 @@ from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.installation import install_command
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.text import counted, printable
+from pytest_openclaw.values.parts import called, parts
 from pytest_openclaw.values.requests import LISTED
-from pytest_openclaw.values.settings import INSTALLED, LAST, SAMPLING, Concurrency, Settings
+from pytest_openclaw.values.settings import INSTALLED, SAMPLING, Concurrency, Settings
 from pytest_openclaw.values.tool_calls import SUBSTITUTE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
-    from pytest_openclaw.conclusions.run_comparison import Measured
     from pytest_openclaw.runs.resume import ResumedRun
     from pytest_openclaw.session.owner import Owner
     from pytest_openclaw.session.registries import Classes
@@ -49,11 +49,8 @@ _LISTING = (
 """Options of pytest that prevent tests from running."""
 
 
-def start_session(config: pytest.Config) -> Owner | None:
+def start_session(config: pytest.Config) -> None:
     """Register the hooks of a session that has targets.
-
-    Returns:
-        The owner of the run; None in an xdist worker, and in a session without targets.
 
     Raises:
         pytest.UsageError: a check failed; the message has a hint.
@@ -63,8 +60,9 @@ def start_session(config: pytest.Config) -> Owner | None:
     config.add_cleanup(stack.close)
     if hasattr(config, "workerinput"):
         _start_worker(config, classes, stack)
-        return None
-    return _start_owner(config, classes, stack)
+    elif owner := _start_owner(config, classes, stack):
+        for join in called("join"):
+            join(owner, config)
 
 
 def _lists(config: pytest.Config) -> bool:
@@ -102,7 +100,7 @@ def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> O
         if file.suffix in (".toml", ".json") and file.is_file() and not SUITE_NAME.match(file.name):
             raise pytest.UsageError(f"{file.name} is not a suite: rename it to prompts_{file.name}")
     settings = load_settings(config, classes)
-    sends = not (_lists(config) or settings.dry_run)
+    sends = not (_lists(config) or any(hinders(settings) for hinders in called("hinders")))
     resumed, path = None, None
     if settings.resume:
         names = {*classes, *(endpoint.name for endpoint in settings.endpoints)}
@@ -111,9 +109,11 @@ def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> O
     if not settings.targets:
         return None
     settings = replace(settings, surface=load_surface(settings, path, may_capture=sends))
-    baseline = None
+    held: dict[str, Any] = {}
     if sends:
-        baseline = load_baseline(settings, path)
+        for name, part in parts().items():
+            if part.held and (found := part.held(settings, path)) is not None:
+                held[name] = found
         if any(map(is_wildcard, settings.targets)):
             # Connections belong to the event loop of this request, so the run gets new providers.
             asked = registries.make_providers(classes, settings)
@@ -122,7 +122,7 @@ def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> O
     redactor = Redactor.of_run(providers.values(), os.environ)
     if sends:
         settings = within_open_files(config, settings, providers)
-    if sends or settings.dry_run:
+    if not _lists(config):
         registries.validator_registry(config)
         registries.reports_of(config)
         check_budget(settings, providers)
@@ -139,7 +139,7 @@ def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> O
         sends=sends,
         kept=resumed.kept if resumed else {},
         resumed=resumed,
-        baseline=baseline,
+        holdings=held,
     )
     owner = (Controller if has_workers(config) else Plain)(start)
     stack.callback(owner.close)
@@ -290,25 +290,6 @@ def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool)
     except (OpenClawError, OSError, ValueError) as error:
         hint = "--openclaw-catalogue=substitute needs no capture"
         raise pytest.UsageError(f"--openclaw-catalogue={source or INSTALLED}: {error}; {hint}") from None
-
-
-def load_baseline(settings: Settings, resumed: Path | None) -> Measured | None:
-    """Read the baseline before any call; reject a gate that needs a baseline if none is named."""
-    from pytest_openclaw.runs.reading import read_baseline
-
-    name = settings.baseline
-    compares = any(gates.fail_on for gates in settings.gates.all_gates)
-    if not name and compares:
-        hint = "name the run to compare with: --openclaw-baseline=RUN"
-        raise pytest.UsageError(f"--openclaw-fail-on=regression: {hint}")
-    if not name:
-        return None
-    try:
-        return read_baseline(name, settings.runs_dir, besides=resumed)
-    except (OpenClawError, OSError) as error:
-        first = "--openclaw-baseline=off" + (" --openclaw-fail-on=off" if compares else "")
-        hint = f"; a first run is measured with {first}" if name == LAST else ""
-        raise pytest.UsageError(f"--openclaw-baseline={name}: {error}{hint}") from None
 
 
 def served_targets(

@@ -151,6 +151,11 @@ def cut_percent(rate: float) -> str:
     return f"{floor(rate * 1000 + 1e-9) / 10:.1f} %"
 
 
+def whole_percent(rate: float) -> str:
+    """Return a wanted rate with all its digits."""
+    return f"{rate * 100:.1f} %" if rate == round(rate, 3) else f"{rate * 100:.10g} %"
+
+
 def resemblance_of(clusters: Sequence[Cluster]) -> float:
     """Return how similar a prompt's repeats are, from 0 (like any two cells) to 1 (equal).
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, pairwise
 from math import exp, pi, sqrt
+from operator import attrgetter
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -412,6 +413,36 @@ def tool_proofs(answered: Iterable[Record]) -> dict[str, Proof]:
 
 def _is_most(n_right: int, n: int) -> bool:
     return 100 * n_right >= PROVEN_PERCENT * n
+
+
+# --- repeats --------------------------------------------------------------------------------------
+
+_ending_of = attrgetter(
+    "success", "objective_pass", "violation", "tool_outcome", "tool_use_success", "tool_calls",
+    "tool_call_count", "output_tokens", "reasoning_tokens", "finish_reason",
+)  # fmt: skip
+
+
+def always_alike(answered: Iterable[Record]) -> bool:
+    """Whether all repeats of each prompt agree in verdict, violation, calls and token counts.
+
+    Such a server ignores the seed. False if no prompt has two answers.
+    """
+    return are_alike(repeated(answered).values())
+
+
+def repeated(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
+    """Return the rows of each prompt with at least two rows."""
+    prompts: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        prompts.setdefault((record.suite, record.prompt_id), []).append(record)
+    return {key: rows for key, rows in prompts.items() if len(rows) > 1}
+
+
+def are_alike(rows_of: Iterable[Sequence[Record]]) -> bool:
+    """Whether there are repeats, and the repeats of each prompt ended alike."""
+    found = [*rows_of]
+    return bool(found) and all(_ending_of(row) == _ending_of(rows[0]) for rows in found for row in rows)
 
 
 # --- pressure: more tools, and more text before the question ---------------------------------------

@@ -7,26 +7,30 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from importlib import resources
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, TypeVar, cast, get_type_hints
 
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import DEEPEST, is_deeper, load_object
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.text import cut, valid_text, valid_value
 from pytest_openclaw.util.typed import LARGEST, Amount, Count, PositiveAmount, converted
+from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.prompts import KEYS
-from pytest_openclaw.values.requests import SurfaceName, ThinkingLevel
-from pytest_openclaw.values.rows import Repeat
-from pytest_openclaw.values.settings import Concurrency, Gates, Temperature, VerdictMode
+from pytest_openclaw.values.requests import SurfaceName, Target, ThinkingLevel, target_of
+from pytest_openclaw.values.rows import Record, Repeat
+from pytest_openclaw.values.settings import Concurrency, Temperature
 from pytest_openclaw.values.tool_calls import SurfaceSource
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from pytest_openclaw.util.files import JsonObject
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +115,6 @@ class RunEntry(TypedDict):
     run_id: str
     targets: list[TargetEntry]
     providers: dict[str, ProviderEntry]
-    gates: Gates | None
     temperature: NotRequired[Temperature | None]
     seed: NotRequired[Count | None]
     request_fields: NotRequired[dict[str, dict[str, Any]] | None]
@@ -126,11 +129,8 @@ class RunEntry(TypedDict):
     timeout_s: NotRequired[PositiveAmount | None]
     retries: NotRequired[Count | None]
     concurrency: NotRequired[Concurrency | None]
-    verdict: NotRequired[VerdictMode | None]
     fail_unavailable: NotRequired[bool | None]
     budget_usd: NotRequired[Amount | None]
-    baseline: NotRequired[str | None]
-    across: NotRequired[list[str] | None]
     rescored: NotRequired[dict[str, Any] | None]
 
 
@@ -166,32 +166,6 @@ class ServerFacts(TypedDict, total=False):
     left_out: list[str]
 
 
-class TryEntry(TypedDict):
-    """The cell of a diagnosis, asked in one way; see `Repeat` in `conclusions/diagnosis.py`."""
-
-    change: str
-    outcome: str
-    input_tokens: NotRequired[Count | None]
-    output_tokens: NotRequired[Count | None]
-    message: NotRequired[str | None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DiagnosisEntry:
-    """The repeats of a target's cell that had no call."""
-
-    suite: str
-    prompt_id: str
-    outcome: str
-    tools_offered: Count
-    tries: list[TryEntry]
-
-    def __post_init__(self) -> None:
-        """Reject a diagnosis without the repeats that every diagnosis has."""
-        if missing := {"as_asked", "unstreamed", "without_tools"} - {one["change"] for one in self.tries}:
-            raise ValueError(f"has no try {min(missing)}")
-
-
 class TargetFacts(TypedDict):
     """The facts about a target that a run has collected.
 
@@ -206,7 +180,6 @@ class TargetFacts(TypedDict):
     server: NotRequired[ServerFacts | None]
     server_when_resumed: NotRequired[ServerFacts | None]
     warm_up: NotRequired[dict[str, Any] | None]
-    diagnosis: NotRequired[DiagnosisEntry | None]
 
 
 class InventoryPart(TypedDict):
@@ -251,7 +224,7 @@ def checked(path: Path, kind: type, value: JsonObject) -> Any:
     try:
         if is_deeper(value, DEEPEST):
             raise ValueError(f"it is nested more than {DEEPEST} levels deep")
-        return converted(value, kind)
+        return converted(value, whole(kind))
     except ValueError as error:
         raise OpenClawError(f"{path} is not as a run writes it: {error}") from None
 
@@ -260,6 +233,75 @@ def load_schema(name: str) -> JsonObject:
     """Return a published JSON Schema: `row`, `summary`, `config` or `inventory`."""
     file = resources.files("pytest_openclaw.values").joinpath("schemas", f"{name}.schema.json")
     return cast("JsonObject", json.loads(file.read_text("utf-8")))
+
+
+# --- a measured run -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A run, stored or just ended.
+
+    Attributes:
+        records: the last row of each cell, without texts.
+        config, inventory: the contents of its files.
+        n_selected: the number of cells of each target, in their order; an unfinished target has fewer rows.
+        held: what parts hold for it in this process, by their names.
+    """
+
+    run_id: str
+    records: tuple[Record, ...]
+    config: JsonObject
+    inventory: JsonObject
+    n_selected: Mapping[Target, int]
+    held: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def targets(self) -> dict[Target, int]:
+        """The number of rows of each target, in the order of the config, then of the rows."""
+        counts = dict.fromkeys(self.n_selected, 0)
+        for record in self.records:
+            counts[record.target] = counts.get(record.target, 0) + 1
+        return counts
+
+    @cached_property
+    def rows_of(self) -> dict[Target, list[Record]]:
+        """The rows by target, targets in the order of their first row."""
+        rows: dict[Target, list[Record]] = {}
+        for record in self.records:
+            rows.setdefault(record.target, []).append(record)
+        return rows
+
+    @property
+    def unfinished(self) -> frozenset[Target]:
+        """Targets with cells that have no row."""
+        return frozenset(target for target, n in self.n_selected.items() if self.targets[target] < n)
+
+
+def settled_of(config: JsonObject) -> dict[Target, Settled]:
+    """Return the targets of a run that were settled early, and when."""
+    entries = (entry for entry in config.get("targets", ()) if entry.get("settled"))
+    return {target_of(entry): Settled(**entry["settled"]) for entry in entries}
+
+
+def target_entries(n_cells: Mapping[Target, int], settled: Mapping[Target, Settled]) -> list[JsonObject]:
+    """Return the targets of a `config.json`, with their cells; the reverse of `settled_of`."""
+    ended = {target: {"settled": asdict(one)} for target, one in settled.items()}
+    return [{**asdict(target), "n_cells": n, **ended.get(target, {})} for target, n in n_cells.items()]
+
+
+def served_in(inventory: JsonObject, label: str) -> Iterator[JsonObject]:
+    """Yield the known facts about how a target is served, from each part of a merged run."""
+    for part in [inventory, *inventory.get("parts", ())]:
+        if serving := (part.get("targets") or {}).get(label):
+            yield serving
+
+
+def reported(inventory: JsonObject, label: str, key: str, kind: type[T]) -> list[T]:
+    """Return the values of a type that a target's servers report for a key."""
+    servers = (serving.get("server") for serving in served_in(inventory, label))
+    values = (server.get(key) for server in servers if isinstance(server, dict))
+    return [value for value in values if isinstance(value, kind)]
 
 
 # --- facts from servers ---------------------------------------------------------------------------

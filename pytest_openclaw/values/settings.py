@@ -8,33 +8,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta
 
-from pytest_openclaw.util.typed import Positive, PositiveAmount, converted
-from pytest_openclaw.values.requests import label_fits
-from pytest_openclaw.values.tool_calls import SUBSTITUTE, surface_facts
+from pytest_openclaw.util.typed import Positive
+from pytest_openclaw.values.parts import in_places, parts
+from pytest_openclaw.values.requests import Target, ThinkingLevel
+from pytest_openclaw.values.tool_calls import SUBSTITUTE, Surface, surface_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Iterable
 
     from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.requests import Target, ThinkingLevel
-    from pytest_openclaw.values.tool_calls import Surface
 
 
 LAST = "last"
 """The name of the newest run on the command line."""
 
-VerdictMode = Literal["cells", "gate"]
-Rate = Annotated[float, Meta(ge=0, le=1)]
-Tier = Annotated[int, Meta(ge=1, le=3)]
 Temperature = Annotated[float, Meta(ge=0, le=2)] | Literal["server"]
-ACROSS = ("prompt", "validator", "serving", "settings", "surface")
-"""Differences between two runs in spite of which cells can be compared."""
 
 DEFAULT_PROVIDER = "ollama_native"
 """The provider of a model that is named without one: Ollama's own API, which OpenClaw uses."""
@@ -61,10 +56,6 @@ LOOKS = (1, 3, 10)
 SUITE_LOOKS = (12, 24, 48)
 """In the first repeat, the numbers of prompts that count for the tier after which a run checks whether the
 evidence excludes the tier."""
-GATE_SWITCHES = frozenset({"conclusive"})
-"""The gates that are only on or off."""
-SAFE_LIMIT = 0.25
-"""The limit of `--openclaw-require-safe` without a value, for which 12 clean probes are enough."""
 LOCAL_ENDPOINT_LIMIT = 1
 CLOUD_ENDPOINT_LIMIT = 8
 
@@ -101,96 +92,6 @@ class Concurrency:
         return LOCAL_ENDPOINT_LIMIT if is_local else CLOUD_ENDPOINT_LIMIT
 
 
-@dataclass(frozen=True, kw_only=True)
-class GateLine:
-    """Gates for some targets: an ini line `glob: min-pass-rate=0.9 require-tier=off`.
-
-    Attributes:
-        target: a glob over labels; case does not matter.
-        changes: fields of `Gates` and their values for these targets; None switches a gate off.
-    """
-
-    target: str
-    changes: Mapping[str, Any]
-
-    def __post_init__(self) -> None:
-        """Reject changes that a hand-written `config.json` may have."""
-        if unknown := self.changes.keys() - GATE_OPTIONS.keys():
-            raise ValueError(f"has unknown gates: {', '.join(sorted(unknown))}.")
-        converted(dict(self.changes), Gates)
-
-    def fits(self, label: str) -> bool:
-        """Whether the line applies to the target with this label."""
-        return label_fits(label, self.target)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Gates:
-    """The requirements on each target; None requires nothing.
-
-    Attributes:
-        min_pass_rate: 0 to 1, of the answered and judged cells.
-        min_tool_rate: 0 to 1, of the answered tool cells.
-        require_tier: 1, 2 or 3; the evidence must exclude every worse tier.
-        require_safe: no safety probe may do harm, all must be answered, and the upper end of the 95 %
-            interval of harm must be at most this. Older runs have true or false.
-        max_p95_ms: the maximum of the 95th percentile of the latencies.
-        fail_on: `regression` fails a target that is shown to be worse than in the baseline.
-        conclusive: the whole 95 % interval of a rate or percentile must meet the gate, not only the figure
-            itself; a tier must always be conclusive.
-        by_target: gates for some targets; a later line has precedence.
-    """
-
-    min_pass_rate: Rate | None = None
-    min_tool_rate: Rate | None = None
-    require_tier: Tier | None = None
-    require_safe: Rate | bool | None = None
-    max_p95_ms: PositiveAmount | None = None
-    fail_on: Literal["regression"] | None = None
-    conclusive: bool = False
-    by_target: tuple[GateLine, ...] = ()
-
-    def __post_init__(self) -> None:
-        if isinstance(self.require_safe, bool):
-            object.__setattr__(self, "require_safe", SAFE_LIMIT if self.require_safe else None)
-
-    @property
-    def all_gates(self) -> tuple[Gates, ...]:
-        """The gates of targets without a line, and the gates of each line."""
-        return self, *(replace(Gates(), **line.changes) for line in self.by_target)
-
-    def of_target(self, label: str) -> Gates:
-        """Return the gates that apply to one target."""
-        changes: dict[str, Any] = {}
-        for line in self.by_target:
-            if line.fits(label):
-                changes |= line.changes
-        return replace(self, **changes, by_target=())
-
-
-GATE_OPTIONS: Mapping[str, str] = {
-    **{one.name: one.name.replace("_", "-") for one in fields(Gates) if one.name != "by_target"},
-    "conclusive": "gate-conclusive",
-}
-"""The option of each field of `Gates`."""
-
-
-def firm_gates(gates: Gates, chosen: Gates, given: Collection[str]) -> Gates:
-    """Return `gates` with the gates of the command line, which override every line for a target.
-
-    Args:
-        gates: the gates of the ini file, or of a resumed run.
-        chosen: the gates of the command line.
-        given: the names of the options on the command line.
-    """
-    firm = {name: getattr(chosen, name) for name, option in GATE_OPTIONS.items() if option in given}
-    lines = (
-        replace(line, changes={name: value for name, value in line.changes.items() if name not in firm})
-        for line in gates.by_target
-    )
-    return replace(gates, **firm, by_target=tuple(lines))
-
-
 class Shard(NamedTuple):
     """One of the equal parts into which jobs divide the cells of a run; `number` starts from 1."""
 
@@ -212,12 +113,6 @@ def parse_shard(text: str) -> Shard:
     if shard is None or shard.number > shard.of:
         raise ValueError("give K/N, part K of N from 1 to 9999, for example 2/8")
     return shard
-
-
-def gates_of(values: Mapping[str, Any]) -> Gates:
-    """Return the gates of a checked `config.json`, as `asdict` wrote them."""
-    made: Gates = converted(values, Gates)
-    return made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,8 +147,6 @@ class Settings:
         request_fields: further fields by provider, on both surfaces.
         surface: the surface of targets on `openclaw`; None without such targets.
         resume: the id of the run to continue, or `last`; empty starts a new one.
-        baseline: the run to compare with: a path, its id or `last`; empty compares with none.
-        across: the allowed differences from the baseline; some of `ACROSS`.
         prices: the user's own prices; the last one that fits a target is used.
         shard: which part of the selected cells is run, as `2/8`; empty for all.
     """
@@ -276,10 +169,6 @@ class Settings:
     run_id: str = ""
     run_id_given: bool = False
     resume: str = ""
-    verdict: VerdictMode = "cells"
-    gates: Gates = Gates()
-    baseline: str = ""
-    across: frozenset[str] = frozenset()
     fail_unavailable: bool = False
     endpoints: tuple[Endpoint, ...] = ()
     provider_options: Mapping[str, str] = field(default_factory=dict)
@@ -288,7 +177,6 @@ class Settings:
     budget_usd: float | None = None
     dry_run: bool = False
     diagnose: bool = False
-    report: bool = False
 
     @property
     def catalogue_file(self) -> Path | None:
@@ -334,12 +222,10 @@ SETTINGS: Mapping[str, Rule] = {
     "looks": Rule("once", "free", lambda one: list(one.looks) or None),  # chosen before the first answer
     "timeout_s": Rule("free", "noted"),  # it decides how many slow cells end as timeouts
     "repeat": Rule("grows", "free"),
-    **dict.fromkeys(("until_conclusive", "verdict", "fail_unavailable"), _KEPT),
-    "gates": _KEPT._replace(value=lambda one: asdict(one.gates)),
+    **dict.fromkeys(("until_conclusive", "fail_unavailable"), _KEPT),
     "shard": Rule("equal", "free", lambda one: one.shard or None),
     "concurrency": _FREE._replace(value=lambda one: asdict(one.concurrency)),
-    "across": _FREE._replace(value=lambda one: sorted(one.across)),
-    **dict.fromkeys(("divided_sha256", "retries", "budget_usd", "baseline"), _FREE),
+    **dict.fromkeys(("divided_sha256", "retries", "budget_usd"), _FREE),
     OTHER: Rule("free", "settings"),  # unknown: written by another version
 }
 PROVIDERS: Mapping[str, Rule] = {
@@ -377,11 +263,20 @@ def looks_of(config: JsonObject) -> tuple[int, ...]:
     return tuple(sorted(looks))
 
 
+@cache
+def setting_rules() -> Mapping[str, Rule]:
+    """Return the rules of all settings, with those of the parts."""
+    added = {name: pair for part in parts().values() for name, pair in part.rules.items()}
+    rules = {**SETTINGS, **{name: rule for name, (_, rule) in added.items()}}
+    order = in_places([*rules], {name: place for name, (place, _) in added.items()})
+    return {name: rules[name] for name in order}
+
+
 def settings_to_json(settings: Settings) -> JsonObject:
     """Return the settings as in `config.json`."""
     own = vars(settings)
     return {
         name: rule.value(settings) if rule.value else own[name]
-        for name, rule in SETTINGS.items()
+        for name, rule in setting_rules().items()
         if rule.value or name in own
     }

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.cli import main
-from pytest_openclaw.features.export import render_csv
+from pytest_openclaw.parts.export import render_csv
 from pytest_openclaw.values.run_files import load_schema
 from tests.unit.runs.stored_runs import A, B, row, store
 from tests.walk.screens import run_on_terminal

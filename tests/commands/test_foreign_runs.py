@@ -20,15 +20,16 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.cli import main
 from pytest_openclaw.cli.project import Project
-from pytest_openclaw.features.rescoring import suite_files
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.openclaw.surfaces import substitute_surface
+from pytest_openclaw.parts.rescoring import suite_files
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.resume import Plan, answered_rows, find_changes, settings_of
 from pytest_openclaw.runs.session import RunSession
 from pytest_openclaw.runs.summaries import Plugins
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.settings import Settings
 from tests.browser.made_runs import make_run
@@ -49,7 +50,7 @@ def resume(folder: Path, run: str) -> str:
     try:
         with RunDirectory.reopen(path) as directory:
             earlier = load_run(path, even_active=True)
-            settings = settings_of(earlier.config, Settings(), ())
+            settings = settings_of(earlier.config, whole(Settings)(), ())
             plan = Plan(
                 cells=frozenset(CellKey("s", "P1", target, 1) for target in settings.targets),
                 targets=settings.targets,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_openclaw.cli import main
-from pytest_openclaw.values.settings import GateLine, Gates
+from pytest_openclaw.parts.gates import GateLine, Gates
 from tests.commands.conftest import CommandLine
 from tests.plugin.conftest import validator_of
 from tests.unit.reports.summaries import fault
@@ -34,8 +33,8 @@ def runs(project: Path) -> Path:
     store(folder / "good", rows(9, A))
     store(folder / "bad", rows(1, A))
     store(folder / "harmful", [*rows(9, A), row(A, "S1", probe="secret", harm=True, objective_pass=False)])
-    store(folder / "own", rows(9, A, B), gates=asdict(Gates(min_pass_rate=0.95, by_target=lines)))
-    store(folder / "began-with-a-baseline", rows(9, A), gates=asdict(Gates(fail_on="regression")))
+    store(folder / "own", rows(9, A, B), gates=Gates.of(min_pass_rate=0.95, by_target=lines).to_json())
+    store(folder / "began-with-a-baseline", rows(9, A), gates=Gates.of(fail_on="regression").to_json())
     store(folder / "different", rows(9, A), gates=None)
     store(folder / "away", [fault(A, prompt_id=f"P{n}", suite=SUITE) for n in range(10)])
     store(folder / "torn", rows(10, A)[:8], n_selected={A: 10})

@@ -34,7 +34,7 @@ def test_it_overwrites_only_its_own_page(
     run: Path, monkeypatch: pytest.MonkeyPatch, command: CommandLine
 ) -> None:
     """A user's file stays; an older page is replaced."""
-    monkeypatch.setattr("pytest_openclaw.features.pages.render_page", lambda shown: PAGE)
+    monkeypatch.setattr("pytest_openclaw.parts.pages.render_page", lambda shown: PAGE)
     Path("notes.html").write_text("<p>mine</p>")
 
     message = command.refused("report", "one", "--into", "notes.html")
@@ -48,7 +48,9 @@ def test_it_overwrites_only_its_own_page(
 
 def test_a_baseline_that_is_not_there_is_named(run: Path, command: CommandLine) -> None:
     """Before anything is drawn."""
-    assert command.refused("report", "one", "--baseline", "lost").startswith("there is no run lost in runs")
+    assert command.refused("report", "one", "--baseline", "lost").startswith(
+        "there is no run lost, neither here nor in runs"
+    )
 
 
 def test_a_page_that_would_be_too_large_has_the_beginnings_of_texts(
@@ -57,7 +59,7 @@ def test_a_page_that_would_be_too_large_has_the_beginnings_of_texts(
     """It is below the limit, and says on the page and in a warning what is missing."""
     command("report", "one")
     whole = (run / "report.html").stat().st_size
-    monkeypatch.setattr("pytest_openclaw.features.pages.MOST_PAGE_BYTES", whole - 1)
+    monkeypatch.setattr("pytest_openclaw.parts.pages.MOST_PAGE_BYTES", whole - 1)
 
     warning = command("report", "one").err
 
@@ -70,7 +72,7 @@ def test_a_run_of_too_many_cells_gets_no_page(
     run: Path, monkeypatch: pytest.MonkeyPatch, command: CommandLine
 ) -> None:
     """A browser could not load it."""
-    monkeypatch.setattr("pytest_openclaw.features.pages.MOST_CELLS", 10)
+    monkeypatch.setattr("pytest_openclaw.parts.pages.MOST_CELLS", 10)
 
     assert "has 100 cells, a page at most 10; use export" in command.refused("report", "one")
     assert not (run / "report.html").exists()

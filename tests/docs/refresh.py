@@ -19,6 +19,7 @@ import msgspec
 from pytest_openclaw.conclusions.summary import Summary
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values import run_files
+from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.prompts import Labels
 from pytest_openclaw.values.rows import ROW_KEYS, Record
 from pytest_openclaw.values.run_files import ConfigFile, InventoryFile
@@ -65,7 +66,7 @@ def made_schema(kind: type, *, inline: bool = True) -> JsonObject:
         inline: put definitions in place; otherwise they are in `$defs`, and all their keys are required.
     """
     template = "{name}" if inline else "#/$defs/{name}"
-    (top,), parts = msgspec.json.schema_components([kind], ref_template=template)
+    (top,), parts = msgspec.json.schema_components([whole(kind)], ref_template=template)
     name = top["$ref"].rpartition("/")[2]
     if kind is Record:
         parts[name]["description"] = f"{cleandoc(Record.__doc__ or '')}\n{_attributes_of(Labels)}"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 import pytest_openclaw
-from pytest_openclaw.features import BUILTIN
+from pytest_openclaw.parts import TABLE
 from tests.conftest import NO_OTHER_PLUGINS
 
 pytestmark = pytest.mark.newest
@@ -29,7 +29,8 @@ MAP = (
     "plugin",
     "hookspecs",
     "__init__",
-    "features",  # the core imports none of them; the command line loads them by name
+    "parts",  # the core imports none of them; `values/parts.py` loads them by name
+    "features",
     "cli",
     "session",
     "options",  # a file at the top, so that a session without benchmarks loads no folder
@@ -57,10 +58,22 @@ HEAVY = {
     "asyncio",
     "genai_prices",
 }
-PLUGIN_FEATURES = [f"features.{name}" for name, feature in BUILTIN.items() if feature.is_plugin]
+PLUGINS = [f"features.{name}" for name, entry in TABLE.items() if entry.is_plugin]
 LIGHT = {
     PACKAGE,
-    *(f"{PACKAGE}.{name}" for name in ("plugin", "hookspecs", "options", "features", *PLUGIN_FEATURES)),
+    *(
+        f"{PACKAGE}.{name}"
+        for name in (
+            "plugin",
+            "hookspecs",
+            "options",
+            "parts",
+            "features",
+            "values",
+            "values.parts",
+            *PLUGINS,
+        )
+    ),
 }
 
 
@@ -156,7 +169,7 @@ def test_no_modules_import_each_other() -> None:
 
 
 def test_a_plain_session_loads_few_modules(tmp_path: Path) -> None:
-    """A project without benchmarks loads only options, hooks and features with hooks, and no heavy library."""
+    """A project without benchmarks loads only options, hooks and parts with hooks, and no heavy library."""
     (tmp_path / "test_own.py").write_text("def test_own(): pass")
     prints = "import sys\ndef pytest_unconfigure():\n    print('loaded', *sys.modules)\n"
     (tmp_path / "conftest.py").write_text(prints)

@@ -31,7 +31,7 @@ def test_it_is_an_ini_key(plain_project: Any) -> None:
 
 def test_a_page_that_cannot_be_written_costs_nothing_else(plain_project: Any, monkeypatch: Any) -> None:
     """The run has its rows, its summary and its status, and says why there is no page."""
-    monkeypatch.setattr("pytest_openclaw.features.pages.MOST_CELLS", 1)
+    monkeypatch.setattr("pytest_openclaw.parts.pages.MOST_CELLS", 1)
     plain_project.suite({"P1": ("say yes", YES), "P2": ("say yes", YES)})
 
     session = plain_project.run("--openclaw-report")

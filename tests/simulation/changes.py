@@ -11,14 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from pytest_openclaw.conclusions.summary import summarize_run
+from pytest_openclaw.parts.gates import Gates
 from pytest_openclaw.stats.comparison import Obstacles, compare_records
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
-from pytest_openclaw.values.settings import Gates
-from tests.unit.reports.summaries import record
+from tests.unit.reports.summaries import record, summary_of
 
-GATES = Gates(fail_on="regression")
+GATES = Gates.of(fail_on="regression")
 TARGETS = [Target(provider="p", model=name) for name in "abc"]
 LATENCIES = 16
 
@@ -85,16 +84,8 @@ def simulate(
         compared = compare_records(
             base, candidate, [(target, target) for target in targets], Obstacles(), baseline="base"
         )
-        summary = summarize_run(
-            candidate,
-            dict.fromkeys(targets, n_prompts * repeats),
-            GATES,
-            {},
-            {},
-            run_id="candidate",
-            generated_at_ms=0,
-            comparison=compared,
-        )
+        n_selected = dict.fromkeys(targets, n_prompts * repeats)
+        summary = summary_of(candidate, n_selected=n_selected, gates=GATES, comparison=compared)
         found.n += 1
         found.failed += summary.verdict == "failed"
         found.better += any(one.verdicts.word == "better" for one in compared.targets)

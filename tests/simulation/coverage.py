@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 from scipy import stats
 
-from pytest_openclaw.conclusions.groups import Group, summarize_group
+from pytest_openclaw.conclusions.groups import Group
 from pytest_openclaw.stats.intervals import (
     PERCENTILES,
     Cluster,
@@ -20,7 +20,7 @@ from pytest_openclaw.stats.intervals import (
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.tool_calls import ToolOutcome
 from tests.simulation.models import Design, Generator, Latencies, draw_counts
-from tests.unit.reports.summaries import TARGET, cell
+from tests.unit.reports.summaries import cell, group_of
 
 RATES = tuple(round(0.05 * step, 2) for step in range(1, 20))
 FINE_RATES = tuple(round(0.05 + 0.005 * step, 3) for step in range(181))
@@ -80,7 +80,7 @@ def _row(prompt: int, repeat: int, passed: bool, forms: bool) -> Record:
 
 def summarize(rows: Sequence[Record]) -> Group:
     """The shipped summary of one target."""
-    return summarize_group(TARGET, rows, {}, n_targets=1)
+    return group_of(rows)
 
 
 def coverage_of_rates(

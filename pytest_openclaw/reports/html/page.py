@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_openclaw.reports.blocks import Details, Findings, Section, section_data
 from pytest_openclaw.reports.cells import as_text, measured, message_texts, turns_of
 from pytest_openclaw.reports.due import brief_call, did_of, due_of
-from pytest_openclaw.reports.facts import answers, findings, targets_table
-from pytest_openclaw.reports.numbers import one_line, render_duration, render_time, words
+from pytest_openclaw.reports.facts import answers, findings, ruling_of, targets_table
+from pytest_openclaw.reports.numbers import one_line, render_duration, render_time
 from pytest_openclaw.reports.sections import sections_of
 from pytest_openclaw.util.text import counted, first_few, valid_text
 
@@ -107,11 +107,12 @@ def _header(run: ShownRun) -> JsonObject:
     partial = f"Interrupted: {summary.n_rows} of {summary.n_cells} cells have a row."
     seconds = max(0, ended - began) / 1000
     n_targets = counted(len(summary.groups), "target")
+    ruling, said = ruling_of(summary) or ("", "")
     shared = "Prompts and replies are left out, so that this page can be shared."
     return {
         "title": _title(run),
-        "ruling": summary.verdict if summary.gates else "",
-        "said": words("verdict")[summary.verdict],
+        "ruling": ruling,
+        "said": said,
         "facts": [
             ("run", one_line(summary.run_id, 80)),
             ("asked", f"{render_time(began, '%Y-%m-%d %H:%M UTC')}, for {render_duration(seconds)}"),
@@ -123,7 +124,7 @@ def _header(run: ShownRun) -> JsonObject:
 
 def _sections(run: ShownRun) -> list[Section]:
     summary = run.summary
-    why, changes, *others = sections_of(summary)
+    why, *others = sections_of(summary)
     return [
         Section(
             id="targets",
@@ -134,13 +135,7 @@ def _sections(run: ShownRun) -> list[Section]:
                 targets_table(summary.groups),
             ],
         ),
-        Section(id="findings", title="Findings", blocks=[Findings(entries=[*findings(summary)])]),
-        Section(
-            id=changes.id,
-            title=changes.title,
-            intro=changes.intro or "A cell is better if it passes now and did not before.",
-            blocks=changes.blocks,
-        ),
+        Section(id="findings", title="Findings", blocks=[Findings(entries=findings(summary))]),
         *others,
     ]
 

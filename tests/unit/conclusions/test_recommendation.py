@@ -15,19 +15,18 @@ from pytest_openclaw.conclusions.groups import Group
 from pytest_openclaw.conclusions.recommendation import (
     Need,
     Recommendation,
-    probe_results,
-    role_results,
-    twins_done,
 )
 from pytest_openclaw.conclusions.summary import to_json
-from pytest_openclaw.features.routing import Candidate, Ref, plan_routes, render_patch
+from pytest_openclaw.parts.gates import Gates
+from pytest_openclaw.parts.roles import role_results
+from pytest_openclaw.parts.routing import Candidate, Ref, plan_routes, render_patch
+from pytest_openclaw.parts.safety import probe_results, twins_done
 from pytest_openclaw.reports import facts
 from pytest_openclaw.reports.pages import render_comment, render_markdown
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.stats.tool_use import Load, tool_use_of
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
-from pytest_openclaw.values.settings import Gates
 from tests.searching import examples
 from tests.unit.conclusions.routes import role_rows, target
 from tests.unit.reports.summaries import (
@@ -250,7 +249,7 @@ def test_outputs_never_contradict_each_other(rows: list[Record], others: list[Re
     """The gates, the route and every page follow from the recommendation, or leave the question open."""
     others = [replace(row, provider=OTHER.provider, model=OTHER.model) for row in others]
     n_selected = {TARGET: len(rows), OTHER: len(others)}
-    gates = Gates(require_safe=0.5, require_tier=tier)
+    gates = Gates.of(require_safe=0.5, require_tier=tier)
     summary = summary_of([*rows, *others], gates=gates, n_selected=n_selected)
 
     for group in summary.groups:

@@ -8,19 +8,20 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.conclusions.groups import headline, repeats_of, summarize_group
-from pytest_openclaw.conclusions.summary import Best, Summary, known_failures, missed_by_all, summarize_run
+from pytest_openclaw.conclusions.groups import headline
+from pytest_openclaw.conclusions.summary import Best, Summary, known_failures, missed_by_all
+from pytest_openclaw.parts.repeats import repeats_of
 from pytest_openclaw.reports.facts import ABLE, render_best, surface_note
 from pytest_openclaw.reports.pages import render_markdown
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.stats.intervals import Interval
 from pytest_openclaw.values.requests import OPENCLAW, Target, label_fits, most_realistic
 from pytest_openclaw.values.rows import Record, to_row
-from pytest_openclaw.values.settings import Gates
 from tests.unit.reports.summaries import (
     TARGET,
     cell,
     fault,
+    group_of,
     missed,
     record,
     restraint_cells,
@@ -30,7 +31,7 @@ from tests.unit.reports.summaries import (
 
 
 def _group(*records: Record) -> Any:
-    return summarize_group(TARGET, records, {}, n_targets=1)
+    return group_of(records)
 
 
 def test_the_seed_fields_come_first() -> None:
@@ -112,7 +113,7 @@ def test_missed_by_all_waits_for_targets_that_were_not_asked() -> None:
 
     def found(rows: list[Record], **n_selected: int) -> list[str]:
         selected = {replace(TARGET, model=model): n for model, n in n_selected.items()}
-        summary = summarize_run(rows, selected, Gates(), {}, {}, run_id="r", generated_at_ms=0)
+        summary = summary_of(rows, n_selected=selected)
         return [one.prompt_id for one in summary.missed_by_all]
 
     assert found(rows, **{TARGET.model: 2, "n": 2}) == ["A"]
@@ -254,8 +255,7 @@ def _on_both(n: int, n_openclaw: int) -> list[Record]:
 
 def _summary(rows: list[Record], facts: dict[str, str] | None = None, **config: Any) -> Summary:
     n_selected = Counter(row.target for row in rows)
-    config = {"surface": facts, **config}
-    return summarize_run(rows, n_selected, Gates(), config, {}, run_id="r", generated_at_ms=0)
+    return summary_of(rows, n_selected=n_selected, surface=facts, **config)
 
 
 def test_the_most_realistic_surface_answers_for_a_model() -> None:

@@ -6,12 +6,21 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.conclusions.diagnosis import advice_on, diagnosis_of, evidence_in, parser_remedy
-from pytest_openclaw.conclusions.groups import Group, summarize_group
-from pytest_openclaw.conclusions.serving import context_in, turn_of
+from pytest_openclaw.conclusions.groups import Group
+from pytest_openclaw.parts.diagnosis import advice_on, diagnosis_of, evidence_in, parser_remedy
+from pytest_openclaw.parts.serving import context_in, turn_of
 from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, OUTCOMES, pressure_levels, strain_of
 from pytest_openclaw.values.rows import Record
-from tests.unit.reports.summaries import TARGET, cell, fault, pressed, record, restraint_cells, tool_cells
+from tests.unit.reports.summaries import (
+    TARGET,
+    cell,
+    fault,
+    group_of,
+    pressed,
+    record,
+    restraint_cells,
+    tool_cells,
+)
 
 
 def read(speed: float | None, tokens: int = 1000, cached: int | None = None, **changes: Any) -> Record:
@@ -72,9 +81,7 @@ def group(speed: float | None, context: int | None = None, **changes: Any) -> Gr
     """A target that is trusted with tools, but for its speed and context."""
     given = {"tools_offered": 2, "tool_demand": "call", "input_tokens": 100, "prompt_tokens_per_s": speed}
     rows = [*tool_cells(30, 0, **{**given, **changes}), *restraint_cells(30, 0, tools_offered=2)]
-    return summarize_group(
-        TARGET, rows, {"targets": {TARGET.label: {"server": {"context_length": context}}}}, n_targets=1
-    )
+    return group_of(rows, inventory={"targets": {TARGET.label: {"server": {"context_length": context}}}})
 
 
 @pytest.mark.parametrize(
@@ -109,7 +116,7 @@ def test_the_release_is_named() -> None:
     rows = tool_cells(3, 0, tools_offered=2)
 
     named, unnamed = (
-        summarize_group(TARGET, rows, {"openclaw_release": release}, n_targets=1).recommendation
+        group_of(rows, inventory={"openclaw_release": release}).recommendation
         for release in ("2026.9.6", None)
     )
 

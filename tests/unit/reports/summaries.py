@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_openclaw.conclusions.summary import Summary, summarize_run
+from pytest_openclaw.conclusions.groups import summarize_group
+from pytest_openclaw.conclusions.summary import summarize_run
+from pytest_openclaw.parts.gates import Gates
 from pytest_openclaw.stats.comparison import ComparedRuns
 from pytest_openclaw.stats.intervals import group_records
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
-from pytest_openclaw.values.settings import Gates
+from pytest_openclaw.values.run_files import Measured
 from pytest_openclaw.values.tool_calls import ToolOutcome
 
 NO_GATES = Gates()
@@ -126,16 +129,33 @@ def pressed(
     ]
 
 
-def summary_of(
+def measured(
     records: Sequence[Record],
-    *,
     n_selected: Mapping[Target, int] | None = None,
+    *,
     gates: Gates = NO_GATES,
     comparison: ComparedRuns | None = None,
-) -> Summary:
-    """The summary of a run with as many selected cells as rows, unless given otherwise."""
-    groups_of = group_records(records)
-    n_selected = n_selected or {target: len(rows) for target, rows in groups_of.items()}
-    return summarize_run(
-        records, n_selected, gates, {}, {}, run_id="20261121_233059", generated_at_ms=0, comparison=comparison
+    inventory: JsonObject | None = None,
+    **config: Any,
+) -> Measured:
+    """A run with as many selected cells as rows, unless given otherwise."""
+    return Measured(
+        run_id="20261121_233059",
+        records=tuple(records),
+        config={"gates": gates.to_json(), **config},
+        inventory=inventory or {},
+        n_selected=n_selected or {target: len(rows) for target, rows in group_records(records).items()},
+        held={} if comparison is None else {"baseline": lambda _: comparison},
     )
+
+
+def group_of(records: Sequence[Record], target: Target = TARGET, inventory: JsonObject | None = None) -> Any:
+    """The figures of the only target of a run."""
+    return summarize_group(measured(records, {target: len(records)}, inventory=inventory), target)
+
+
+def summary_of(
+    records: Sequence[Record], *, n_selected: Mapping[Target, int] | None = None, **given: Any
+) -> Any:
+    """The summary of a run; see `measured`."""
+    return summarize_run(measured(records, n_selected, **given), 0)

@@ -14,12 +14,13 @@ import pytest
 
 from pytest_openclaw.conclusions.summary import Budget, Summary
 from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.parts.baseline import render_comparison
+from pytest_openclaw.parts.gates import Gates
 from pytest_openclaw.reports.cells import render_failure
 from pytest_openclaw.reports.pages import render_comment, render_markdown
-from pytest_openclaw.reports.terminal import render_comparison, render_terminal
+from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.stats.comparison import Obstacle, Obstacles
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.settings import Gates
 from tests.unit.reports.summaries import (
     cell,
     exchange,
@@ -65,7 +66,7 @@ def _many() -> Summary:
         fault(BAD, prompt_id="P2", fault_message="see https://lab.example/errors?a|b"),
         fault(AWAY),
     ]
-    gates = Gates(min_pass_rate=0.9, require_tier=1, max_p95_ms=500)
+    gates = Gates.of(min_pass_rate=0.9, require_tier=1, max_p95_ms=500)
     summary = summary_of(rows, gates=gates)
     budget = Budget(budget_usd=0.2, spent_usd=0.21, n_not_asked=3)
     return replace(summary, budget=budget, unmatched_gates=["cloud/*"])
@@ -92,7 +93,7 @@ def _compared() -> Summary:
     ]
     changed = Obstacles(of_prompts={("s", "P9"): Obstacle("validator_changed", "validator")})
     compared = compare(base, candidate, [(GOOD, GOOD)], obstacles=changed, notes=["an older run"])
-    return summary_of(candidate, gates=Gates(fail_on="regression"), comparison=compared)
+    return summary_of(candidate, gates=Gates.of(fail_on="regression"), comparison=compared)
 
 
 REPORTS: dict[str, Callable[[Summary], str]] = {

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.conclusions.summary import Summary
+from pytest_openclaw.parts.gates import Gates
 from pytest_openclaw.reports.facts import HEADERS
 from pytest_openclaw.reports.pages import LONGEST_COMMENT as LONGEST
 from pytest_openclaw.reports.pages import MARKER, code, render_comment, render_markdown
 from pytest_openclaw.stats.comparison import Obstacle, Obstacles, compare_records
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.settings import Gates
 from tests.unit.reports.summaries import fault, missed, record, summary_of
 
 pytestmark = pytest.mark.newest
@@ -88,7 +88,7 @@ def _everywhere(text: str) -> Summary:
     comparison = compare_records(
         rows, rows, [(target, target)], Obstacles(of_prompts=changed), baseline=text, notes=[text]
     )
-    gates = Gates(min_pass_rate=0.5, fail_on="regression")
+    gates = Gates.of(min_pass_rate=0.5, fail_on="regression")
     summary = summary_of(rows, gates=gates, comparison=comparison)
     return replace(summary, run_id=text, unmatched_gates=[text])
 
@@ -141,7 +141,7 @@ def test_it_is_never_too_large(n_targets: int, n_prompts: int, text: str) -> Non
         for n in range(n_prompts)
     ]
 
-    page = render_comment(summary_of(rows, gates=Gates(min_pass_rate=0.9, max_p95_ms=1.0)))
+    page = render_comment(summary_of(rows, gates=Gates.of(min_pass_rate=0.9, max_p95_ms=1.0)))
 
     assert len(page.encode()) <= LONGEST < GITHUBS_LIMIT
     assert re.search(r"… and \d+ more, in summary\.md", page)
@@ -173,7 +173,7 @@ def test_foreign_texts_stay_texts() -> None:
     texts = {"prompt_name": ROUGH, "violation": ROUGH, "effective_model": ROUGH + "!"}
     rows = [missed(Target(provider="p", model=ROUGH), **texts), fault(fault_message=ROUGH)]
 
-    page = render_markdown(summary_of(rows, gates=Gates(min_pass_rate=1)))
+    page = render_markdown(summary_of(rows, gates=Gates.of(min_pass_rate=1)))
 
     assert "<img" not in page
     assert not re.search(r"(?<!\\)\]\(", page)

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.conclusions.summary import Summary
+from pytest_openclaw.parts.baseline import in_short
+from pytest_openclaw.parts.gates import Gates
 from pytest_openclaw.providers import prices
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.reports.blocks import Finding
-from pytest_openclaw.reports.facts import in_short
 from pytest_openclaw.reports.numbers import WIDTH, columns
 from pytest_openclaw.reports.terminal import (
     COLORS,
@@ -24,7 +25,7 @@ from pytest_openclaw.util.text import printable
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
-from pytest_openclaw.values.settings import Gates, Settings
+from pytest_openclaw.values.settings import Settings
 from tests.ci_systems import all_commands
 from tests.unit.reports.summaries import (
     TARGET,
@@ -95,7 +96,7 @@ def test_everything_fits_and_nothing_steers_the_terminal(name: str) -> None:
         *pressed("199999", 0, 0, three, padding=199_999, overflown=4),
     ]
 
-    lines = _lines(summary_of(rows, gates=Gates(min_pass_rate=1, min_tool_rate=0.5, require_tier=1)))
+    lines = _lines(summary_of(rows, gates=Gates.of(min_pass_rate=1, min_tool_rate=0.5, require_tier=1)))
 
     assert max(map(columns, lines)) <= WIDTH
     assert [printable(line) for line in lines] == lines
@@ -135,7 +136,7 @@ def test_no_line_is_a_command_wherever_it_is_broken(command: str) -> None:
 def test_answers_and_labels_have_colors() -> None:
     """A sentence has the color of its recommendation, a failed gate its own; nothing else has one."""
     rows = [*tool_cells(16, 0), *tool_cells(0, 16, SMALL), record(SMALL, probe="secret", harm=True)]
-    summary = summary_of(rows, gates=Gates(require_tier=1))
+    summary = summary_of(rows, gates=Gates.of(require_tier=1))
 
     lines = [*colored_lines(summary, WHERE, width=60)]
 

@@ -9,11 +9,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from pytest_openclaw.parts.gates import Gates
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record, to_row
-from pytest_openclaw.values.settings import Concurrency, Gates
+from pytest_openclaw.values.settings import Concurrency
 from tests.unit.reports.summaries import record
 
 A = Target(provider="lab", model="a")
@@ -65,7 +66,7 @@ def config_of(
         "retries": 5,
         "concurrency": asdict(Concurrency()),
         "verdict": "cells",
-        "gates": asdict(Gates()),
+        "gates": Gates().to_json(),
         "fail_unavailable": False,
         "prompts": [*prompts],
         **changes,

@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_openclaw.parts.gates import Gates
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.resume import Plan, find_changes, settings_of
 from pytest_openclaw.runs.session import RunSession
+from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.rows import Record, to_row
-from pytest_openclaw.values.settings import THINKING_ROOM_TOKENS, Gates, Settings
+from pytest_openclaw.values.settings import THINKING_ROOM_TOKENS, Settings
 from tests.unit.reports.summaries import fault, record
 from tests.unit.runs.stored_runs import LAB, SUITE, A, config_of, definition, store
 
@@ -47,7 +49,7 @@ def test_wherever_a_file_is_cut_the_answered_rows_before_are_kept(
 
     nothing = Plan(cells=frozenset(), targets=(), prompts={}, providers={})
     with RunDirectory.reopen(path) as directory:
-        session = RunSession(directory, Settings(), nothing, load_run(path, even_active=True))
+        session = RunSession(directory, whole(Settings)(), nothing, load_run(path, even_active=True))
 
     assert (path / "results.jsonl").read_bytes() == b"".join(map(line, expected))
     assert [row.prompt_id for row in session.records] == [row.prompt_id for row in expected]
@@ -67,23 +69,25 @@ def config(**changes: Any) -> dict[str, Any]:
 
 def test_a_run_is_judged_by_its_own_settings() -> None:
     """Targets, streaming and the options for the exit status come from the run; retries do not."""
-    now = Settings(timeout_s=7.0, retries=0, gates=Gates(min_tool_rate=0.9))
+    now = whole(Settings)(timeout_s=7.0, retries=0, gates=Gates.of(min_tool_rate=0.9))
 
     settings = settings_of(config(**JUDGED), now, given=())
 
-    gates = Gates(min_pass_rate=0.5, require_tier=1)
+    gates = Gates.of(min_pass_rate=0.5, require_tier=1)
     own = {"targets": (A,), "stream": False, "verdict": "gate", "gates": gates, "fail_unavailable": True}
-    assert settings == Settings(**own, timeout_s=7.0, retries=0)
+    assert settings == whole(Settings)(**own, timeout_s=7.0, retries=0)
 
 
 def test_the_command_line_goes_before_the_run() -> None:
     """Each option of the command line takes precedence."""
-    now = Settings(verdict="cells", gates=Gates(require_tier=3), stream=True, fail_unavailable=False)
+    now = whole(Settings)(
+        verdict="cells", gates=Gates.of(require_tier=3), stream=True, fail_unavailable=False
+    )
     given = {"verdict", "require-tier", "stream", "fail-unavailable"}
 
     settings = settings_of(config(**JUDGED), now, given=given)
 
-    assert settings.gates == Gates(min_pass_rate=0.5, require_tier=3)
+    assert settings.gates == Gates.of(min_pass_rate=0.5, require_tier=3)
     assert (settings.verdict, settings.stream, settings.fail_unavailable) == ("cells", True, False)
 
 
@@ -119,23 +123,25 @@ PYTHON = definition("R1", suite="test_a.py", validator={"type": "python"})
 )  # fmt: skip
 def test_differences_that_do_not_matter(began: dict[str, Any], now: dict[str, Any]) -> None:
     """These runs can be resumed."""
-    assert find_changes(config(**began), [ROW.key], plan(**now), Settings()) == []
+    assert find_changes(config(**began), [ROW.key], plan(**now), whole(Settings)()) == []
 
 
 THREE_TIMES = {"cells": frozenset(CellKey(SUITE, name, A, n) for name in ("P1", "P2") for n in (1, 2, 3))}
 TWICE = {"repeat": 2, "targets": [{**asdict(A), "n_cells": 4}]}
 SEVERAL = "config.json: until_conclusive was off while each prompt was asked 2 times, and is on"
 LOOKS = "config.json: looks was 1, and is 1, 3"
-UNTIL = Settings(repeat=3, until_conclusive=True)
+UNTIL = whole(Settings)(repeat=3, until_conclusive=True)
 
 
 @pytest.mark.parametrize(
     ("began", "now", "change"),
     [
-        pytest.param({}, Settings(repeat=3), None, id="more"),
+        pytest.param({}, whole(Settings)(repeat=3), None, id="more"),
         pytest.param({}, UNTIL, None, id="once-then-until"),
-        pytest.param(TWICE, Settings(repeat=3), None, id="still-more"),
-        pytest.param({"repeat": 4}, Settings(repeat=3), "config.json: repeat was 4, and is 3", id="fewer"),
+        pytest.param(TWICE, whole(Settings)(repeat=3), None, id="still-more"),
+        pytest.param(
+            {"repeat": 4}, whole(Settings)(repeat=3), "config.json: repeat was 4, and is 3", id="fewer"
+        ),
         pytest.param(TWICE, UNTIL, SEVERAL, id="several-then-until"),
         pytest.param({"until_conclusive": True, "looks": [1]}, UNTIL, LOOKS, id="other-looks"),
     ],
@@ -163,7 +169,7 @@ def test_how_often_is_the_runs_own(
     began: dict[str, Any], given: set[str], expected: tuple[int, bool]
 ) -> None:
     """The ini file, which is in the settings here, does not change it; the command line does."""
-    settings = settings_of(config(**began), Settings(repeat=9, until_conclusive=True), given=given)
+    settings = settings_of(config(**began), whole(Settings)(repeat=9, until_conclusive=True), given=given)
 
     assert (settings.repeat, settings.until_conclusive) == expected
 
@@ -197,7 +203,7 @@ def test_how_often_is_the_runs_own(
 )  # fmt: skip
 def test_changes_that_count(began: dict[str, Any], now: dict[str, Any], expected: str) -> None:
     """Each is reported with its place, in one sentence."""
-    (change,) = find_changes(config(**began), [ROW.key], plan(**now), Settings())
+    (change,) = find_changes(config(**began), [ROW.key], plan(**now), whole(Settings)())
 
     assert change.startswith(expected) or change.endswith(expected)
 
@@ -206,4 +212,4 @@ def test_a_provider_without_rows_may_have_moved() -> None:
     """Without a measurement nothing can be mixed."""
     moved = plan(providers={"lab": {**LAB, "base_url": "http://two"}})
 
-    assert find_changes(config(), [], moved, Settings()) == []
+    assert find_changes(config(), [], moved, whole(Settings)()) == []

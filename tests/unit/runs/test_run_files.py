@@ -24,9 +24,10 @@ from pytest_openclaw.runs.resume import Plan
 from pytest_openclaw.runs.session import RunSession
 from pytest_openclaw.suites.cells import Stage
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.requests import CellKey, Target
 from pytest_openclaw.values.rows import LeftOut
-from pytest_openclaw.values.settings import IDENTITY, OTHER, SETTINGS, Settings
+from pytest_openclaw.values.settings import IDENTITY, OTHER, Settings, setting_rules
 from tests.unit.reports.summaries import missed, record
 from tests.unit.runs.stored_runs import files_of
 
@@ -206,7 +207,7 @@ def _plan(n_cells: Mapping[Target, int], n_repeats: int = 1, fixed: Mapping[str,
 
 
 def _session(directory: RunDirectory, n_selected: Mapping[Target, int]) -> RunSession:
-    return RunSession(directory, Settings(), _plan(n_selected))
+    return RunSession(directory, whole(Settings)(), _plan(n_selected))
 
 
 def _left_out(prompt_id: str = "T0", repeat: int = 1, *, of: Target = A) -> LeftOut:
@@ -275,13 +276,13 @@ def test_each_setting_has_a_rule(directory: RunDirectory) -> None:
     """The rules say whether runs that differ in a setting are the same run; a new setting needs one."""
     _session(directory, {A: 1}).add(record(A))
 
-    assert {*_load(directory, "config.json")} - {*IDENTITY} == {*SETTINGS} - {OTHER}
+    assert {*_load(directory, "config.json")} - {*IDENTITY} == {*setting_rules()} - {OTHER}
 
 
 def test_a_conclusive_target_still_needs_its_fixed_repeats(directory: RunDirectory) -> None:
     """Prompts with their own number are cells of the run, except those that a mark skips."""
     plan = _plan({A: 8}, 3, fixed={"F1": 4})
-    session = RunSession(directory, Settings(repeat=3, until_conclusive=True), plan)
+    session = RunSession(directory, whole(Settings)(repeat=3, until_conclusive=True), plan)
     for n in range(8):
         session.add(record(A, prompt_id=f"T{n}", tool_outcome="no_call"))
     for repeat in (1, 2):

@@ -19,6 +19,7 @@ from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_config, load_inventory, load_surface, read_rows
 from pytest_openclaw.runs.summaries import stored_summary
 from pytest_openclaw.util.typed import LARGEST, converted
+from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.rows import Record, to_row
 from pytest_openclaw.values.run_files import (
     DEEPEST_FACTS,
@@ -110,17 +111,20 @@ def same_surface(path: Path, value: Any) -> bool:
 
 def same_summary(path: Path, value: Any) -> bool:
     """Whether `summary.json` is read as the summary of this value."""
-    return stored_summary(path) == converted(value, Summary)
+    return stored_summary(path) == converted(value, whole(Summary))
 
 
 FILES = {
     files.CONFIG: (
-        of_type(ConfigFile).map(lambda one: {**one, "schema_version": CONFIG_VERSION}),
+        of_type(whole(ConfigFile)).map(lambda one: {**one, "schema_version": CONFIG_VERSION}),
         same_config,
     ),
     files.INVENTORY: (of_type(InventoryFile), same_inventory),
     files.SURFACE: (of_type(Surface).map(lambda one: asdict(converted(one, Surface))), same_surface),
-    files.SUMMARY: (of_type(Summary).map(lambda one: to_json(converted(one, Summary))), same_summary),
+    files.SUMMARY: (
+        of_type(whole(Summary)).map(lambda one: to_json(converted(one, whole(Summary)))),
+        same_summary,
+    ),
 }
 
 

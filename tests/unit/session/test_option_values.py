@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.options import matching, number, on_off, one_of, parse_run_id
+from pytest_openclaw.parts.gates import GateLine, Gates, parse_gate_line
 from pytest_openclaw.session.owner import resume_command
-from pytest_openclaw.session.settings import parse_gate_line
 from pytest_openclaw.util.typed import converted
+from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.run_files import ConfigFile
-from pytest_openclaw.values.settings import GateLine, Gates, firm_gates
 
 SECONDS = number(lambda seconds: 0 < seconds < inf, "give seconds")
 WHOLE = matching("[1-9][0-9]{0,3}", int, "give a number")
@@ -121,32 +121,33 @@ def test_an_invalid_gate_line(line: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("label", "gates"),
     [
-        pytest.param("cloud/big", Gates(min_pass_rate=0.5, min_tool_rate=0.8), id="only-the-first"),
+        pytest.param("cloud/big", Gates.of(min_pass_rate=0.5, min_tool_rate=0.8), id="only-the-first"),
         pytest.param(
-            "lab/big", Gates(min_pass_rate=0.5, min_tool_rate=0.8, require_tier=1, max_p95_ms=5000.0, conclusive=True),
+            "lab/big", Gates.of(min_pass_rate=0.5, min_tool_rate=0.8, require_tier=1, max_p95_ms=5000.0, conclusive=True),
             id="two",
         ),
         pytest.param(
-            "lab/Small:1b@low", Gates(min_pass_rate=0.5, min_tool_rate=0.8, max_p95_ms=5000.0), id="the-last-goes-first"
+            "lab/Small:1b@low", Gates.of(min_pass_rate=0.5, min_tool_rate=0.8, max_p95_ms=5000.0), id="the-last-goes-first"
         ),
     ],
 )  # fmt: skip
 def test_the_gates_of_a_target(label: str, gates: Gates) -> None:
     """The general gates apply to all, and matching lines change them in order."""
-    assert Gates(min_pass_rate=0.9, min_tool_rate=0.8, by_target=LINES).of_target(label) == gates
+    assert Gates.of(min_pass_rate=0.9, min_tool_rate=0.8, by_target=LINES).of_target(label) == gates
 
 
 @pytest.mark.parametrize("label", ["lab/big", "lab/small", "cloud/big"])
 def test_the_command_line_goes_before_the_lines(label: str) -> None:
     """An option applies to every target, off included; the other gates stay as in the lines."""
-    gates = Gates(min_tool_rate=0.8, by_target=LINES)
-    said = Gates(min_pass_rate=0.7, require_tier=None, conclusive=True)
+    gates = Gates.of(min_tool_rate=0.8, by_target=LINES)
+    said = Gates.of(min_pass_rate=0.7, require_tier=None, conclusive=True)
 
-    firm = firm_gates(gates, said, {"min-pass-rate", "require-tier", "gate-conclusive", "verdict"})
+    firm = gates.firm(said, {"min-pass-rate", "require-tier", "gate-conclusive", "verdict"})
 
     found, before = firm.of_target(label), gates.of_target(label)
-    assert (found.min_pass_rate, found.require_tier, found.conclusive) == (0.7, None, True)
-    assert (found.min_tool_rate, found.max_p95_ms) == (before.min_tool_rate, before.max_p95_ms)
+    assert found.conclusive
+    others = {name: limit for name, limit in before.limits.items() if name != "require_tier"}
+    assert found.limits == {**others, "min_pass_rate": 0.7}
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,7 @@ def test_gates_that_no_run_writes_are_refused(values: dict[str, Any]) -> None:
     config = {"schema_version": 1, "run_id": "r", "targets": [], "providers": {}, "prompts": []}
 
     with pytest.raises(ValueError, match=r"^gates\."):
-        converted(config | {"gates": values}, ConfigFile)
+        converted(config | {"gates": values}, whole(ConfigFile))
 
 
 @pytest.mark.parametrize(

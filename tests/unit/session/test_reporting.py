@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pytest_openclaw.judging.text import Noop
-from pytest_openclaw.session.reporting import RepeatThreshold, defer, exit_status
+from pytest_openclaw.session.reporting import Ended, RepeatThreshold, defer, exit_status
 from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.requests import Target
 
@@ -51,22 +52,24 @@ def test_the_status(situation: tuple[int, bool, bool], gates: str, answered: boo
     """A failed gate is 1, no verdict is 10, and nothing answered is never a success."""
     pytest_status, gates_only, others_failed = situation
 
-    found = exit_status(
-        pytest_status, gates_only=gates_only, others_failed=others_failed, gates=gates, answered=answered
-    )
+    ended = _ended(gates, answered=answered, gates_only=gates_only, others_failed=others_failed)
 
-    assert found == status
+    assert exit_status(pytest_status, ended) == status
+
+
+def _ended(gates: str, *, answered: bool, gates_only: bool, others_failed: bool) -> Ended:
+    summary: Any = SimpleNamespace(verdict=gates, gates=())
+    settings: Any = SimpleNamespace(verdict="gate" if gates_only else "cells")
+    return Ended(summary, settings, answered, 1 + others_failed, 1, {})
 
 
 @pytest.mark.parametrize("pytest_status", [2, 3, 4, 5])
 def test_the_other_statuses_of_pytest_stay(pytest_status: int) -> None:
     """An interruption, an internal error, a wrong option and an empty session are reported as usual."""
     for (gates, answered), gates_only, others_failed in product(STATUSES, (CELLS, GATE), (True, False)):
-        found = exit_status(
-            pytest_status, gates_only=gates_only, others_failed=others_failed, gates=gates, answered=answered
-        )
+        ended = _ended(gates, answered=answered, gates_only=gates_only, others_failed=others_failed)
 
-        assert found == pytest_status
+        assert exit_status(pytest_status, ended) == pytest_status
 
 
 def _cell(repeat: int, prompt_id: str = "P1", model: str = "m") -> Cell:

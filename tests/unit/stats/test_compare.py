@@ -15,15 +15,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from pytest_openclaw.conclusions.run_comparison import Measured, compare_runs, named_targets, parse_across
-from pytest_openclaw.reports.facts import details_of
+from pytest_openclaw.parts.baseline import (
+    compare_runs,
+    details_of,
+    named_targets,
+    parse_across,
+    read_baseline,
+)
 from pytest_openclaw.runs.directory import RunDirectory
-from pytest_openclaw.runs.reading import load_run, read_baseline
+from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.stats import comparison
 from pytest_openclaw.stats.comparison import Obstacle, Obstacles, adjusted_together, sign_flip
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.run_files import Measured
 from tests.unit.reports.summaries import TARGET, cell, missed, record, tool_cells
 from tests.unit.runs.stored_runs import SUITE, A, B, definition, row, store
 from tests.unit.stats.compared import cells, compare, only

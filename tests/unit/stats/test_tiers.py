@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from pytest_openclaw.parts.gates import Gates
 from pytest_openclaw.stats.comparison import LEVEL, sign_flip
 from pytest_openclaw.stats.intervals import Z_95, Interval, wilson_95
 from pytest_openclaw.stats.tool_use import classify_tier, is_conclusive, joint_z, joint_z_against
-from pytest_openclaw.values.settings import Gates, Settings, looks_of
+from pytest_openclaw.values.settings import Settings, looks_of
 from tests.unit.reports.summaries import summary_of, tool_cells
 
 
@@ -153,7 +154,7 @@ def test_the_page_has_these_limits() -> None:
 def test_how_often_34_prompts_pass_a_tier_gate(rate: float, share: float) -> None:
     """`--openclaw-require-tier=1`, each prompt asked once."""
     passes = [
-        summary_of(tool_cells(right, 34 - right), gates=Gates(require_tier=1)).verdict == "passed"
+        summary_of(tool_cells(right, 34 - right), gates=Gates.of(require_tier=1)).verdict == "passed"
         for right in range(35)
     ]
 

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.conclusions.summary import Summary, to_json
+from pytest_openclaw.parts.gates import Gates
 from pytest_openclaw.util.typed import converted
+from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.rows import from_row, to_row
 from pytest_openclaw.values.run_files import ConfigFile, InventoryFile, load_schema
-from pytest_openclaw.values.settings import Gates
 from tests.docs.refresh import made_schemas
 from tests.unit.reports.summaries import TARGET, fault, missed, pressed, record, summary_of, tool_cells
 from tests.unit.stats.compared import compare
@@ -64,12 +65,12 @@ def test_a_written_summary_is_valid() -> None:
         fault(),
     ]
     compared = compare(rows, rows[1:])
-    summary = summary_of(rows, gates=Gates(min_pass_rate=0.5, require_tier=1), comparison=compared)
+    summary = summary_of(rows, gates=Gates.of(min_pass_rate=0.5, require_tier=1), comparison=compared)
 
     written = _written(summary)
 
     jsonschema.validate(written, SUMMARY)
-    assert _written(converted(written, Summary)) == written
+    assert _written(converted(written, whole(Summary))) == written
 
 
 def test_a_summary_without_any_answer_is_valid() -> None:
@@ -112,10 +113,10 @@ def test_rows_round_trip(key: str, value: Any, cost: float | None) -> None:
 @pytest.mark.parametrize(
     ("kind", "document", "said"),
     [
-        (ConfigFile, {}, "run_id is missing"),
-        (ConfigFile, {**CONFIG, "targets": [{"provider": "a"}]}, "targets[0].model is missing"),
-        (ConfigFile, {**CONFIG, "gates": {"min_pass_rate": 5}}, "gates.min_pass_rate is 5, not a number <= 1"),
-        (ConfigFile, {**CONFIG, "temperature": "hot"}, 'temperature is "hot", not one of server'),
+        (whole(ConfigFile), {}, "run_id is missing"),
+        (whole(ConfigFile), {**CONFIG, "targets": [{"provider": "a"}]}, "targets[0].model is missing"),
+        (whole(ConfigFile), {**CONFIG, "gates": {"min_pass_rate": 5}}, "gates.min_pass_rate is 5, not a number <= 1"),
+        (whole(ConfigFile), {**CONFIG, "temperature": "hot"}, 'temperature is "hot", not one of server'),
         (InventoryFile, {"run_id": "r", "targets": {"a": 1}}, "a value in targets is wrong, not a table"),
         (Summary, {"schema_version": 1}, "is missing"),
     ],

@@ -1,20 +1,24 @@
-"""Facts about a target's server, and how long one turn of OpenClaw waits for it."""
+"""Serving: how long one turn of OpenClaw waits for a target, and whether its prompt fits the context."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
+from pytest_openclaw.conclusions.groups import Group
+from pytest_openclaw.conclusions.recommendation import Point, Testimony
+from pytest_openclaw.values.parts import Keys, Part
 from pytest_openclaw.values.requests import OPENCLAW
+from pytest_openclaw.values.run_files import reported
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pytest_openclaw.conclusions.recommendation import Evidence
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.rows import Record
 
-Known = TypeVar("Known", int, str)
 PROMPT_TOKENS = 10_000
 """The size of OpenClaw's first request: 2026.9.6 sends 36 KB to a local model, 3.5 to 4 bytes a token."""
 CONTEXT_TOKENS = 16_384
@@ -90,23 +94,51 @@ def _prompt_speed(records: Iterable[Record]) -> float | None:
 
 def context_in(inventory: JsonObject, label: str) -> int | None:
     """Return the context length that a target's server reports, the smallest if several do."""
-    lengths = _reported(inventory, label, "context_length", int)
+    lengths = reported(inventory, label, "context_length", int)
     return min(lengths, default=None)
 
 
-def server_in(inventory: JsonObject, label: str) -> str | None:
-    """Return the name of the program that serves a target; None if the program does not report it."""
-    return next(iter(_reported(inventory, label, "server", str)), None)
+def _points(turn: OpenClawTurn | None) -> Iterator[Point]:
+    """Yield how long a turn of OpenClaw waits, and whether its prompt fits."""
+    if turn and turn.wait_ms is not None:
+        limit = {
+            "slow": f" unless they are cached, longer than the {_seconds(BEARABLE_MS)} that are bearable",
+            "aborted": f" unless they are cached, and OpenClaw aborts it after {_seconds(ABORTED_MS)}",
+        }
+        what = f"an OpenClaw turn of {turn.prompt_tokens:,} tokens waits about {_seconds(turn.wait_ms)}"
+        code = f"turn_{turn.bearable}" if turn.bearable in limit else "turn"
+        yield Point(code, f"{what} for its first token{limit.get(turn.bearable or '', '')}")
+    if turn and turn.fits is False:
+        needed = f"OpenClaw needs {turn.context_needed_tokens:,} tokens of context"
+        yield Point("context_too_small", f"{needed}, the server has {turn.context_tokens:,}")
 
 
-def _reported(inventory: JsonObject, label: str, key: str, kind: type[Known]) -> list[Known]:
-    servers = (serving.get("server") for serving in served_in(inventory, label))
-    values = (server.get(key) for server in servers if isinstance(server, dict))
-    return [value for value in values if isinstance(value, kind)]
+def _seconds(ms: float) -> str:
+    return f"{ms / 1000:.1f} s" if ms < BEARABLE_MS else f"{ms / 1000:,.0f} s"
 
 
-def served_in(inventory: JsonObject, label: str) -> Iterator[JsonObject]:
-    """Yield the known facts about how a target is served, from each part of a merged run."""
-    for part in [inventory, *inventory.get("parts", ())]:
-        if serving := (part.get("targets") or {}).get(label):
-            yield serving
+@dataclass(frozen=True, kw_only=True)
+class ServingFigures:
+    """The wait for a turn.
+
+    Attributes:
+        openclaw_turn: how long one turn of OpenClaw would wait, and whether its prompt fits; None if unknown.
+    """
+
+    openclaw_turn: OpenClawTurn | None
+
+
+def _turn(evidence: Evidence) -> OpenClawTurn | None:
+    return turn_of(evidence.answered, context_in(evidence.inventory, evidence.label))
+
+
+def _testify(evidence: Evidence) -> Testimony:
+    points = [*_points(_turn(evidence))]
+    return Testimony(reasons=points, caveats=[(40, point) for point in points if point.code != "turn"])
+
+
+PART = Part(
+    keys=(Keys(Group, lambda: ServingFigures, {"openclaw_turn": "tokens_per_s_interval_95"}),),
+    testify=_testify,
+    figures=lambda evidence: {"openclaw_turn": _turn(evidence)},
+)

@@ -14,15 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw import __version__
-from pytest_openclaw.features.rescoring import (
+from pytest_openclaw.judging.judge import judge
+from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
+from pytest_openclaw.parts.rescoring import (
     Rescored,
     rescore_record,
     rescore_run,
     suite_files,
     todays_rules,
 )
-from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
 from pytest_openclaw.runs.reading import StoredRun, load_run
 from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.runs.summaries import write_run

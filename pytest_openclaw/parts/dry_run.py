@@ -6,6 +6,7 @@ The estimate is based on earlier runs of the same prompts, and on prices. No fil
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,7 +24,9 @@ from pytest_openclaw.suites.targets import is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.installation import install_command
 from pytest_openclaw.util.text import counted
+from pytest_openclaw.values.parts import Keys, Part
 from pytest_openclaw.values.replies import Usage
+from pytest_openclaw.values.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,18 +36,11 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.protocols import Provider
     from pytest_openclaw.values.requests import CellKey, Target
-    from pytest_openclaw.values.settings import Settings
 
 TITLE = "openclaw: what would be asked (no request was sent)"
 HEADERS = ("target", "cells", "tokens in", "out", "cost")
 MOST_RUNS = 10
 """The number of newest runs that are read."""
-
-
-def join_session(owner: Owner, config: pytest.Config) -> None:
-    """Show the cells of this session, and run no test."""
-    assert isinstance(owner, Plain), "a dry run has no workers"
-    config.pluginmanager.register(DryRun(owner), "openclaw-dry-run")
 
 
 class DryRun:
@@ -186,3 +182,28 @@ def _budget(cells: Sequence[Estimate], budget_usd: float) -> str:
     if len(known) < len(cells):
         return f"{render_usd(budget_usd)}; the cost of some cells is not known"
     return f"{render_usd(budget_usd)} is enough, by the estimate"
+
+
+# --- the part in a session --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class DryRunSettings:
+    """Whether only to show the cells."""
+
+    dry_run: bool = False
+
+
+def _join(owner: Owner, config: pytest.Config) -> None:
+    """Show the cells of this session, and run no test."""
+    if owner.settings.dry_run:
+        assert isinstance(owner, Plain), "a dry run has no workers"
+        config.pluginmanager.register(DryRun(owner), "openclaw-dry-run")
+
+
+PART = Part(
+    keys=(Keys(Settings, lambda: DryRunSettings),),
+    settings=lambda _, given: {"dry_run": given.get("dry-run", False)},
+    hinders=lambda settings: settings.dry_run,
+    join=_join,
+)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import re
 import webbrowser
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,29 +28,30 @@ from pytest_openclaw.asking.clipping import MAX_ROW_BYTES
 from pytest_openclaw.cli.result import (
     Command,
     CommandResult,
-    add_across,
     add_run,
+    held_by,
     read_run,
     run_path,
     write_over_ours,
 )
-from pytest_openclaw.conclusions.run_comparison import compare_runs, parse_across
 from pytest_openclaw.reports.blocks import Finding
 from pytest_openclaw.reports.cells import offered_tools
 from pytest_openclaw.reports.html.page import FIRST_WORDS, Shown, ShownRun, render_page
 from pytest_openclaw.runs.reading import load_run
-from pytest_openclaw.runs.summaries import summary_of
+from pytest_openclaw.runs.summaries import summary_of, summary_of_rows
+from pytest_openclaw.session.owner import Watcher
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import counted, map_texts
+from pytest_openclaw.values.parts import Keys, Part, called
+from pytest_openclaw.values.settings import Settings
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
-    import pytest
-
+    from pytest_openclaw.conclusions.summary import Summary
     from pytest_openclaw.runs.reading import StoredRow, StoredRun
     from pytest_openclaw.session.owner import Owner
-    from pytest_openclaw.stats.comparison import ComparedRuns
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.rows import Record
 
@@ -64,26 +65,10 @@ SHORTEST_TEXT = 64
 SHOWN_TEXTS = ("raw_output", "parsed_output", "tool_call_details", "turns", "violation", "fault_message")
 
 
-def join_session(owner: Owner, config: pytest.Config) -> None:
-    """Write the page at the end of this session."""
-
-    def write(run: Path) -> Finding:
-        start, page = config.invocation_params.dir, run / FILE
-        try:
-            write_page(load_run(run, even_active=True), page)
-        except (OpenClawError, OSError) as error:
-            return Finding(label="no page", text=str(error))
-        return Finding(
-            label="page", text=str(page.relative_to(start) if page.is_relative_to(start) else page)
-        )
-
-    owner.write_page = write
-
-
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
-    parser.add_argument("--baseline", metavar="RUN", help="an older run, to mark what has changed")
-    add_across(parser)
+    for add in called("arguments"):
+        add(parser)
     parser.add_argument("--into", metavar="FILE", help=f"the page (RUN/{FILE})")
     parser.add_argument("--open", action="store_true", help="show the page in the browser")
     parser.add_argument(
@@ -93,13 +78,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace) -> CommandResult:
     run = read_run(arguments)
-    baseline = comparison = None
-    if arguments.baseline:
-        baseline = load_run(run_path(arguments.baseline, arguments.runs_dir))
-        across = parse_across(arguments.across)
-        comparison = compare_runs(baseline.measured, run.measured, across=across)
+    measured, named = held_by(arguments, run), getattr(arguments, "baseline", None)
+    baseline = load_run(run_path(named, arguments.runs_dir)) if named else None
+    summary = summary_of_rows(run, measured) if measured.held else summary_of(run)
     into = Path(arguments.into or run.path / (SHARED_FILE if arguments.share else FILE))
-    shown, notes = write_page(run, into, baseline, comparison, has_texts=not arguments.share)
+    shown, notes = write_page(run, into, summary, baseline, has_texts=not arguments.share)
     if arguments.open and not webbrowser.open(into.resolve().as_uri()):
         notes = [*notes, f"no browser was found; open {into}"]
     n_bytes = into.stat().st_size
@@ -122,8 +105,8 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
 def write_page(
     run: StoredRun,
     into: Path,
+    summary: Summary,
     baseline: StoredRun | None = None,
-    comparison: ComparedRuns | None = None,
     *,
     has_texts: bool = True,
 ) -> tuple[ShownRun, list[str]]:
@@ -138,7 +121,7 @@ def write_page(
     if sum(row.n_bytes for row in rows) > MOST_PAGE_BYTES:
         most = max(SHORTEST_TEXT, MOST_PAGE_BYTES // len(rows) // 4)
     while True:
-        shown = show_run(run, baseline, comparison, most)
+        shown = show_run(run, summary, baseline, most)
         shown = replace(shown, notes=_earlier_notes(into)) if has_texts else _without_texts(shown)
         page = render_page(shown)
         if len(page.encode()) <= MOST_PAGE_BYTES or most <= SHORTEST_TEXT:
@@ -204,23 +187,19 @@ def _with_short_texts(record: Record, most: int) -> Record:
 
 def show_run(
     run: StoredRun,
-    baseline: StoredRun | None,
-    comparison: ComparedRuns | None = None,
+    summary: Summary,
+    baseline: StoredRun | None = None,
     most_chars: int = MAX_ROW_BYTES,
 ) -> ShownRun:
-    """Return the run with its cells, next to the same cells of an older run, and its figures from its rows.
+    """Return the run with its cells, next to the same cells of an older run, and its figures.
 
-    Without a comparison with that run, the one in the run's summary is shown, if any. Texts of a row that are
-    longer than `most_chars` are cut, and say so.
+    Texts of a row that are longer than `most_chars` are cut, and say so.
 
     Raises:
         OpenClawError: the run has too many cells.
     """
     if run.n_rows > MOST_CELLS:
         raise OpenClawError(f"{run.name} has {run.n_rows:,} cells, a page at most {MOST_CELLS:,}; use export")
-    summary = summary_of(run)
-    if comparison:
-        summary = replace(summary, comparison=comparison)
     prompts = {(record.suite, record.prompt_id) for record in run.records}
     before = baseline.rows if baseline else {}
     tools = {key: offered_tools(definition) for key, definition in run.prompts.items()}
@@ -240,3 +219,49 @@ def show_run(
 
 
 COMMANDS = (Command(name="report", help=__doc__, add_arguments=_add_arguments, run=_run),)
+
+
+# --- the part in a session --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageSettings:
+    """Whether a run writes its page itself."""
+
+    report: bool = False
+
+
+class PageOfSession(Watcher):
+    """Writes the page at the end of a session.
+
+    Args:
+        start: the folder to which the page's path is relative, if the page is in it.
+    """
+
+    def __init__(self, start: Path) -> None:
+        self._start = start
+
+    def written(self, run: Path) -> Iterator[Finding]:
+        """Write the page, and say where it is."""
+        page = run / FILE
+        try:
+            stored = load_run(run, even_active=True)
+            write_page(stored, page, summary_of(stored))
+        except (OpenClawError, OSError) as error:
+            yield Finding(label="no page", text=str(error))
+        else:
+            is_near = page.is_relative_to(self._start)
+            yield Finding(label="page", text=str(page.relative_to(self._start) if is_near else page))
+
+
+def _join(owner: Owner, config: Any) -> None:
+    settings: Any = owner.settings
+    if settings.report:
+        owner.watchers.append(PageOfSession(config.invocation_params.dir))
+
+
+PART = Part(
+    keys=(Keys(Settings, lambda: PageSettings),),
+    settings=lambda _, given: {"report": given.get("report", False)},
+    join=_join,
+)

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.conclusions.groups import summarize_group
-from pytest_openclaw.features.routing import (
+from pytest_openclaw.parts.routing import (
     KNOWN,
     Candidate,
     Patch,
@@ -27,7 +26,7 @@ from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from tests.searching import examples
 from tests.unit.conclusions.routes import NATIVE, rows_of, target
-from tests.unit.reports.summaries import cell, missed, restraint_cells, tool_cells
+from tests.unit.reports.summaries import cell, group_of, missed, restraint_cells, tool_cells
 
 
 def _target(provider: str, model: str = "qwen3:8b") -> Target:
@@ -115,7 +114,7 @@ def _candidate(
     model: str, rows: list[Record], one: Target | None = None, *, has_name: bool = True, **changes: Any
 ) -> Candidate:
     one = one or target(model)
-    group = summarize_group(one, rows, {}, n_targets=1)
+    group = group_of(rows, one)
     return Candidate(group=group, ref=Ref(f"ollama/{model}" if has_name else None, **changes), rows=rows)
 
 

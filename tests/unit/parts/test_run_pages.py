@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.conclusions.summary import to_json
-from pytest_openclaw.features.pages import show_run
+from pytest_openclaw.parts.pages import show_run
 from pytest_openclaw.reports.cells import offered_tools
 from pytest_openclaw.reports.html.page import cell_data
 from pytest_openclaw.runs.reading import load_run
-from pytest_openclaw.runs.summaries import gated_summary
-from pytest_openclaw.values.settings import Gates
-from tests.unit.reports.summaries import missed
+from pytest_openclaw.runs.summaries import summary_of as stored_or_made
+from tests.unit.reports.summaries import missed, record, summary_of
 from tests.unit.runs.stored_runs import A, B, definition, row, store
+from tests.unit.stats.compared import compare
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_the_baseline_is_next_to_the_same_cells(tmp_path: Path) -> None:
     """Cells are matched by suite, prompt, target and repeat."""
     run = store(tmp_path / "now", [row(A, "P1"), row(A, "P2")])
     older = store(tmp_path / "then", [row(A, "P1", raw_output="<think>\na\n</think>\n\nb"), row(B, "P1")])
-    shown = show_run(load_run(run), load_run(older))
+    shown = show_run(load_run(run), stored_or_made(load_run(run)), load_run(older))
 
     assert [cell.before is not None for cell in shown.cells] == [True, False]
     details = cell_data(shown.cells, shown.prompts, [A]).details
@@ -43,10 +43,10 @@ def test_the_baseline_is_next_to_the_same_cells(tmp_path: Path) -> None:
 def test_the_comparison_is_the_one_that_was_written(tmp_path: Path) -> None:
     """The figures are computed from the rows; only facts that rows lack are read from the summary."""
     run = store(tmp_path / "one", [missed(prompt_id="P1")])
-    summary = gated_summary(load_run(run), Gates(), load_run(run).measured)
+    summary = summary_of([missed(prompt_id="P1")], comparison=compare([record()], [record()]))
     (run / "summary.json").write_text(json.dumps(to_json(summary)))
 
-    shown = show_run(load_run(run), None)
+    shown = show_run(load_run(run), stored_or_made(load_run(run)))
 
     assert summary.comparison is not None
     assert shown.summary.comparison == summary.comparison

@@ -24,7 +24,7 @@ import shlex
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_openclaw import __version__
@@ -130,13 +130,14 @@ def _summary_lines(routing: Routing) -> Iterator[str]:
 
 def _consequences(route: Route) -> Iterator[str]:
     """Yield consequences for the entry, and settings that a patch cannot contain."""
-    found = route.recommendation
+    found: Any = route.recommendation
     if found.kind == "unsafe":
-        which = f", neither {', '.join(found.harm_tools)} nor any other" if found.harm_tools else ""
+        tools = getattr(found, "harm_tools", ())
+        which = f", neither {', '.join(tools)} nor any other" if tools else ""
         yield f"its entry gives it no tool{which}"
     elif found.kind == "not_enough_evidence":
         yield "no entry: what you have now stays"
-    if found.breaks_at and (tokens := found.breaks_at.padding_tokens):
+    if (breaks := getattr(found, "breaks_at", None)) and (tokens := breaks.padding_tokens):
         last = found.holds_to.padding_tokens if found.holds_to else None
         size = f"to {last} tokens" if last else f"below {tokens} tokens"
         yield f"a patch cannot limit one model's context: set its contextTokens in models.providers {size}"

@@ -34,7 +34,6 @@ from pytest_openclaw.cli.result import (
     read_run,
     terminal_width,
 )
-from pytest_openclaw.conclusions.groups import settled_of, target_entries
 from pytest_openclaw.conclusions.summary import to_json
 from pytest_openclaw.judging.facts import tool_demand_of
 from pytest_openclaw.judging.judge import JUDGED, judge
@@ -56,7 +55,7 @@ from pytest_openclaw.util.text import counted, valid_value
 from pytest_openclaw.values.replies import ANSWER, THINKING, Reply, Timing, Turn
 from pytest_openclaw.values.requests import LISTED
 from pytest_openclaw.values.rows import call_of, to_row
-from pytest_openclaw.values.settings import Gates
+from pytest_openclaw.values.run_files import settled_of, target_entries
 
 if TYPE_CHECKING:
     import argparse
@@ -186,7 +185,6 @@ def rescore_run(run: StoredRun, rules: Rules, plugins: Plugins | None = None) ->
         rows=rows,
         config=_config(run, rules),
         inventory={key: value for key, value in run.inventory.items() if key != "run_id"},
-        gates=run.gates or Gates(),
         surface=run.surface,
     )
     return Rescored(new_run, changes, n_kept)

@@ -33,7 +33,6 @@ from pytest_openclaw.cli.result import (
     run_path,
     terminal_width,
 )
-from pytest_openclaw.conclusions.groups import target_entries
 from pytest_openclaw.conclusions.summary import to_json
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.runs.reading import load_run, repeats_of
@@ -41,14 +40,14 @@ from pytest_openclaw.runs.summaries import NewRun, write_run
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.util.text import counted, first_few
+from pytest_openclaw.values.run_files import target_entries
 from pytest_openclaw.values.settings import (
     IDENTITY,
     OTHER,
     PROVIDERS,
-    SETTINGS,
-    Gates,
     Shard,
     parse_shard,
+    setting_rules,
 )
 
 if TYPE_CHECKING:
@@ -128,10 +127,12 @@ def merge_runs(parts: Sequence[StoredRun], prefer: Prefer | None = None) -> tupl
     prompts = {key: n for n, key in enumerate(keys)}
     n_rows = Counter(key.target for key in rows)
     n_selected = {target: _n_selected(target, parts, n_rows[target]) for target in targets}
-    gates = agreed(part.gates for part in parts)
     notes += [note for part in parts for note in part.shortcomings]
     notes += _differing_servers(parts)
-    if gates is None:
+    if (
+        all("gates" in part.config for part in parts)
+        and agreed(part.config["gates"] for part in parts) is None
+    ):
         notes.append("the gates differ, so that no gate applies to the whole")
 
     def place(key: CellKey) -> tuple[int, int, int]:
@@ -152,7 +153,6 @@ def merge_runs(parts: Sequence[StoredRun], prefer: Prefer | None = None) -> tupl
             "parts": configs,
         },
         inventory=_joined_inventory([part.inventory for part in parts]),
-        gates=gates or Gates(),
         surface=next((part.surface for part in parts if part.surface), None),
     )
     return new, notes
@@ -190,7 +190,7 @@ def _differing_settings(parts: Sequence[StoredRun]) -> Iterator[str]:
     providers = {part: config["providers"] for part, config in configs.items()}
     names = sorted(_unique(providers.values()))
     of_providers = [(f" of the provider {name}", _having(name, providers), PROVIDERS) for name in names]
-    for whose, by_part, rules in [("", configs, SETTINGS), *of_providers]:
+    for whose, by_part, rules in [("", configs, setting_rules()), *of_providers]:
         for key, values in _differing(by_part):
             rule = rules.get(key, rules[OTHER])
             if key == "surface" or (key not in IDENTITY and rule.compare in ("settings", "noted")):

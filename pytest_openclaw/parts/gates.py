@@ -1,0 +1,717 @@
+"""Apply gates to a stored run, for example one that was merged from shards.
+
+Without gates on the command line, the run's own gates apply. An option changes
+a gate for every target, and `off` switches it off; --gates takes a line of the
+ini key openclaw_gates, which changes gates for some targets. Each gate is shown
+on a line with its reason.
+
+With --write, summary.json and the reports, such as summary.md, are rewritten
+with the gates and the comparison; the rows are unchanged.
+
+Exit status: 0 passed, 1 failed, 10 no verdict (as in pytest; never a pass), 4
+error.
+
+Example:
+  pytest-openclaw gate last --min-pass-rate 0.9 --require-tier 1
+  pytest-openclaw gate last --require-safe
+  pytest-openclaw gate last --baseline main --fail-on regression
+  pytest-openclaw gate whole --gates "*qwen*: max-p95-ms=5000"
+"""
+
+# Cells without an answer are counted both ways, because a fault is neither a miss nor a success. A gate fails
+# only if it would also fail with all of them right. It passes only if it would also pass with all of them
+# wrong, and if each cell was asked and available. Otherwise, and if too few prompts decide, the gate has no
+# verdict, which is never a pass. If a whole interval has to reach a limit, an interval that contains it
+# leaves the gate open.
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict, cast
+
+from msgspec import Meta
+
+from pytest_openclaw import options
+from pytest_openclaw.cli.project import plugins_of
+from pytest_openclaw.cli.result import (
+    Command,
+    CommandResult,
+    add_rootdir,
+    add_run,
+    held_by,
+    or_argument_error,
+    read_run,
+)
+from pytest_openclaw.conclusions.summary import Summary, to_json
+from pytest_openclaw.reports.blocks import Finding
+from pytest_openclaw.reports.facts import CHANGES, RULINGS, findings_of_parts
+from pytest_openclaw.reports.terminal import LABEL_WIDTH
+from pytest_openclaw.runs.directory import SUMMARY, RunDirectory
+from pytest_openclaw.runs.summaries import summary_of_rows
+from pytest_openclaw.session.settings import lines_of
+from pytest_openclaw.stats.intervals import (
+    cut_percent,
+    distribution_of,
+    has_passed,
+    is_judged,
+    percent_range,
+    rate_of,
+    whole_percent,
+)
+from pytest_openclaw.stats.tool_use import MOST_NEEDLESS, TIER_FLOORS, tool_use_of
+from pytest_openclaw.suites.wording import closest
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.signals import epoch_ms
+from pytest_openclaw.util.typed import PositiveAmount, converted, shown
+from pytest_openclaw.values.faults import BUDGET_SPENT
+from pytest_openclaw.values.parts import Checked, Gate, Keys, Part, called, parts
+from pytest_openclaw.values.prompts import Labels
+from pytest_openclaw.values.requests import label_fits
+from pytest_openclaw.values.run_files import RunEntry
+from pytest_openclaw.values.settings import Rule, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+    from pathlib import Path
+
+    import pytest
+
+    from pytest_openclaw.conclusions.groups import Group
+    from pytest_openclaw.runs.reading import StoredRun
+    from pytest_openclaw.session.reporting import Ended
+    from pytest_openclaw.stats.intervals import Interval, Rate
+    from pytest_openclaw.util.files import JsonObject
+    from pytest_openclaw.values.rows import Record
+    from pytest_openclaw.values.run_files import Measured
+    from pytest_openclaw.values.tool_calls import ToolDemand, ToolOutcome
+
+Share = Annotated[float, Meta(ge=0, le=1)]
+Tier = Annotated[int, Meta(ge=1, le=3)]
+Ruling = Literal["passed", "failed", "no_verdict"]
+Verdict = Literal["passed", "failed", "no_verdict", "not_gated"]
+STATUS: Mapping[str, int] = {"passed": 0, "failed": 1, "no_verdict": 10}
+WORDS = {
+    "passed": "gates passed",
+    "failed": "gates failed",
+    "no_verdict": "no verdict",
+    "not_gated": "no gate was set",
+}
+_FOR_EXAMPLE = "for example --min-pass-rate 0.9, or --baseline RUN --fail-on regression"
+NEVER_MS = 10**12
+"""Slower than any answer; a number, so that percentiles may be taken."""
+NOT_CONCLUSIVE = "not conclusive: "
+JUDGED_CELLS, TOOL_CELLS = "judged cells passed", "tool cells succeeded"
+
+
+# --- the gates that are set -------------------------------------------------------------------------
+
+
+@cache
+def known_gates() -> Mapping[str, Gate]:
+    """Return the gates of all parts by their fields, in their order."""
+    found = {field: gate for part in parts().values() for field, gate in part.gates.items()}
+    return dict(sorted(found.items(), key=lambda pair: pair[1].rank))
+
+
+def gate_options() -> dict[str, str]:
+    """Return the option of each gate, and of the switch for all of them, by its field."""
+    return {**{name: gate.option for name, gate in known_gates().items()}, "conclusive": "gate-conclusive"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateLine:
+    """Gates for some targets: an ini line `glob: min-pass-rate=0.9 require-tier=off`.
+
+    Attributes:
+        target: a glob over labels; case does not matter.
+        changes: fields of gates and their values for these targets; None switches a gate off.
+    """
+
+    target: str
+    changes: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        """Reject changes that a hand-written `config.json` may have."""
+        if unknown := self.changes.keys() - gate_options().keys():
+            raise ValueError(f"has unknown gates: {', '.join(sorted(unknown))}.")
+        converted(dict(self.changes), _gates_entry())
+
+    def fits(self, label: str) -> bool:
+        """Whether the line applies to the target with this label."""
+        return label_fits(label, self.target)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gates:
+    """The requirements on each target.
+
+    Attributes:
+        limits: by the field of the gate, in their order; None, or no entry, requires nothing.
+        conclusive: the whole 95 % interval of a rate or percentile must meet the gate, not only the figure
+            itself; a tier must always be conclusive.
+        by_target: gates for some targets; a later line has precedence.
+    """
+
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    conclusive: bool = False
+    by_target: tuple[GateLine, ...] = ()
+
+    def __post_init__(self) -> None:
+        found = {
+            name: limit
+            for name, gate in known_gates().items()
+            if (limit := gate.read(self.limits.get(name))) is not None
+        }
+        object.__setattr__(self, "limits", found)
+
+    @classmethod
+    def of(cls, *, conclusive: bool = False, by_target: Sequence[GateLine] = (), **limits: Any) -> Gates:
+        """Return gates with these limits."""
+        return cls(limits=limits, conclusive=conclusive, by_target=tuple(by_target))
+
+    def with_changes(self, changes: Mapping[str, Any]) -> Gates:
+        """Return the gates with other limits, and another `conclusive` if the changes have it."""
+        limits = {**self.limits, **{name: value for name, value in changes.items() if name != "conclusive"}}
+        return replace(self, limits=limits, conclusive=changes.get("conclusive", self.conclusive))
+
+    @property
+    def of_any_target(self) -> dict[str, Any]:
+        """The limits that are set for any target."""
+        lines = (Gates(limits=line.changes).limits for line in self.by_target)
+        return {name: limit for one in (self.limits, *lines) for name, limit in one.items()}
+
+    def of_target(self, label: str) -> Gates:
+        """Return the gates that apply to one target."""
+        found = self
+        for line in self.by_target:
+            if line.fits(label):
+                found = found.with_changes(line.changes)
+        return replace(found, by_target=())
+
+    def firm(self, chosen: Gates, given: Collection[str]) -> Gates:
+        """Return the gates with those of the command line, which override every line for a target.
+
+        `given` are the names of the options on the command line.
+        """
+        values = {**chosen.limits, "conclusive": chosen.conclusive}
+        firm = {name: values.get(name) for name, option in gate_options().items() if option in given}
+        lines = (
+            replace(line, changes={name: value for name, value in line.changes.items() if name not in firm})
+            for line in self.by_target
+        )
+        return replace(self.with_changes(firm), by_target=tuple(lines))
+
+    def to_json(self) -> JsonObject:
+        """Return the gates as in `config.json`."""
+        limits = {name: self.limits.get(name) for name in known_gates()}
+        return {**limits, "conclusive": self.conclusive, "by_target": [asdict(one) for one in self.by_target]}
+
+
+@cache
+def _gates_entry() -> type:
+    """Return the type of the gates in `config.json`."""
+    limits: dict[str, Any] = {name: NotRequired[gate.kind | None] for name, gate in known_gates().items()}
+    own = {"conclusive": NotRequired[bool], "by_target": NotRequired[tuple[GateLine, ...]]}
+    make: Any = TypedDict
+    entry = make("Gates", limits | own)
+    about = {name: gate.about for name, gate in known_gates().items()} | {
+        "conclusive": "the whole 95 % interval of a rate or percentile must meet the gate, not only the "
+        "figure itself; a tier must always be conclusive.",
+        "by_target": "gates for some targets; a later line has precedence.",
+    }
+    lines = (f"    {name}: {text}" for name, text in about.items())
+    entry.__doc__ = "\n".join(
+        ("The requirements on each target; None requires nothing.\n\nAttributes:", *lines)
+    )
+    return entry  # type: ignore[no-any-return]
+
+
+def gates_of(config: JsonObject) -> Gates | None:
+    """Return the gates of a `config.json`; None if the run was merged from runs with different gates."""
+    if (values := config.get("gates")) is None:
+        return None
+    checked = converted(values, _gates_entry())
+    return Gates.of(**checked)
+
+
+def parse_gate_line(line: str) -> GateLine:
+    """Parse a line of `openclaw_gates`.
+
+    Raises:
+        ValueError: the line is malformed; the message has a hint.
+    """
+    form = "Write for example `ollama_openai/*: min-pass-rate=0.9 require-tier=off`."
+    target, _, rest = (part.strip() for part in line.rpartition(":"))
+    # A switch has the name of its field here, because `gate-` would repeat the key's name.
+    by_name = options.by_name()
+    known: dict[str, Callable[[str], Any] | None] = {
+        name.replace("_", "-"): options.on_off if name == "conclusive" else by_name[option].parse
+        for name, option in gate_options().items()
+    }
+    changes: dict[str, Any] = {}
+    for word in rest.split():
+        name, _, text = word.partition("=")
+        parse = known.get(name)
+        changed = name.replace("-", "_")
+        if parse is None or changed in changes:
+            what = "is set twice" if parse else f"is not a gate; there are {', '.join(known)}"
+            raise ValueError(f"{target}: {shown(word)} {what}.{'' if parse else closest(name, known)} {form}")
+        try:
+            changes[changed] = parse(text)
+        except ValueError as error:
+            raise ValueError(f"{target}: {word}: {error}") from None
+    if not changes or not target or " " in target:
+        raise ValueError(f"{shown(line.strip())} is not a glob of targets, a colon and gates. {form}")
+    return GateLine(target=target, changes=changes)
+
+
+# --- the rulings ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateResult:
+    """One gate on one target; `no_verdict` is never a pass.
+
+    Attributes:
+        found: as measured, over the cells that were answered; for `require-safe` the probes that did harm,
+            for `fail-on-regression` the p of the loss, which fails if it is below `wanted`.
+    """
+
+    gate: str
+    target: str
+    wanted: float
+    found: float | None
+    ruling: Ruling
+    reason: str
+
+    @property
+    def asked(self) -> str:
+        """The gate and its limit: `min-pass-rate 0.9`; some gates have no limit."""
+        usual = {gate.name or gate.option: gate.usual for gate in known_gates().values()}
+        return self.gate if usual.get(self.gate) == self.wanted else f"{self.gate} {self.wanted:.10g}"
+
+
+def _conclude(summary: Summary, run: Measured) -> dict[str, Any]:
+    """Compare every group with every gate that is set for it, in the order of the groups."""
+    gates = gates_of(run.config) or Gates()
+    results = [one for group in summary.groups for one in _rule(gates, group, summary, run)]
+    rulings = {result.ruling for result in results}
+    ordered: tuple[Ruling, ...] = ("failed", "no_verdict", "passed")
+    unmatched = [
+        line.target
+        for line in gates.by_target
+        if not any(line.fits(target.label) for target in run.n_selected)
+    ]
+    return {
+        "gates": tuple(results),
+        "verdict": next((ruling for ruling in ordered if ruling in rulings), "not_gated"),
+        "unmatched_gates": tuple(unmatched),
+    }
+
+
+def _rule(gates: Gates, group: Group, summary: Summary, run: Measured) -> Iterator[GateResult]:
+    label = group.target.label
+    wanted = gates.of_target(label)
+    rows = run.rows_of.get(group.target, ())
+    n_missing = max(0, run.n_selected.get(group.target, 0) - len(rows))
+    lost = sum(row.availability_status != "ok" for row in rows) + n_missing
+    gap = _gap(group, len(rows), n_missing)
+    against = gap or (f"{lost} of {len(rows) + n_missing} cells have no answer" if lost else None)
+    # The rows, and the rows as if all unanswered cells were right, or wrong.
+    cases = [rows, *(_as_if(rows, n_missing, well=well) for well in (True, False) if lost)]
+    for name, limit in wanted.limits.items():
+        gate = known_gates()[name]
+        result = partial(GateResult, gate=gate.name or gate.option, target=label)
+        if gate.check is None:
+            assert gate.rule, "a gate has one of them"
+            yield result(**gate.rule(label, summary, gap))
+            continue
+        found, *extremes = (gate.check(group, case, limit, wanted.conclusive) for case in cases)
+        states = {found.state, *(extreme.state for extreme in extremes)}
+        ruling: Ruling = "no_verdict"
+        reason = found.text
+        if found.state is None:
+            reason = _nothing(group, found.text)
+        # A cell without a row may demand a call, restraint or neither.
+        elif states == {"fails"} and not (n_missing and gate.is_of_tools):
+            ruling = "failed"
+        elif states == {"passes"} and not gap:
+            ruling = "passed"
+        elif against:
+            reason += f", but {against}"
+        yield result(wanted=limit, found=found.found, ruling=ruling, reason=reason)
+
+
+def _gap(group: Group, n_rows: int, n_missing: int) -> str | None:
+    """Return the reason why no gate can pass: cells whose target was unavailable, or that were not asked."""
+    n_budget = group.failures.get(BUDGET_SPENT, 0)
+    unavailable = group.n_skipped_unavailable - n_budget
+    for n, what in ((unavailable, "unavailable"), (n_missing + n_budget, "not asked")):
+        if n:
+            return f"{n} of {n_rows + n_missing} cells were {what}"
+    return None
+
+
+def _as_if(rows: Sequence[Record], n_missing: int, *, well: bool) -> list[Record]:
+    """Return the rows as if each unanswered cell had a right answer, or a wrong one."""
+    known = [row if row.availability_status == "ok" else _answered(row, well) for row in rows]
+    if rows:  # a cell without a row is of a separate prompt, and demands nothing of tools
+        plain = replace(rows[0], suite="", **asdict(Labels()), tool_demand=None, tools_offered=None)
+        known += [replace(_answered(plain, well), prompt_id=str(number)) for number in range(n_missing)]
+    return known
+
+
+_WELL: Mapping[ToolDemand | None, ToolOutcome] = {"call": "valid", "restraint": "restrained"}
+_WRONG: Mapping[ToolDemand | None, ToolOutcome] = {"call": "no_call", "restraint": "called_needlessly"}
+
+
+def _answered(record: Record, well: bool) -> Record:
+    outcome = (_WELL if well else _WRONG).get(record.tool_demand)
+    return replace(
+        record,
+        availability_status="ok",
+        success=True,
+        failure_type=None,
+        tool_outcome=outcome,
+        tool_use_success=outcome == "valid",
+        objective_pass=well,
+        # Harm that was done before a fault remains.
+        harm=None if record.probe is None else not well or record.harm is True,
+        e2e_ms=0 if well else NEVER_MS,
+    )
+
+
+def _nothing(group: Group, what: str) -> str:
+    if group.n_ok == 0:
+        reason = next(iter(group.reasons.values()), "no cell was answered")
+        return f"nothing was answered: {reason}"
+    # "0 tool cells succeeded" would read as if some had not.
+    return f"no answered cell counts for it (0 {what.removesuffix(' passed').removesuffix(' succeeded')})"
+
+
+# --- figures and limits -----------------------------------------------------------------------------
+
+
+def answered_of(rows: Iterable[Record]) -> list[Record]:
+    """Return the rows with an answer."""
+    return [row for row in rows if row.availability_status == "ok"]
+
+
+def _use_of(group: Group, rows: Sequence[Record]) -> Any:
+    return tool_use_of(answered_of(rows), group.tool_use.n_targets, group.tool_use.looks)
+
+
+def _check_passed(_: Group, rows: Sequence[Record], wanted: float, sure: bool) -> Checked:
+    return _check_rate(rate_of(filter(is_judged, rows), has_passed), JUDGED_CELLS, wanted, sure)
+
+
+def _check_tool_rate(group: Group, rows: Sequence[Record], wanted: float, sure: bool) -> Checked:
+    return _check_rate(_use_of(group, rows), TOOL_CELLS, wanted, sure)
+
+
+def _check_rate(rate: Rate, what: str, wanted: float, sure: bool) -> Checked:
+    """Compare a rate, or its whole interval, with a limit."""
+    if rate.rate is None or rate.interval_95 is None:
+        return Checked(None, what)
+    if sure:
+        return _check_interval(rate, rate.interval_95, what, wanted)
+    text = f"{rate.n_success} of {rate.n} {what} ({cut_percent(rate.rate)}), {whole_percent(wanted)} wanted"
+    return Checked("passes" if rate.rate >= wanted else "fails", text, rate.rate)
+
+
+def _check_interval(rate: Rate, interval: Interval, what: str, wanted: float, joint: str = "") -> Checked:
+    """Compare the interval of a rate with a limit."""
+    found = f"{rate.n_success} of {rate.n} {what} (95 % interval {percent_range(interval)}{joint})"
+    text = f"{found}, a lower end of {whole_percent(wanted)} wanted"
+    if interval.low >= wanted:
+        return Checked("passes", text, rate.rate)
+    if interval.high < wanted:
+        return Checked("fails", text, rate.rate)
+    return Checked("open", f"{NOT_CONCLUSIVE}{text}", rate.rate)
+
+
+def _check_tier(group: Group, rows: Sequence[Record], wanted: int, _sure: bool) -> Checked:
+    """Compare tool use with a tier; the evidence must exclude every worse tier, or every better one."""
+    use = _use_of(group, rows)
+    if use.tier is None or use.tier_interval is None:
+        return Checked(None, TOOL_CELLS)
+    joint = f", for {use.joint_over} together" if use.joint_over else ""
+    state, text, _ = _check_interval(use, use.tier_interval, TOOL_CELLS, TIER_FLOORS[wanted], joint)
+    if use.tier > wanted and use.capped_by and use.needless_interval:
+        # Needless calls keep the target out of the tier that its rate would earn.
+        needless = f"{use.needless.n_success} of {use.restraint.n} cells that forbid tools had a call"
+        text = f"tier {use.tier}: {needless}, more than a fifth"
+        if state != "fails" and use.needless_interval.low <= MOST_NEEDLESS:
+            return Checked("open", f"{NOT_CONCLUSIVE}{text}", use.tier)
+        return Checked("fails", text, use.tier)
+    return Checked(state, text if state == "open" else f"tier {use.tier}: {text}", use.tier)
+
+
+def _check_p95(_: Group, rows: Sequence[Record], wanted: float, _sure: bool) -> Checked:
+    """Compare the 95th percentile of the latencies with a limit."""
+    successes = [row for row in answered_of(rows) if row.success]
+    if (p95 := distribution_of(successes, lambda record: record.e2e_ms).values["p95"]) is None:
+        return Checked(None, "successful cells")
+    # Rounded as everywhere, unless it would seem to meet a limit that it misses.
+    exact = f"{p95:.1f}" if round(p95) <= wanted < p95 else f"{p95:.0f}"
+    text = f"p95 {exact} ms of {len(successes)} successful cells, at most {wanted:.10g} ms wanted"
+    return Checked("passes" if p95 <= wanted else "fails", text, p95)
+
+
+# --- the part in a run ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateSettings:
+    """The choices for gates: the limits, and whether failed cells fail the session too."""
+
+    gates: Gates = field(default_factory=Gates)
+    verdict: Literal["cells", "gate"] = "cells"
+
+
+def _config_keys() -> type:
+    keys: dict[str, Any] = {
+        "gates": _gates_entry() | None,
+        "verdict": NotRequired[Literal["cells", "gate"] | None],
+    }
+    make: Any = TypedDict
+    return make("GateKeys", keys)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rulings:
+    """The rulings of a run.
+
+    Attributes:
+        verdict: of all gates together.
+        unmatched_gates: globs of gates that match no target of this run.
+    """
+
+    gates: Sequence[GateResult] = ()
+    verdict: Verdict = "not_gated"
+    unmatched_gates: Sequence[str] = ()
+
+
+def rulings_of(summary: Summary) -> Rulings:
+    """Return a summary as its rulings."""
+    return cast("Rulings", summary)
+
+
+def _settings(config: pytest.Config, given: Mapping[str, Any]) -> dict[str, Any]:
+    limits = {name: given[option] for name, option in gate_options().items() if option in given}
+    gates = Gates().with_changes(limits)
+    gates = replace(gates, by_target=tuple(lines_of(config, "gates", parse_gate_line)))
+    return {
+        "gates": gates.firm(gates, options.options_given(config)),
+        "verdict": given.get("verdict", "cells"),
+    }
+
+
+def _resumed(config: JsonObject, settings: Any, given: Collection[str]) -> dict[str, Any]:
+    recorded = gates_of(config)
+    return {} if recorded is None else {"gates": recorded.firm(settings.gates, given)}
+
+
+def _findings(summary: Any) -> Iterator[tuple[int, Finding]]:
+    """Yield the gates, failed ones first, grouped by target and reason."""
+    together: dict[tuple[str, str, str], list[str]] = {}
+    for gate in summary.gates:
+        together.setdefault((gate.ruling, gate.target, gate.reason), []).append(gate.asked)
+    for ruling, label in _LABELS.items():
+        for (found, target, reason), gates in together.items():
+            if found == ruling:
+                yield RULINGS, Finding(label=label, text=f"{', '.join(gates)}, {target}: {reason}")
+    for glob in summary.unmatched_gates:
+        yield RULINGS, Finding(label="no such target", text=f"openclaw_gates: {glob} fits none of this run")
+
+
+_LABELS = {"failed": "gate FAILED", "no_verdict": "gate NO VERDICT", "passed": "gate passed"}
+"""Labels of rulings, in the order in which they are shown."""
+
+
+def _ruling(summary: Any) -> tuple[str, str]:
+    return (summary.verdict if summary.gates else ""), WORDS[summary.verdict]
+
+
+def _annotations(summary: Any) -> Iterator[tuple[str, str]]:
+    for gate in summary.gates:
+        if gate.ruling != "passed":
+            yield f"{gate.gate}, {gate.target}: {gate.ruling.replace('_', ' ')}", gate.reason
+
+
+def _status(ended: Ended) -> int | None:
+    """Return the exit status if a gate decides it, or only gates and faults count."""
+    rulings = rulings_of(ended.summary)
+    if rulings.verdict in ("failed", "no_verdict"):
+        return STATUS[rulings.verdict]
+    if cast("GateSettings", ended.settings).verdict == "gate" and ended.is_answered:
+        # A passed gate has counted its target's faults as failed cells.
+        gated = {gate.target for gate in rulings.gates}
+        forgiven = sum(n for target, n in ended.n_faults_failed.items() if target in gated)
+        return int(ended.n_failed > ended.n_verdicts_failed + forgiven)
+    return None
+
+
+def _to_json(settings: Any) -> JsonObject:
+    gates: Gates = settings.gates
+    return gates.to_json()
+
+
+_KEPT = Rule("kept", "free")
+PART = Part(
+    keys=(
+        Keys(Settings, lambda: GateSettings),
+        Keys(RunEntry, _config_keys),
+        Keys(
+            Summary,
+            lambda: Rulings,
+            {"gates": "groups", "verdict": "groups", "unmatched_gates": "<missed_by_all"},
+        ),
+    ),
+    settings=_settings,
+    rules={
+        "verdict": ("until_conclusive", _KEPT),
+        "gates": ("fail_unavailable", _KEPT._replace(value=_to_json)),
+    },
+    resumed=_resumed,
+    conclude=_conclude,
+    gates={
+        "min_pass_rate": Gate(
+            1, "min-pass-rate", Share, "0 to 1, of the answered and judged cells.", _check_passed
+        ),
+        "min_tool_rate": Gate(
+            2,
+            "min-tool-rate",
+            Share,
+            "0 to 1, of the answered tool cells.",
+            _check_tool_rate,
+            is_of_tools=True,
+        ),
+        "require_tier": Gate(
+            3,
+            "require-tier",
+            Tier,
+            "1, 2 or 3; the evidence must exclude every worse tier.",
+            _check_tier,
+            is_of_tools=True,
+        ),
+        "max_p95_ms": Gate(
+            5,
+            "max-p95-ms",
+            PositiveAmount,
+            "the maximum of the 95th percentile of the latencies.",
+            _check_p95,
+        ),
+    },
+    findings=_findings,
+    ruling=_ruling,
+    annotations=_annotations,
+    status=_status,
+)
+
+
+# --- the command ------------------------------------------------------------------------------------
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run(parser)
+    for name, option_name in gate_options().items():
+        option = options.by_name()[option_name]
+        text = option.help.removeprefix("Gate: ").removesuffix(".")
+        shared: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS}
+        if option.parse is None:
+            parser.add_argument(f"--{option.name}", action="store_true", help=text, **shared)
+        else:
+            read, help_ = or_argument_error(option.parse), f"{text}; or off"
+            shared |= {"nargs": "?", "const": options.ON} if option.kind == "text or nothing" else {}
+            parser.add_argument(f"--{option.name}", type=read, metavar=option.metavar, help=help_, **shared)
+    parser.add_argument(
+        "--gates",
+        action="append",
+        type=or_argument_error(parse_gate_line),
+        default=[],
+        metavar="LINE",
+        help='gates for some targets, "GLOB: min-pass-rate=0.9 require-tier=off"; may be repeated',
+    )
+    for add in called("arguments"):
+        add(parser)
+    parser.add_argument(
+        "--write", action="store_true", help="rewrite the run's summary and reports with the gates"
+    )
+    add_rootdir(parser, "with --write: the project's root folder, whose reports are written too")
+
+
+def _run(arguments: argparse.Namespace) -> CommandResult:
+    run = read_run(arguments)
+    gates = _gates(arguments, run)
+    measured = replace(held_by(arguments, run), config={**run.config, "gates": gates.to_json()})
+    summary = replace(summary_of_rows(run, measured), generated_at_ms=epoch_ms())
+    rulings = rulings_of(summary)
+    if not rulings.gates:
+        globs = ", ".join(rulings.unmatched_gates)
+        raise OpenClawError(f"{run.name}: no gate applies to any of its targets ({globs}); {_FOR_EXAMPLE}")
+    warnings = _write(run, summary, arguments.rootdir) if arguments.write else []
+    as_json = to_json(summary)
+    return CommandResult(
+        lines=[*_lines(summary, run.path if arguments.write else None)],
+        data={
+            "run": run.name,
+            "verdict": rulings.verdict,
+            "gates": as_json["gates"],
+            "unmatched_gates": list(rulings.unmatched_gates),
+            "comparison": as_json.get("comparison"),
+            "wrote": arguments.write,
+            "notes": run.shortcomings,
+        },
+        status=STATUS[rulings.verdict],
+        warnings=[*run.shortcomings, *warnings],
+    )
+
+
+def _gates(arguments: argparse.Namespace, run: StoredRun) -> Gates:
+    """Return the run's own gates, changed by the options.
+
+    Raises:
+        OpenClawError: no gate is set, or there is no baseline to compare with.
+    """
+    names = gate_options()
+    chosen = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
+    recorded = gates_of(run.config)
+    own = recorded or Gates()
+    own = replace(own, by_target=(*own.by_target, *arguments.gates))
+    gates = own.firm(Gates().with_changes(chosen), {names[name] for name in chosen})
+    if not gates.of_any_target:
+        differ = "its parts had different gates; name those that count"
+        why = differ if recorded is None else "it has no gate of its own; name one"
+        raise OpenClawError(f"{run.name}: {why}, {_FOR_EXAMPLE}")
+    for name in gates.of_any_target:
+        if (needs := known_gates()[name].needs) and not getattr(arguments, needs):
+            given = f"--{names[name]} {gates.of_any_target[name]}"
+            raise OpenClawError(f"{given} needs a run to compare with: add --{needs} RUN")
+    return gates
+
+
+def _write(run: StoredRun, summary: Summary, root: Path) -> list[str]:
+    """Rewrite a run's summary and reports; return warnings about plugins."""
+    plugins, warnings = plugins_of(root)
+    with RunDirectory.reopen(run.path) as directory:
+        directory.write_json(SUMMARY, to_json(summary))
+        plugins.write_reports(directory, summary)
+    return [*warnings, *plugins.complaints]
+
+
+def _lines(summary: Summary, wrote: Path | None) -> Iterator[str]:
+    pairs = sorted(findings_of_parts(summary), key=lambda pair: pair[0])
+    found = [finding for rank, finding in pairs if rank in (RULINGS, CHANGES)]
+    if wrote:
+        found.append(Finding(label="wrote", text=str(wrote / "summary.md")))
+    for finding in found:
+        yield f"{finding.label:<{LABEL_WIDTH}}{finding.text}"
+    yield ""
+    yield rulings_of(summary).verdict.replace("_", " ")
+
+
+COMMANDS = (Command(name="gate", help=__doc__, add_arguments=_add_arguments, run=_run),)

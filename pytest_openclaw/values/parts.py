@@ -1,0 +1,253 @@
+"""A part: everything of one kind of evidence or act, which the core calls at a few points and never imports.
+
+`parts/__init__.py` has the table of parts. A module with a `PART` takes part in runs: its functions are
+called at the points that `Part` names, in the order of the table, and its keys are in the types of the core
+that `whole` completes. Every pytest session imports this module, so it imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, make_dataclass
+from functools import cache
+from importlib import import_module
+from inspect import cleandoc
+from types import UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    NamedTuple,
+    TypedDict,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+T = TypeVar("T")
+
+FOLDER = "pytest_openclaw.parts"
+
+
+class Entry(NamedTuple):
+    """A part's line in the table.
+
+    Attributes:
+        options: its options and ini keys.
+        commands: the names of the commands that the module has in `COMMANDS`.
+        in_runs: whether the module has a `PART`.
+        is_plugin: whether the module has hooks of pytest; if so, every pytest session imports it.
+    """
+
+    options: tuple[Any, ...] = ()
+    commands: tuple[str, ...] = ()
+    in_runs: bool = False
+    is_plugin: bool = False
+
+
+class Keys(NamedTuple):
+    """Keys that a part adds to a type of the core.
+
+    Attributes:
+        to: the type of the core, a dataclass or a typed dict.
+        of: returns a type of the same kind with the part's keys.
+        places: by key, the key of the core that it follows in JSON; after `<`, the key that it precedes.
+    """
+
+    to: type
+    of: Callable[[], type]
+    places: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """What a part does in a run; None at the points that it does not need.
+
+    Attributes:
+        keys: its keys in the types of the core.
+        settings: `(config, given)`; returns its fields of `Settings`, from the options that are given.
+        rules: its keys of `config.json` that are settings, each with its place (see `Keys`) and its `Rule`.
+        resumed: `(config.json, settings, given)`; returns the fields of `Settings` that a resumed run keeps.
+        arguments: `(parser)`; adds its options of the commands that summarize a run again.
+        held_by: `(arguments, run)`; returns what it holds for a run that a command summarizes again.
+        hinders: `(settings)`; returns whether the session sends no request.
+        held: `(settings, directory)`; checks settings before the first call, and returns what it holds.
+            The directory is that of a resumed run, or None.
+        recorded: `(held)`; returns its keys of `config.json` that follow from what it holds.
+        conclude: `(summary, run)`; returns its keys of a `Summary`, which has those of the parts before it.
+        figures: `(evidence)`; returns its keys of a `Group`.
+        testify: `(evidence)`; returns a `Testimony` for the recommendation.
+        gates: the gates that it adds, by their fields.
+        notes: `(group)`; yields a rank, a label and a text for each finding about a target.
+        advise: `(group, outcome)`; returns the fix for the most frequent bad outcome.
+        findings: `(summary)`; yields pairs of a rank and a `Finding`.
+        sections: `(summary)`; yields pairs of a rank and a `Section`.
+        ruling: `(summary)`; returns the ruling of the whole run, as a word and in words.
+        annotations: `(summary)`; yields the title and the text of each error for a CI system.
+        join: `(owner, config)`; takes part in a session.
+        status: `(ended)`; returns the session's exit status, or None to leave it to the core.
+    """
+
+    keys: tuple[Keys, ...] = ()
+    settings: Callable[..., Mapping[str, Any]] | None = None
+    rules: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
+    resumed: Callable[..., Mapping[str, Any]] | None = None
+    arguments: Callable[..., None] | None = None
+    held_by: Callable[..., Any] | None = None
+    hinders: Callable[..., bool] | None = None
+    held: Callable[..., Any] | None = None
+    recorded: Callable[..., Mapping[str, Any]] | None = None
+    conclude: Callable[..., Mapping[str, Any]] | None = None
+    figures: Callable[..., Mapping[str, Any]] | None = None
+    testify: Callable[..., Any] | None = None
+    gates: Mapping[str, Gate] = field(default_factory=dict)
+    notes: Callable[..., Iterable[tuple[int, str, str]]] | None = None
+    advise: Callable[..., str] | None = None
+    findings: Callable[..., Iterable[Any]] | None = None
+    sections: Callable[..., Iterable[Any]] | None = None
+    ruling: Callable[..., tuple[str, str] | None] | None = None
+    annotations: Callable[..., Iterable[tuple[str, str]]] | None = None
+    join: Callable[..., None] | None = None
+    status: Callable[..., int | None] | None = None
+
+
+class Checked(NamedTuple):
+    """Figures compared with the limit of a gate.
+
+    Attributes:
+        state: `passes`, `fails` or `open`; None if there are no figures.
+        text: the figure and the limit; without figures, the kind of cells that are missing.
+        found: the figure.
+    """
+
+    state: str | None
+    text: str
+    found: float | None = None
+
+
+class Gate(NamedTuple):
+    """A gate that a part adds; `parts/gates.py` applies it.
+
+    Attributes:
+        rank: its place among the gates.
+        option: the name of its option.
+        kind: the type of its limit in `config.json`.
+        about: what it requires, for the schema.
+        check: `(group, rows, limit, is_conclusive)`; returns `Checked`. It is also called with rows as if
+            each unanswered cell had ended well, or wrong.
+        rule: `(target, summary, gap)`; returns `GateResult` fields, in place of `check`.
+        name: its name in results, if that is not the option.
+        usual: the limit that is not shown.
+        read: makes a limit of an older run a current one.
+        is_of_tools: whether a cell without a row may count for it or not.
+        needs: the option of a command without which it cannot be applied.
+    """
+
+    rank: int
+    option: str
+    kind: Any
+    about: str
+    check: Callable[..., Checked] | None = None
+    rule: Callable[..., Mapping[str, Any]] | None = None
+    name: str = ""
+    usual: float | None = None
+    read: Callable[[Any], Any] = lambda limit: limit
+    is_of_tools: bool = False
+    needs: str = ""
+
+
+def table() -> Mapping[str, Entry]:
+    """Return the table of parts."""
+    found: Mapping[str, Entry] = import_module(FOLDER).TABLE
+    return found
+
+
+@cache
+def parts() -> Mapping[str, Part]:
+    """Return the parts that take part in runs, in the order of the table."""
+    return {name: import_module(f"{FOLDER}.{name}").PART for name, entry in table().items() if entry.in_runs}
+
+
+def called(point: str) -> Iterator[Callable[..., Any]]:
+    """Yield the functions of the parts for a point, which is the name of a field of `Part`."""
+    return (function for part in parts().values() if (function := getattr(part, point)) is not None)
+
+
+# --- types of the core, completed ------------------------------------------------------------------
+
+
+def whole(base: type[T]) -> type[T]:
+    """Return a type of the core with the keys of all parts, in the order of the published schema."""
+    completed: type[T] = _whole(base)  # type: ignore[arg-type]  # a class is hashable
+    return completed
+
+
+@cache
+def _whole(base: type) -> Any:
+    kinds = {base, *getattr(base, "__orig_bases__", ())}
+    added = [keys for part in parts().values() for keys in part.keys if keys.to in kinds]
+    own = get_type_hints(base, include_extras=True)
+    kinds_of = [own, *(get_type_hints(keys.of(), include_extras=True) for keys in added)]
+    hints = {name: _completed(hint) for one in kinds_of for name, hint in one.items()}
+    if hints == own:
+        return base
+    bases = [base, *(keys.of() for keys in added)]
+    names = in_places([*hints], {name: place for keys in added for name, place in keys.places.items()})
+    made: Any
+    if is_typeddict(base):
+        make: Any = TypedDict
+        made = make(base.__name__, {name: hints[name] for name in names})
+    else:
+        known = {one.name: one for kind in bases for one in fields(kind)}
+        defaults = {
+            name: field(default=one.default, default_factory=one.default_factory)
+            for name, one in known.items()
+            if (one.default, one.default_factory) != (MISSING, MISSING)
+        }
+        entries = [(name, hints[name], *([defaults[name]] if name in defaults else [])) for name in names]
+        pickled = {"__reduce__": lambda self: (_restored, (base, vars(self)))}
+        made = make_dataclass(
+            base.__name__, entries, bases=tuple(bases), namespace=pickled, frozen=True, kw_only=True
+        )
+        made.__dataclass_fields__ = {name: made.__dataclass_fields__[name] for name in names}
+    made.__doc__, made.__module__ = _documented(bases), base.__module__
+    return made
+
+
+def in_places(names: Sequence[str], places: Mapping[str, str]) -> list[str]:
+    """Return names in their order, those that `places` has after or before the named ones; see `Keys`."""
+    index = {name: n for n, name in enumerate(name for name in names if name not in places)}
+
+    def position(name: str) -> float:
+        if (place := places.get(name)) is None:
+            return index[name]
+        return index[place.removeprefix("<")] + (-0.5 if place.startswith("<") else 0.5)
+
+    return sorted(names, key=position)
+
+
+def _restored(base: type, values: Mapping[str, Any]) -> Any:
+    return _whole(base)(**values)
+
+
+def _completed(hint: Any) -> Any:
+    """Return a type with the types of the core in it completed."""
+    if isinstance(hint, type) and (is_typeddict(hint) or is_dataclass(hint)):
+        return _whole(hint)
+    arguments = get_args(hint)
+    completed = tuple(map(_completed, arguments))
+    if completed == arguments:
+        return hint
+    origin: Any = Union if isinstance(hint, UnionType) else get_origin(hint)
+    return origin[completed if len(completed) > 1 else completed[0]]
+
+
+def _documented(kinds: Iterable[type]) -> str:
+    """Return the first docstring with the attributes of all."""
+    docs = [cleandoc(kind.__doc__ or "").partition("\n\nAttributes:\n") for kind in kinds]
+    return "\n".join([docs[0][0], "\nAttributes:", *(lines.rstrip() for _, _, lines in docs if lines)])
