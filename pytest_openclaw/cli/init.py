@@ -2,8 +2,9 @@
 
 Writes benchmarks/prompts_mine.toml (four prompts to edit) or, with --suite,
 shipped suites, .github/workflows/openclaw.yml, the list of packages that it
-installs, and the models in a new pytest.ini. If pytest is configured already, the lines to add
-are printed instead. `runs/` is added to .gitignore. Nothing is overwritten.
+installs, and the models in a new pytest.ini. If pytest is configured already,
+the lines to add are printed instead. `runs/` is added to .gitignore. Nothing
+is overwritten.
 
 Then `pytest benchmarks/` measures the embedded model, or your --models.
 
