@@ -33,8 +33,8 @@ class Builtin:
 
 
 BUILTIN = (
-    Builtin("ollama_openai", "OllamaOpenAI", "ollama"),
-    Builtin("ollama_native", "OllamaNative", "ollama"),
+    Builtin("ollama_openai", "OllamaOpenAI", "chat_completions"),
+    Builtin("ollama_native", "OllamaNative"),
     Builtin("openai_responses", "OpenAIResponses", example="gpt-5.3-codex@high"),
     Builtin("anthropic_messages", "AnthropicMessages", example="claude-opus-5@high"),
     Builtin("gemini", "Gemini", example="gemini-3-pro-preview@low"),

@@ -110,19 +110,19 @@ def _blocks(received: Turn, turn: Turn) -> Iterator[JsonObject]:
 
 def read_messages(payload: JsonObject, answer: Answer) -> WireError | None:
     """Add a stream's event, or a whole message, to the answer so far; return the error that it reports."""
-    index = wire.count_in(payload.get("index"))
+    index = wire.count_in(payload, "index")
     match payload.get("type"):
         case "message_start":
-            message = wire.object_in(payload.get("message"))
-            answer.receive_model(wire.text_in(message.get("model")))
-            _read_usage(wire.object_in(message.get("usage")), answer, at_start=True)
+            message = wire.object_in(payload, "message")
+            answer.receive_model(wire.text_in(message, "model"))
+            _read_usage(wire.object_in(message, "usage"), answer, at_start=True)
         case "content_block_start":
-            _read_block(wire.object_in(payload.get("content_block")), index, answer)
+            _read_block(wire.object_in(payload, "content_block"), index, answer)
         case "content_block_delta":
-            _read_delta(wire.object_in(payload.get("delta")), index, answer)
+            _read_delta(wire.object_in(payload, "delta"), index, answer)
         case "message_delta":
-            _read_usage(wire.object_in(payload.get("usage")), answer)
-            return _read_end(wire.object_in(payload.get("delta")), answer)
+            _read_usage(wire.object_in(payload, "usage"), answer)
+            return _read_end(wire.object_in(payload, "delta"), answer)
         case "message_stop":
             answer.receive_end()
         case "message":
@@ -132,19 +132,18 @@ def read_messages(payload: JsonObject, answer: Answer) -> WireError | None:
 
 def _read_block(block: JsonObject, index: int | None, answer: Answer) -> None:
     """Read the start of a block, which some gateways send with all of its text."""
-    answer.receive_whole("text", wire.text_in(block.get("text")), key=index, starts=True)
-    answer.receive_whole("reasoning", wire.text_in(block.get("thinking")), key=index, starts=True)
+    answer.receive_whole("text", wire.text_in(block, "text"), key=index, starts=True)
+    answer.receive_whole("reasoning", wire.text_in(block, "thinking"), key=index, starts=True)
     if block.get("type") == "tool_use":
-        call = _call_of(block)
         # An empty input may also stand for the pieces that follow.
-        answer.receive_tool_call(key=index, id=call.id, name=call.name or None, arguments=call.arguments)
-    if wire.text_in(block.get("type")) in _SIGNED:
+        answer.receive_tool_call(_call_in(block), key=index)
+    if wire.text_in(block, "type") in _SIGNED:
         answer.receive_block(block, key=index)
 
 
 def _read_delta(delta: JsonObject, index: int | None, answer: Answer) -> None:
-    text = wire.text_in(delta.get("text"))
-    thinking = wire.text_in(delta.get("thinking"))
+    text = wire.text_in(delta, "text")
+    thinking = wire.text_in(delta, "thinking")
     match delta.get("type"):
         case "text_delta":
             answer.receive_text(text, key=index)
@@ -152,39 +151,36 @@ def _read_delta(delta: JsonObject, index: int | None, answer: Answer) -> None:
             answer.receive_text(thinking, "reasoning", key=index)
             answer.receive_block({"thinking": thinking}, key=index)
         case "signature_delta":
-            answer.receive_block({"signature": wire.text_in(delta.get("signature"))}, key=index)
+            answer.receive_block({"signature": wire.text_in(delta, "signature")}, key=index)
         case "input_json_delta":
-            answer.receive_tool_call(key=index, arguments=wire.json_text(delta.get("partial_json")))
+            arguments = wire.json_text(delta.get("partial_json"))
+            answer.receive_tool_call(ToolCall(name="", arguments=arguments), key=index)
 
 
 def _read_whole(message: JsonObject, answer: Answer) -> WireError | None:
     """Read a whole message, which may come after the events of its blocks."""
-    answer.receive_model(wire.text_in(message.get("model")))
-    blocks = wire.objects_in(message.get("content"))
+    answer.receive_model(wire.text_in(message, "model"))
+    blocks = wire.objects_in(message, "content")
     is_new = not answer.has_tokens
-    answer.receive_whole("reasoning", "".join(wire.text_in(block.get("thinking")) for block in blocks))
-    answer.receive_whole("text", "".join(wire.text_in(block.get("text")) for block in blocks))
-    answer.receive_calls([_call_of(block) for block in blocks if block.get("type") == "tool_use"])
+    answer.receive_whole("reasoning", "".join(wire.text_in(block, "thinking") for block in blocks))
+    answer.receive_whole("text", "".join(wire.text_in(block, "text") for block in blocks))
+    answer.receive_calls([_call_in(block) for block in blocks if block.get("type") == "tool_use"])
     for block in blocks if is_new else ():
-        if wire.text_in(block.get("type")) in _SIGNED:
+        if wire.text_in(block, "type") in _SIGNED:
             answer.receive_block(block)
-    _read_usage(wire.object_in(message.get("usage")), answer)
+    _read_usage(wire.object_in(message, "usage"), answer)
     return _read_end(message, answer)
 
 
-def _call_of(block: JsonObject) -> ToolCall:
+def _call_in(block: JsonObject) -> ToolCall:
     given = block.get("input")
-    return ToolCall(
-        name=wire.text_in(block.get("name")),
-        arguments=given if isinstance(given, str) else wire.json_text(wire.object_in(given)),
-        id=wire.text_in(block.get("id")) or None,
-    )
+    return wire.call_in(block, given if isinstance(given, str) else wire.object_in(given))
 
 
 def _read_end(holder: JsonObject, answer: Answer) -> WireError | None:
-    if not (reason := wire.text_in(holder.get("stop_reason"))):
+    if not (reason := wire.text_in(holder, "stop_reason")):
         return None
-    said = wire.text_in(wire.object_in(holder.get("stop_details")).get("explanation"))
+    said = wire.text_in(holder, "stop_details.explanation")
     return answer.receive_finish_word(reason, said=said)
 
 
@@ -221,9 +217,7 @@ class AnthropicMessages(OverHttp):
         "level": "adaptive|output_config|effort",
     }
     dialect: ClassVar[Dialect] = Dialect(
-        body=messages_body,
-        read=read_messages,
-        end_mark="a stop_reason or message_stop",
+        messages_body, read_messages, end_mark="a stop_reason or message_stop"
     )
 
     def find_address(self) -> Address:

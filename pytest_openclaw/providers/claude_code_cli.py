@@ -24,7 +24,7 @@ from pytest_openclaw.providers.claude.command_line import Access, stdin_of, take
 from pytest_openclaw.providers.claude.stream import Stream
 from pytest_openclaw.providers.mcp_tools import what_broke
 from pytest_openclaw.providers.processes import Program, ProgramProvider, new_folders
-from pytest_openclaw.providers.wire import shortened
+from pytest_openclaw.providers.server_errors import shortened
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed

@@ -14,7 +14,6 @@ from pytest_openclaw.providers import wire
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.values.settings import THINKING_ROOM_TOKENS
-from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.faults import WireError
     from pytest_openclaw.values.replies import Turn
     from pytest_openclaw.values.requests import Request
+    from pytest_openclaw.values.tool_calls import ToolCall
 
 _VERSIONS = ("/v1beta", "/v1alpha")
 _COUNTS = {
@@ -89,7 +89,7 @@ def _parts(turn: Turn) -> list[JsonObject]:
     The first call of a signed answer must have a signature, or the request is refused.
     """
     is_signed = any(part.get(_SIGNATURE) or part.get("thought_signature") for part in turn.carried)
-    made = [_call_of(part) for part in turn.carried if "functionCall" in part]
+    made = [_call_in(part) for part in turn.carried if "functionCall" in part]
     if is_signed and made == [replace(call, unoffered=False) for call in turn.calls]:
         return [*turn.carried]
     text = strip_thinking(turn.text).strip()
@@ -114,37 +114,32 @@ def _id(call: ToolCall) -> JsonObject:
 
 def read_gemini(payload: JsonObject, answer: Answer) -> WireError | None:
     """Add a chunk of a stream, or a whole answer, to the answer so far; return the error that it reports."""
-    answer.receive_model(wire.text_in(payload.get("modelVersion")))
-    _read_usage(wire.object_in(payload.get("usageMetadata")), answer)
-    feedback = wire.object_in(payload.get("promptFeedback"))
-    if blocked := wire.text_in(feedback.get("blockReason")):
-        answer.receive_note(wire.text_in(feedback.get("blockReasonMessage")) or blocked)
+    answer.receive_model(wire.text_in(payload, "modelVersion"))
+    _read_usage(wire.object_in(payload, "usageMetadata"), answer)
+    feedback = wire.object_in(payload, "promptFeedback")
+    if blocked := wire.text_in(feedback, "blockReason"):
+        answer.receive_note(wire.text_in(feedback, "blockReasonMessage") or blocked)
         answer.receive_finish("content_filter")
-    candidate = next(iter(wire.objects_in(payload.get("candidates"))), {})
-    reason = wire.text_in(candidate.get("finishReason"))
-    parts = wire.objects_in(wire.object_in(candidate.get("content")).get("parts"))
-    calls = [_call_of(part) for part in parts if "functionCall" in part]
+    candidate = next(iter(wire.objects_in(payload, "candidates")), {})
+    reason = wire.text_in(candidate, "finishReason")
+    parts = wire.objects_in(candidate, "content.parts")
+    calls = [_call_in(part) for part in parts if "functionCall" in part]
     repeats = len(calls) > 1 and answer.receive_repeated(calls, at_end=bool(reason))
     for part in parts:
         channel: Channel = "reasoning" if part.get("thought") else "text"
-        answer.receive_text(wire.text_in(part.get("text")), channel, at_end=bool(reason))
+        answer.receive_text(wire.text_in(part, "text"), channel, at_end=bool(reason))
         answer.receive_block(part)
     for call in [] if repeats else calls:
-        answer.receive_tool_call(id=call.id, name=call.name or None, arguments=call.arguments, whole=True)
+        answer.receive_tool_call(call, whole=True)
     if reason == "STOP" and answer.has_tool_calls:
         reason = "tool_calls"
-    said = wire.text_in(candidate.get("finishMessage"))
+    said = wire.text_in(candidate, "finishMessage")
     return answer.receive_finish_word(reason, said=said) if reason else None
 
 
-def _call_of(part: JsonObject) -> ToolCall:
+def _call_in(part: JsonObject) -> ToolCall:
     """Return a call, which always arrives whole."""
-    call = wire.object_in(part.get("functionCall"))
-    return ToolCall(
-        name=wire.text_in(call.get("name")),
-        arguments=wire.json_text(wire.object_in(call.get("args"))),
-        id=wire.text_in(call.get("id")) or None,
-    )
+    return wire.call_in(wire.object_in(part, "functionCall"), wire.object_in(part, "functionCall.args"))
 
 
 def _read_usage(usage: JsonObject, answer: Answer) -> None:
@@ -174,11 +169,7 @@ class Gemini(OverHttp):
     # The most that one page of the list may have; without it there are 50.
     models_path: ClassVar[str] = "/models?pageSize=1000"
     refusable: ClassVar[Mapping[str, str]] = {"temperature": "temperature", "level": "thinking[ _]?level"}
-    dialect: ClassVar[Dialect] = Dialect(
-        body=gemini_body,
-        read=read_gemini,
-        end_mark="a finishReason",
-    )
+    dialect: ClassVar[Dialect] = Dialect(gemini_body, read_gemini, end_mark="a finishReason")
 
     def find_address(self) -> Address:
         """Return the server's address; `/v1beta` may be left out."""
@@ -200,6 +191,6 @@ class Gemini(OverHttp):
             name.removeprefix("models/")
             for entry in await self.listed_models()
             # A gateway may leave out the methods of its models.
-            if method in (wire.texts_in(entry.get("supportedGenerationMethods")) or [method])
-            and (name := wire.text_in(entry.get("name")))
+            if method in (wire.texts_in(entry, "supportedGenerationMethods") or [method])
+            and (name := wire.text_in(entry, "name"))
         )

@@ -14,7 +14,7 @@ import logging
 import socket
 import ssl
 import time
-from contextlib import aclosing, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING
@@ -23,14 +23,16 @@ import httpx2
 
 from pytest_openclaw.providers import stream
 from pytest_openclaw.providers.address import is_loopback
-from pytest_openclaw.providers.wire import error_of_body, retry_after_s, shortened
+from pytest_openclaw.providers.server_errors import error_in, error_of_body, retry_after_s, shortened
+from pytest_openclaw.providers.wire import load_object
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
-    from pytest_openclaw.providers.stream import AnswerBody, Call
+    from pytest_openclaw.providers.stream import AnswerBody, HttpCall
+    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.replies import Fault
 
 CONNECT_TIMEOUT_S = 30.0
@@ -49,39 +51,33 @@ for _library in map(logging.getLogger, ("httpx2", "httpcore2")):
 class HttpClient:
     """The connections of one provider to one server, opened on first use in the loop that uses them.
 
-    Attributes:
-        is_silent: whether the server has once kept a connection open after an answer without its end mark.
+    Methods raise `CallFailed` if there is no answer, or the answer is an error, incomplete, or a redirect.
     """
 
     def __init__(self, name: str) -> None:
-        self.name, self.is_silent = name, False
+        self.name = name
         self._client: httpx2.AsyncClient | None = None
+        # Whether the server has once kept a connection open after an answer without its end mark.
+        self._is_silent = False
 
-    async def send(self, call: Call, body: AnswerBody, *, timeout_s: float) -> None:
-        """Send a call and read the body of its answer to the end.
-
-        Raises:
-            CallFailed: there is no answer, or the answer is an error, incomplete, or a redirect.
-        """
+    async def send(self, call: HttpCall, body: AnswerBody, *, timeout_s: float) -> None:
+        """Send a call and read the body of its answer to the end."""
         try:
-            async with asyncio.timeout(timeout_s), aclosing(await self._response(call, body)) as response:
-                codings = response.headers.get_list("content-encoding", split_commas=True)
-                if len([one for one in codings if one.strip().lower() != "identity"]) > 1:
-                    # A few bytes could keep the decoders busy for hours.
-                    raise CallFailed(faults.malformed(self.name, "it is compressed more than once"))
-                if not response.is_success:
-                    raise CallFailed(await self._refusal(call, response))
+            async with self._responding(call, timeout_s, body.start) as response:
                 await self._read(response, body)
-                return
-        except TimeoutError:
-            fault = faults.timed_out(self.name, timeout_s)
-        except httpx2.HTTPError as error:
-            fault = self._broken(error)
         except CallFailed as failed:
-            fault = failed.fault
-        # Raised here, so that it has no cause: tracebacks are written, and a cause's locals have the headers.
-        if lost := body.lost(fault):
-            raise CallFailed(lost)
+            if lost := body.lost(failed.fault):
+                raise CallFailed(lost) from None
+
+    async def fetch(self, call: HttpCall, *, timeout_s: float) -> JsonObject:
+        """Send a call and return the JSON object that answers it."""
+        async with self._responding(call, timeout_s) as response:
+            text = (await _beginning(response, stream.MOST_EVENT_BYTES)).decode("utf-8-sig", "replace")
+        if (found := load_object(text)) is None:
+            raise CallFailed(stream.no_object(self.name, text))
+        if error := error_in(found):
+            raise CallFailed(faults.refused_by_server(self.name, call.model, error))
+        return found
 
     async def aclose(self) -> None:
         """Close all connections; a later call opens new ones."""
@@ -89,7 +85,29 @@ class HttpClient:
         if client:
             await client.aclose()
 
-    async def _response(self, call: Call, body: AnswerBody, *, is_second: bool = False) -> httpx2.Response:
+    @asynccontextmanager
+    async def _responding(
+        self, call: HttpCall, timeout_s: float, on_sent: Callable[[], None] = lambda: None
+    ) -> AsyncIterator[httpx2.Response]:
+        """Send a call and yield its response, which is no error; the timeout includes reading it."""
+        # A fault has no cause: tracebacks are written, and a cause's locals have the headers.
+        try:
+            async with asyncio.timeout(timeout_s), aclosing(await self._response(call, on_sent)) as response:
+                codings = response.headers.get_list("content-encoding", split_commas=True)
+                if len([one for one in codings if one.strip().lower() != "identity"]) > 1:
+                    # A few bytes could keep the decoders busy for hours.
+                    raise CallFailed(faults.malformed(self.name, "it is compressed more than once"))
+                if not response.is_success:
+                    raise CallFailed(await self._refusal(call, response))
+                yield response
+        except TimeoutError:
+            raise CallFailed(faults.timed_out(self.name, timeout_s)) from None
+        except httpx2.HTTPError as error:
+            raise CallFailed(self._broken(error)) from None
+
+    async def _response(
+        self, call: HttpCall, on_sent: Callable[[], None], *, is_second: bool = False
+    ) -> httpx2.Response:
         if self._client is None:
             self._client = _new_client(httpx2.URL(call.url).host)
         has_connected = False
@@ -98,7 +116,7 @@ class HttpClient:
             nonlocal has_connected
             has_connected |= step.startswith("connection.")
             if step.endswith("send_request_headers.started"):
-                body.answer.started = time.perf_counter()
+                on_sent()
 
         # Built without the client, which would add headers of its own.
         request = httpx2.Request(
@@ -115,11 +133,11 @@ class HttpClient:
                 raise CallFailed(self._no_answer(call, error)) from None
         # Servers may close an idle connection at any time (llama.cpp after each stream), even just as it is
         # used again; then the request is sent over a new connection.
-        return await self._response(call, body, is_second=True)
+        return await self._response(call, on_sent, is_second=True)
 
     async def _read(self, response: httpx2.Response, body: AnswerBody) -> None:
         body.kind = response.headers.get("content-type", "")
-        if self.is_silent:
+        if self._is_silent:
             body.silence_s = stream.KNOWN_SILENCE_S
         pieces, n_bytes = response.aiter_bytes(), 0
         while True:
@@ -130,7 +148,7 @@ class HttpClient:
             except TimeoutError:
                 if patience_s is None:
                     raise
-                self.is_silent |= not body.answer.is_over
+                self._is_silent |= patience_s == body.silence_s
                 piece = None
             if piece is None:
                 break
@@ -152,8 +170,8 @@ class HttpClient:
             return faults.malformed(self.name, f"it is not HTTP: {said}")
         return faults.stream_broken(self.name, "the connection was lost in the middle of the answer")
 
-    def _no_answer(self, call: Call, error: Exception) -> Fault:
-        why = call.hide(shortened(str(error)))
+    def _no_answer(self, call: HttpCall, error: Exception) -> Fault:
+        why = shortened(str(error))
         if isinstance(error, httpx2.ConnectTimeout):
             why = f"no connection within {CONNECT_TIMEOUT_S:g} s"
         elif isinstance(error, httpx2.ConnectError):
@@ -171,7 +189,7 @@ class HttpClient:
             return faults.malformed(self.name, f"no HTTP answer: {why}")
         return faults.unreachable(self.name, call.base_url, why)
 
-    async def _refusal(self, call: Call, response: httpx2.Response) -> Fault:
+    async def _refusal(self, call: HttpCall, response: httpx2.Response) -> Fault:
         status = response.status_code
         if status == 407:
             return faults.unreachable(self.name, call.base_url, f"{PROXY_REFUSES} 407")
@@ -180,12 +198,13 @@ class HttpClient:
             words += "If it is right, name that address."
             error = faults.WireError(status=status, message=words)
         else:
-            error = error_of_body(status, await _error_body(response), phrase=response.reason_phrase)
+            body = await _beginning(response, LONGEST_ERROR_BODY_BYTES)
+            error = error_of_body(status, body, phrase=response.reason_phrase)
         wait = retry_after_s(response.headers, now_s=time.time())
-        fault = faults.refused_by_server(self.name, call.model, call.hide_in(error), retry_after_s=wait)
+        fault = faults.refused_by_server(self.name, call.model, error, retry_after_s=wait)
         if fault.failure_type not in ("http_404", "http_405"):
             return fault
-        where = call.hide(_shown(response.request.url))
+        where = _shown(response.request.url)
         return replace(fault, message=f"{fault.message.rstrip('.')}. The request went to {where}.")
 
 
@@ -204,13 +223,13 @@ def _is_loss(error: Exception) -> bool:
     return isinstance(error, httpx2.NetworkError) or "without sending" in str(error)
 
 
-async def _error_body(response: httpx2.Response) -> bytes:
-    """Return the beginning of an error's body; the status is known, so a lost connection does not matter."""
+async def _beginning(response: httpx2.Response, most_bytes: int) -> bytes:
+    """Return the beginning of a body, or the bytes before the connection was lost."""
     body = bytearray()
     with suppress(httpx2.HTTPError):
         async for piece in response.aiter_bytes():
             body += piece
-            if len(body) >= LONGEST_ERROR_BODY_BYTES:
+            if len(body) >= most_bytes:
                 break
     return bytes(body)
 

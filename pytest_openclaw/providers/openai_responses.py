@@ -89,35 +89,32 @@ def _image(image: Image) -> JsonObject:
 
 def read_responses(payload: JsonObject, answer: Answer) -> WireError | None:
     """Add a stream's event, or a whole response, to the answer so far; return the error that it reports."""
-    kind = wire.text_in(payload.get("type"))
+    kind = wire.text_in(payload, "type")
     if kind in _ENDS or payload.get("object") == "response":
-        return _read_end(wire.object_in(payload.get("response")) or payload, answer)
+        return _read_end(wire.object_in(payload, "response") or payload, answer)
     name, is_whole = kind.removeprefix("response."), kind.endswith(".done")
     if name == "created":
-        answer.receive_model(wire.text_in(wire.object_in(payload.get("response")).get("model")))
+        answer.receive_model(wire.text_in(payload, "response.model"))
     elif name.startswith("output_item."):
         _read_item(payload, answer, starts=not is_whole)
     elif name.startswith("function_call_arguments."):
-        arguments = wire.text_in(payload.get("arguments" if is_whole else "delta"))
-        answer.receive_tool_call(key=_key(payload), arguments=arguments, whole=is_whole)
+        arguments = wire.text_in(payload, "arguments" if is_whole else "delta")
+        answer.receive_tool_call(ToolCall(name="", arguments=arguments), key=_key(payload), whole=is_whole)
     elif channel := _channel_of(name):
         part = "summary" if "summary" in name else "content"
         key = _block_key(payload, part, wire.count_in(payload.get(f"{part}_index")) or 0)
         if is_whole:
             answer.receive_whole(channel, _text_of(payload), key=key)
         else:
-            answer.receive_text(wire.text_in(payload.get("delta")), channel, key=key)
+            answer.receive_text(wire.text_in(payload, "delta"), channel, key=key)
     return None
 
 
 def _read_item(event: JsonObject, answer: Answer, *, starts: bool) -> None:
     """Add an item that starts, or that is complete."""
-    item = wire.object_in(event.get("item"))
+    item = wire.object_in(event, "item")
     if item.get("type") == "function_call":
-        call = _call_of(item)
-        answer.receive_tool_call(
-            key=_key(event, item), id=call.id, name=call.name or None, arguments=call.arguments, whole=True
-        )
+        answer.receive_tool_call(_call_in(item), key=_key(event, item), whole=True)
     for channel, part, index, text in _texts_of(item):
         key = _block_key({"item_id": item.get("id"), **event}, part, index)
         answer.receive_whole(channel, text, key=key, starts=starts)
@@ -125,18 +122,18 @@ def _read_item(event: JsonObject, answer: Answer, *, starts: bool) -> None:
 
 def _read_end(response: JsonObject, answer: Answer) -> WireError | None:
     """Add a whole response; at the end of a stream, it repeats the deltas."""
-    answer.receive_model(wire.text_in(response.get("model")))
+    answer.receive_model(wire.text_in(response, "model"))
     status = response.get("status")
     if status in ("failed", "cancelled"):
         return WireError(message=f"the response is {status}")
-    items = wire.objects_in(response.get("output"))
+    items = wire.objects_in(response, "output")
     texts = [text for item in items for text in _texts_of(item)]
     for channel in CHANNELS:
         answer.receive_whole(channel, "".join(text for of, _, _, text in texts if of == channel))
-    answer.receive_calls([_call_of(item) for item in items if item.get("type") == "function_call"])
-    if usage := wire.object_in(response.get("usage")):
+    answer.receive_calls([_call_in(item) for item in items if item.get("type") == "function_call"])
+    if usage := wire.object_in(response, "usage"):
         answer.receive_usage(**wire.counts_in(usage, _COUNTS))
-    why = wire.text_in(wire.object_in(response.get("incomplete_details")).get("reason"))
+    why = wire.text_in(response, "incomplete_details.reason")
     failure = answer.receive_finish_word(why or ("incomplete" if status == "incomplete" else "stop"))
     if failure is None:
         answer.receive_end()
@@ -153,7 +150,7 @@ def _channel_of(name: str) -> Channel | None:
 
 
 def _text_of(part: JsonObject) -> str:
-    return wire.text_in(part.get("text")) or wire.text_in(part.get("refusal"))
+    return wire.text_in(part, "text") or wire.text_in(part, "refusal")
 
 
 def _texts_of(item: JsonObject) -> Iterator[tuple[Channel, str, int, str]]:
@@ -161,30 +158,26 @@ def _texts_of(item: JsonObject) -> Iterator[tuple[Channel, str, int, str]]:
     is_thought = item.get("type") == "reasoning"
     for kind in ("content", "summary") if is_thought or item.get("type") == "message" else ():
         for index, part in enumerate(wire.objects_in(item.get(kind))):
-            channel = "reasoning" if is_thought else _channel_of(wire.text_in(part.get("type")))
+            channel = "reasoning" if is_thought else _channel_of(wire.text_in(part, "type"))
             if channel is not None:
                 yield channel, kind, index, _text_of(part)
 
 
-def _call_of(item: JsonObject) -> ToolCall:
-    return ToolCall(
-        name=wire.text_in(item.get("name")),
-        arguments=wire.json_text(item.get("arguments")),
-        id=wire.text_in(item.get("call_id")) or None,
-    )
+def _call_in(item: JsonObject) -> ToolCall:
+    return wire.call_in(item, item.get("arguments"), id_key="call_id")
 
 
 def _key(event: JsonObject, item: JsonObject | None = None) -> str | int | None:
     """Return the common key of a call's events; llama.cpp sends the call's id instead of the item's."""
     item = item or {}
     ids = (event.get("item_id"), item.get("id"), item.get("call_id"))
-    return next(filter(None, map(wire.text_in, ids)), None) or wire.count_in(event.get("output_index"))
+    return next(filter(None, map(wire.text_in, ids)), None) or wire.count_in(event, "output_index")
 
 
 def _block_key(event: JsonObject, part: str, index: int) -> Hashable:
     """Return the key of a text; some servers omit the number of its item, others the item's id."""
-    number = wire.count_in(event.get("output_index"))
-    return (wire.text_in(event.get("item_id")) if number is None else number), part, index
+    number = wire.count_in(event, "output_index")
+    return (wire.text_in(event, "item_id") if number is None else number), part, index
 
 
 # --- the provider -------------------------------------------------------------------------------
@@ -202,8 +195,4 @@ class OpenAIResponses(OverHttp):
     key_envs: ClassVar[tuple[str, ...]] = ("OPENAI_API_KEY",)
     path: ClassVar[str] = "/responses"
     refusable: ClassVar[Mapping[str, str]] = {"temperature": "(?=.*temperature).*support"}
-    dialect: ClassVar[Dialect] = Dialect(
-        body=responses_body,
-        read=read_responses,
-        end_mark="response.completed",
-    )
+    dialect: ClassVar[Dialect] = Dialect(responses_body, read_responses, end_mark="response.completed")

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers import processes
+from pytest_openclaw.providers.chat_completions import OllamaOpenAI
 from pytest_openclaw.providers.mcp_tools import what_broke
-from pytest_openclaw.providers.ollama import OllamaNative, OllamaOpenAI
+from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.providers.openclaw.call import (
     Call,
@@ -35,7 +36,7 @@ from pytest_openclaw.providers.openclaw.call import (
 )
 from pytest_openclaw.providers.openclaw.relay import Relay, broken_after, joined, reply_of
 from pytest_openclaw.providers.processes import Program, ProgramProvider
-from pytest_openclaw.providers.wire import shortened
+from pytest_openclaw.providers.server_errors import shortened
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.values import faults

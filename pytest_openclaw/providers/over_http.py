@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers.address import Address, check_proxies, parse_address
 from pytest_openclaw.providers.answer import Answer
-from pytest_openclaw.providers.stream import AnswerBody, Call, Dialect
+from pytest_openclaw.providers.stream import AnswerBody, Dialect, HttpCall
 from pytest_openclaw.providers.wire import objects_in, text_in, with_fields
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.values import faults
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 MODELS_TIMEOUT_S = 10.0
 MOST_MODELS = 1000
 """The most models of a server that are read."""
-_REFUSALS = ("http_400", "http_422")
 
 
 class OverHttp(Provider):
@@ -71,13 +70,6 @@ class OverHttp(Provider):
         if not self.address.is_loopback:
             check_proxies(setup.environ)
         self.refused: defaultdict[str, set[str]] = defaultdict(set)
-
-    @cached_property
-    def http(self) -> HttpClient:
-        """The connections; only the process that sends requests makes them and loads the HTTP library."""
-        from pytest_openclaw.providers.http import HttpClient
-
-        return HttpClient(self.setup.name)
 
     # --- for subclasses to override -----------------------------------------------------------
 
@@ -126,17 +118,6 @@ class OverHttp(Provider):
         """Return the JSON body for `request`, without the parts that the server refuses."""
         return self.dialect.body(request, self.refused[request.model])
 
-    def adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
-        """Note the refused parts of `body`; return whether the next body will lack them."""
-        refused = self.refused[request.model]
-        for part, words in self.refusable.items() if fault.failure_type in _REFUSALS else ():
-            if re.search(words, fault.message, re.IGNORECASE):
-                self.refused[request.model] = refused | {part}
-                if self.body(request) != body:  # also if another request has noted the part meanwhile
-                    return True
-                self.refused[request.model] = refused
-        return False
-
     async def may_see(self, model: str) -> bool:
         """Whether the model takes images; this matters for a server that would answer without them."""
         del model  # most servers refuse an image that the model cannot see
@@ -149,10 +130,9 @@ class OverHttp(Provider):
         if request.images and not await self.may_see(request.model):
             raise CallFailed(faults.sees_no_images(self.setup.name, request.model))
         while True:
-            body = self.body(request)
+            body, answer = self.body(request), Answer(streaming=request.stream)
             call = self.call(self.route(request), with_fields(body, request.fields), model=request.model)
-            answer = Answer(streaming=request.stream)
-            reader = AnswerBody(self.setup.name, call, self.dialect, answer)
+            reader = AnswerBody(self.setup.name, request.model, self.dialect, answer)
             try:
                 await self.http.send(call, reader, timeout_s=request.timeout_s)
             except CallFailed as failed:
@@ -165,14 +145,24 @@ class OverHttp(Provider):
                         timing=fault.timing,
                         usage=fault.usage,
                     )
-                if not self.adapt(request, body, fault):
-                    if fault.status == "auth_error":
-                        fault = replace(fault, message=f"{fault.message.rstrip('.')}. {self._key_hint}")
-                    raise CallFailed(fault) from None
-            else:
-                reply = answer.reply()
-                # The next request, which only a scripted exchange has, needs the carried parts.
-                return replace(reply, carried=()) if reply.carried and not request.is_exchange else reply
+                if self.adapt(request, body, fault):
+                    continue
+                if fault.status == "auth_error":
+                    fault = replace(fault, message=f"{fault.message.rstrip('.')}. {self._key_hint}")
+                raise CallFailed(fault) from None
+            # The next request, which only a scripted exchange has, needs the carried parts.
+            return answer.reply() if request.is_exchange else replace(answer.reply(), carried=())
+
+    def adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
+        """Note the refused parts of `body`; return whether the next body will lack them."""
+        refused = self.refused[request.model]
+        for part, words in self.refusable.items() if fault.failure_type in ("http_400", "http_422") else ():
+            if re.search(words, fault.message, re.IGNORECASE):
+                self.refused[request.model] = refused | {part}
+                if self.body(request) != body:  # also if another request has noted the part meanwhile
+                    return True
+                self.refused[request.model] = refused
+        return False
 
     @property
     def endpoint(self) -> str:
@@ -217,28 +207,25 @@ class OverHttp(Provider):
         listed = answer.get("data") or answer.get("models")  # null from Ollama without models
         return objects_in(listed)[:MOST_MODELS]
 
+    # --- HTTP ---------------------------------------------------------------------------------
+
+    @cached_property
+    def http(self) -> HttpClient:
+        """The connections; only the process that sends requests makes them and loads the HTTP library."""
+        from pytest_openclaw.providers.http import HttpClient
+
+        return HttpClient(self.setup.name)
+
+    async def fetch(self, path: str, body: JsonObject | None = None, *, timeout_s: float) -> JsonObject:
+        """Query the server about itself: GET, or POST with a body."""
+        return await self.http.fetch(self.call(path, body), timeout_s=timeout_s)
+
     async def aclose(self) -> None:
         """Close the connections, if there are any."""
         if "http" in vars(self):
             await self.http.aclose()
 
-    # --- one HTTP request ---------------------------------------------------------------------
-
-    async def fetch(self, path: str, body: JsonObject | None = None, *, timeout_s: float) -> JsonObject:
-        """Query the server about itself: GET, or POST with a body."""
-        found: JsonObject = {}
-
-        def read(payload: JsonObject, answer: Answer) -> None:
-            found.update(payload)
-            answer.receive_end()
-
-        call = self.call(path, body)
-        dialect = replace(self.dialect, read=read)
-        reader = AnswerBody(self.setup.name, call, dialect, Answer(streaming=False))
-        await self.http.send(call, reader, timeout_s=timeout_s)
-        return found
-
-    def call(self, path: str, body: JsonObject | None, *, model: str = "") -> Call:
+    def call(self, path: str, body: JsonObject | None, *, model: str = "") -> HttpCall:
         """Return a request to a path under the base URL, or to a whole URL, with the key."""
         headers = {
             "content-type": "application/json",
@@ -246,14 +233,8 @@ class OverHttp(Provider):
             **self.headers,
             **self._credentials(),
         }
-        return Call(
-            base_url=self.address.base_url,
-            url=path if "://" in path else self.address.base_url + path,
-            body=body,
-            headers=headers,
-            secrets=self.secrets,
-            model=model,
-        )
+        url = path if "://" in path else self.address.base_url + path
+        return HttpCall(base_url=self.address.base_url, url=url, body=body, headers=headers, model=model)
 
     def _credentials(self) -> Mapping[str, str]:
         name, env = self.setup.name, self.key_env

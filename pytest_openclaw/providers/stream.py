@@ -14,17 +14,10 @@ from __future__ import annotations
 import codecs
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_openclaw.providers.wire import (
-    error_in,
-    error_of_object,
-    load_object,
-    load_objects,
-    page_title,
-    shortened,
-)
-from pytest_openclaw.util.redact import Redactor
+from pytest_openclaw.providers.server_errors import error_in, error_of_object, page_title, shortened
+from pytest_openclaw.providers.wire import load_object, load_objects
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 
@@ -33,6 +26,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.providers.answer import Answer
     from pytest_openclaw.util.files import JsonObject
+    from pytest_openclaw.values.faults import WireError
     from pytest_openclaw.values.replies import Fault
     from pytest_openclaw.values.requests import Request
 
@@ -50,14 +44,13 @@ LINGER_S = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call:
-    """One HTTP request, ready to be sent.
+class HttpCall:
+    """One HTTP request.
 
     Attributes:
         base_url: the server's address as the user knows it; shown in errors.
         body: sent as JSON by POST; None is a GET.
         headers: may contain a key.
-        secrets: removed from the server's texts.
         model: for messages.
     """
 
@@ -65,23 +58,12 @@ class Call:
     url: str
     body: JsonObject | None
     headers: Mapping[str, str] = field(repr=False)
-    secrets: tuple[str, ...] = field(default=(), repr=False)
     model: str = ""
 
-    def hide(self, text: str) -> str:
-        """Return the text without secrets."""
-        return Redactor.of(self.secrets).text(text)
 
-    def hide_in(self, error: faults.WireError) -> faults.WireError:
-        """Return the error without secrets."""
-        names = ("code", "type", "message", "written")
-        texts: dict[str, Any] = {name: self.hide(getattr(error, name)) for name in names}
-        return replace(error, **texts)
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Dialect:
-    """The bodies of requests by one API, and the rules for reading its answers.
+    """The requests and answers of one API.
 
     Attributes:
         body: makes the body for a request, without the parts that the server is known to refuse.
@@ -91,7 +73,7 @@ class Dialect:
     """
 
     body: Callable[[Request, Collection[str]], JsonObject]
-    read: Callable[[JsonObject, Answer], faults.WireError | None]
+    read: Callable[[JsonObject, Answer], WireError | None]
     end_mark: str
     done_ends: bool = False
 
@@ -104,37 +86,40 @@ class AnswerBody:
         silence_s: the silence that ends an answer without its end mark.
     """
 
-    def __init__(self, name: str, call: Call, dialect: Dialect, answer: Answer) -> None:
-        self.name, self.call, self.answer = name, call, answer
+    def __init__(self, name: str, model: str, dialect: Dialect, answer: Answer) -> None:
         self.kind, self.silence_s = "", SILENCE_S
-        self._dialect = dialect
+        self._name, self._model, self._dialect, self._answer = name, model, dialect, answer
         self._events = EventReader()
         self._payload: JsonObject | None = None
         self._ignored = ""
 
+    def start(self) -> None:
+        """Start the clock: the request is being sent."""
+        self._answer.started = time.perf_counter()
+
     @property
     def patience_s(self) -> float | None:
         """How long to wait for the next bytes, after which the body counts as ended."""
-        if self.answer.is_over:
+        if self._answer.is_over:
             return LINGER_S
-        return self.silence_s if self.answer.ended and self.answer.has_tokens else None
+        return self.silence_s if self._answer.ended and self._answer.has_tokens else None
 
     def feed(self, piece: bytes) -> None:
         """Read the next bytes, which have just arrived."""
-        self.answer.arrived = time.perf_counter()
-        if self.answer.is_over:
+        self._answer.arrived = time.perf_counter()
+        if self._answer.is_over:
             return
         events = self._events.feed(piece)
-        self.answer.streaming |= self._events.is_stream  # perhaps although no stream was requested
+        self._answer.streaming |= self._events.is_stream  # perhaps although no stream was requested
         for event in events:
             self._take(event)
         if self._events.pending_bytes > MOST_EVENT_BYTES:
             why = f"an event of it is longer than {MOST_EVENT_BYTES >> 20} MiB"
-            raise CallFailed(faults.malformed(self.name, why))
+            raise CallFailed(faults.malformed(self._name, why))
 
     def _take(self, event: Event) -> None:
         """Read an event; a text that is not JSON is a heartbeat, such as a date, `ping` or `null`."""
-        answer, data = self.answer, event.data.strip()
+        answer, data = self._answer, event.data.strip()
         if answer.is_over:
             return
         if data == "[DONE]":
@@ -153,15 +138,20 @@ class AnswerBody:
         if not data.startswith("{"):
             self._ignored = data
         elif not answer.is_complete:
-            raise CallFailed(self._no_object(data))
+            raise CallFailed(no_object(self._name, data))
 
-    def _stop_at(self, error: faults.WireError | None) -> None:
-        if error and not self.answer.is_complete:
-            raise CallFailed(self._fault(error))
+    def _stop_at(self, error: WireError | None) -> None:
+        if error is None or self._answer.is_complete:
+            return
+        if self._answer.has_tokens and not error.written:
+            said = error.message or error.code or error.type or "no reason given"
+            why = f"after the first tokens the server says: {said}"
+            raise CallFailed(faults.stream_broken(self._name, why))
+        raise CallFailed(faults.refused_by_server(self._name, self._model, error))
 
     def close(self) -> None:
         """Read the rest, at the end of the body or at a silence that ends the answer."""
-        answer, events = self.answer, self._events
+        answer, events = self._answer, self._events
         if answer.is_over:
             return
         for event in events.close():
@@ -172,40 +162,34 @@ class AnswerBody:
             self._close_whole(events.text())
         if not answer.ended:
             after = f"; its last words: {shortened(self._ignored)}" if self._ignored else ""
-            why = f"it ended without {self._dialect.end_mark}{self.call.hide(after)}"
-            raise CallFailed(faults.stream_broken(self.name, why))
+            why = f"it ended without {self._dialect.end_mark}{after}"
+            raise CallFailed(faults.stream_broken(self._name, why))
 
     def _close_whole(self, text: str) -> None:
         if self._payload is None and load_objects(text):
             self._take(Event("message", text))
-        was_streaming = self.answer.streaming
-        self.answer.receive_at_once()
+        was_streaming = self._answer.streaming
+        self._answer.receive_at_once()
         if self._payload is None:
-            raise CallFailed(self._no_object(text))
-        if not (self.answer.ended or self.answer.has_tokens):
-            why = f"this holds no answer: {self.call.hide(shortened(text))}"
-            raise CallFailed(faults.malformed(self.name, why, raw=text))
+            raise CallFailed(no_object(self._name, text))
+        if not (self._answer.ended or self._answer.has_tokens):
+            why = f"this holds no answer: {shortened(text)}"
+            raise CallFailed(faults.malformed(self._name, why, raw=text))
         if not was_streaming:  # a whole answer is complete even without a finish reason
-            self.answer.receive_end()
-
-    def _no_object(self, text: str) -> Fault:
-        said = f"no JSON object: {shortened(text)}" if text.strip() else "it is empty"
-        why = self.call.hide(page_title(text.strip()) or said)
-        return faults.malformed(self.name, why, raw=text)
-
-    def _fault(self, error: faults.WireError) -> Fault:
-        error = self.call.hide_in(error)
-        if self.answer.has_tokens and not error.written:
-            said = error.message or error.code or error.type or "no reason given"
-            return faults.stream_broken(self.name, f"after the first tokens the server says: {said}")
-        return faults.refused_by_server(self.name, self.call.model, error)
+            self._answer.receive_end()
 
     def lost(self, fault: Fault) -> Fault | None:
         """Return the fault with everything that has arrived; None if the answer is complete anyway."""
-        if self.answer.is_complete:
+        answer = self._answer
+        if answer.is_complete:
             return None
-        raw = self.call.hide(self.answer.raw() or fault.raw)
-        return replace(fault, raw=raw, timing=self.answer.timing(), usage=self.answer.usage())
+        return replace(fault, raw=answer.raw() or fault.raw, timing=answer.timing(), usage=answer.usage())
+
+
+def no_object(name: str, text: str) -> Fault:
+    """Return the fault of an answer without a JSON object."""
+    said = f"no JSON object: {shortened(text)}" if text.strip() else "it is empty"
+    return faults.malformed(name, page_title(text.strip()) or said, raw=text)
 
 
 class Event(NamedTuple):

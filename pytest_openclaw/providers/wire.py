@@ -1,5 +1,6 @@
-"""Helpers for all APIs: values in servers' JSON, errors, token counts, parts of bodies, bounds of tokens.
+"""Values in servers' JSON, by their paths, and the parts of requests that several APIs share.
 
+A path such as `usage.prompt_tokens` has the keys of nested objects; without a path, the value itself counts.
 A value of an unexpected type counts as missing.
 """
 
@@ -7,16 +8,12 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
-import re
 from dataclasses import replace
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.thinking import strip_thinking
-from pytest_openclaw.util.text import cut, masked
 from pytest_openclaw.util.typed import LARGEST
-from pytest_openclaw.values.faults import WireError
+from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -35,72 +32,66 @@ LARGEST_COUNT = 2**40
 """More tokens than any request has, and so few that sums over all turns and requests stay below 2**53."""
 SMALLEST_NUMBER = 0.05
 """A speed or a time below it would be shown as 0.0."""
-_LONGEST_TEXT = 300
-_MESSAGES = ("message", "Message", "detail", "error_description", "msg", "error_msg", "status_msg", "title")
-# Where an error may be in an event, in addition to the event itself.
-_HOLDERS = ("response", "message", "data", "delta", "x_groq")
-# Signs of an error object that is the whole event, and of an answer.
-_BARE = {"code", "statusCode", "detail", "errors"}
-_ANSWERS = ("choices", "candidates", "content", "output", "delta", "data")
-_TITLE = re.compile(r"<title\b[^>]*>(.*?)</title\s*>", re.IGNORECASE | re.DOTALL)
-# Ollama's error if its parser cannot read the model's text:
-# https://github.com/ollama/ollama/blob/main/model/parsers/parsers.go
-_UNREAD_CALL = re.compile(r"error parsing tool call: raw='(.*)', err=", re.DOTALL)
-
-
-# --- values -------------------------------------------------------------------------------------
 
 
 def load_object(text: str) -> JsonObject | None:
     """Return the JSON object in a text; None if the text is something else."""
-    if not text.lstrip().startswith("{"):
-        return None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+    return next(iter(load_objects(text)), None) if text.lstrip().startswith("{") else None
 
 
 def load_objects(text: str) -> list[JsonObject]:
     """Return the JSON object in a text, or the objects in an array; empty if the text is something else."""
-    if (value := load_object(text)) is not None:
-        return [value]
+    if text.lstrip()[:1] not in ("{", "["):
+        return []
     try:
-        return objects_in(json.loads(text)) if text.lstrip().startswith("[") else []
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return []
+    return [value] if isinstance(value, dict) else objects_in(value)
 
 
-def text_in(value: Any) -> str:
+def value_in(value: Any, path: str) -> Any:
+    """Return the value at a path; None if there is none."""
+    for key in filter(None, path.split(".")):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def text_in(value: Any, path: str = "") -> str:
     """Return a string; empty for another type."""
+    value = value_in(value, path)
     return value if isinstance(value, str) else ""
 
 
-def count_in(value: Any, most: int = LARGEST_COUNT) -> int | None:
+def count_in(value: Any, path: str = "", *, most: int = LARGEST_COUNT) -> int | None:
     """Return a whole number from 0 to `most`; None for another value, including true and 1.0."""
+    value = value_in(value, path)
     is_number = isinstance(value, int) and not isinstance(value, bool)
     return value if is_number and 0 <= value <= most else None
 
 
-def positive_in(value: Any) -> float | None:
+def positive_in(value: Any, path: str = "") -> float | None:
     """Return a number above 0, up to 2**53; None for another value, and for one that is as good as 0."""
+    value = value_in(value, path)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return float(value) if is_number and SMALLEST_NUMBER <= value <= LARGEST else None
 
 
-def object_in(value: Any) -> JsonObject:
+def object_in(value: Any, path: str = "") -> JsonObject:
     """Return an object; empty for another type."""
+    value = value_in(value, path)
     return value if isinstance(value, dict) else {}
 
 
-def objects_in(value: Any) -> list[JsonObject]:
+def objects_in(value: Any, path: str = "") -> list[JsonObject]:
     """Return the objects in an array; empty for another type."""
+    value = value_in(value, path)
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def texts_in(value: Any) -> list[str]:
+def texts_in(value: Any, path: str = "") -> list[str]:
     """Return the strings in an array; empty for another type."""
+    value = value_in(value, path)
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
@@ -114,140 +105,30 @@ def json_text(value: Any) -> str:
         return "…"
 
 
-# --- errors -------------------------------------------------------------------------------------
+def call_in(holder: JsonObject, arguments: Any, *, id_key: str = "id") -> ToolCall:
+    """Return the call that an object names, with these arguments, a JSON text or a JSON value."""
+    id_ = text_in(holder, id_key) or None
+    return ToolCall(name=text_in(holder, "name"), arguments=json_text(arguments), id=id_)
 
 
-def error_in(payload: Mapping[str, Any]) -> WireError | None:
-    """Return the error that an answer or event with status 200 reports, or None."""
-    for holder in (payload, *(object_in(payload.get(name)) for name in _HOLDERS)):
-        if holder.get("error") or "error" in map(holder.get, ("object", "type", "status")):
-            return error_of_object(holder)
-    reply = object_in(payload.get("base_resp"))
-    if code := reply.get("status_code"):  # from MiniMax
-        return replace(error_of_object({**reply, "code": f"base_resp_{json_text(code)}"}), type="")
-    is_bare = _BARE & payload.keys() and not any(map(payload.get, _ANSWERS))
-    error = error_of_object(payload) if is_bare else None
-    return error if error and error.message else None
+def function_call_in(entry: JsonObject) -> ToolCall:
+    """Return a call in the form of chat completions; some servers send its arguments as an object."""
+    function = {**object_in(entry, "function"), "id": entry.get("id")}
+    return call_in(function, function.get("arguments"))
 
 
-def error_of_object(payload: Any, *, is_behind: bool = False) -> WireError:
-    """Return the contents of an error object, in the form of any server or in a list.
+def counts_in(usage: JsonObject, names: Mapping[str, str]) -> dict[str, int | None]:
+    """Return the counts of a request under our names.
 
-    The text in Ollama's `{"error": "text"}` may be the error object of the engine. Groq adds the model's text
-    (`failed_generation`), OpenRouter the error of the server behind it (`metadata.raw`).
+    Args:
+        usage: the server's object with counts.
+        names: our name → the paths of the servers' counts, separated by blanks; the largest is returned.
     """
-    if isinstance(payload, list) and payload:
-        payload = payload[0]
-    error = payload
-    if isinstance(payload, dict):  # Cloudflare has a list of errors
-        error = payload.get("error") or next(iter(objects_in(payload.get("errors"))), payload)
-    if isinstance(error, str) and (inner := load_object(error)) and inner.get("error"):
-        error = inner["error"]
-    if not isinstance(error, dict):
-        return _error_of_text(json_text(error))
-    texts = [json_text(next(filter(None, map(error.get, _MESSAGES)), None)), text_in(error.get("param"))]
-    # MiMo's parameter is a sentence.
-    said = _error_of_text(": ".join(text for text in texts if text and (text == texts[0] or " " in text)))
-    behind = WireError() if is_behind else _error_behind(object_in(error.get("metadata")))
-    kind = json_text(error.get("type"))
-    details = objects_in(error.get("details"))
-    delays = (_number(text_in(detail.get("retryDelay")).removesuffix("s")) for detail in details)
-    status = count_in(error.get("status_code"))
-    return WireError(
-        status=status if status in range(400, 600) else None,
-        code=json_text(error.get("code")),
-        type=_google_words(error, details) if kind in ("", "error") else kind,
-        message=shortened(f"{said.message} ({behind.message})" if behind.message else said.message),
-        retry_after_s=next((delay for delay in delays if delay is not None), None),
-        written=text_in(error.get("failed_generation")) or said.written or behind.written,
-    )
-
-
-def _error_of_text(text: str) -> WireError:
-    unread = _UNREAD_CALL.search(text)
-    return WireError(message=shortened(text), written=unread[1] if unread else "")
-
-
-def _error_behind(metadata: JsonObject) -> WireError:
-    """Return the error of the server behind OpenRouter: an error object, its JSON text, or another text."""
-    if not (raw := metadata.get("raw")):
-        return WireError()
-    error = error_of_object(load_object(raw) or raw if isinstance(raw, str) else raw, is_behind=True)
-    said = error.message or shortened(json_text(raw))
-    server = text_in(metadata.get("provider_name"))
-    return replace(error, message=f"{server}: {said}" if server else said)
-
-
-def _google_words(error: JsonObject, details: list[JsonObject]) -> str:
-    """Return the status, reasons and names of quotas of https://cloud.google.com/apis/design/errors."""
-    violations = [violation for detail in details for violation in objects_in(detail.get("violations"))]
-    words = [
-        text_in(error.get("status")),
-        *(text_in(detail.get("reason")) for detail in details),
-        *(text_in(violation.get("quotaId")) for violation in violations),
-    ]
-    return shortened(" ".join(filter(None, words)))
-
-
-def error_of_body(status: int, body: bytes, *, phrase: str = "") -> WireError:
-    """Return the error of an answer: its error object, the page's title, its text, or the status phrase."""
-    text = body.decode("utf-8-sig", "replace").strip()
-    try:
-        payload = json.loads(text)
-    except (ValueError, RecursionError):
-        page = page_title(text)
-        error = WireError(message=page) if page else _error_of_text(text)
-    else:
-        error = error_of_object(payload)
-        if payload and not (error.message or error.code or error.type):
-            error = replace(error, message=shortened(text))
-    if not (error.message or error.code or error.type):
-        error = replace(error, message=shortened(phrase))
-    return replace(error, status=status)
-
-
-def page_title(text: str) -> str | None:
-    """Return the title of an HTML page in words; None if the text is not an HTML page."""
-    if text[:1] != "<":
-        return None
-    found = _TITLE.search(text[:100_000])
-    return f"a web page, {shortened(found[1])!r}" if found else "a web page without a title"
-
-
-def shortened(text: str) -> str:
-    """Return the text on one line, printable, valid UTF-8, cut in the middle at 300 characters."""
-    words = masked(" ".join(cut(text, 20 * _LONGEST_TEXT).split()))
-    words = "".join(character if character.isprintable() else "\ufffd" for character in words)
-    if len(words) <= _LONGEST_TEXT:
-        return words
-    half = _LONGEST_TEXT // 2
-    return f"{words[:half]} … {words[-half:]}"
-
-
-def retry_after_s(headers: Mapping[str, str], *, now_s: float) -> float | None:
-    """Return the wait in seconds that the server asks for; `now_s` is since the epoch."""
-    if (wait := _number(headers.get("retry-after-ms"))) is not None:
-        return wait / 1000
-    asked = headers.get("retry-after")
-    if (wait := _number(asked)) is not None or not asked:
-        return wait
-    from email.utils import parsedate_to_datetime  # it loads 3 ms of mail
-
-    try:
-        return max(0.0, parsedate_to_datetime(asked).timestamp() - now_s)
-    except (ValueError, OverflowError):
-        return None
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        number = float(text or "")
-    except ValueError:
-        return None
-    return max(0.0, number) if math.isfinite(number) else None
-
-
-# --- token counts -------------------------------------------------------------------------------
+    found = {ours: [count_in(usage, path) for path in paths.split()] for ours, paths in names.items()}
+    return {
+        ours: max((count for count in counts if count is not None), default=None)
+        for ours, counts in found.items()
+    }
 
 
 def settled(counts: Mapping[str, int | None], total: int | None) -> dict[str, int | None]:
@@ -267,7 +148,7 @@ def settled(counts: Mapping[str, int | None], total: int | None) -> dict[str, in
         return {**counts, "input_tokens": n_input + more_input}
     more_output = reasoning if reasoning > n_output else 0
     beyond = max(0, (total or 0) - n_input - n_output)
-    ways = product((0, cached, cached + written), (0, reasoning))
+    ways = itertools.product((0, cached, cached + written), (0, reasoning))
     if beyond and (way := next((way for way in ways if sum(way) == beyond), None)):
         more_input, more_output = way
     elif beyond and not reasoning:
@@ -276,23 +157,7 @@ def settled(counts: Mapping[str, int | None], total: int | None) -> dict[str, in
     return {**counts, "input_tokens": n_input + more_input, "output_tokens": n_output + more_output}
 
 
-def counts_in(usage: JsonObject, names: Mapping[str, str]) -> dict[str, int | None]:
-    """Return the counts of a request under our names.
-
-    Args:
-        usage: the server's object with counts.
-        names: our name → the servers' names, such as `prompt_tokens_details.cached_tokens`, separated by
-            blanks; the largest of these counts is returned.
-    """
-    found: dict[str, int | None] = {}
-    for ours, paths in names.items():
-        parts = [path.rpartition(".") for path in paths.split()]
-        values = [(object_in(usage.get(holder)) if holder else usage).get(name) for holder, _, name in parts]
-        found[ours] = max((count for value in values if (count := count_in(value)) is not None), default=None)
-    return found
-
-
-# --- fields of requests -------------------------------------------------------------------------
+# --- requests -----------------------------------------------------------------------------------
 
 
 def chosen(**fields: Any) -> JsonObject:
@@ -318,9 +183,6 @@ def function_of(tool: Tool, schema: str = "parameters") -> JsonObject:
     return {"name": tool.name, "description": tool.description, schema: dict(tool.parameters)}
 
 
-# --- turns --------------------------------------------------------------------------------------
-
-
 def with_ids(history: Sequence[Turn]) -> tuple[Turn, ...]:
     """Return the turns in the form for the next request: no thinking, and each call with arguments and an id.
 
@@ -332,19 +194,17 @@ def with_ids(history: Sequence[Turn]) -> tuple[Turn, ...]:
     # Nine letters and digits, the only form that Mistral accepts.
     made_up = (id_ for number in itertools.count(1) if (id_ := f"call{number:05}") not in own)
 
-    def id_for(own_id: str | None) -> str:
-        id_ = next(made_up) if not own_id or own_id in taken else own_id
+    def sent_again(call: ToolCall) -> ToolCall:
+        id_ = next(made_up) if not call.id or call.id in taken else call.id
         taken.add(id_)
-        return id_
+        return replace(call, id=id_, arguments=call.arguments if call.arguments.strip() else "{}")
 
-    def sent_again(turn: Turn) -> Turn:
-        calls = [
-            replace(call, id=id_for(call.id), arguments=call.arguments if call.arguments.strip() else "{}")
-            for call in turn.calls
-        ]
-        return replace(turn, text=strip_thinking(turn.text), calls=tuple(calls))
-
-    return tuple(turn if turn.is_user_only else sent_again(turn) for turn in history)
+    return tuple(
+        turn
+        if turn.is_user_only
+        else replace(turn, text=strip_thinking(turn.text), calls=tuple(map(sent_again, turn.calls)))
+        for turn in history
+    )
 
 
 def users_content(
@@ -353,9 +213,6 @@ def users_content(
     """Return the content of a user's message: the text, or a list if it has images, as in OpenClaw."""
     assert turn.user is not None, "the turn has a message of the user"
     return [{"type": kind, "text": turn.user}, *map(image, turn.images)] if turn.images else turn.user
-
-
-# --- lengths ------------------------------------------------------------------------------------
 
 
 def fewest_tokens(request: Request) -> int:

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from pytest_openclaw.providers.anthropic_messages import AnthropicMessages
-from pytest_openclaw.providers.ollama import OllamaOpenAI
+from pytest_openclaw.providers.chat_completions import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Image

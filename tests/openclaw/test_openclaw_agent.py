@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.providers.ollama import OllamaOpenAI
+from pytest_openclaw.providers.chat_completions import OllamaOpenAI
 from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.values.replies import Fault, Turn

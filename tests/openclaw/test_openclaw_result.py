@@ -14,6 +14,7 @@ from pytest_openclaw.providers.openclaw.call import find_envelope, read_envelope
 from pytest_openclaw.providers.openclaw.relay import RecordedRun, Step, reply_of
 from pytest_openclaw.values.replies import Fault, Reply
 from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import World
 
 # As OpenClaw 2026.9.6 printed it, with a scripted model server, without the parts that are not read.
@@ -135,7 +136,7 @@ def test_calls_without_offered_tools_are_marked() -> None:
         exchange = Answer(streaming=True)
         exchange.receive_text(text)
         if is_call:
-            exchange.receive_tool_call(key=0, name="read", arguments='{"path": "a.txt"}')
+            exchange.receive_tool_call(ToolCall(name="read", arguments='{"path": "a.txt"}'))
         exchange.receive_end("stop")
         run.steps.append(Step(exchange, offers, results))
     request = Request(model="m", prompt="p", tools=load_catalogue().surface("direct"), world=World())

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_openclaw.providers.ollama import OllamaOpenAI
+from pytest_openclaw.providers.chat_completions import OllamaOpenAI
 from pytest_openclaw.providers.openclaw.relay import Relay
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Fault, Image

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.anthropic_messages import messages_body
+from pytest_openclaw.providers.chat_completions import chat_body
 from pytest_openclaw.providers.gemini import gemini_body
-from pytest_openclaw.providers.ollama import chat_body, ollama_body
+from pytest_openclaw.providers.ollama_native import ollama_body
 from pytest_openclaw.providers.openai_responses import responses_body
 from pytest_openclaw.providers.wire import TEMPLATE_BYTES, fewest_tokens, most_tokens, with_fields, with_ids
 from pytest_openclaw.values.replies import Image, Turn

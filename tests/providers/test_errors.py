@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.wire import error_of_body, retry_after_s, shortened
+from pytest_openclaw.providers.server_errors import error_of_body, retry_after_s, shortened
 from pytest_openclaw.values.faults import WireError
 from pytest_openclaw.values.replies import Fault, Reply
 from tests.providers.servers.apis import CHAT, Api, ask, described, rows_in

@@ -6,7 +6,8 @@ from math import inf
 
 import pytest
 
-from pytest_openclaw.providers.ollama import OllamaOpenAI, read_chat, read_ollama
+from pytest_openclaw.providers.chat_completions import OllamaOpenAI, read_chat
+from pytest_openclaw.providers.ollama_native import read_ollama
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Image, Reply
 from pytest_openclaw.values.tool_calls import ToolCall

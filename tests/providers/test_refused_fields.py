@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.providers.ollama import OllamaOpenAI
+from pytest_openclaw.providers.chat_completions import OllamaOpenAI
 from pytest_openclaw.values.faults import WireError, refused_by_server
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Reply, Turn

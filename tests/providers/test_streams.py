@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.answer import Answer
+from pytest_openclaw.providers.chat_completions import read_chat
 from pytest_openclaw.providers.gemini import read_gemini
-from pytest_openclaw.providers.ollama import read_chat, read_ollama
+from pytest_openclaw.providers.ollama_native import read_ollama
 from pytest_openclaw.providers.openai_responses import read_responses
 from pytest_openclaw.providers.stream import Event, EventReader
 from pytest_openclaw.values.replies import Timing
+from pytest_openclaw.values.tool_calls import ToolCall
 from tests.providers.servers.apis import (
     CHAT,
     CHAT_USAGE,
@@ -173,10 +175,12 @@ def test_times_of_a_thinking_reply(exchange, clock):
     [
         pytest.param(lambda e: e.receive_text("a"), 2000, 2000, id="text"),
         pytest.param(lambda e: e.receive_text("a", "refusal"), 2000, 2000, id="refusal"),
-        pytest.param(lambda e: e.receive_tool_call(name="a"), 2000, 2000, id="tool-call"),
+        pytest.param(lambda e: e.receive_tool_call(ToolCall(name="a")), 2000, 2000, id="tool-call"),
         pytest.param(lambda e: e.receive_text("a", "reasoning"), 2000, None, id="reasoning"),
         pytest.param(lambda e: e.receive_text(""), None, None, id="empty-text"),
-        pytest.param(lambda e: e.receive_tool_call(key=0), None, None, id="empty-tool-call"),
+        pytest.param(
+            lambda e: e.receive_tool_call(ToolCall(name=""), key=0), None, None, id="empty-tool-call"
+        ),
         pytest.param(lambda e: e.receive_model("m"), None, None, id="model"),
         pytest.param(lambda e: e.receive_usage(input_tokens=1), None, None, id="usage"),
     ],

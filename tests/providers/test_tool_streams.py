@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.providers.anthropic_messages import read_messages
+from pytest_openclaw.providers.chat_completions import read_chat
 from pytest_openclaw.providers.gemini import read_gemini
-from pytest_openclaw.providers.ollama import read_chat, read_ollama
+from pytest_openclaw.providers.ollama_native import read_ollama
 from pytest_openclaw.providers.openai_responses import read_responses
 from pytest_openclaw.values.replies import Reply
 from tests.providers.servers import ollama

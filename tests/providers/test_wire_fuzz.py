@@ -19,8 +19,8 @@ from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.judging.text import Exact
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.claude.stream import Stream
-from pytest_openclaw.providers.stream import AnswerBody, Call
-from pytest_openclaw.providers.wire import error_of_body
+from pytest_openclaw.providers.server_errors import error_of_body
+from pytest_openclaw.providers.stream import AnswerBody
 from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.redact import Redactor
@@ -202,9 +202,7 @@ def check(outcome: Reply | Fault, api: Api) -> None:
 def read(api: Api, payloads: list[Any], *, whole: bool) -> Reply | Fault:
     """The result of a body with these events."""
     answer = Answer(streaming=not whole)
-    body = AnswerBody(
-        "p", Call(base_url="u", url="u", body=None, headers={}, model="m"), api.kind.dialect, answer
-    )
+    body = AnswerBody("p", "m", api.kind.dialect, answer)
     try:
         for payload in payloads:
             data = json.dumps(payload).encode()

@@ -13,7 +13,7 @@ from pytest_openclaw.judging.calls import demands_of
 from pytest_openclaw.judging.facts import affects_tier, tool_demand_of
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.openclaw.catalog import load_catalogue
-from pytest_openclaw.providers.ollama import chat_body
+from pytest_openclaw.providers.chat_completions import chat_body
 from pytest_openclaw.stats.intervals import wilson_95
 from pytest_openclaw.stats.tool_use import MOST_NEEDLESS, PROVEN_PROMPTS, is_conclusive, joint_z
 from pytest_openclaw.values.replies import Reply

@@ -24,6 +24,7 @@ from pytest_openclaw.providers.anthropic_messages import read_messages
 from pytest_openclaw.providers.claude.command_line import PREFIX
 from pytest_openclaw.providers.prices import summed
 from pytest_openclaw.providers.processes import fault_of_words
+from pytest_openclaw.providers.server_errors import shortened
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import WireError
@@ -115,7 +116,9 @@ class Stream:
 
     def timing(self) -> Timing:
         """Return the times from the first message until now or the end."""
-        return self.answer.timing_since(self._messages[0].answer)
+        first, last = self._messages[0].answer, self.answer
+        timing, e2e_ms = first.timing(), last.timing().e2e_ms + (last.started - first.started) * 1000
+        return replace(timing, ended_at_ms=timing.started_at_ms + round(e2e_ms), e2e_ms=e2e_ms)
 
     def raw(self) -> str:
         """Return the texts of all messages, separated by blank lines."""
@@ -161,24 +164,24 @@ class Stream:
             case "system":
                 self._read_system(line)
             case "user" if self._is_exchange:
-                self._read_results(wire.objects_in(wire.object_in(line.get("message")).get("content")))
+                self._read_results(wire.objects_in(line, "message.content"))
             case "stream_event":
                 self._has_events = True
-                self._read_event(wire.object_in(line.get("event")))
+                self._read_event(wire.object_in(line, "event"))
             case "assistant":
-                self.error = wire.text_in(line.get("error")) or self.error
-                self._read_whole(wire.object_in(line.get("message")))
+                self.error = wire.text_in(line, "error") or self.error
+                self._read_whole(wire.object_in(line, "message"))
             case "result":
                 self.result = line
                 message = self._messages[-1]
                 if self.awaits_message and not self.answer.has_tokens:
                     self._read_whole({"content": [{"text": line.get("result")}], "usage": line.get("usage")})
-                message.stop_reason = message.stop_reason or wire.text_in(line.get("stop_reason"))
+                message.stop_reason = message.stop_reason or wire.text_in(line, "stop_reason")
                 self._end()
 
     def _read_system(self, line: JsonObject) -> None:
         if line.get("subtype") == "init":
-            given = wire.texts_in(line.get("tools"))
+            given = wire.texts_in(line, "tools")
             self.lacking = tuple(own for name, own in self._offered.items() if name not in given)
             self.over = bool(self.lacking)
         if line.get("status") == "requesting":
@@ -198,9 +201,9 @@ class Stream:
         message = self._messages[-1]
         ours = {call.id for call in message.answer.reply().tool_calls}
         for block in blocks:
-            call_id, content = wire.text_in(block.get("tool_use_id")), block.get("content")
+            call_id, content = wire.text_in(block, "tool_use_id"), block.get("content")
             if call_id in ours:
-                parts = [wire.text_in(part.get("text")) for part in wire.objects_in(content)]
+                parts = [wire.text_in(part, "text") for part in wire.objects_in(content)]
                 message.results[call_id] = valid_text("\n".join(parts or [wire.text_in(content)]))
 
     def _read_event(self, event: JsonObject) -> None:
@@ -211,7 +214,7 @@ class Stream:
                 if self.over:
                     return
             case "message_delta":
-                reason = wire.text_in(wire.object_in(event.get("delta")).get("stop_reason"))
+                reason = wire.text_in(event, "delta.stop_reason")
                 self._messages[-1].stop_reason = reason or self._messages[-1].stop_reason
                 event = {**event, "delta": {}}
             case "message_stop":
@@ -256,8 +259,8 @@ class Stream:
         if result is None:  # ended by us, after the model's message
             return self.reply()
         # An error subtype has the words in `errors` instead of `result`.
-        words = [wire.text_in(result.get("result")), *wire.texts_in(result.get("errors"))]
-        said = wire.shortened("; ".join(filter(None, words)))
+        words = [wire.text_in(result, "result"), *wire.texts_in(result, "errors")]
+        said = shortened("; ".join(filter(None, words)))
         if "refusal" in (self._messages[-1].stop_reason, result.get("stop_reason")):
             return replace(self.reply(), finish_reason="refusal", refusal=said)
         if self.error == "max_output_tokens" and has_tokens:
@@ -266,7 +269,7 @@ class Stream:
         if result.get("subtype") == "error_max_turns" and is_done:
             # For a single prompt the call is the answer; in an exchange the turns are used up.
             return self.reply(at_limit=True)
-        status = wire.count_in(result.get("api_error_status"))
+        status = wire.count_in(result, "api_error_status")
         if self.error or status is not None:
             return self._refused(name, request.model, said, status, access)
         # An answer without tokens comes from the CLI itself, for example to a slash command.

@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers.address import Address, parse_address
+from pytest_openclaw.providers.chat_completions import OllamaOpenAI
 from pytest_openclaw.providers.llama_cpp.engine import CONTEXT_TOKENS, Engine, Engines, EngineSpec
 from pytest_openclaw.providers.llama_cpp.weights import (
     EMBEDDED_MODEL,
@@ -19,7 +20,6 @@ from pytest_openclaw.providers.llama_cpp.weights import (
     sha256_of,
     template_for,
 )
-from pytest_openclaw.providers.ollama import OllamaOpenAI
 from pytest_openclaw.util.errors import EngineError, TargetError
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed

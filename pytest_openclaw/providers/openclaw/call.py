@@ -25,7 +25,8 @@ from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.openclaw.paths import normal_path
 from pytest_openclaw.providers.openclaw.workspace import Scratch
 from pytest_openclaw.providers.processes import fault_of_words, find_program, new_folders
-from pytest_openclaw.providers.wire import object_in, objects_in, shortened, text_in
+from pytest_openclaw.providers.server_errors import shortened
+from pytest_openclaw.providers.wire import object_in, objects_in, text_in
 from pytest_openclaw.util.files import write_private
 from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.values import faults

@@ -31,7 +31,8 @@ from pytest_openclaw.providers.openclaw.call import (
 )
 from pytest_openclaw.providers.openclaw.loopback import Incoming, Outgoing, listening, messages_of, text_of
 from pytest_openclaw.providers.processes import Program, Running, run
-from pytest_openclaw.providers.wire import object_in, objects_in, shortened, text_in
+from pytest_openclaw.providers.server_errors import shortened
+from pytest_openclaw.providers.wire import object_in, objects_in, text_in
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import FOLDER_MODE, write_private
 from pytest_openclaw.util.signals import how_it_ended

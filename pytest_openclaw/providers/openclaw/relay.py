@@ -155,7 +155,7 @@ class Relay:
         run.steps.append(Step(answer, offers_tools=bool(body.get("tools"))))
         server = self._server
         call = server.call(server.path, body, model=self._model)
-        held = _Held(self._client.name, call, server.dialect, answer)
+        held = _Held(self._client.name, self._model, server.dialect, answer)
         try:
             await self._client.send(call, held, timeout_s=request.timeout_s)
         except CallFailed as failed:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_openclaw.openclaw.recovery import MESSAGE
-from pytest_openclaw.providers.ollama import OllamaOpenAI
+from pytest_openclaw.providers.chat_completions import OllamaOpenAI
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS

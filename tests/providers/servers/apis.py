@@ -14,8 +14,8 @@ from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.asking.sending import ask_once
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.anthropic_messages import AnthropicMessages
+from pytest_openclaw.providers.chat_completions import OllamaOpenAI
 from pytest_openclaw.providers.gemini import Gemini
-from pytest_openclaw.providers.ollama import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.protocols import Provider, ProviderSetup

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.providers.ollama import OllamaNative
+from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.values.protocols import ProviderSetup
 from tests.providers.servers.apis import CHAT, Api, Said, as_object
 from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script, Step

@@ -10,10 +10,11 @@ import pytest
 
 from pytest_openclaw.providers import prices
 from pytest_openclaw.providers.anthropic_messages import AnthropicMessages
+from pytest_openclaw.providers.chat_completions import OllamaOpenAI
 from pytest_openclaw.providers.claude_code_cli import ClaudeCodeCLI
 from pytest_openclaw.providers.gemini import Gemini
 from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
-from pytest_openclaw.providers.ollama import OllamaNative, OllamaOpenAI
+from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.providers.prices import Prices, total_usd
 from pytest_openclaw.values import faults

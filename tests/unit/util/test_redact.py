@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.wire import shortened as server_text
+from pytest_openclaw.providers.server_errors import shortened as server_text
 from pytest_openclaw.util.redact import HIDDEN, Redactor
 from pytest_openclaw.util.text import clip, cut, shortened
 from pytest_openclaw.util.typed import shown as shown_value

@@ -1,0 +1,221 @@
+"""Joins the texts and calls of an answer, without the repetitions of gateways.
+
+Servers should send each piece once. Many gateways also send the whole text, or all calls, at the end, at the
+start or with every piece; some number all calls 0, cut or repeat names, or send a new id with every piece.
+`docs/explanation/servers.md` lists these habits. A model may repeat itself, so a short repetition is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.providers.wire import load_object
+from pytest_openclaw.values.tool_calls import ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Sequence
+
+# A text with at least this number of different characters is not repeated by chance: "ha ha " has 3.
+_DISTINCT = 6
+
+
+@dataclass
+class _Block:
+    """One text as its pieces arrive.
+
+    Attributes:
+        pieces: each with whether it came with, or after, a finish reason.
+        whole: the text that was sent in one piece.
+        starts: whether the pieces may continue `whole`.
+    """
+
+    pieces: list[tuple[str, bool]] = field(default_factory=list)
+    whole: str = ""
+    starts: bool = False
+
+    def text(self) -> str:
+        text = _joined(self.pieces)
+        if text == self.whole or (_is_telling(self.whole) and text.startswith(self.whole)):
+            return text
+        if self.whole.startswith(text):
+            return self.whole
+        return self.whole + text if self.starts else text
+
+
+class Text:
+    """One channel of an answer; true if it has a text.
+
+    Attributes:
+        whole: the text of the channel that was sent in one piece.
+    """
+
+    def __init__(self) -> None:
+        self.whole = ""
+        self._blocks: dict[Hashable, _Block] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._blocks or self.whole)
+
+    def block(self, key: Hashable) -> _Block:
+        """Return the block with this key."""
+        return self._blocks.setdefault(key, _Block())
+
+    def text(self) -> str:
+        """Return the text so far, without repetitions by the server."""
+        text = "".join([block.text() for block in self._blocks.values()])
+        return self.whole if self.whole.startswith(text) else text
+
+
+def _is_telling(text: str) -> bool:
+    return len(set(text)) >= _DISTINCT
+
+
+def _joined(pieces: Sequence[tuple[str, bool]]) -> str:
+    """Join pieces; a piece that begins with all earlier text replaces this text, unless by chance."""
+    texts = [piece for piece, _ in pieces]
+    if len(texts) < 2:
+        return "".join(texts)
+    if _is_cumulative(texts):
+        return texts[-1]
+    parts: list[str] = []
+    length = 0
+    for number, (piece, at_end) in enumerate(pieces):
+        if number and len(piece) >= length and (number > 1 or at_end):
+            before = "".join(parts)
+            if piece.startswith(before) and _is_telling(before):
+                parts, length = [], 0
+        parts.append(piece)
+        length += len(piece)
+    return "".join(parts)
+
+
+def _is_cumulative(texts: Sequence[str]) -> bool:
+    """Whether each piece begins with the previous piece, and not by chance."""
+    if not all(text.startswith(before) for before, text in pairwise(texts)):
+        return False
+    grown = [*dict.fromkeys(texts)]
+    return len(grown) > 1 and (_is_telling(grown[-2]) or (len(grown) > 3 and len(set(grown[-1])) > 3))
+
+
+def joined_values(name: str, values: list[Any]) -> Any:
+    """Return the texts of a carried block as one text; of other values, return the last."""
+    is_text = name in ("thinking", "signature", "text", "summary")
+    if is_text and all(isinstance(value, str) for value in values):
+        return _joined([(value, True) for value in values if value])
+    return values[-1]
+
+
+# --- tool calls ---------------------------------------------------------------------------------
+
+
+@dataclass
+class _Call:
+    """A tool call as its fragments arrive."""
+
+    name: str = ""
+    id: str | None = None
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def arguments(self) -> str:
+        return "".join(self.pieces)
+
+    @property
+    def is_whole(self) -> bool:
+        return load_object(self.arguments) is not None
+
+    def repeats(self, arguments: str) -> bool:
+        """Whether the call's arguments are complete and equal to these; no text is an empty object."""
+        given = load_object(arguments or "{}")
+        return given is not None and given == load_object(self.arguments or "{}")
+
+    def take(self, name: str, arguments: str, *, whole: bool) -> None:
+        """Add a piece of the arguments, and until there are any, a piece of the name."""
+        if name.startswith(self.name):
+            self.name = name
+        elif not self.pieces and name != self.name:
+            self.name += name
+        if not arguments or (self.pieces and not whole and self.repeats(arguments)):
+            return
+        # The arguments begin anew after a placeholder, or if a piece begins with everything so far, which
+        # JSON itself never does.
+        so_far = self.arguments if arguments.lstrip()[:1] == "{" else ""
+        if whole or (so_far and (load_object(so_far) == {} or arguments.startswith(so_far))):
+            self.pieces = []
+        self.pieces.append(arguments)
+
+    def ends_before(self, fragment: ToolCall, *, whole: bool) -> bool:
+        """Whether a fragment with a tool's name, and this call's key or id, starts another call."""
+        if fragment.id and self.id and (whole or fragment.id != self.id):
+            return fragment.id != self.id
+        # This call must have arrived whole in one piece.
+        if not self.name or not fragment.arguments.strip() or len(self.pieces) != 1 or not self.is_whole:
+            return False
+        is_placeholder = load_object(self.arguments) == {}
+        return fragment.name != self.name or not (is_placeholder or self.repeats(fragment.arguments))
+
+    def is_repeated_by(self, fragment: ToolCall) -> bool:
+        """Whether a fragment with this call's id neither begins another call nor continues the arguments."""
+        if fragment.name and fragment.name != self.name:
+            return False
+        if not fragment.arguments or not self.pieces:
+            return True
+        return self.is_whole and (load_object(fragment.arguments) == {} or self.repeats(fragment.arguments))
+
+
+class Calls:
+    """The calls of one answer, in order of their start; true if there are any."""
+
+    def __init__(self) -> None:
+        self._calls: list[_Call] = []
+        self._by_key: dict[Hashable, _Call] = {}
+        self._by_id: dict[str | None, _Call] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def add(self, key: Hashable, fragment: ToolCall, *, whole: bool) -> None:
+        """Add a fragment; see `Answer.receive_tool_call`."""
+        id_, name, arguments = fragment.id, fragment.name, fragment.arguments
+        known = self._by_id.get(id_)
+        if known is not None and known.is_repeated_by(fragment):
+            if not known.pieces or (whole and known.repeats(arguments)):
+                known.take("", arguments, whole=whole)
+            return
+        call = known or (None if key is None else self._by_key.get(key))
+        if call is None and not (name or (id_ and key is not None)) and self._calls:
+            call = self._calls[-1]  # without a name, key and id it continues the latest call
+        if begins := call is None or bool(name and call.ends_before(fragment, whole=whole)):
+            call = _Call()
+            self._calls.append(call)
+        if key is not None and (begins or id_ or name):
+            self._by_key[key] = call
+        if id_ and call.id is None:
+            call.id = id_
+            self._by_id[id_] = call
+        call.take(name, arguments, whole=whole)
+
+    def add_all(self, calls: Iterable[ToolCall]) -> None:
+        """Add all calls of an answer; any of them may have arrived before, in any form."""
+        left = [call for call in self._calls if call.name]
+        for one in calls:
+            known = [call for call in left if call.name == one.name]
+            by_id = [call for call in known if one.id and call.id == one.id]
+            same = [call for call in known if call.arguments == one.arguments or call.repeats(one.arguments)]
+            cut = [call for call in known if not call.is_whole]
+            if again := next(iter(by_id + same + cut), None):
+                left.remove(again)
+                if not again.is_whole:
+                    again.take("", one.arguments, whole=True)
+            elif one.name:
+                self._calls.append(_Call(one.name, one.id, [one.arguments]))
+
+    def named(self) -> tuple[ToolCall, ...]:
+        """Return the calls so far, without those that have no name."""
+        return tuple(
+            ToolCall(name=call.name, arguments=call.arguments, id=call.id)
+            for call in self._calls
+            if call.name
+        )
