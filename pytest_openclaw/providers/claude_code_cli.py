@@ -5,37 +5,42 @@ the user's login and HOME, but without the settings, servers, tools and instruct
 is measured and not the machine. The CLI itself reports whether it is logged in.
 
 The CLI always streams, has no temperature, and adds two short texts before the prompt: its identity and the
-current date. It receives tools from our server, `mcp_tools.py`, which also answers the calls of a scripted
-exchange, because the CLI runs its own tool loop.
+current date. It receives tools from our server, `mcp_tools.py`, which it starts, and which also answers the
+calls of a scripted exchange, because the CLI runs its own tool loop.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.providers import processes
+from pytest_openclaw.providers.address import parse_address
 from pytest_openclaw.providers.answer import Answer
-from pytest_openclaw.providers.claude import command_line
-from pytest_openclaw.providers.claude.command_line import Access, stdin_of, takes_lines, wire_names
-from pytest_openclaw.providers.claude.stream import Stream
-from pytest_openclaw.providers.mcp_tools import what_broke
-from pytest_openclaw.providers.processes import Program, ProgramProvider, new_folders
+from pytest_openclaw.providers.anthropic_messages import image_block
+from pytest_openclaw.providers.claude_stream import Stream, wire_names
+from pytest_openclaw.providers.mcp_tools import NAME, dump_offer, what_broke
+from pytest_openclaw.providers.processes import Program, ProgramProvider, find_program, new_folders
 from pytest_openclaw.providers.server_errors import shortened
-from pytest_openclaw.util.redact import Redactor
+from pytest_openclaw.util.files import write_private
+from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.protocols import ProviderSetup
-    from pytest_openclaw.values.replies import Reply
+    from pytest_openclaw.values.replies import Image, Reply
     from pytest_openclaw.values.requests import Request
 
 # Seconds that the CLI gets for its cleanup after the result line, before it is terminated.
@@ -45,12 +50,53 @@ CONTINUED = (
     "the CLI asked its model again by itself, after an answer that was empty or cut off, so the user's next"
     " message was not sent. Raise the prompt's max_output_tokens if it was cut off."
 )
+COMMAND_ENV = "OPENCLAW_CLAUDE_COMMAND"
+KEY_ENV = "ANTHROPIC_API_KEY"
+BASE_URL_ENV = "ANTHROPIC_BASE_URL"
+# The CLI sends nothing without a key, but a server of the user's own may need none.
+NO_KEY = "no-key"
+#: the working directory, empty so that the CLI finds no project; the HOME of a bare call; temporary files
+WORK, HOME, TMP = FOLDERS = ("work", "home", "tmp")
+#: the file that our server reads, the one that names the server to the CLI, and the system prompt, which
+#: would be visible in `ps` as an argument, and could be too long
+OFFER, SERVERS, SYSTEM = "offer.json", "mcp.json", "system.txt"
+
+_ARGUMENTS = (
+    *("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"),
+    *("--no-session-persistence", "--strict-mcp-config", "--disable-slash-commands"),
+    *("--setting-sources", "", "--tools", ""),
+)
+_SWITCHES = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_TELEMETRY": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    "DISABLE_ERROR_REPORTING": "1",
+    "CLAUDE_CODE_ATTRIBUTION_HEADER": "0",
+    # The run makes and counts retries; the CLI must not retry, fall back from streaming, or change the model.
+    "CLAUDE_CODE_MAX_RETRIES": "0",
+    "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
+    "CLAUDE_CODE_DISABLE_REFUSAL_FALLBACK": "1",
+    # Otherwise a prompt with @some/path would include that local file, even without tools.
+    "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
+    "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
+}
+# These would change the request (the first even overrides --effort), or make the CLI assume that it runs
+# inside another one.
+_DROPPED = ("CLAUDE_CODE_EFFORT_LEVEL", "MAX_THINKING_TOKENS", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
+# Needed even in an emptied environment to reach the API from this network and system.
+_NETWORK = ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SYSTEMROOT")
+_SECRET_ENVS = (KEY_ENV, "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+_SERVER = ("-P", "-m", "pytest_openclaw.providers.mcp_tools")
+# Variables that Python needs to start.
+_NEEDED = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")
+# Larger results would be cut, or saved to a local file whose path the model receives.
+_MOST_RESULT_TOKENS = 10_000_000
 
 
 class ClaudeCodeCLI(ProgramProvider):
     """Claude models through the user's own `claude` command.
 
-    As the kind of an ini endpoint, it uses the endpoint's server and key instead, without a login.
+    As the kind of an ini endpoint, it uses only the endpoint's server and key, without a login.
     """
 
     name = "claude_code_cli"
@@ -58,18 +104,22 @@ class ClaudeCodeCLI(ProgramProvider):
     def __init__(self, setup: ProviderSetup) -> None:
         """Find the address and the credentials; raise TargetError if the address is invalid."""
         super().__init__(setup)
-        self._access = Access(setup)
+        self.is_endpoint = setup.base_url is not None
+        self.key_env = setup.key_env if self.is_endpoint else setup.key_env or KEY_ENV
+        own = setup.environ.get(BASE_URL_ENV, "").strip() or None
+        url, source = (setup.base_url, setup.name) if self.is_endpoint else (own, BASE_URL_ENV)
+        self.address = None if url is None else parse_address(url, source=source)
+        self.shown_url = self.address.root_url if self.address else None
 
     @property
     def endpoint(self) -> str:
         """The CLI, or the endpoint's base URL."""
-        return (self._access.is_endpoint and self._access.shown_url) or self.name
+        return (self.is_endpoint and self.shown_url) or self.name
 
     @property
     def is_local(self) -> bool:
         """Whether the CLI uses a server on this machine."""
-        address = self._access.address
-        return address is not None and address.is_loopback
+        return self.address is not None and self.address.is_loopback
 
     @property
     def is_free(self) -> bool:
@@ -79,33 +129,37 @@ class ClaudeCodeCLI(ProgramProvider):
     @property
     def billed_at(self) -> str | None:
         """Anthropic, at list prices even under a subscription, or the server that the CLI uses."""
-        address = self._access.address
-        if address is None:
+        if self.address is None:
             return "https://api.anthropic.com"
-        return address.base_url if address.is_public else None
+        return self.address.base_url if self.address.is_public else None
+
+    @property
+    def key(self) -> str:
+        """The key, or an empty text."""
+        return self.setup.environ.get(self.key_env, "").strip() if self.key_env else ""
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether the CLI runs with a key, isolated from this machine, and not with the user's login."""
+        return self.is_endpoint or bool(self.key)
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """The keys and tokens in the environment, and a password in the base URL."""
-        return self._access.secrets
+        values = (self.key, *(self.setup.environ.get(name, "") for name in _SECRET_ENVS))
+        return tuple(filter(None, values)) + (self.address.secrets if self.address else ())
 
     def describe(self) -> JsonObject:
         """The access, by key or by login, and the server."""
-        return {
-            "auth": "api_key" if self._access.is_bare else "login",
-            "key_env": self._access.key_env,
-            "base_url": self._access.shown_url,
-        }
+        auth = "api_key" if self.is_bare else "login"
+        return {"auth": auth, "key_env": self.key_env, "base_url": self.shown_url}
 
     @contextmanager
     def prepared(self, *arguments: str) -> Iterator[Program]:
         """Return the CLI with these arguments, in an empty folder."""
-        with new_folders(*command_line.FOLDERS) as folder:
-            yield Program(
-                argv=(*command_line.find_command(self.setup), *arguments),
-                env=self._access.environment(folder),
-                cwd=folder / command_line.WORK,
-            )
+        with new_folders(*FOLDERS) as folder:
+            argv = (*self._command(), *arguments)
+            yield Program(argv=argv, env=self._environment(folder), cwd=folder / WORK)
 
     async def ask(self, request: Request) -> Reply:
         """Run the CLI once, in an empty folder, and read its stream.
@@ -113,32 +167,32 @@ class ClaudeCodeCLI(ProgramProvider):
         Raises:
             CallFailed: there is no reply.
         """
-        command, name = command_line.find_command(self.setup), self.setup.name
+        command, name = self._command(), self.setup.name
         if request.messages or request.history:
             raise CallFailed(faults.cannot_play(name, NO_MESSAGES))
-        with new_folders(*command_line.FOLDERS) as folder:
-            env = self._access.environment(folder) | command_line.variables(request)
-            command_line.write_files(folder, request, environ=self.setup.environ, inherited=env)
+        with new_folders(*FOLDERS) as folder:
+            env = self._environment(folder) | _variables(request)
+            write_files(folder, request, environ=self.setup.environ, inherited=env)
             program = Program(
-                argv=(*command, *command_line.arguments(request, folder, bare=self._access.is_bare)),
+                argv=(*command, *_arguments(request, folder, bare=self.is_bare)),
                 env=env,
-                cwd=folder / command_line.WORK,
-                stdin=stdin_of(request.prompt, request.images, is_line=takes_lines(request)),
+                cwd=folder / WORK,
+                stdin=_stdin_of(request.prompt, request.images, is_line=_takes_lines(request)),
                 keeps_stdin=bool(request.turns),
             )
             begin = partial(Answer, streaming=request.stream)
             stream = Stream(begin, offered=wire_names(request.tools), is_exchange=request.is_exchange)
             outcome = await self._converse(program, stream, request)
-            if broken := what_broke(folder / command_line.OFFER):
+            if broken := what_broke(folder / OFFER):
                 outcome = faults.broke(name, f"the server of the tools: {broken}")
         if isinstance(outcome, Fault):
-            message = Redactor.of(self.secrets).text(outcome.message)
             raw, usage = outcome.raw or stream.raw(), stream.reply().usage
-            raise CallFailed(replace(outcome, message=message, raw=raw, timing=stream.timing(), usage=usage))
+            raise CallFailed(replace(outcome, raw=raw, timing=stream.timing(), usage=usage))
         return outcome
 
     async def _converse(self, program: Program, stream: Stream, request: Request) -> Reply | Fault:
-        running = await processes.start(self.setup.name, program)
+        name = self.setup.name
+        running = await processes.start(name, program)
         messages = [*request.turns]
         try:
             async with asyncio.timeout(request.timeout_s) as scope:
@@ -147,24 +201,130 @@ class ClaudeCodeCLI(ProgramProvider):
                     stream.receive_line(line)
                     if messages and stream.awaits_message:
                         text = messages.pop(0)
-                        running.send(stdin_of(text, is_line=True))
+                        running.send(_stdin_of(text, is_line=True))
                         stream.send_message(text)
                         if not messages:  # after the answer to the last one the CLI ends by itself
                             running.end_input()
                     if stream.answer is not before:  # each turn has its own timeout
                         scope.reschedule(asyncio.get_running_loop().time() + request.timeout_s)
                 if messages and stream.continued:
-                    return faults.cli_failed(self.setup.name, CONTINUED, stream.raw())
+                    return faults.cli_failed(name, CONTINUED)
                 if not stream.over:
                     await running.wait_exit(processes.DRAIN_S)
             if stream.result is not None:
                 await running.wait_exit(TIDY_S)
         except TimeoutError:
-            return faults.timed_out(self.setup.name, request.timeout_s, stream.raw())
+            return faults.timed_out(name, request.timeout_s)
         finally:
             await running.stop()
         if stream.over:
-            return stream.outcome(self.setup.name, request, self._access)
+            where = self.shown_url or "the Anthropic API"
+            return stream.outcome(name, request.model, where=where, login=self._login)
         said = running.stderr or stream.printed
         words = f": {shortened(said)}" if said else ""
-        return faults.program_ended(self.setup.name, "the CLI", running.exit_status, words, stream.raw())
+        return faults.program_ended(name, "the CLI", running.exit_status, words)
+
+    def _command(self) -> tuple[str, ...]:
+        install = f"the Claude CLI (npm install -g @anthropic-ai/claude-code), or set {COMMAND_ENV}"
+        return find_program(self.setup, self.setup.environ.get(COMMAND_ENV) or "claude", install)
+
+    @property
+    def _login(self) -> str:
+        if not self.key_env:
+            return "Name its key's variable in openclaw_endpoints."
+        return f"Set {self.key_env}." if self.is_endpoint else f"Run `claude /login`, or set {self.key_env}."
+
+    def _environment(self, folder: Path) -> dict[str, str]:
+        """Return the CLI's environment: an emptied one, or the user's own if the CLI uses their login."""
+        environ, home, tmp = self.setup.environ, str(folder / HOME), str(folder / TMP)
+        switches = {"CLAUDE_CODE_TMPDIR": tmp, **_SWITCHES}
+        if not self.is_bare:
+            return {name: value for name, value in environ.items() if name not in _DROPPED} | switches
+        kept = {name: value for name, value in environ.items() if name.upper() in _NETWORK}
+        kept |= {"PATH": environ.get("PATH", os.defpath), "HOME": home, "USERPROFILE": home, "TMPDIR": tmp}
+        if self.is_endpoint and self.address:  # the CLI adds /v1 itself
+            key = self.key if self.key_env else NO_KEY
+            kept |= {BASE_URL_ENV: self.address.root_url} | ({KEY_ENV: key} if key else {})
+        else:
+            kept |= {name: value for name, value in environ.items() if name.startswith("ANTHROPIC_")}
+            kept[KEY_ENV] = self.key
+        return kept | switches
+
+
+# --- a request ----------------------------------------------------------------------------------
+
+
+def _arguments(request: Request, folder: Path, *, bare: bool) -> tuple[str, ...]:
+    """Return the CLI's arguments; the only text of the request among them is the model's name."""
+    return (
+        *_ARGUMENTS,
+        *(("--input-format", "stream-json") if _takes_lines(request) else ()),
+        *(("--mcp-config", str(folder / SERVERS)) if request.tools else ()),
+        *(("--allowedTools", f"mcp__{NAME}") if request.world else ()),
+        *("--max-turns", str(request.world.steps if request.world else 1)),
+        *(("--bare",) if bare else ()),
+        *("--model", request.model),
+        *(("--effort", request.thinking_level) if request.thinking_level else ()),
+        *(("--system-prompt-file", str(folder / SYSTEM)) if request.system else ("--system-prompt", "")),
+    )
+
+
+def _variables(request: Request) -> dict[str, str]:
+    """Return the environment variables of one request; without a thinking level, thinking is off.
+
+    With tools, the CLI waits for our server, and forwards complete results.
+    """
+    milliseconds = str(max(1, round(request.timeout_s * 1000)))
+    found = {
+        "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(request.max_output_tokens),
+        "API_TIMEOUT_MS": milliseconds,
+    }
+    if request.tools:
+        waits = ("MCP_TIMEOUT", "MCP_CONNECT_TIMEOUT_MS", "MCP_TOOL_TIMEOUT")
+        found |= {
+            **dict.fromkeys(waits, milliseconds),
+            "MCP_CONNECTION_NONBLOCKING": "0",
+            "MAX_MCP_OUTPUT_TOKENS": str(_MOST_RESULT_TOKENS),
+            "ENABLE_TOOL_SEARCH": "false",
+        }
+    return found if request.thinking_level else found | {"MAX_THINKING_TOKENS": "0"}
+
+
+def write_files(
+    folder: Path, request: Request, *, environ: Mapping[str, str], inherited: Iterable[str]
+) -> None:
+    """Write the files of a request: its system prompt, and the input of the CLI and our server for its tools.
+
+    Our server receives only the variables of `environ` that Python needs to start. The CLI would pass on its
+    own variables, including keys, so the `inherited` variables are emptied.
+    """
+    if request.system:
+        write_private(folder / SYSTEM, valid_text(request.system).encode())
+    if not request.tools:
+        return
+    write_private(folder / OFFER, dump_offer(request.tools, request.world).encode())
+    needed = {name: environ[name] for name in _NEEDED if name in environ}
+    server = {
+        "type": "stdio",
+        "command": sys.executable,
+        "args": [*_SERVER, str(folder / OFFER)],
+        "env": {**dict.fromkeys(inherited, ""), **needed, "PYTHONPATH": processes.import_path()},
+        # All tools in the first request, as in OpenClaw.
+        "alwaysLoad": True,
+    }
+    write_private(folder / SERVERS, json.dumps({"mcpServers": {NAME: server}}).encode())
+
+
+def _takes_lines(request: Request) -> bool:
+    """Whether the CLI receives messages as lines of JSON: several messages, or a message with images."""
+    return bool(request.turns or request.images)
+
+
+def _stdin_of(text: str, images: Sequence[Image] = (), *, is_line: bool = False) -> bytes:
+    """Return a message of the user for the CLI's input."""
+    text = valid_text(f"\n{text}" if text.startswith("/") else text)
+    if not is_line:
+        return text.encode()
+    content = [{"type": "text", "text": text}, *map(image_block, images)] if images else text
+    line = {"type": "user", "message": {"role": "user", "content": content}}
+    return json.dumps(line).encode() + b"\n"

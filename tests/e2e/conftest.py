@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.providers.llama_cpp.engine import CONTEXT_TOKENS, Engine, start_engine
-from pytest_openclaw.providers.llama_cpp.provider import engine_spec
+from pytest_openclaw.providers.llama_cpp.provider import CONTEXT_TOKENS, Engine, engine_spec, start_engine
 from pytest_openclaw.providers.llama_cpp.weights import EMBEDDED_MODEL
 from tests.conftest import require_claude, require_engine
 from tests.e2e.sessions import Project

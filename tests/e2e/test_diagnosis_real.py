@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.providers.llama_cpp.engine import Engine, EngineSpec, start_engine
+from pytest_openclaw.providers.llama_cpp.provider import Engine, EngineSpec, start_engine
 from pytest_openclaw.providers.llama_cpp.weights import find_weights
 from tests.e2e.sessions import Project
 

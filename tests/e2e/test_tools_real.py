@@ -10,7 +10,7 @@ import pytest
 
 from pytest_openclaw.providers.anthropic_messages import AnthropicMessages
 from pytest_openclaw.providers.chat_completions import OllamaOpenAI
-from pytest_openclaw.providers.llama_cpp.engine import Engine
+from pytest_openclaw.providers.llama_cpp.provider import Engine
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.values.protocols import ProviderSetup

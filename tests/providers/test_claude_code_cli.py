@@ -14,6 +14,7 @@ from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.claude_code_cli import NO_MESSAGES
 from pytest_openclaw.providers.mcp_tools import dump_offer
+from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.values.replies import Fault, Reply, Turn
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool
@@ -421,12 +422,12 @@ NO_MODEL = "There's an issue with the selected model (m1). It may not exist or y
     ],
 )  # fmt: skip
 def test_failures_that_the_cli_reports(failure, failure_type, status, reach, message):
-    """Each error is classified by its status, its word, and only then by its text; a secret is hidden."""
+    """Each error is classified by its status, its word, and only then by its text; a session masks a secret."""
     fault = ask(environ_of("error", json.dumps(failure)))
 
     assert isinstance(fault, Fault)
     assert (fault.failure_type, fault.status, fault.scope) == (failure_type, status, reach)
-    assert fault.message == f"claude_code_cli: {message}"
+    assert Redactor.of((DUMMY_KEY,)).text(fault.message) == f"claude_code_cli: {message}"
     assert fault.raw == "".join(failure.get("pieces", ()))
     assert fault.retryable == (
         failure_type in {"http_429", "http_500", "http_529"} or failure["text"].endswith("RESET)")
@@ -491,7 +492,7 @@ runpy.run_module("pytest_openclaw.providers.mcp_tools", run_name="__main__")
 
 def test_a_world_that_cannot_be_played_is_our_own_fault(monkeypatch):
     """A pattern of the suite that is not decided in time says nothing about the model."""
-    monkeypatch.setattr("pytest_openclaw.providers.claude.command_line._SERVER", ("-c", HASTY))
+    monkeypatch.setattr("pytest_openclaw.providers.claude_code_cli._SERVER", ("-c", HASTY))
     world = World(commands=(Command(pattern="(?:x|xx)+y"),))
     fault = play(["Now.", [["mcp__openclaw__exec", json.dumps({"command": "x" * 200})]]], world=world)
 

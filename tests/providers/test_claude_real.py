@@ -281,7 +281,7 @@ def test_one_question_with_a_call(environ):
 def test_a_server_that_does_not_start_is_an_error(environ, monkeypatch):
     """Without our server the model has no tools; the CLI accepts that, but we do not."""
     broken = ("-c", "raise SystemExit(3)")
-    monkeypatch.setattr("pytest_openclaw.providers.claude.command_line._SERVER", broken)
+    monkeypatch.setattr("pytest_openclaw.providers.claude_code_cli._SERVER", broken)
     with MessagesServer() as server:
         fault = ask(at(server, environ), tools=(READ,))
 

@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from pytest_openclaw.providers.answer import Answer
-from pytest_openclaw.providers.claude.stream import Stream
+from pytest_openclaw.providers.claude_stream import Stream
 from pytest_openclaw.values.tool_calls import ToolCall
 from tests.providers.fake_claude.cli import USAGE, assistant, event, result, synthetic
 
@@ -201,7 +201,7 @@ def test_a_result_is_an_answer_without_events():
     """An older CLI, or a wrapper, prints only the result."""
     stream = read(result(result="Four", usage={"output_tokens": 2}))
 
-    reply = stream.outcome("claude", None, None)
+    reply = stream.outcome("claude", "m", where="", login="")
 
     assert (reply.text, reply.output_tokens, reply.timing.ttft_ms) == ("Four", 2, None)
 
@@ -214,7 +214,7 @@ def test_messages_without_events():
         *lines, assistant([{"type": "text", "text": "plum"}]), result(result="plum"), is_exchange=True
     )
 
-    reply = stream.outcome("claude", None, None)
+    reply = stream.outcome("claude", "m", where="", login="")
 
     assert [(turn.text, len(turn.calls), len(turn.results)) for turn in reply.turns] == [
         ("I look.", 1, 1),

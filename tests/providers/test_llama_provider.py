@@ -35,7 +35,7 @@ def start(monkeypatch):
     """Stands in for the start of an engine, which finds weights of every name."""
     monkeypatch.setattr(llama_cpp, "find_weights", Path)
     start = AsyncMock()
-    monkeypatch.setattr("pytest_openclaw.providers.llama_cpp.engine.start_engine", start)
+    monkeypatch.setattr("pytest_openclaw.providers.llama_cpp.provider.start_engine", start)
     return start
 
 

@@ -18,7 +18,7 @@ from pytest_openclaw.asking.clipping import bounded_fault, bounded_reply
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.judging.text import Exact
 from pytest_openclaw.providers.answer import Answer
-from pytest_openclaw.providers.claude.stream import Stream
+from pytest_openclaw.providers.claude_stream import Stream
 from pytest_openclaw.providers.server_errors import error_of_body
 from pytest_openclaw.providers.stream import AnswerBody
 from pytest_openclaw.runs.rows import record_of

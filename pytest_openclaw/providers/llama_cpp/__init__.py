@@ -1,5 +1,1 @@
-"""Runs the embedded engine and its models: llama.cpp in a process of its own.
-
-`provider` is the provider; `engine` starts, watches and ends the process, whose program is `server`;
-`weights` finds the files.
-"""
+"""The embedded engine: its provider, the program of its process (`server`), and the files (`weights`)."""

@@ -1,32 +1,46 @@
-"""The embedded engine: llama.cpp in its own process, used like any chat server."""
+"""The embedded engine: llama.cpp in its own process, used like any chat server.
+
+The process is started for a model, and ended with the process that owns the run.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import re
+import signal
+import sys
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.providers.chat_completions import OllamaOpenAI
-from pytest_openclaw.providers.llama_cpp.engine import CONTEXT_TOKENS, Engine, Engines, EngineSpec
+from pytest_openclaw.providers.llama_cpp.server import READY
 from pytest_openclaw.providers.llama_cpp.weights import (
     EMBEDDED_MODEL,
     EMBEDDED_TRAINED_TOKENS,
     embedded_model_is_installed,
+    engine_is_installed,
     engine_version,
     find_weights,
+    install_engine,
     sha256_of,
     template_for,
 )
+from pytest_openclaw.providers.processes import Program, Running, import_path, start
+from pytest_openclaw.providers.wire import load_object
 from pytest_openclaw.util.errors import EngineError, TargetError
+from pytest_openclaw.util.signals import how_it_ended
+from pytest_openclaw.util.text import cut
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.requests import OPENCLAW
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.protocols import ProviderSetup
@@ -34,6 +48,28 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.requests import Request
 
 CONNECTION_LOST = frozenset({"connect_error", "stream_error", "malformed_response"})
+SERVER = (sys.executable, "-P", "-m", "pytest_openclaw.providers.llama_cpp.server")
+"""The command that runs the engine; `-P` keeps the working folder's modules out of it."""
+CONTEXT_TOKENS = 8192
+READY_WITHIN_S = 300
+LAST_BREATH_S = 1.0
+
+# What the system needs to find programs and libraries. OMP_*, LLAMA_*, GGML_* would shape answers or times.
+_PASSED_ON = (
+    *("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP"),
+    *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "WINDIR", "PYTHONHOME", "CUDA_VISIBLE_DEVICES"),
+)
+# OpenMP's threads spin while they wait for each other. On a machine that does other work, the default spins
+# against the very thread it waits for: medians are equal, but the longest of 20 answers took 15.6 s, not
+# 1.5 s. Not spinning at all halves the speed.
+_SPIN = {"GOMP_SPINCOUNT": "1000"}
+_NO_AVX2 = (
+    "the embedded engine needs a CPU with AVX2, and this one has none. "
+    "Use a machine that has it, or a server of your own: --openclaw-models=ollama_openai/MODEL"
+)
+_LONGEST_LAST_WORDS = 300
+# llama.cpp writes the reason first, then the callers: "0.00.027.335 E gguf_init: invalid magic".
+_REASON = re.compile(r"^[\d.]+ E (.+)$", re.MULTILINE)
 
 
 class LlamaCpp(OllamaOpenAI):
@@ -164,3 +200,148 @@ def engine_spec(model: str, *, context_tokens: int) -> EngineSpec:
         context_tokens=context_tokens,
         trained_tokens=EMBEDDED_TRAINED_TOKENS if model == EMBEDDED_MODEL else None,
     )
+
+
+# --- the engine ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineSpec:
+    """The model and settings of an engine.
+
+    Attributes:
+        weights: an absolute path to a GGUF file.
+        alias: the model's name in requests and replies, as the user wrote it.
+        template: a chat template that replaces the template in the weights.
+        context_tokens: the longest prompt and reply together.
+        trained_tokens: the context for which the model was trained, which YaRN stretches to a longer context;
+            None uses the number in the weights.
+    """
+
+    weights: Path
+    alias: str
+    template: Path | None = None
+    context_tokens: int = CONTEXT_TOKENS
+    trained_tokens: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """A running engine, with its address without a path, and the key for its HTTP server."""
+
+    url: str
+    token: str = field(repr=False)
+    process: Running
+
+    async def has_died(self) -> bool:
+        """Whether the engine has exited; an exiting process may close its connections first."""
+        await self.process.wait_exit(LAST_BREATH_S)
+        return self.process.has_exited
+
+
+class Engines:
+    """Keeps one engine at a time, for the model in use; a crashed engine is started again."""
+
+    def __init__(self, spec_of: Callable[[str], EngineSpec], environ: Mapping[str, str]) -> None:
+        self._spec_of = spec_of
+        self._environ = environ
+        self._model = ""
+        self._engine: Engine | None = None
+        self._n_users = 0
+        self._changed = asyncio.Condition()
+
+    @asynccontextmanager
+    async def serving(self, model: str) -> AsyncIterator[Engine]:
+        """Keep an engine for `model` while the body runs.
+
+        Raises:
+            EngineError: the engine cannot be started.
+        """
+        async with self._changed:
+            # Two models at once would compete for processors and memory.
+            await self._changed.wait_for(lambda: not self._n_users or self._running(model))
+            engine = self._running(model) or await self._start(model)
+            self._n_users += 1
+        try:
+            yield engine
+        finally:
+            self._n_users -= 1
+            async with self._changed:
+                self._changed.notify_all()
+
+    async def aclose(self) -> None:
+        """End the engine."""
+        if self._engine:
+            await self._engine.process.stop()
+        self._engine = None
+
+    def _running(self, model: str) -> Engine | None:
+        engine = self._engine if model == self._model else None
+        return engine if engine and not engine.process.has_exited else None
+
+    async def _start(self, model: str) -> Engine:
+        spec = self._spec_of(model)
+        await self.aclose()
+        self._engine = await start_engine(spec, self._environ)
+        self._model = model
+        return self._engine
+
+
+async def start_engine(spec: EngineSpec, environ: Mapping[str, str]) -> Engine:
+    """Start an engine and wait until it has loaded its model.
+
+    Raises:
+        EngineError: the engine is not installed, exited, or was not ready in time.
+    """
+    if not engine_is_installed():
+        raise EngineError(f"the embedded engine is not installed. Run: {install_engine()}")
+    argv = (*SERVER, json.dumps(asdict(spec), default=str))
+    # It exits at the end of its input.
+    program = Program(argv=argv, env=child_environ(environ), cwd=Path.cwd(), keeps_stdin=True)
+    try:
+        process = await start("the embedded engine", program)
+    except CallFailed as failed:
+        raise EngineError(failed.fault.message) from failed
+    try:
+        async with asyncio.timeout(READY_WITHIN_S):
+            while (line := await process.next_line()) is not None:
+                if ready := load_object(line.decode("utf-8", "replace").removeprefix(READY)):
+                    return Engine(**ready, process=process)
+        await process.wait_exit(LAST_BREATH_S)
+        why = why_it_ended(process.exit_status, _words_of(process, spec), spec.alias)
+    except TimeoutError:
+        why = f"the embedded engine did not load {spec.alias} within {READY_WITHIN_S} s"
+        why = f"{why}: {_reason(_words_of(process, spec))}"
+    except BaseException:
+        await process.stop()
+        raise
+    await process.stop()
+    raise EngineError(why)
+
+
+def child_environ(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the engine's environment: the system's variables, our import path, and how threads wait."""
+    passed_on = {name: environ[name] for name in _PASSED_ON if name in environ}
+    return {**passed_on, **_SPIN, "PYTHONPATH": import_path()}
+
+
+def _words_of(process: Running, spec: EngineSpec) -> str:
+    return process.stderr.replace(str(spec.weights), spec.alias)
+
+
+def why_it_ended(returncode: int | None, log: str, model: str) -> str:
+    """Return in one sentence why the engine's process exited before it was ready."""
+    if returncode == -signal.SIGILL:
+        return _NO_AVX2
+    if returncode == -signal.SIGKILL:  # by the system
+        return f"there is not enough memory to load {model}. Free some, or use a smaller model."
+    how = how_it_ended(returncode)
+    return f"the embedded engine {how} before it had loaded {model}: {_reason(log)}"
+
+
+def _reason(log: str) -> str:
+    """Return llama.cpp's first error, or else the last line."""
+    if found := _REASON.search(log):
+        return cut(found[1], _LONGEST_LAST_WORDS)
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    return lines[-1][-_LONGEST_LAST_WORDS:] if lines else "no reason given"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.providers.claude import command_line as claude
+from pytest_openclaw.providers import claude_code_cli as claude
 from pytest_openclaw.providers.openclaw import call as openclaw
 from pytest_openclaw.providers.processes import new_folders
 from pytest_openclaw.values.requests import Request

@@ -14,8 +14,8 @@ from unittest.mock import patch
 
 import pytest
 
-from pytest_openclaw.providers.llama_cpp import engine as checks
-from pytest_openclaw.providers.llama_cpp.engine import Engines, EngineSpec, child_environ, start_engine
+from pytest_openclaw.providers.llama_cpp import provider as checks
+from pytest_openclaw.providers.llama_cpp.provider import Engines, EngineSpec, child_environ, start_engine
 from pytest_openclaw.providers.llama_cpp.server import thread_count
 from pytest_openclaw.util.errors import EngineError
 from tests.e2e.processes import BOUND_S, is_gone, wait_until
@@ -24,8 +24,8 @@ from tests.unit.providers.llama_cpp.fake_engine import FAKE, engine_of, failing,
 OWNER = """
 import asyncio, json, sys
 from pathlib import Path
-from pytest_openclaw.providers.llama_cpp import engine as checks
-from pytest_openclaw.providers.llama_cpp.engine import EngineSpec, start_engine
+from pytest_openclaw.providers.llama_cpp import provider as checks
+from pytest_openclaw.providers.llama_cpp.provider import EngineSpec, start_engine
 checks.engine_is_installed = lambda: True
 checks.SERVER = json.loads(sys.argv[1])
 

@@ -14,14 +14,16 @@ and the error word of the assistant line, or else only in the CLI's English text
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.openclaw.recovery import at_last_step
 from pytest_openclaw.providers import wire
 from pytest_openclaw.providers.anthropic_messages import read_messages
-from pytest_openclaw.providers.claude.command_line import PREFIX
+from pytest_openclaw.providers.mcp_tools import NAME
 from pytest_openclaw.providers.prices import summed
 from pytest_openclaw.providers.processes import fault_of_words
 from pytest_openclaw.providers.server_errors import shortened
@@ -30,15 +32,21 @@ from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import WireError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from pytest_openclaw.providers.answer import Answer
-    from pytest_openclaw.providers.claude.command_line import Access
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.replies import EndedBy, Fault, Reply, Timing, Turn
-    from pytest_openclaw.values.requests import Request
+    from pytest_openclaw.values.tool_calls import Tool
 
+#: the CLI's prefix of our tools' names
+PREFIX = f"mcp__{NAME}__"
 _FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length"}
+
+
+def wire_names(tools: Iterable[Tool]) -> dict[str, str]:
+    """Return the names under which the CLI offers the tools → the tools' own names."""
+    return {PREFIX + re.sub(r"[^a-zA-Z0-9_-]", "_", tool.name): tool.name for tool in tools}
 
 
 @dataclass
@@ -55,7 +63,7 @@ class _Message:
 
     answer: Answer
     user: str | None = None
-    results: dict[str, str] = field(default_factory=dict)
+    results: dict[str | None, str] = field(default_factory=dict)
     stop_reason: str = ""
     is_done: bool = False
 
@@ -249,8 +257,11 @@ class Stream:
 
     # --- how it ended -----------------------------------------------------------------------
 
-    def outcome(self, name: str, request: Request, access: Access) -> Reply | Fault:
-        """Return the reply or fault of a stream that is over."""
+    def outcome(self, name: str, model: str, *, where: str, login: str) -> Reply | Fault:
+        """Return the reply or fault of a stream that is over.
+
+        `where` is the address of the server, and `login` a hint how to get credentials.
+        """
         result, has_tokens = self.result, self.answer.has_tokens
         if self.lacking:
             names = ", ".join(self.lacking[:3]) + (", …" if len(self.lacking) > 3 else "")
@@ -271,29 +282,21 @@ class Stream:
             return self.reply(at_limit=True)
         status = wire.count_in(result, "api_error_status")
         if self.error or status is not None:
-            return self._refused(name, request.model, said, status, access)
+            if has_tokens:
+                return faults.stream_broken(name, said)
+            if status is None and self.error in ("authentication_failed", "oauth_org_not_allowed"):
+                return faults.auth_missing(name, f"the Claude CLI says: {said}. {login}")
+            word = "overloaded_error" if "overloaded" in said.lower() else self.error
+            error = WireError(status=status, type=word, message=said.rpartition("API Error:")[2].strip())
+            return fault_of_words(name, model, error, where) or faults.cli_failed(name, said)
         # An answer without tokens comes from the CLI itself, for example to a slash command.
         if result.get("subtype") == "success" and not result.get("is_error") and (has_tokens or not said):
             return self.reply()
         said = said or f"subtype {result.get('subtype')}"
-        return faults.cli_failed(name, f"the CLI ended with: {said.rstrip('.')}.", self.raw())
-
-    def _refused(self, name: str, model: str, said: str, status: int | None, access: Access) -> Fault:
-        if self.answer.has_tokens:
-            return faults.stream_broken(name, said, self.raw())
-        if status is None and self.error in ("authentication_failed", "oauth_org_not_allowed"):
-            return faults.auth_missing(name, f"the Claude CLI says: {said}. {access.login}")
-        word = "overloaded_error" if "overloaded" in said.lower() else self.error
-        message = said.rpartition("API Error:")[2].strip()
-        error = WireError(status=status, type=word, message=message)
-        known = fault_of_words(name, model, error, access.shown_url or "the Anthropic API")
-        return known or faults.cli_failed(name, said)
+        return faults.cli_failed(name, f"the CLI ended with: {said.rstrip('.')}.")
 
 
 def _turn(message: _Message, reply: Reply) -> Turn:
-    results: list[str] = []
-    for call in reply.tool_calls:
-        if call.id not in message.results:
-            break  # the exchange ended there
-        results.append(message.results[call.id])
-    return reply.as_turn(user=message.user, results=tuple(results))
+    ids = takewhile(message.results.__contains__, (call.id for call in reply.tool_calls))
+    # The exchange ended at a call without a result.
+    return reply.as_turn(user=message.user, results=tuple(message.results[id_] for id_ in ids))

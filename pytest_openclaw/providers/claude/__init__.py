@@ -1,1 +1,0 @@
-"""The installed Claude CLI: how it is started (`command_line.py`), and its output (`stream.py`)."""
