@@ -34,11 +34,11 @@ from pytest_openclaw.providers.openclaw.call import (
     scratch_folder,
     why_not_askable,
 )
-from pytest_openclaw.providers.openclaw.relay import Relay, broken_after, joined, reply_of
+from pytest_openclaw.providers.openclaw.relay import Relay, broken_after, reply_of
+from pytest_openclaw.providers.prices import summed
 from pytest_openclaw.providers.processes import Program, ProgramProvider
 from pytest_openclaw.providers.server_errors import shortened
 from pytest_openclaw.util.errors import TargetError
-from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import Fault
@@ -84,11 +84,8 @@ class OpenClawAgent(ProgramProvider):
 
     def describe(self) -> JsonObject:
         """The server for models of other providers."""
-        return {
-            "base_url": self.setup.base_url,
-            "base_env": BASE_ENV,
-            "key_env": self.setup.key_env or KEY_ENV,
-        }
+        key_env = self.setup.key_env or KEY_ENV
+        return {"base_url": self.setup.base_url, "base_env": BASE_ENV, "key_env": key_env}
 
     @contextmanager
     def prepared(self, *arguments: str) -> Iterator[Program]:
@@ -98,9 +95,9 @@ class OpenClawAgent(ProgramProvider):
 
     async def fingerprint(self, model: str) -> JsonObject:
         """Return the version that OpenClaw prints, and the server's address."""
-        server = self._way_to(model)[-1]
-        facts = {"api": server.api, "base_url": server.address.base_url}
-        return {**await super().fingerprint(model), **facts}
+        *_, server = self._way_to(model)
+        own = await super().fingerprint(model)
+        return {**own, "api": server.api, "base_url": server.address.base_url}
 
     async def ask(self, request: Request) -> Reply:
         """Run OpenClaw once, in its own folders, and record its exchange with the model.
@@ -130,8 +127,7 @@ class OpenClawAgent(ProgramProvider):
             if broken := what_broke(scratch.world_file):
                 outcome = faults.broke(name, f"the shell of the world: {broken}")
             if isinstance(outcome, Fault):
-                message = Redactor.of((*self.secrets, relay.token)).text(outcome.message)
-                raise CallFailed(replace(outcome, message=message))
+                raise CallFailed(outcome)
             return replace(outcome, world=scratch.state(request.world)) if request.world else outcome
 
     async def aclose(self) -> None:
@@ -141,8 +137,6 @@ class OpenClawAgent(ProgramProvider):
         if self._kept is not None:
             self._kept.cleanup()
             self._kept = None
-
-    # --- how ----------------------------------------------------------------------------------
 
     def _program(self, scratch: Scratch, *arguments: str) -> Program:
         return Program(
@@ -206,7 +200,7 @@ class OpenClawAgent(ProgramProvider):
             runs.append(outcome)
             if outcome.ended_by != "answer":
                 break
-        return joined(runs)
+        return summed(runs)
 
     async def _run(self, call: Call, program: Program, relay: Relay, where: str) -> Reply | Fault:
         name, run, request = self.setup.name, relay.run, call.request

@@ -56,13 +56,7 @@ class Prices:
         """
         if self.is_free(target):
             return 0.0
-        if isinstance(result, Reply):
-            usages = usages_of(result)
-        else:
-            usages = tuple(
-                replace(usage, input_tokens=usage.input_tokens or 0, output_tokens=usage.output_tokens or 0)
-                for usage in result.usage
-            )
+        usages = usages_of(result) if isinstance(result, Reply) else map(_known, result.usage)
         return _sum([self.estimate_usd(target, usage, at_ms) for usage in usages])
 
     def estimate_usd(self, target: Target, usage: Usage, at_ms: int | None = None) -> float | None:
@@ -90,7 +84,8 @@ class Prices:
         return fitting[-1] if fitting else None
 
 
-# --- sums ---------------------------------------------------------------------------------------
+def _known(usage: Usage) -> Usage:
+    return replace(usage, input_tokens=usage.input_tokens or 0, output_tokens=usage.output_tokens or 0)
 
 
 def usages_of(reply: Reply) -> tuple[Usage, ...]:
@@ -113,7 +108,7 @@ def total_usd(attempts: Iterable[tuple[Reply | Fault, float | None]]) -> float |
 
 
 def summed(replies: Sequence[Reply]) -> Reply:
-    """Return the last reply of an exchange with the texts, calls, counts and time of all replies.
+    """Return the last reply of an exchange with the texts, calls, turns, counts and time of all replies.
 
     A total is None if one of its counts is unknown.
     """
@@ -126,6 +121,7 @@ def summed(replies: Sequence[Reply]) -> Reply:
         replies[-1],
         raw="\n\n".join(raw for reply in replies if (raw := reply.raw or reply.text)),
         tool_calls=tuple(call for reply in replies for call in reply.tool_calls),
+        turns=tuple(turn for reply in replies for turn in reply.turns),
         effective_model=next((r.effective_model for r in reversed(replies) if r.effective_model), None),
         usage=tuple(usage for reply in replies for usage in reply.usage),
         **totals,
@@ -141,9 +137,6 @@ def together(timings: Sequence[Timing]) -> Timing:
 def _sum(parts: Sequence[float | None]) -> float | None:
     known = [usd for usd in parts if usd is not None]
     return round(fsum(known), _DIGITS) if known and len(known) == len(parts) else None
-
-
-# --- list prices --------------------------------------------------------------------------------
 
 
 def has_list() -> bool:

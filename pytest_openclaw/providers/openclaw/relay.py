@@ -1,4 +1,4 @@
-"""A loopback relay between OpenClaw and the model, which forwards requests and makes the reply.
+"""A loopback server in the place of OpenClaw's model: the relay forwards requests, and makes the reply.
 
 OpenClaw's own report has neither times nor the arguments of calls; the relay records both, with the same
 readers as the other providers. OpenClaw never receives the key, only a token for this call.
@@ -13,7 +13,10 @@ import secrets
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import h11
 
 from pytest_openclaw.openclaw.bridge import promoted_calls
 from pytest_openclaw.openclaw.dispatch import dispatch, is_forgotten
@@ -21,24 +24,94 @@ from pytest_openclaw.openclaw.recovery import at_last_step, is_broken, is_given_
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.openclaw.call import is_lookup, offered_tools, own_tools
-from pytest_openclaw.providers.openclaw.loopback import Outgoing, listening, messages_of, text_of
 from pytest_openclaw.providers.prices import summed
 from pytest_openclaw.providers.stream import AnswerBody
-from pytest_openclaw.providers.wire import objects_in, text_in
+from pytest_openclaw.providers.wire import load_object, objects_in, text_in
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.requests import LISTED
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-    from pytest_openclaw.providers.openclaw.loopback import Incoming
     from pytest_openclaw.providers.over_http import OverHttp
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.replies import EndedBy, Fault, Reply, Turn
     from pytest_openclaw.values.requests import Request
     from pytest_openclaw.values.tool_calls import Tool
+
+REQUEST_TIMEOUT_S = 30.0
+_PIECE_BYTES = 64 << 10
+_REFUSED = b'{"error": {"message": "this request is not forwarded", "type": "invalid_request_error"}}'
+
+
+class Incoming(NamedTuple):
+    """A request; `body` is None unless it is a JSON object."""
+
+    path: str
+    authorization: str
+    body: JsonObject | None
+
+
+class Outgoing(NamedTuple):
+    """An answer; by default, the request is refused."""
+
+    status: int
+    kind: str = "application/json"
+    body: bytes = _REFUSED
+
+
+@asynccontextmanager
+async def listening(answer: Callable[[Incoming], Awaitable[Outgoing]]) -> AsyncIterator[str]:
+    """Run a server and yield its base URL, such as `http://127.0.0.1:4711`."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(REQUEST_TIMEOUT_S):
+                incoming = await _read(reader)
+            status, kind, body = await answer(incoming)
+            phrase = HTTPStatus(status).phrase
+            head = f"HTTP/1.1 {status} {phrase}\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n"
+            writer.write(head.encode("latin-1") + body)
+            await writer.drain()
+        except (TimeoutError, ConnectionError, h11.RemoteProtocolError):
+            return  # OpenClaw has exited or was killed
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+
+
+async def _read(reader: asyncio.StreamReader) -> Incoming:
+    parser = h11.Connection(h11.SERVER)
+    path = authorization = ""
+    data = bytearray()
+    while not isinstance(event := parser.next_event(), h11.EndOfMessage):
+        if event is h11.NEED_DATA:
+            parser.receive_data(await reader.read(_PIECE_BYTES))
+        elif isinstance(event, h11.Request):
+            authorization = dict(event.headers).get(b"authorization", b"").decode("latin-1")
+            path = event.target.decode("latin-1")
+        elif isinstance(event, h11.Data):
+            data += event.data
+        else:
+            raise ConnectionResetError
+    return Incoming(path, authorization, load_object(data.decode("utf-8", "replace")))
+
+
+def messages_of(body: JsonObject) -> list[JsonObject]:
+    """Return the messages of a request, which the Responses API calls `input`."""
+    return objects_in(body.get("messages") or body.get("input"))
+
+
+def text_of(content: Any) -> str:
+    """Return the text of a message, which may be a list of parts."""
+    return text_in(content) or "".join(text_in(part.get("text")) for part in objects_in(content))
 
 
 @dataclass
@@ -208,9 +281,6 @@ def _n_images_in(message: JsonObject) -> int:
     return (len(own) if isinstance(own, list) else 0) + sum(part.get("type") in kinds for part in parts)
 
 
-# --- the reply ----------------------------------------------------------------------------------
-
-
 def reply_of(
     run: RecordedRun, result: Reply | None, request: Request, *, plain: Callable[[str], str] = str
 ) -> Reply:
@@ -284,17 +354,10 @@ def _ended_by(turns: Sequence[Turn], request: Request, *, is_over: bool) -> Ende
     return "malformed_call" if is_broken(last, dispatched) else "answer"
 
 
-def joined(runs: Sequence[Reply]) -> Reply:
-    """Return the runs of a session, one or more, as one reply."""
-    if len(runs) == 1:
-        return runs[0]
-    return replace(summed(runs), turns=tuple(turn for run in runs for turn in run.turns))
-
-
 def broken_after(runs: Sequence[Reply], fault: Fault) -> Fault:
     """Return the fault of a session's run with the texts and tokens of earlier runs."""
     if not runs:
         return fault
-    before = joined(runs)
+    before = summed(runs)
     raw = "\n\n".join(filter(None, (before.raw, fault.raw)))
     return replace(fault, raw=raw, turns=(*before.turns, *fault.turns), usage=(*before.usage, *fault.usage))
