@@ -151,7 +151,7 @@ def settled(counts: Mapping[str, int | None], total: int | None) -> dict[str, in
     ways = itertools.product((0, cached, cached + written), (0, reasoning))
     if beyond and (way := next((way for way in ways if sum(way) == beyond), None)):
         more_input, more_output = way
-    elif beyond and not reasoning:
+    elif beyond > more_input and not reasoning:
         reasoning = more_output = beyond - more_input
         counts = {**counts, "reasoning_tokens": reasoning}
     return {**counts, "input_tokens": n_input + more_input, "output_tokens": n_output + more_output}
