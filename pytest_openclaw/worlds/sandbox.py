@@ -26,6 +26,7 @@ from pytest_openclaw.util.bounded import within
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.worlds import Command
 from pytest_openclaw.worlds import python
+from pytest_openclaw.worlds.commands import named_programs, read_shell
 from pytest_openclaw.worlds.shell import find_answer
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ _SIMPLE = {
     *("sort", "touch", "uniq", "wc"),
 }
 _WORD = re.compile(r"[A-Za-z_./~][\w.+/-]*")
+_QUOTE = re.compile(r"[\\'\"]")
 _PYTHON_SCRIPT = re.compile(rb"#!.*\bpython[\d.]*\s")
 _PATTERN_ESCAPE = re.compile(r"\\[A-Za-z]|\(\?[a-z]+\)")
 _NOT_FOUND = re.compile(r"^[^\s:]+: (?:line \d+: )?(\S+: command not found).*$", re.MULTILINE)
@@ -96,8 +98,9 @@ def play(asked: Mapping[str, Any]) -> dict[str, Any]:
 
     The command runs twice, because bytes and file descriptors do not reach a program that records itself.
     The second time, Python does not run again, but has the same effects.
-    `is_recorded` is False if the record may lack something: it became too long, or the second run had another
-    effect, except for files whose content is another one in each run. `Exec.run` has the keys of `asked`.
+    `is_recorded` is False if the record may lack something: it became too long, a program that is not in it
+    was not found, or the second run had another effect, except for files whose content is another one in each
+    run. `Exec.run` has the keys of `asked`.
     """
     try:
         if asked["python"]:
@@ -116,7 +119,8 @@ def play(asked: Mapping[str, Any]) -> dict[str, Any]:
                 with closing(_Run(asked, asked["seconds"], repeats=python_runs)) as run_again:
                     repeated = run_again.result()
                 varying = {path for path in varying if not _differ(result, repeated, path)}
-            is_same &= not varying
+            missing = {name for text in run.texts for name in _NOT_FOUND.findall(text)}
+            is_same &= not varying and missing <= {f"{words[0]}: command not found" for words in run.parts}
             is_recorded = is_same and not result["timed_out"] and len(run.parts) < MOST_PARTS
             return {**result, "parts": [*run.parts], "is_recorded": is_recorded}
     except OpenClawError as error:
@@ -137,6 +141,7 @@ class _Run:
     Attributes:
         parts: of a recording run, the words of each simple command after expansion, each once, in order.
         python_runs: the runs of Python, in order; a later run repeats those of the first one (`repeats`).
+        texts: the output, and the texts of changed files, after the run.
     """
 
     def __init__(
@@ -149,6 +154,7 @@ class _Run:
     ) -> None:
         self.parts: dict[tuple[str, ...], None] = {}
         self.python_runs: list[python.Ended] = []
+        self.texts: list[str] = []
         self._repeats = None if repeats is None else [*repeats]
         self._records = records
         self._asked = asked
@@ -183,11 +189,13 @@ class _Run:
             output = pattern.sub(words, output)
         files, folders = self._files()
         before = self._asked["files"]
+        changed = {path: text for path, text in files.items() if before.get(path) != text}
+        self.texts = [done.stdout, *changed.values()]
         return {
             "timed_out": is_ended,
             "output": output,
             "code": code,
-            "files": {path: text for path, text in files.items() if before.get(path) != text},
+            "files": changed,
             "gone": [path for path in before if path not in files and path.isprintable()],
             "folders": folders,
         }
@@ -296,7 +304,10 @@ class _Run:
         for path in written - {*programs}:  # such as ../bin/rm
             if (full := normpath(join(folder, path))) in programs:
                 programs[path] = programs[full]
-        return programs | {name: own[name] for name in _ANSWER}
+        # With all folders, the many programs of the tables would take as long as most commands.
+        listed = {name: partial(self._record, _not_found) for name in named_programs()}
+        listed = {name: program for name, program in listed.items() if name not in _of_the_shell()}
+        return {**listed, **programs, **{name: own[name] for name in _ANSWER}}
 
     def _bashkits(self, name: str) -> Program:
         return self._run_bashkits if "/" in name or name in self._known else _not_found
@@ -313,14 +324,22 @@ class _Run:
         return named - {*_SHELLS}
 
     def _names_of_texts(self) -> set[str]:
-        """Return the words that may name a program: of the command, of files in it, and of scripts."""
+        """Return the words that may name a program: of the command, of scripts, and of files that these name.
+
+        If there are too many, words that begin a simple command come first.
+        """
         files = {path.rpartition("/")[2]: text for path, text in self._asked["files"].items()}
-        named = _WORD.findall(self._asked["command"])
-        given = {word.rpartition("/")[2] for word in named}
-        texts = [text for name, text in files.items() if name in given]
+        texts = [self._asked["command"]]
         texts += (text for path, text in self._asked["files"].items() if _is_script(path, text))
-        words = (*named, *(word for text in texts for word in islice(_WORD.findall(text), MOST_NAMES)))
-        return {*islice(dict.fromkeys(words), MOST_NAMES)} - files.keys()
+        left, begins, others = dict(files), dict[str, None](), dict[str, None]()
+        for text in texts:  # to which the files that it names are added
+            plain = _QUOTE.sub("", text)  # `g\it` is `git`
+            first = (_WORD.match(_QUOTE.sub("", words[0])) for words in read_shell(text).commands)
+            begins |= dict.fromkeys(found[0] for found in first if found)
+            words = dict.fromkeys((*_WORD.findall(text), *_WORD.findall(plain)))
+            others |= (named := dict.fromkeys(islice(words, MOST_NAMES)))
+            texts += [left.pop(name) for word in named if (name := word.rpartition("/")[2]) in left]
+        return {*islice(begins | others, MOST_NAMES)} - files.keys()
 
     def _record(self, program: Program, context: BuiltinContext) -> BuiltinResult:
         """Record a simple command, and run it, or end it soon if the record is incomplete anyway."""

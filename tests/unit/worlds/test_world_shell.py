@@ -227,6 +227,28 @@ def test_no_redirection_hides_what_a_script_runs(calls_in: Any, command: str) ->
 
 
 @pytest.mark.parametrize(
+    ("text", "files"),
+    [
+        pytest.param(r"g\it push", {}, id="an-escape"),
+        pytest.param("'g'i\"t\" push", {}, id="quotes"),
+        pytest.param("while read line; do $line; done <list", {"list": "git push\n"}, id="lines-of-a-file"),
+        pytest.param("sh a", {"a": "sh b\n", "b": "git push\n"}, id="a-script-of-a-script"),
+        pytest.param(": ".join(["", *map("w{}".format, range(2000))]) + "\ngit push", {}, id="many-words"),
+        pytest.param(f": {' '.join(map('w{}'.format, range(2000)))}\na=git; $a push", {}, id="a-variable"),
+        pytest.param(
+            f": {' '.join(map('w{}'.format, range(2000)))}\nshipit push", {}, id="an-unusual-program"
+        ),
+    ],
+)
+def test_no_spelling_hides_what_a_script_runs(calls_in: Any, text: str, files: dict[str, str]) -> None:
+    """A missing program is known, wherever and however a script names it."""
+    call = calls_in(World(files={"work": f"{text}\n", **files}))
+    call.sh("sh work >/dev/null 2>&1")
+
+    assert {("git", "push"), ("shipit", "push")} & {*call.playing.state.parts[0]}
+
+
+@pytest.mark.parametrize(
     "command",
     [
         pytest.param("tar -czf /tmp/x.tgz src", id="times-in-an-archive"),
@@ -256,6 +278,9 @@ def test_a_script_of_an_earlier_command_without_a_first_line(calls_in: Any) -> N
         pytest.param("for n in $(seq 1 2000); do echo $n; done", id="too-many"),
         pytest.param("rm a; while true; do :; done", id="it-does-not-end"),
         pytest.param(r"printf '\xff\n' | wc -c > made", id="another-effect-while-it-is-recorded"),
+        pytest.param("ship$((1))it push", id="a-missing-program-with-a-computed-name"),
+        pytest.param("ship$((1))it push 2>log", id="the-same-redirected-to-a-file"),
+        pytest.param("command -v git >/dev/null || touch made", id="it-sees-that-it-is-recorded"),
     ],
 )
 def test_a_record_that_may_lack_something_says_so(call: Any, command: str) -> None:
