@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.openclaw.thinking import split_thinking
 from pytest_openclaw.reports.blocks import Table
+from pytest_openclaw.reports.due import miss_of
 from pytest_openclaw.reports.numbers import (
     DASH,
     WIDTH,
@@ -38,10 +39,12 @@ LABEL_WIDTH = 9
 
 
 def render_failure(record: Record, prompt: Mapping[str, Any], tools: Sequence[Tool] | None) -> str:
-    """Return the violation or the fault, then target, prompt and reply; long texts lose their middle.
+    """Return what was due and done, or the fault; then target, prompt and reply; long texts are shortened.
 
-    `prompt` has `prompt` and `messages` as in `config.json`, and offered these `tools`.
+    `prompt` has `prompt`, `messages` and `validator` as in `config.json`, and offered these `tools`.
     """
+    turns = turns_of(record, tools)
+    why = miss_of(record, prompt.get("validator"), turns) if tools is not None else ""
     times = f"e2e {render_ms(record.e2e_ms)}, TTFT {render_ms(record.ttft_ms)}"
     ended = f", ended by {one_line(record.finish_reason, 40)}" if record.finish_reason else ""
     texts = [
@@ -49,10 +52,11 @@ def render_failure(record: Record, prompt: Mapping[str, Any], tools: Sequence[To
         ("times", f"{times}{ended}"),
         *[*message_texts(prompt.get("messages"))][-1:],
         ("prompt", prompt["prompt"]),
-        *_conversation(record, turns_of(record, tools), most=MOST_TURNS),
+        *([("finding", record.violation)] if why and record.violation else []),
+        *_conversation(record, turns, most=MOST_TURNS),
         *_facts(record),
     ]
-    what = one_line(f"{record.prompt_name}: {_why(record) or record.failure_type or 'failed'}", 360)
+    what = one_line(f"{record.prompt_name}: {why or _why(record) or record.failure_type or 'failed'}", 360)
     lines = [f"{record.prompt_id} {what}"]
     for label, text in texts:
         lines += _block(label, shorten(text.strip(), LONGEST.get(label, LONGEST_OTHER)))

@@ -189,6 +189,48 @@ def _short(value: Any) -> Any:
     return value if len(json.dumps(value)) <= MOST_SAID else "…"
 
 
+def miss_of(record: Record, validator: Any, turns: Sequence[JsonObject]) -> str:
+    """Return a missed call in a few words: what was due, and what was done; empty if the finding says more.
+
+    Args:
+        record: the row of a cell that offered tools, and missed.
+        validator: its rule, as in `config.json`.
+        turns: as `turns_of` returns them.
+    """
+    due = [*_due_tools(validator)]
+    calls = [call for turn in turns for call in turn["calls"]]
+    text = one_line(turns[-1]["text"], MOST_SAID) if turns else ""
+    quoted = f': "{text}"' if text else ""
+    if not due or record.harm:
+        return ""
+    if record.tool_outcome == "leaked_as_text" and record.written_calls:
+        did = f"; wrote the call as text: {call_text(record.written_calls[0])}"
+    elif record.tool_outcome == "claimed_not_done":
+        did = f"; only said that it was done{quoted}"
+    elif record.tool_outcome in ("no_call", "leaked_as_text"):
+        did = f"; answered without a call{quoted}"
+    elif calls and not {call["name"] for call in calls} & {*" or ".join(due).split(" or ")}:
+        did = f", got {call_text(calls[0])}{f' and {len(calls) - 1} more' if len(calls) > 1 else ''}"
+    else:  # a call that was due, with other arguments, too often, or without the rest
+        return ""
+    return f"expected {' and '.join(due)}{did}"
+
+
+def _due_tools(rule: Any) -> Iterator[str]:
+    """Yield the tools that a rule demands, or `no call`."""
+    kind = rule["type"] if rule else ""
+    if kind in ("all_of", "any_of"):
+        found = [[*_due_tools(part)] for part in rule["validators"]]
+        yield from (name for names in found for name in names) if kind == "all_of" else found[0]
+    elif kind in ("tool_call", "world"):
+        calls = rule.get("calls") or ()
+        yield from (
+            call["name"] if isinstance(call["name"], str) else _either(call["name"]) for call in calls
+        )
+        if not calls and kind == "tool_call" and not rule.get("forbidden"):
+            yield "no call"
+
+
 def brief_call(record: Record, turns: Sequence[JsonObject]) -> str:
     """Return the first call as `exec ls -la`, with the number of further ones; empty without a call."""
     calls = [call for turn in turns for call in turn["calls"]] or [*(record.written_calls or ())]

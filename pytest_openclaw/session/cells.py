@@ -151,7 +151,11 @@ class CellRun:
         if result.outcome.pytest != "failed":
             return
         prompt = self.cell.prompt
-        shown = {"prompt": prompt.prompt, "messages": written_messages(prompt.messages)}
+        shown = {
+            "prompt": prompt.prompt,
+            "messages": written_messages(prompt.messages),
+            "validator": prompt.validator_spec,
+        }
         text = render_failure(self._row(result), shown, prompt.tools)
         raise Missed(self.parts.redactor.text(text))
 

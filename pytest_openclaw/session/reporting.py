@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +19,7 @@ from pytest_openclaw.values.rows import KeptVerdict, Record
 
 if TYPE_CHECKING:
     import warnings
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.conclusions.summary import Summary
     from pytest_openclaw.util.redact import Redactor
@@ -72,6 +73,8 @@ def clean_warning(warning: warnings.WarningMessage, redactor: Redactor) -> None:
 
 _TITLES = {"error": "ERRORS", "failed": "FAILURES"}
 """The categories of pytest's reports that are shortened, with the titles of pytest's own sections."""
+MOST_MISSES = 12
+"""Lines of missed cells; `show --failed` has all."""
 
 
 class CellFailures:
@@ -80,19 +83,24 @@ class CellFailures:
     def __init__(self, config: pytest.Config, targets: Sequence[Target]) -> None:
         self._config = config
         self._is_only_target = len(targets) == 1
-        self._nodeids: set[str] = set()
+        self._causes: dict[str, tuple[str, str]] = {}
+        """Node id → target, and how the cell ended."""
 
     def note(self, report: pytest.TestReport, payload: Payload) -> None:
         """Remember a report of a missed cell or a fault; an error in our own code has its traceback."""
         is_missed = isinstance(payload, KeptVerdict) and not payload.passed
         is_plain = isinstance(payload, Record) and payload.failure_type != "harness_error"
         if report.failed and (is_missed or is_plain):
-            self._nodeids.add(report.nodeid)
+            cause = (
+                (payload.tool_outcome or payload.failure_type or "") if isinstance(payload, Record) else ""
+            )
+            target = payload.target.label if isinstance(payload, Record) else payload.target
+            self._causes[report.nodeid] = (target, cause)
 
     @property
     def are_shown(self) -> bool:
         """Whether missed cells are listed above the summary; misses that fail no test are not."""
-        return bool(self._nodeids) and self._config.option.tbstyle != "no"
+        return bool(self._causes) and self._config.option.tbstyle != "no"
 
     @contextmanager
     def shortened(self, terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
@@ -100,8 +108,8 @@ class CellFailures:
         stats = terminalreporter.stats
         whole = {kind: stats[kind] for kind in _TITLES if kind in stats}
         for kind, reports in whole.items() if self._is_short else ():
-            if cells := [report for report in reports if report.nodeid in self._nodeids]:
-                stats[kind] = [report for report in reports if report.nodeid not in self._nodeids]
+            if cells := [report for report in reports if report.nodeid in self._causes]:
+                stats[kind] = [report for report in reports if report.nodeid not in self._causes]
                 self._show(terminalreporter, kind, cells)
         try:
             yield
@@ -118,17 +126,33 @@ class CellFailures:
         return is_usual and is_quiet and not names_a_cell
 
     def _show(self, terminal: pytest.TerminalReporter, kind: str, reports: list[pytest.TestReport]) -> None:
-        from pytest_openclaw.reports.numbers import one_line
+        from pytest_openclaw.reports.numbers import lines_of, one_line
 
         terminal.write_sep("=", _TITLES[kind])
-        for report in reports:
-            line = self._in_one_line(report)
+        width = self._config.get_terminal_writer().fullwidth
+        lines = [*self._joined(reports)]
+        for line in lines[:MOST_MISSES] if kind == "failed" else lines:
             # A fault's message ends with a hint, so it is not shortened.
-            width = self._config.get_terminal_writer().fullwidth
-            terminal.write_line(one_line(line, width) if kind == "failed" else line)
-        if kind == "failed":
-            first = shlex.quote(self._name_of(reports[0]))
+            for part in lines_of(one_line(line, 2 * width - 8), width, "  ") if kind == "failed" else [line]:
+                terminal.write_line(part)
+        if kind == "failed" and len(lines) > MOST_MISSES:
+            rest = len(lines) - MOST_MISSES
+            terminal.write_line(f"and {rest} more: pytest-openclaw show last --failed")
+        elif kind == "failed":
+            first = shlex.quote(lines[0].partition(" ")[0])
             terminal.write_line(f"in full: pytest-openclaw show last {first}, or pytest -v")
+
+    def _joined(self, reports: Iterable[pytest.TestReport]) -> Iterator[str]:
+        """Yield a line for each cell, by target and cause; repeats that ended alike have one line."""
+        counts: Counter[str] = Counter()
+        names: dict[str, str] = {}
+        causes = self._causes
+        for report in sorted(reports, key=lambda report: (causes[report.nodeid], in_order(report.nodeid))):
+            said = self._in_one_line(report)
+            counts[key := f"{causes[report.nodeid][0]} {said}"] += 1
+            names.setdefault(key, f"{self._name_of(report)} {said}")
+        for key, line in names.items():
+            yield f"{line} (×{counts[key]})" if counts[key] > 1 else line
 
     def _name_of(self, report: pytest.TestReport) -> str:
         """Return the shortest name of a cell that no other target of the run has."""
@@ -143,7 +167,12 @@ class CellFailures:
         for before in ("Missed: ", "Failed: ", f"{prompt_id} ", f"{prompt_id}: "):
             said = said.removeprefix(before)
         repeats = vars(report).get(_MISSED, "")
-        return printable(f"{self._name_of(report)} {said}{repeats and f'; {repeats}'}")
+        return printable(f"{said}{repeats and f'; {repeats}'}")
+
+
+def in_order(name: str) -> list[tuple[str, int]]:
+    """Return a key that sorts `P2` before `P10`."""
+    return [(text, int(digits or 0)) for text, digits in re.findall(r"(\D*)(\d*)", name)]
 
 
 def _without_target(name: str) -> str:

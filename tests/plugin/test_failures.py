@@ -104,11 +104,54 @@ def test_other_tests_and_targets(project: Any) -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 140])
 def test_a_line_fits_the_terminal(project: Any, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
-    """A long reason loses its middle, and keeps it where there is room."""
+    """A long reason takes two lines and loses its middle, and keeps it where there is room."""
     monkeypatch.setenv("COLUMNS", f"{width}")
     project.suite({"P1": (f"say {'no ' * 30}", YES)})
 
     lines = sections(project.run())["FAILURES"]
 
     assert all(len(line) <= width for line in lines)
-    assert ("…" in lines[0]) is (width < 140)
+    assert len(lines) == (3 if width < 140 else 2)
+    assert lines[-2].endswith('is not "yes"')
+
+
+def test_a_missed_call_says_what_was_due_and_done(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines are grouped by how the cells ended; arguments are whole JSON."""
+    read = {"type": "tool_call", "calls": [{"name": "read"}]}
+    written = '<tool_call>{"name": "read", "arguments": {"path": "notes.md"}}</tool_call>'
+    said = {
+        "P1": ("say The notes say milk.", read),
+        "P2": (f"say {written}", read),
+        "P3": ("call exec", read),
+        "P4": ("say I do not know.", read),
+        "P5": ("call read", {"type": "tool_call", "calls": []}),
+    }
+    rest = {"tools": ["read", "exec"], "repeat": 1}
+    project.suite(
+        [{"id": key, "prompt": text, "validator": rule, **rest} for key, (text, rule) in said.items()]
+    )
+    monkeypatch.setenv("COLUMNS", "140")
+
+    lines = sections(project.run())["FAILURES"]
+
+    assert lines == [
+        "P3 expected read, got exec",
+        "P5 expected no call, got read",
+        'P2 expected read; wrote the call as text: read {"path": "notes.md"}',
+        'P1 expected read; answered without a call: "The notes say milk."',
+        'P4 expected read; answered without a call: "I do not know."',
+        "in full: pytest-openclaw show last P3, or pytest -v",
+    ]
+
+
+def test_of_many_misses_twelve_are_listed(project: Any) -> None:
+    """Repeats that ended alike are one line; a command shows the others."""
+    repeated = {"id": "R", "prompt": "say no", "validator": YES, "repeat": 3}
+    project.suite([{"id": f"P{n}", "prompt": f"say {n}", "validator": YES} for n in range(14)] + [repeated])
+
+    lines = sections(project.run())["FAILURES"]
+
+    assert len(lines) == 13
+    assert lines[-1] == "and 3 more: pytest-openclaw show last --failed"
+    project.suite([repeated])
+    assert sections(project.run())["FAILURES"][0] == 'R-r1 "no" is not "yes" (×3)'
