@@ -191,9 +191,6 @@ def _read_usage(usage: JsonObject, answer: Answer, *, at_start: bool = False) ->
         answer.receive_usage(**counts | ({"output_tokens": None} if at_start else {}))
 
 
-# --- the provider -------------------------------------------------------------------------------
-
-
 class AnthropicMessages(OverHttp):
     """Anthropic through its Messages API; as an endpoint of the ini, any server with that API.
 

@@ -226,9 +226,6 @@ def _read_usage(usage: JsonObject, timings: JsonObject, answer: Answer) -> None:
         answer.receive_speeds(speed, wire.positive_in(timings, "prompt_per_second"))
 
 
-# --- the provider -------------------------------------------------------------------------------
-
-
 class OllamaOpenAI(Ollama):
     """Ollama through its OpenAI-compatible API; as an endpoint of the ini, any server with that API."""
 

@@ -251,9 +251,6 @@ class ClaudeCodeCLI(ProgramProvider):
         return kept | switches
 
 
-# --- a request ----------------------------------------------------------------------------------
-
-
 def _arguments(request: Request, folder: Path, *, bare: bool) -> tuple[str, ...]:
     """Return the CLI's arguments; the only text of the request among them is the model's name."""
     return (

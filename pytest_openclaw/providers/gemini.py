@@ -153,9 +153,6 @@ def _read_usage(usage: JsonObject, answer: Answer) -> None:
     answer.receive_usage(**counts)
 
 
-# --- the provider -------------------------------------------------------------------------------
-
-
 class Gemini(OverHttp):
     """Gemini models through Google's own API; as an endpoint of the ini, any server with that API."""
 

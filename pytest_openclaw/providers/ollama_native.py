@@ -119,9 +119,6 @@ def sha256_of(template: str) -> str:
     return hashlib.sha256(template.encode("utf-8", "replace")).hexdigest() if template else ""
 
 
-# --- its own API --------------------------------------------------------------------------------
-
-
 def ollama_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
     """Return the body of `/api/chat`; if `level` is refused, thinking is only switched on or off.
 

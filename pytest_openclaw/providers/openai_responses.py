@@ -180,9 +180,6 @@ def _block_key(event: JsonObject, part: str, index: int) -> Hashable:
     return (wire.text_in(event, "item_id") if number is None else number), part, index
 
 
-# --- the provider -------------------------------------------------------------------------------
-
-
 class OpenAIResponses(OverHttp):
     """OpenAI through its Responses API; as an endpoint of the ini, any server with that API."""
 

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from pytest_openclaw.providers import BUILTIN
 from pytest_openclaw.util.files import FOLDER_MODE
@@ -244,17 +244,18 @@ async def run(name: str, program: Program, *, within_s: float, until: asyncio.Ev
         while (line := await running.next_line()) is not None:
             lines.append(line)
 
-    waiting: list[asyncio.Task[Any]] = [asyncio.create_task(read())]
-    if until is not None:
-        waiting.append(asyncio.create_task(until.wait()))
+    reading = asyncio.create_task(read())
+    waiting = asyncio.create_task((until or asyncio.Event()).wait())
     try:
-        done, _ = await asyncio.wait(waiting, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
-        if waiting[0] in done:
-            waiting[0].result()
+        done, _ = await asyncio.wait(
+            (reading, waiting), timeout=within_s, return_when=asyncio.FIRST_COMPLETED
+        )
+        if reading in done:
+            reading.result()
             await running.wait_exit(DRAIN_S)
     finally:
-        for task in waiting:
-            task.cancel()
+        reading.cancel()
+        waiting.cancel()
         await running.stop()
     running.stdout = b"\n".join(lines).decode("utf-8", "replace")
     running.timed_out = not done
@@ -285,8 +286,6 @@ def fault_of_words(name: str, model: str, error: WireError, where: str) -> Fault
     is_known = error.status is not None or fault.failure_type != "stream_error"
     return fault if is_known else None
 
-
-# --- a provider ---------------------------------------------------------------------------------
 
 VERSION_TIMEOUT_S = 60.0
 

@@ -97,11 +97,8 @@ def environment(scratch: Scratch, environ: Mapping[str, str]) -> dict[str, str]:
     home, tmp = str(scratch.folder / "home"), str(scratch.folder / "tmp")
     own = {
         "PATH": environ.get("PATH", os.defpath),
-        "HOME": home,
-        "USERPROFILE": home,
-        "TMPDIR": tmp,
-        "TEMP": tmp,
-        "TMP": tmp,
+        **dict.fromkeys(("HOME", "USERPROFILE"), home),
+        **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), tmp),
         "SHELL": str(scratch.shell),
         "LANG": "C.UTF-8",
         "OPENCLAW_STATE_DIR": str(scratch.folder / "state"),
