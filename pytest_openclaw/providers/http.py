@@ -231,6 +231,7 @@ async def _beginning(response: httpx2.Response, most_bytes: int) -> bytes:
             body += piece
             if len(body) >= most_bytes:
                 break
+            await asyncio.sleep(0)  # as in `_read`
     return bytes(body)
 
 
