@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -131,7 +130,7 @@ class CellFailures:
         terminal.write_sep("=", _TITLES[kind])
         width = self._config.get_terminal_writer().fullwidth
         lines = [*self._joined(reports)]
-        for line in lines[:MOST_MISSES] if kind == "failed" else lines:
+        for _, line in lines[:MOST_MISSES] if kind == "failed" else lines:
             # A fault's message ends with a hint, so it is not shortened.
             for part in lines_of(one_line(line, 2 * width - 8), width, "  ") if kind == "failed" else [line]:
                 terminal.write_line(part)
@@ -139,20 +138,17 @@ class CellFailures:
             rest = len(lines) - MOST_MISSES
             terminal.write_line(f"and {rest} more: pytest-openclaw show last --failed")
         elif kind == "failed":
-            first = shlex.quote(lines[0].partition(" ")[0])
+            first = shlex.quote(lines[0][0])
             terminal.write_line(f"in full: pytest-openclaw show last {first}, or pytest -v")
 
-    def _joined(self, reports: Iterable[pytest.TestReport]) -> Iterator[str]:
-        """Yield a line for each cell, by target and cause; repeats that ended alike have one line."""
-        counts: Counter[str] = Counter()
-        names: dict[str, str] = {}
-        causes = self._causes
+    def _joined(self, reports: Iterable[pytest.TestReport]) -> Iterator[tuple[str, str]]:
+        """Yield name and line of each cell, by target and cause; repeats that ended alike have one line."""
+        causes, alike = self._causes, dict[tuple[str, str], list[str]]()
         for report in sorted(reports, key=lambda report: (causes[report.nodeid], in_order(report.nodeid))):
-            said = self._in_one_line(report)
-            counts[key := f"{causes[report.nodeid][0]} {said}"] += 1
-            names.setdefault(key, f"{self._name_of(report)} {said}")
-        for key, line in names.items():
-            yield f"{line} (×{counts[key]})" if counts[key] > 1 else line
+            key = causes[report.nodeid][0], self._in_one_line(report)
+            alike.setdefault(key, []).append(self._name_of(report))
+        for (_, said), names in alike.items():
+            yield names[0], f"{names[0]} {said}{f' (×{len(names)})' if len(names) > 1 else ''}"
 
     def _name_of(self, report: pytest.TestReport) -> str:
         """Return the shortest name of a cell that no other target of the run has."""
