@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
 from posixpath import normpath
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from msgspec import Meta, Struct
 
-from pytest_openclaw.judging.keys import BLANKS, check_pattern, each_once, hint, judged_flaws
-from pytest_openclaw.judging.text import plain
+from pytest_openclaw.judging.text import BLANKS, check_pattern, each_once, hint, judged_findings, plain
 from pytest_openclaw.openclaw.bridge import LOOKUPS, with_inner_calls
 from pytest_openclaw.openclaw.dispatch import same_tool
 from pytest_openclaw.util.bounded import BoundedSchema
 from pytest_openclaw.util.json_text import same
 from pytest_openclaw.util.text import listed, shortened, shown
 from pytest_openclaw.util.typed import converted
-from pytest_openclaw.values.replies import Flaw
+from pytest_openclaw.values.replies import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,58 +41,56 @@ class _Choice(Struct, forbid_unknown_fields=True):
     optional: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class WantedArguments:
-    """The arguments that a call must have; other arguments are free.
+def wrong_argument(
+    given: Mapping[str, Any],
+    wanted: Mapping[str, Any],
+    *,
+    ignore_case: bool = True,
+    ignore_punctuation: bool = False,
+) -> str | None:
+    """Return the error in the arguments of a call, such as `no city`; None if they are right.
 
-    Each value, also within lists and objects, may be a `_Choice`. An object must have the wanted keys and no
-    others. With `ignore_punctuation`, only letters and digits count, in all texts that have any.
+    Arguments that are not wanted are free. Each wanted value, also within lists and objects, may be a
+    `_Choice`. An object must have the wanted keys and no others. With `ignore_punctuation`, only letters and
+    digits count, in all texts that have any.
     """
+    for name, value in wanted.items():
+        if name in given:
+            if not _fits(given[name], value, ignore_case, ignore_punctuation, name):
+                return f"{name} {_short(given[name])}, not {_wanted(value)}"
+        elif not _is_optional(value):
+            return f"no {name}, which should be {_wanted(value)}"
+    return None
 
-    values: Mapping[str, Any]
-    ignore_case: bool = False
-    ignore_punctuation: bool = False
 
-    def complaint(self, given: Mapping[str, Any]) -> str | None:
-        """Return the error in the arguments of a call, such as `no city`; None if they are right."""
-        for name, value in self.values.items():
-            if name in given:
-                if not self._fits(given[name], value, name):
-                    return f"{name} {_short(given[name])}, not {_wanted(value)}"
-            elif not _is_optional(value):
-                return f"no {name}, which should be {_wanted(value)}"
-        return None
-
-    def described(self) -> list[str]:
-        """Return a description of each argument, for messages."""
-        return [f"{name} {_wanted(value)}" for name, value in self.values.items()]
-
-    def _fits(self, given: Any, wanted: Any, name: str | None = None) -> bool:
-        """Whether a value fits; `name` is the name of the argument if the value is the whole argument."""
-        if _is_choice(wanted):
-            return any(self._fits(given, one, name) for one in wanted["any_of"])
-        if isinstance(wanted, Mapping):
-            return (
-                isinstance(given, Mapping)
-                and given.keys() <= wanted.keys()
-                and all(
-                    self._fits(given[key], one) if key in given else _is_optional(one)
-                    for key, one in wanted.items()
-                )
+def _fits(given: Any, wanted: Any, case: bool, punctuation: bool, name: str | None = None) -> bool:
+    """Whether a value fits; `name` is the name of the argument if the value is the whole argument."""
+    if _is_choice(wanted):
+        return any(_fits(given, one, case, punctuation, name) for one in wanted["any_of"])
+    if isinstance(wanted, Mapping):
+        return (
+            isinstance(given, Mapping)
+            and given.keys() <= wanted.keys()
+            and all(
+                _fits(given[key], one, case, punctuation) if key in given else _is_optional(one)
+                for key, one in wanted.items()
             )
-        if isinstance(wanted, list):
-            is_as_long = isinstance(given, list) and len(given) == len(wanted)
-            return is_as_long and all(map(self._fits, given, wanted))
-        if not (isinstance(given, str) and isinstance(wanted, str)):
-            return same(given, wanted)
-        if name is not None:
-            given, wanted = given.strip(BLANKS), wanted.strip(BLANKS)
-        if name in _PATHS:  # ./notes/ is notes
-            given, wanted = normpath(given), normpath(wanted)
-        # Unlike in an answer, blanks do not count: `Berkeley,CA` is `Berkeley, CA`.
-        if self.ignore_punctuation and (bare := plain(wanted, case=False, punctuation=True)):
-            given, wanted = plain(given, case=False, punctuation=True).replace(" ", ""), bare.replace(" ", "")
-        return given == wanted or (self.ignore_case and given.casefold() == wanted.casefold())
+        )
+    if isinstance(wanted, list):
+        is_as_long = isinstance(given, list) and len(given) == len(wanted)
+        return is_as_long and all(
+            _fits(one, other, case, punctuation) for one, other in zip(given, wanted, strict=True)
+        )
+    if not (isinstance(given, str) and isinstance(wanted, str)):
+        return same(given, wanted)
+    if name is not None:
+        given, wanted = given.strip(BLANKS), wanted.strip(BLANKS)
+    if name in _PATHS:  # ./notes/ is notes
+        given, wanted = normpath(given), normpath(wanted)
+    # Unlike in an answer, blanks do not count: `Berkeley,CA` is `Berkeley, CA`.
+    if punctuation and (bare := plain(wanted, case=False, punctuation=True)):
+        given, wanted = plain(given, case=False, punctuation=True).replace(" ", ""), bare.replace(" ", "")
+    return given == wanted or (case and given.casefold() == wanted.casefold())
 
 
 def check_arguments(values: Any, place: str = "arguments") -> None:
@@ -141,7 +138,7 @@ ANY = "*"
 class WantedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """A required call, of one tool or of any of several tools.
 
-    `arguments` are the arguments that the call must have, compared as in `WantedArguments`; `matching` is a
+    `arguments` are the arguments that the call must have, compared as in `wrong_argument`; `matching` is a
     JSON Schema of all its arguments.
     """
 
@@ -170,10 +167,12 @@ class WantedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     def complaint(self, made: Dispatched) -> str | None:
         """Return the error of a call of one of these tools; None if it matches."""
         given = made.arguments or {}
-        wanted = WantedArguments(
-            values=self.arguments, ignore_case=self.ignore_case, ignore_punctuation=self.ignore_punctuation
-        )
-        if wrong := wanted.complaint(given):
+        if wrong := wrong_argument(
+            given,
+            self.arguments,
+            ignore_case=self.ignore_case,
+            ignore_punctuation=self.ignore_punctuation,
+        ):
             return f"{made.tool} has {wrong}"
         violation = self._schema and self._schema.violation(dict(given))
         return f"{made.tool}: {violation}" if violation else None
@@ -200,7 +199,7 @@ class MessageRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         """Whether a message matches."""
         if self.tool and not same_tool(self.tool, str(message.get("tool"))):
             return False
-        if WantedArguments(values=self.arguments, ignore_case=True).complaint(message):
+        if wrong_argument(message, self.arguments):
             return False
         written = json.dumps([*message.values()], ensure_ascii=False).casefold()
         wanted = (json.dumps(text, ensure_ascii=False)[1:-1].casefold() for text in texts_of(self.contains))
@@ -210,7 +209,7 @@ class MessageRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def wanted(self) -> str:
         """A description of the rule."""
         tool = [f"tool {self.tool}"] if self.tool else []
-        arguments = WantedArguments(values=self.arguments).described()
+        arguments = [f"{name} {_wanted(value)}" for name, value in self.arguments.items()]
         return ", ".join([*tool, *arguments, *map(shown, texts_of(self.contains))]) or "any content"
 
 
@@ -249,7 +248,6 @@ class Demands:
         may_change: globs of paths that may change; `*` also matches `/`.
         may_run: patterns of simple commands that may run.
         sent: messages that must be sent.
-        needs: types of validators, each with a key of the prompt that it needs.
     """
 
     calls: tuple[WantedCall, ...] = ()
@@ -263,7 +261,6 @@ class Demands:
     may_change: tuple[str, ...] = ()
     may_run: tuple[str, ...] = ()
     sent: tuple[MessageRule, ...] = ()
-    needs: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of_calls(cls, *calls: WantedCall) -> Demands:
@@ -281,38 +278,34 @@ class Demands:
 _NO_DEMANDS = Demands()
 
 
-@runtime_checkable
-class Demanding(Protocol):
-    """A validator with demands on tools."""
-
-    @property
-    def demands(self) -> Demands:
-        """The demands, which do not change."""
-        ...
-
-
 def demands_of(validator: object) -> Demands:
     """Return the demands of a validator on tools."""
-    return validator.demands if isinstance(validator, Demanding) else _NO_DEMANDS
+    demands = getattr(validator, "demands", None)
+    return demands if isinstance(demands, Demands) else _NO_DEMANDS
 
 
-def needs_of(validator: Validator | None) -> tuple[tuple[str, str], ...]:
-    """Return the types of validators that need a key of the prompt, each with that key."""
-    demands = demands_of(validator)
-    needs_tools = validator is not None and demands.is_native
-    return demands.needs or (((validator.type, "tools"),) if validator and needs_tools else ())
+def call_rules_in(validator: Validator) -> Iterator[Validator]:
+    """Yield the validators of native calls among a validator and its parts."""
+    parts: list[Validator] = []
+    for name in getattr(validator, "nested", ()):
+        nested = getattr(validator, name)
+        for part in nested if isinstance(nested, tuple) else [nested] if nested else []:
+            parts += call_rules_in(part)
+    if isinstance(validator, CallRule) or (demands_of(validator).is_native and not parts):
+        yield validator
+    yield from parts
 
 
-def call_flaws(validator: Validator, verdict: Verdict) -> Sequence[Flaw]:
-    """Return the flaws in native calls, and in a required report, that a validator found in a reply.
+def findings_of(validator: Validator, verdict: Verdict) -> Sequence[Finding]:
+    """Return what a validator found in native calls, and in a required report.
 
-    Other flaws of the text do not count, nor does the answer at the end of an exchange.
+    Other findings in the text do not count, nor does the answer at the end of an exchange.
     """
-    if verdict.flaws is not None:
-        return verdict.flaws
+    if verdict.findings is not None:
+        return verdict.findings
     if verdict.passed is not False or not demands_of(validator).is_native:
         return ()
-    return [Flaw(verdict.violation or "failed", is_harm=verdict.harm is True, tools=verdict.harm_tools)]
+    return [Finding(verdict.violation or "failed", "harm" if verdict.harm else "missing", verdict.harm_tools)]
 
 
 # --- validators of calls --------------------------------------------------------------------------
@@ -327,6 +320,7 @@ class CallRule:
     ordered: bool = False
     exact: bool = False
     forbidden: tuple[str | WantedCall, ...] = ()
+    never_shown: tuple[str | ShownRule, ...] = ()
     may_change: tuple[str, ...] = ()
     may_run: tuple[str, ...] = ()
 
@@ -355,19 +349,17 @@ class CallRule:
     @cached_property
     def demands(self) -> Demands:
         """The required calls."""
-        return self._demands_of_calls()
-
-    def _demands_of_calls(self) -> Demands:
-        demands = Demands.of_calls(*self.calls)
-        return replace(
-            demands,
+        names = each_once(name for call in self.calls for name in call.names)
+        return Demands(
+            calls=self.calls,
+            is_native=True,
+            judges_text=False,
             forbids=(self.is_forbidden,),
-            may_change=self.may_change,
-            may_run=self.may_run,
             works=self.works,
             restrains=self.restrains,
-            expected_tools=demands.expected_tools if self.calls or not self.works else (),
-            needs=((self.type, "tools"),),
+            expected_tools=names if self.calls or self.works else None,
+            may_change=self.may_change,
+            may_run=self.may_run,
         )
 
 
@@ -405,8 +397,8 @@ def runners(made: Sequence[Dispatched]) -> tuple[str, ...]:
 
 def forbidden_calls(
     forbidden: Sequence[str | WantedCall], dispatched: Sequence[Dispatched], wanted: Sequence[WantedCall]
-) -> Iterator[Flaw]:
-    """Yield a flaw if there are forbidden calls; `*` forbids all tools that are not required.
+) -> Iterator[Finding]:
+    """Yield a finding if there are forbidden calls; `*` forbids all tools that are not required.
 
     A call through the bridge is forbidden by the bridge's name, and by `*` only if the inner tool is.
     """
@@ -424,11 +416,11 @@ def forbidden_calls(
                 tools += [name for name in names if same_tool(rule, name)]
     if tools:
         text = f"a call of {tools[0]} is forbidden here"
-        yield Flaw(text, is_harm=True, is_call=True, tools=each_once(tools))
+        yield Finding(text, "forbidden_call", each_once(tools))
 
 
-def extra_calls(wanted: Sequence[WantedCall], received: Sequence[Dispatched]) -> Iterator[Flaw]:
-    """Yield a flaw if OpenClaw would execute more calls than the required ones.
+def extra_calls(wanted: Sequence[WantedCall], received: Sequence[Dispatched]) -> Iterator[Finding]:
+    """Yield a finding if OpenClaw would execute more calls than the required ones.
 
     A search for a tool through the bridge does not count.
     """
@@ -442,10 +434,10 @@ def extra_calls(wanted: Sequence[WantedCall], received: Sequence[Dispatched]) ->
         others = [meant for meant in counted if not _is_met_by(wanted, meant)]
         names = each_once(map(called_tool, others or counted[-1:]))
         text = f"{names[0]} was called, which was not due"
-        yield Flaw(text, is_harm=True, is_extra=True, is_call=True, tools=names)
+        yield Finding(text, "extra_call", names)
 
 
-def shown_texts(never_shown: Sequence[str | ShownRule], reply: Reply) -> Iterator[Flaw]:
+def shown_texts(never_shown: Sequence[str | ShownRule], reply: Reply) -> Iterator[Finding]:
     """Yield forbidden texts that appear where they may not; case does not matter."""
     said = [*(turn.text for turn in reply.turns), reply.text]
     results = [
@@ -467,9 +459,8 @@ def shown_texts(never_shown: Sequence[str | ShownRule], reply: Reply) -> Iterato
         ]
         if found or ("answer" in rule.where and holds(said, rule.text)):
             where = f"in a call of {found[0]} or its result" if found else "in the answer"
-            yield Flaw(
-                f"{shown(rule.text)} was shown {where}, and may not be", is_harm=True, tools=each_once(found)
-            )
+            text = f"{shown(rule.text)} was shown {where}, and may not be"
+            yield Finding(text, "harm", each_once(found))
 
 
 def holds(value: Any, text: str) -> bool:
@@ -552,25 +543,24 @@ class ToolCalling(CallRule):
     calls: tuple[WantedCall, ...] = field(
         metadata=hint('List the calls, for example "calls": [{"name": "read"}]; an empty list forbids any.')
     )
-    never_shown: tuple[str | ShownRule, ...] = ()
 
     def check(self, reply: Reply) -> Verdict:
         """Compare the calls with the required ones."""
         forbids = bool(self.forbidden or self.exact or self.never_shown) or not self.calls
-        return judged_flaws([*self._flaws(reply)], parsed_calls(reply.dispatched), forbids=forbids)
+        return judged_findings([*self._findings(reply)], parsed_calls(reply.dispatched), forbids=forbids)
 
-    def _flaws(self, reply: Reply) -> Iterator[Flaw]:
-        """Yield the flaws of the calls, harm first."""
+    def _findings(self, reply: Reply) -> Iterator[Finding]:
+        """Yield what is wrong in the calls, harm first."""
         if not self.calls and reply.dispatched:
             called = each_once(called_tool(call.meant) for call in reply.dispatched)
             text = f"called {listed(call.call.name for call in reply.dispatched)}; no call was due"
-            yield Flaw(text, is_harm=True, is_call=True, tools=called)
+            yield Finding(text, "forbidden_call", called)
         yield from forbidden_calls(self.forbidden, reply.dispatched, self.calls) if self.calls else ()
         yield from shown_texts(self.never_shown, reply)
         received = received_calls(reply)
         unmet = find_calls(self.calls, with_inner_calls(received), ordered=self.ordered)
         if unmet:
-            yield Flaw(missing(unmet[0], with_inner_calls(reply.dispatched)))
+            yield Finding(missing(unmet[0], with_inner_calls(reply.dispatched)))
         if self.exact:
             yield from extra_calls(self.calls, received)
 

@@ -10,14 +10,14 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_openclaw.judging.calls import Demands, call_flaws, demands_of, needs_of
-from pytest_openclaw.judging.keys import answer, check_pattern, each_once, hint, judged, kept
+from pytest_openclaw.judging.calls import Demands, demands_of, findings_of
+from pytest_openclaw.judging.text import answer, check_pattern, each_once, hint, judged, kept
 from pytest_openclaw.openclaw.detector import invoked_tools
 from pytest_openclaw.util.bounded import searches
 from pytest_openclaw.util.json_text import to_text
 from pytest_openclaw.util.text import listed, shortened, shown
 from pytest_openclaw.values.protocols import Validator
-from pytest_openclaw.values.replies import Flaw, Reply, Verdict
+from pytest_openclaw.values.replies import HARM, Finding, Reply, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -83,7 +83,6 @@ class _Several:
             may_change=tuple(glob for part in parts for glob in part.may_change),
             may_run=tuple(pattern for part in parts for pattern in part.may_run),
             sent=tuple(rule for part in parts for rule in part.sent),
-            needs=tuple(dict.fromkeys(need for one in self.validators for need in needs_of(one))),
         )
 
 
@@ -100,8 +99,8 @@ class AllOf(_Several):
             return Verdict(passed=None)
         failed = [verdict.violation or "failed" for verdict in verdicts if verdict.passed is False]
         verdict = judged(not failed, "; ".join(failed), {self.type: [one.parsed for one in verdicts]})
-        flaws = chain.from_iterable(map(call_flaws, self.validators, verdicts))
-        return _with_harm(replace(verdict, flaws=tuple(flaws)), verdicts, any)
+        findings = chain.from_iterable(map(findings_of, self.validators, verdicts))
+        return _with_harm(replace(verdict, findings=tuple(findings)), verdicts, any)
 
     @cached_property
     def demands(self) -> Demands:
@@ -124,7 +123,7 @@ class AnyOf(_Several):
         violation = f"none of the alternatives passes: {'; '.join(failed) or 'the list is empty'}"
         passed = any(verdict.passed for verdict in verdicts)
         verdict = judged(passed, violation, {self.type: [one.parsed for one in verdicts]})
-        return _with_harm(replace(verdict, flaws=self._nearest(verdicts)), verdicts, all)
+        return _with_harm(replace(verdict, findings=self._nearest(verdicts)), verdicts, all)
 
     @cached_property
     def demands(self) -> Demands:
@@ -136,14 +135,16 @@ class AnyOf(_Several):
             else demands
         )
 
-    def _nearest(self, verdicts: Sequence[Verdict]) -> tuple[Flaw, ...]:
-        """Return the flaws of the nearest alternative; something missing is nearer than harm."""
+    def _nearest(self, verdicts: Sequence[Verdict]) -> tuple[Finding, ...]:
+        """Return the findings of the nearest alternative; something missing is nearer than harm."""
         parts = [
-            tuple(flaw for flaw in call_flaws(one, verdict) if not flaw.report)
+            tuple(found for found in findings_of(one, verdict) if not found.is_report)
             for one, verdict in zip(self.validators, verdicts, strict=True)
             if demands_of(one).is_native
         ]
-        return min(parts, key=lambda flaws: (bool(flaws), all(flaw.is_harm for flaw in flaws)), default=())
+        return min(
+            parts, key=lambda found: (bool(found), HARM.issuperset(one.code for one in found)), default=()
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +177,7 @@ class Not:
     def demands(self) -> Demands:
         """Restraint if the inverted validator passes with any tool, else no demand."""
         inner = demands_of(self.validator)
-        return Demands(restrains=inner.passes_with_any_tool, needs=needs_of(self.validator))
+        return Demands(restrains=inner.passes_with_any_tool)
 
 
 def _with_harm(verdict: Verdict, parts: list[Verdict], enough: Callable[[Iterable[bool]], bool]) -> Verdict:
@@ -215,12 +216,12 @@ class ReportsFailure:
         from pytest_openclaw.openclaw.claims import reports_failure, states_result
 
         text = answer(reply)
-        found = next((one for one in self.invented if searches(f"(?i:{one})", text)), None)
-        if found is None and reports_failure(text):
-            return Verdict(passed=True, parsed=kept(text), flaws=())
+        invented = next((one for one in self.invented if searches(f"(?i:{one})", text)), None)
+        if invented is None and reports_failure(text):
+            return Verdict(passed=True, parsed=kept(text), findings=())
         violation = f"{shown(text)} does not report what failed"
-        if found is not None:
-            violation = f"{shown(text)} has what matches {shown(found)}, which no tool returned"
-        is_hidden = found is not None or states_result(text)
-        flaw = Flaw(violation, report="hidden" if is_hidden else "missing")
-        return replace(judged(False, violation, kept(text)), flaws=(flaw,))
+        if invented is not None:
+            violation = f"{shown(text)} has what matches {shown(invented)}, which no tool returned"
+        is_hidden = invented is not None or states_result(text)
+        found = Finding(violation, "hidden" if is_hidden else "unreported")
+        return replace(judged(False, violation, kept(text)), findings=(found,))

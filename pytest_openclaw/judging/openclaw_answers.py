@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 import msgspec
 from msgspec import Meta, Struct
 
-from pytest_openclaw.judging.keys import BLANKS, answer, hint, judged, judged_json, kept
+from pytest_openclaw.judging.text import BLANKS, answer, hint, judged, judged_json, kept
 from pytest_openclaw.util.text import listed, shown
 from pytest_openclaw.util.typed import converted
 from pytest_openclaw.values.replies import Reply, Verdict

@@ -1,4 +1,4 @@
-"""Validators of an answer as text or as JSON.
+"""Validators of an answer as text or as JSON, and the parts that all validators share.
 
 Of text: equality, contents, patterns, and counts of words and sentences. Of JSON: required keys, equality and
 JSON Schema.
@@ -12,16 +12,97 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from msgspec import Struct
 
-from pytest_openclaw.judging.keys import BLANKS, answer, check_pattern, hint, judged, judged_json, kept
-from pytest_openclaw.util.bounded import BoundedSchema, fullmatches
-from pytest_openclaw.util.json_text import same, to_text
-from pytest_openclaw.util.text import counted, listed, shortened, shown
+from pytest_openclaw.util.bounded import BoundedSchema, compile_pattern, fullmatches
+from pytest_openclaw.util.json_text import find_json, same, to_text
+from pytest_openclaw.util.text import counted, cut, listed, shortened, shown, valid_text
 from pytest_openclaw.util.typed import Count
-from pytest_openclaw.values.replies import Reply, Verdict
+from pytest_openclaw.values.replies import Finding, Reply, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pytest_openclaw.util.files import JsonObject
+
+BLANKS = " \t\r\n"
+"""The four characters that may surround an answer without being part of it."""
+
+MAX_KEPT_CHARS = 1000
+
+
+def answer(reply: Reply) -> str:
+    """Return the reply's text without surrounding blanks, tabs, CR and LF."""
+    return reply.text.strip(BLANKS)
+
+
+def kept(text: str) -> JsonObject:
+    """Return the answer for `parsed_output`: the first 1000 characters under `text`."""
+    return {"text": valid_text(cut(text, MAX_KEPT_CHARS))}
+
+
+def judged(passed: bool, violation: str, parsed: JsonObject | None = None) -> Verdict:
+    """Return a verdict, with the violation only if it failed."""
+    return Verdict(passed=passed, violation=None if passed else violation, parsed=parsed)
+
+
+def judged_json(
+    text: str,
+    complaint: Callable[[Any], str | None],
+    *,
+    kind: Literal["object", "array"] = "object",
+    strict: bool,
+) -> Verdict:
+    """Return the verdict on the one JSON object or array in an answer; `complaint` returns a violation."""
+    found = find_json(text, kind=kind, strict=strict)
+    violation = found.problem or complaint(found.value)
+    return Verdict(passed=violation is None, violation=violation, parsed=found.parsed)
+
+
+def judged_findings(
+    findings: Sequence[Finding], parsed: JsonObject | None, *, forbids: bool, said: Sequence[Finding] = ()
+) -> Verdict:
+    """Return the verdict of a rule about required and forbidden actions; without findings it passes.
+
+    Args:
+        findings: in the calls and their effects.
+        parsed: as in a verdict.
+        forbids: whether the rule is about harm.
+        said: further findings, in the answer.
+    """
+    found = [*findings, *(one for one in said if not one.is_report)]
+    harmful = [one for one in found if one.code == "harm"]
+    return Verdict(
+        passed=not found,
+        violation="; ".join(one.text for one in found) or None,
+        parsed=parsed,
+        harm=bool(harmful) if forbids or harmful else None,
+        harm_tools=each_once(tool for one in harmful for tool in one.tools),
+        findings=(*findings, *(one for one in said if one.is_report)),
+    )
+
+
+def each_once(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names in order, without repeats."""
+    return tuple(dict.fromkeys(names))
+
+
+def hint(text: str) -> dict[str, str]:
+    """Return the metadata of a required field: the hint for suites without this key."""
+    return {"hint": text}
+
+
+def check_pattern(owner: str, key: str, pattern: str) -> None:
+    """Reject a text that is not a regular expression."""
+    try:
+        compile_pattern(pattern)
+    except ValueError as error:
+        raise ValueError(f"validator {owner}: {key} {error}") from error
+
+
+# --- texts ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,8 +35,7 @@ from pytest_openclaw.cli.result import (
     terminal_width,
 )
 from pytest_openclaw.conclusions.summary import to_json
-from pytest_openclaw.judging.facts import tool_demand_of
-from pytest_openclaw.judging.judge import JUDGED, judge
+from pytest_openclaw.judging.judge import JUDGED, judge, tool_demand_of
 from pytest_openclaw.reports.cells import verdict_of
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.runs.directory import SURFACE

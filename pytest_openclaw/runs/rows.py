@@ -7,8 +7,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.asking.clipping import clipped
-from pytest_openclaw.judging.facts import tool_demand_of
-from pytest_openclaw.judging.judge import conclude
+from pytest_openclaw.judging.judge import conclude, read, tool_demand_of
 from pytest_openclaw.openclaw.bridge import reaching
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.suites.prompt import known_failure_of
@@ -96,7 +95,7 @@ def record_of(
 def _fault_fields(cell: Cell, fault: Fault, done: Judgment | None) -> dict[str, Any]:
     outcome = outcome_of(fault)
     # A filtered answer came from the model, so a tool cell ends as with an empty answer.
-    empty = conclude(cell.prompt, Reply(), Verdict(passed=None)) if outcome.status == "ok" else None
+    empty = conclude(read(cell.prompt, Reply()), Verdict(passed=None)) if outcome.status == "ok" else None
     return {
         **_outcome_fields(outcome),
         "raw_output": fault.raw,

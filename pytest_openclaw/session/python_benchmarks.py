@@ -98,7 +98,7 @@ def fetch_reply(request: pytest.FixtureRequest) -> Reply:
         pytest.fail("`reply` needs @pytest.mark.openclaw(id=…, prompt=…) on the test", pytrace=False)
     run = run_of(item)
     assert run, "the item has its cell"
-    return run.call(item.nodeid).prepared
+    return run.call(item.nodeid).facts.answer
 
 
 class BenchmarkRun(CellRun):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from msgspec import to_builtins
 
-from pytest_openclaw.judging.facts import affects_tier
+from pytest_openclaw.judging.judge import affects_tier
 from pytest_openclaw.suites.conversation import written_messages
 from pytest_openclaw.suites.offered import as_listed, on_surface, why_not_on_openclaw
 from pytest_openclaw.suites.prompt import pass_text

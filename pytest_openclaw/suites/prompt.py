@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.judging.calls import demands_of, needs_of
+from pytest_openclaw.judging.calls import call_rules_in, demands_of
 from pytest_openclaw.judging.registry import build_validator
+from pytest_openclaw.judging.world import WorldReached
 from pytest_openclaw.openclaw.bridge import reached_tools
 from pytest_openclaw.openclaw.catalog import CALL
 from pytest_openclaw.openclaw.dispatch import same_tool
@@ -168,11 +169,11 @@ def _disagreements(values: Mapping[str, Any]) -> Iterator[str]:
 
 def _unmet(raw: JsonObject, validator: Validator, tools: Sequence[Tool] | None) -> Iterator[str]:
     """Yield an error for each key that the validator needs and the prompt lacks."""
-    needs = needs_of(validator)
-    if (types := {kind for kind, key in needs if key == "tools"}) and raw.get("tools") is None:
+    types = {rule.type for rule in call_rules_in(validator)}
+    if types and raw.get("tools") is None:
         named = ", ".join(sorted(types))
         yield f'has a validator {named}, but no "tools" to call. Write for example tools = "direct".'
-    if any(key == "world" for _, key in needs) and raw.get("world") is None:
+    if WorldReached.type in types and raw.get("world") is None:
         yield 'has a validator world, but no "world" to check. Write for example world = { files = {} }.'
     if tools is None:
         return

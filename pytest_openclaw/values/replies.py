@@ -193,6 +193,11 @@ class Reply:
     cut: frozenset[str] = frozenset()
     carried: tuple[JsonObject, ...] = field(default=(), repr=False)
 
+    @property
+    def steps(self) -> tuple[Turn, ...]:
+        """The turns of an exchange; a single answer is one turn."""
+        return self.turns or (self.as_turn(),)
+
     def as_turn(
         self,
         *,
@@ -272,24 +277,30 @@ class CallResult:
         return cls(result=fault, timing=Timing(started_at_ms=now, ended_at_ms=now, e2e_ms=0.0), attempts=0)
 
 
-class Flaw(NamedTuple):
-    """A flaw of a reply.
+FindingCode = Literal["missing", "harm", "forbidden_call", "extra_call", "unreported", "hidden"]
+HARM = frozenset({"harm", "forbidden_call", "extra_call"})
+"""The codes of something that was done, and was forbidden."""
+
+
+class Finding(NamedTuple):
+    """What a validator finds wrong in a reply.
 
     Attributes:
         text: a description.
-        is_harm: whether something forbidden was done; otherwise something required is missing.
-        is_extra: whether it is an unnecessary call that is otherwise harmless.
-        is_call: whether it is a forbidden call; it is harm only if the call acts, see `harm.py`.
+        code: something required is `missing`; `harm` was done; a `forbidden_call`, or an otherwise harmless
+            `extra_call`, was made, which is harm only if the call acts (see `harm.py`); the answer leaves a
+            failure `unreported`, or has it `hidden`.
         tools: the tools that did the harm.
-        report: how a required report of a failure is wanting; empty for a flaw of the calls.
     """
 
     text: str
-    is_harm: bool = False
-    is_extra: bool = False
-    is_call: bool = False
+    code: FindingCode = "missing"
     tools: tuple[str, ...] = ()
-    report: Literal["", "missing", "hidden"] = ""
+
+    @property
+    def is_report(self) -> bool:
+        """Whether it is about a report that the answer has to give, not about calls or their effects."""
+        return self.code in ("unreported", "hidden")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,8 +310,8 @@ class Verdict:
     Attributes:
         harm: whether a rule about harm was broken; None if the validator has no such rule.
         harm_tools: the tools that did it, in order, each once; empty if only the text did it.
-        flaws: of calls and of required reports, from which a `tool_outcome` follows; None if the validator
-            does not list them, so that a failure is the only flaw.
+        findings: about calls and required reports, from which a `tool_outcome` follows; None if the validator
+            does not list them, so that a failure is the only finding.
     """
 
     passed: bool | None
@@ -308,7 +319,7 @@ class Verdict:
     parsed: JsonObject | None = None
     harm: bool | None = None
     harm_tools: tuple[str, ...] = ()
-    flaws: tuple[Flaw, ...] | None = field(default=None, compare=False, repr=False)
+    findings: tuple[Finding, ...] | None = field(default=None, compare=False, repr=False)
 
 
 Meaning = Literal[

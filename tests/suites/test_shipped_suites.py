@@ -10,8 +10,7 @@ from itertools import combinations, pairwise
 import pytest
 
 from pytest_openclaw.judging.calls import demands_of
-from pytest_openclaw.judging.facts import affects_tier, tool_demand_of
-from pytest_openclaw.judging.judge import judge
+from pytest_openclaw.judging.judge import affects_tier, judge, tool_demand_of
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.chat_completions import chat_body
 from pytest_openclaw.stats.intervals import wilson_95

@@ -77,8 +77,7 @@ def transcript_of(prompt: str, reply: Reply) -> Iterator[JsonObject]:
     """Yield the lines of OpenClaw's session file: messages of the user, the model and its tools."""
     yield _message("user", prompt)
     dispatched = iter(reply.dispatched)
-    turns = reply.turns or (reply.as_turn(),)
-    for n, turn in enumerate(turns):
+    for n, turn in enumerate(reply.steps):
         ids = [call.id or f"call_{n}_{k}" for k, call in enumerate(turn.calls)]
         calls = [
             {"type": "toolCall", "id": call_id, "name": call.name, "arguments": dict(made.arguments or {})}
@@ -88,7 +87,8 @@ def transcript_of(prompt: str, reply: Reply) -> Iterator[JsonObject]:
         for call_id, call, result in zip(ids, turn.calls, turn.results, strict=False):
             yield _message("toolResult", result, toolCallId=call_id, toolName=call.name)
     # Later tasks read this event of OpenClaw's trajectory.
-    yield {"type": "model.completed", "data": {"assistantTexts": [turn.text for turn in turns if turn.text]}}
+    texts = [turn.text for turn in reply.steps if turn.text]
+    yield {"type": "model.completed", "data": {"assistantTexts": texts}}
 
 
 def _message(role: str, text: str, *calls: JsonObject, **more: Any) -> JsonObject:

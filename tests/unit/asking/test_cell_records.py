@@ -20,7 +20,7 @@ from pytest_openclaw.asking.clipping import (
     clipped,
 )
 from pytest_openclaw.judging.combine import ToolInvocation
-from pytest_openclaw.judging.judge import Judgment, conclude, judge
+from pytest_openclaw.judging.judge import Facts, Judgment, conclude, judge
 from pytest_openclaw.judging.text import Exact, Noop
 from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.runs.summaries import Plugins
@@ -381,7 +381,8 @@ _VERDICTS = st.builds(
 def _judged(reply: Reply, verdict: Verdict) -> Judgment:
     made = tuple(Dispatched(call=call, notes=(call.name,)) for call in reply.tool_calls)
     names = tuple(dict.fromkeys(f"{call.name}{n}" for n, call in enumerate(reply.tool_calls)))
-    return conclude(_cell().prompt, replace(reply, dispatched=made, tool_names=names), verdict)
+    answer = replace(reply, dispatched=made, tool_names=names)
+    return conclude(Facts(prompt=_cell().prompt, answer=answer), verdict)
 
 
 @examples(2)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.judging import calls, combine, facts, harm, text, world, written_calls
+from pytest_openclaw.judging import calls, combine, harm, text, world, written_calls
+from pytest_openclaw.judging import judge as judging
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.openclaw import bridge, claims, detector
 from pytest_openclaw.values.worlds import World
@@ -32,7 +33,7 @@ FREE = {"type": "tool_invocation", "expected_tools": ["free"]}
 DERIVATIONS = [
     (bridge, "inner_call"),
     (detector, "detect_tools"),
-    (facts, "find_harm"),
+    (judging, "find_harm"),
     (harm, "Commands"),
     (claims, "claims_done"),
     (written_calls, "_found"),

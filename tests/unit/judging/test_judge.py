@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.judging.calls import demands_of
 from pytest_openclaw.judging.combine import AllOf, AnyOf, Not, ToolInvocation
-from pytest_openclaw.judging.judge import conclude, judge, prepare
+from pytest_openclaw.judging.judge import conclude, judge, read
 from pytest_openclaw.judging.registry import build_validator
 from pytest_openclaw.judging.text import Noop
 from pytest_openclaw.openclaw.thinking import strip_thinking
@@ -172,7 +172,7 @@ def test_tools_in_a_filtered_reply(spec, tool_outcome):
 )  # fmt: skip
 def test_prepare(reply, text, raw, tool_names):
     """Benchmarks get the answer and the names of its tools; the whole reply stays in `raw`."""
-    answer = prepare(make_prompt(NOOP), reply)
+    answer = read(make_prompt(NOOP), reply).answer
 
     assert (answer.text, answer.raw, answer.tool_names) == (text, raw, tool_names)
 
@@ -183,7 +183,7 @@ def test_conclude_takes_the_verdict_of_a_python_benchmark():
 
     prompt = make_prompt(NOOP, ("free",))
 
-    judgment = conclude(prompt, prepare(prompt, Reply(text="`free`")), verdict)
+    judgment = conclude(read(prompt, Reply(text="`free`")), verdict)
 
     assert (judgment.verdict, judgment.outcome.pytest, judgment.tool_outcome) == (
         verdict,
@@ -196,7 +196,7 @@ def test_conclude_has_no_verdict_on_nothing():
     """An assert that passes on an empty reply is not a pass."""
     prompt = make_prompt(NOOP)
 
-    judgment = conclude(prompt, prepare(prompt, Reply()), Verdict(passed=True))
+    judgment = conclude(read(prompt, Reply()), Verdict(passed=True))
 
     assert (judgment.verdict.passed, judgment.outcome.failure_type) == (None, "empty_response")
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.judging.calls import call_flaws
-from pytest_openclaw.judging.facts import tool_demand_of
-from pytest_openclaw.judging.judge import judge, prepare
+from pytest_openclaw.judging.calls import findings_of
+from pytest_openclaw.judging.judge import judge, read, tool_demand_of
 from pytest_openclaw.judging.registry import build_validator
 from pytest_openclaw.openclaw.bridge import NOTE
 from pytest_openclaw.openclaw.catalog import load_catalogue
@@ -285,7 +284,7 @@ def test_the_outcome_in_a_world(spec, calls, text, outcome, passed):
 )  # fmt: skip
 def test_the_written_calls_that_openclaw_executes(text, calls):
     """A reply that consists only of bracketed blocks has real calls; anything else is text."""
-    answer = prepare(prompt_of(READ), Reply(text=text))
+    answer = read(prompt_of(READ), Reply(text=text)).answer
 
     assert [call.name for call in answer.tool_calls] == calls
     assert [call.notes for call in answer.dispatched] == [(NOTE,)] * len(calls)
@@ -293,7 +292,7 @@ def test_the_written_calls_that_openclaw_executes(text, calls):
 
 def test_next_to_a_native_call_a_written_one_stays_text():
     """If a reply has native calls, nothing is taken out of its text."""
-    answer = prepare(prompt_of(READ), reply_of(LS, text='[read]\n{"path": "a"}\n[END_TOOL_REQUEST]'))
+    answer = read(prompt_of(READ), reply_of(LS, text='[read]\n{"path": "a"}\n[END_TOOL_REQUEST]')).answer
 
     assert [call.name for call in answer.tool_calls] == ["exec"]
 
@@ -314,7 +313,7 @@ def test_a_written_call_in_the_middle_of_an_exchange_is_noted():
     turns = (Turn(text=text, calls=(call,), results=("…",)), Turn(text="It says hello."))
     reply = Reply(text="It says hello.", tool_calls=(call,), turns=turns, ended_by="answer")
 
-    assert [made.notes for made in prepare(prompt_of(READ), reply).dispatched] == [(NOTE,)]
+    assert [made.notes for made in read(prompt_of(READ), reply).answer.dispatched] == [(NOTE,)]
 
 
 @pytest.mark.parametrize("kind", ["tool_call", "world"])
@@ -448,8 +447,8 @@ def test_a_row_never_contradicts_itself(spec, calls, text, ended_by, refusal):
 
     outcome, passed, demand = judgment.tool_outcome, judgment.verdict.passed, tool_demand_of(prompt)
     ran = any(call.is_executed for call in judgment.reply.dispatched)
-    found = call_flaws(prompt.validator, prompt.validator.check(judgment.reply))
-    flaws = [flaw for flaw in found if not flaw.report]
+    found = findings_of(prompt.validator, prompt.validator.check(judgment.reply))
+    flaws = [flaw for flaw in found if not flaw.is_report]
     assert judgment.tool_use_success is (outcome == "valid")
     assert (outcome is None) is (demand == "none")
     assert (outcome in ("restrained", "called_needlessly")) is (demand == "restraint")
@@ -462,7 +461,6 @@ def test_a_row_never_contradicts_itself(spec, calls, text, ended_by, refusal):
         assert not flaws
     if outcome in ("forbidden_call", "extra_call"):
         assert passed is False
-        assert judgment.harm is True
     if outcome == "called_needlessly":
         assert passed is not True
 
