@@ -11,15 +11,18 @@ import contextlib
 import os
 import random
 import time
+import warnings
 from collections import Counter, defaultdict
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from inspect import isawaitable
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from pytest_openclaw.asking.clipping import bounded_fault, bounded_reply
+import psutil
+
 from pytest_openclaw.asking.exchanges import hold_exchange
-from pytest_openclaw.asking.resources import BEFORE, collect_snapshot
+from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers import BUILTIN
 from pytest_openclaw.providers.prices import Prices, has_list, total_usd, usages_of
 from pytest_openclaw.providers.wire import count_in, fewest_tokens, positive_in
@@ -27,17 +30,18 @@ from pytest_openclaw.suites.targets import how_read
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.signals import epoch_ms
+from pytest_openclaw.util.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES, MAX_TEXT_BYTES, clip, cut_text
 from pytest_openclaw.util.typed import LARGEST
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import CallResult, Fault, Reply, Timing, Turn
 from pytest_openclaw.values.requests import Request
-from pytest_openclaw.values.run_files import facts_of, server_facts
+from pytest_openclaw.values.run_files import BEFORE, facts_of, server_facts
 from pytest_openclaw.values.settings import SERVER, THINKING_ROOM_TOKENS
 from pytest_openclaw.values.tool_calls import LOOKUP_TURNS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
     from typing import Any
 
     from pytest_openclaw.util.files import JsonObject
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.protocols import Provider
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.settings import Settings
+    from pytest_openclaw.values.tool_calls import ToolCall
 
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 60.0
@@ -467,3 +472,110 @@ def cut_prompt(name: str, request: Request, reply: Reply, most_read: int = 0) ->
     if counted < min(kept, max(most_read // 2, LEAST_CONTEXT_TOKENS)):
         return None
     return faults.context_cut(name, request.model, words, counted, reply.raw, reply.timing)
+
+
+# --- the size of a reply ------------------------------------------------------------------------
+
+MAX_CALLS = 256
+"""The most calls of one turn; together they take at most `MAX_CALLS_BYTES`."""
+_MOST_THINKING_BYTES = 16 * MAX_ANSWER_BYTES
+
+
+def bounded_reply(reply: Reply) -> Reply:
+    """Return a reply that is short enough to be judged in bounded time.
+
+    Its `cut` names the shortened fields of the row. Two of its words are not fields: `answer`, if only the
+    beginning of a text is judged, and `reasoning`.
+    """
+    cut = {*reply.cut}
+    turns = tuple(_turn(turn, cut) for turn in reply.turns)
+    calls = tuple(call for turn in turns for call in turn.calls)
+    return replace(
+        reply,
+        text=_judged_text(reply.text, cut),
+        reasoning=cut_text(cut, "reasoning", reply.reasoning, MAX_ANSWER_BYTES),
+        raw=cut_text(cut, "raw_output", reply.raw or reply.text, MAX_ANSWER_BYTES),
+        refusal=cut_text(set(), "", reply.refusal, MAX_TEXT_BYTES),  # `raw` has it too
+        finish_reason=cut_text(cut, "finish_reason", reply.finish_reason),
+        effective_model=cut_text(cut, "effective_model", reply.effective_model),
+        turns=turns,
+        tool_calls=calls if turns else _calls(reply.tool_calls, cut),
+        cut=frozenset(cut),
+    )
+
+
+def bounded_fault(fault: Fault) -> Fault:
+    """Return a fault with limited texts; its `cut` names the shortened fields."""
+    cut = {*fault.cut}
+    return replace(
+        fault,
+        message=cut_text(cut, "fault_message", fault.message, MAX_TEXT_BYTES),
+        raw=cut_text(cut, "raw_output", fault.raw, MAX_ANSWER_BYTES),
+        turns=tuple(_turn(turn, cut) for turn in fault.turns),
+        cut=frozenset(cut),
+    )
+
+
+def _judged_text(text: str, cut: set[str]) -> str:
+    """Return the part of a text that is judged; thinking is removed first if the text is too long."""
+    beginning = cut_text(cut, "answer", text, _MOST_THINKING_BYTES)
+    if clip(beginning, MAX_ANSWER_BYTES) == beginning:
+        return beginning
+    return cut_text(cut, "answer", strip_thinking(beginning), MAX_ANSWER_BYTES)
+
+
+def _calls(calls: Sequence[ToolCall], cut: set[str]) -> tuple[ToolCall, ...]:
+    kept: list[ToolCall] = []
+    room = MAX_CALLS_BYTES
+    for call in calls:
+        if len(kept) == MAX_CALLS or room <= 0:
+            cut.add("tool_call_details")
+            break
+        arguments = cut_text(cut, "tool_call_details", call.arguments, room)
+        name, id_ = (cut_text(cut, "tool_call_details", word) for word in (call.name, call.id))
+        kept.append(replace(call, name=name or "", id=id_, arguments=arguments))
+        room -= len(f"{name}{arguments}".encode())
+    return tuple(kept)
+
+
+def _turn(turn: Turn, cut: set[str]) -> Turn:
+    calls = _calls(turn.calls, cut)
+    return replace(
+        turn,
+        text=_judged_text(turn.text, cut),
+        reasoning=cut_text(cut, "reasoning", turn.reasoning, MAX_ANSWER_BYTES),
+        calls=calls,
+        results=tuple(
+            cut_text(cut, "turns", result, MAX_TEXT_BYTES) for result in turn.results[: len(calls)]
+        ),
+        finish_reason=cut_text(cut, "turns", turn.finish_reason),
+    )
+
+
+# --- the machine ------------------------------------------------------------------------------------
+
+
+def collect_snapshot() -> JsonObject:
+    """Query memory, swap, load and the disk of the current folder; null where the system does not report it.
+
+    `cpu_percent` is the mean since this process took its last snapshot.
+    """
+    return {
+        "taken_at_ms": epoch_ms(),
+        "memory_total_bytes": _query(lambda: psutil.virtual_memory().total),
+        "memory_available_bytes": _query(lambda: psutil.virtual_memory().available),
+        "swap_used_bytes": _query(lambda: psutil.swap_memory().used),
+        "disk_free_bytes": _query(lambda: psutil.disk_usage(str(Path.cwd())).free),
+        "load_1m": _query(lambda: round(psutil.getloadavg()[0], 2)),
+        "cpu_percent": _query(lambda: psutil.cpu_percent(interval=None)),
+    }
+
+
+def _query(read: Callable[[], Any]) -> Any:
+    """Return a figure, or None if the system does not report it, as in some containers."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return read()
+    except (OSError, RuntimeError, psutil.Error):
+        return None

@@ -22,7 +22,6 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_openclaw.asking.resources import AFTER, BEFORE
 from pytest_openclaw.cli.project import plugins_of
 from pytest_openclaw.cli.result import (
     Command,
@@ -40,7 +39,7 @@ from pytest_openclaw.runs.summaries import NewRun, write_run
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.util.text import counted, first_few
-from pytest_openclaw.values.run_files import target_entries
+from pytest_openclaw.values.run_files import AFTER, BEFORE, target_entries
 from pytest_openclaw.values.settings import (
     IDENTITY,
     OTHER,

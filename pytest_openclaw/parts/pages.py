@@ -24,7 +24,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.asking.clipping import MAX_ROW_BYTES
 from pytest_openclaw.cli.result import (
     Command,
     CommandResult,
@@ -38,6 +37,7 @@ from pytest_openclaw.reports.blocks import Finding
 from pytest_openclaw.reports.cells import offered_tools
 from pytest_openclaw.reports.html.page import FIRST_WORDS, Shown, ShownRun, render_page
 from pytest_openclaw.runs.reading import load_run
+from pytest_openclaw.runs.rows import MAX_ROW_BYTES
 from pytest_openclaw.runs.summaries import summary_of, summary_of_rows
 from pytest_openclaw.session.owner import Watcher
 from pytest_openclaw.util.errors import OpenClawError

@@ -23,7 +23,6 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw import __version__
-from pytest_openclaw.asking.clipping import clipped, unjudged
 from pytest_openclaw.cli.project import load_project
 from pytest_openclaw.cli.result import (
     Command,
@@ -40,7 +39,7 @@ from pytest_openclaw.reports.cells import verdict_of
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.runs.directory import SURFACE
 from pytest_openclaw.runs.reading import is_python
-from pytest_openclaw.runs.rows import REPLY_FIELDS, judgment_fields
+from pytest_openclaw.runs.rows import REPLY_FIELDS, clipped, judgment_fields, unjudged
 from pytest_openclaw.runs.summaries import NewRow, NewRun, Plugins, write_run
 from pytest_openclaw.suites.cells import definition as definition_of
 from pytest_openclaw.suites.load import load_suite

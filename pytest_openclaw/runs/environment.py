@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from pytest_openclaw.asking.resources import AFTER, BEFORE, collect_snapshot, render_snapshot
+from pytest_openclaw.asking.sending import collect_snapshot
 from pytest_openclaw.runs.directory import INVENTORY
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values.requests import LISTED
+from pytest_openclaw.values.run_files import AFTER, BEFORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -167,3 +168,12 @@ def file_names(targets: Iterable[Target]) -> dict[Target, str]:
             name, number = f"{base}_{number}", number + 1
         names[target] = name
     return names
+
+
+def render_snapshot(target: str, moment: str, snapshot: JsonObject) -> str:
+    """Return a snapshot as text: a `# target, moment` line, then one `name value` per line."""
+    lines = [f"# {target}, {moment}"]
+    for name, value in snapshot.items():
+        human = f"  ({value / 1024**3:.1f} GiB)" if name.endswith("_bytes") and value is not None else ""
+        lines.append(f"{name:<24}{value}{human}")
+    return "\n".join(lines) + "\n"

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from itertools import chain, repeat
+from dataclasses import asdict, replace
+from itertools import accumulate, chain, repeat
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.asking.clipping import clipped
 from pytest_openclaw.judging.judge import conclude, read, tool_demand_of
 from pytest_openclaw.openclaw.bridge import reaching
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.suites.prompt import known_failure_of
-from pytest_openclaw.util.text import map_texts, valid_text
+from pytest_openclaw.util.json_text import line_of
+from pytest_openclaw.util.text import MAX_NAME_BYTES, MAX_TEXT_BYTES, clip, cut_text, map_texts, valid_text
 from pytest_openclaw.values.faults import outcome_of
 from pytest_openclaw.values.prompts import LABELS
 from pytest_openclaw.values.replies import THINKING, Fault, Reply, Verdict
-from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.rows import Record, to_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -203,3 +203,56 @@ def _speed_of(reply: Reply, timing: Timing) -> float | None:
 
 def _whole(milliseconds: float | None) -> int | None:
     return None if milliseconds is None else round(milliseconds)
+
+
+# --- the size of a row ---------------------------------------------------------------------------
+
+MAX_ROW_BYTES = 1024 * 1024
+# The names of all fields that can be cut take fewer bytes.
+_ROOM_FOR_CUT = 1024
+_FIELDS_OF_JUDGING = frozenset(
+    {"violation", "parsed_output", "tool_calls", "harm_tools", "fault_message", "written_calls"}
+)
+_TEXT_LIMITS = {
+    "finish_reason": MAX_NAME_BYTES,
+    "effective_model": MAX_NAME_BYTES,
+    "violation": MAX_TEXT_BYTES // 4,
+    "fault_message": MAX_TEXT_BYTES // 4,
+    "raw_output": MAX_TEXT_BYTES,
+}
+_LISTS = ("tool_calls", "harm_tools", "tool_call_details", "turns", "written_calls")
+"""Fields in the order in which they share the space that the texts leave."""
+
+
+def clipped(record: Record) -> Record:
+    """Return a record whose row takes at most `MAX_ROW_BYTES`; its `cut` names the shortened fields."""
+    cut = {*(record.cut or ())}
+    kept: dict[str, Any] = {
+        name: cut_text(cut, name, getattr(record, name), most) for name, most in _TEXT_LIMITS.items()
+    }
+    if _size(record.parsed_output) > MAX_TEXT_BYTES:
+        cut.add("parsed_output")
+        kept["parsed_output"] = None
+    lists = {name: list(value) for name in _LISTS if (value := getattr(record, name))}
+    bare: dict[str, Any] = {**kept, **dict.fromkeys(lists, ()), "cut": None}
+    room = MAX_ROW_BYTES - _ROOM_FOR_CUT - _size(to_row(replace(record, **bare)))
+    for name, items in lists.items():
+        short = [map_texts(item, clip) for item in items]
+        ends = accumulate(_size(item) + len(", ") for item in short)
+        kept[name] = tuple(item for item, end in zip(short, ends, strict=True) if end <= room)
+        if [*kept[name]] != items:
+            cut.add(name)
+        room -= _size(kept[name])
+    return replace(record, **kept, truncated=bool(cut) or record.truncated, cut=tuple(sorted(cut)) or None)
+
+
+def unjudged(record: Record) -> Record:
+    """Return a record to be judged again: its `cut` no longer names the fields that judging sets."""
+    if record.cut is None:
+        return record
+    cut = tuple(name for name in record.cut if name not in _FIELDS_OF_JUDGING)
+    return replace(record, truncated=bool(cut), cut=cut or None)
+
+
+def _size(value: Any) -> int:
+    return len(line_of(value))

@@ -17,12 +17,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.asking.clipping import MAX_ROW_BYTES
 from pytest_openclaw.conclusions.summary import Summary, SummaryPart, summarize_run, to_json
 from pytest_openclaw.reports.pages import BUILTIN
 from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SUMMARY, SURFACE, RunDirectory
 from pytest_openclaw.runs.environment import file_names, write_snapshot
 from pytest_openclaw.runs.reading import in_planned_order
+from pytest_openclaw.runs.rows import MAX_ROW_BYTES
 from pytest_openclaw.util.files import is_deeper, is_there
 from pytest_openclaw.util.json_text import MAX_DEPTH, line_of
 from pytest_openclaw.util.text import valid_text, valid_value

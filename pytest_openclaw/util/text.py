@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -205,3 +205,19 @@ def listed(texts: Iterable[object], none: str = "nothing") -> str:
 
 def _printable(char: str) -> str:
     return char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+
+
+_T = TypeVar("_T", str, str | None)
+MAX_NAME_BYTES = 1024
+"""The limit of a name or word: a tool, an id, a model, a finish reason."""
+
+
+def cut_text(cut: set[str], field: str, text: _T, max_bytes: int = MAX_NAME_BYTES) -> _T:
+    """Return a text (or None) without surrogates, cut to a limit; add `field` to `cut` if it was longer."""
+    if not isinstance(text, str):
+        return text
+    text = valid_text(text)
+    kept = clip(text, max_bytes)
+    if kept != text:
+        cut.add(field)
+    return kept

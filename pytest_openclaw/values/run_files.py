@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+BEFORE, AFTER = "resources_before", "resources_after"
+"""The names of a target's snapshots among its facts."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settled:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.asking import sending
-from pytest_openclaw.asking.clipping import bounded_fault, bounded_reply
+from pytest_openclaw.asking.sending import bounded_fault, bounded_reply
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.judging.text import Exact
 from pytest_openclaw.providers.answer import Answer

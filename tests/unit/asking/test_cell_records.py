@@ -11,22 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.asking.clipping import (
-    MAX_CALLS,
-    MAX_NAME_BYTES,
-    MAX_ROW_BYTES,
-    bounded_fault,
-    bounded_reply,
-    clipped,
-)
+from pytest_openclaw.asking.sending import MAX_CALLS, bounded_fault, bounded_reply
 from pytest_openclaw.judging.combine import ToolInvocation
 from pytest_openclaw.judging.judge import Facts, Judgment, conclude, judge
 from pytest_openclaw.judging.text import Exact, Noop
-from pytest_openclaw.runs.rows import record_of
+from pytest_openclaw.runs.rows import MAX_ROW_BYTES, clipped, record_of
 from pytest_openclaw.runs.summaries import Plugins
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.redact import Redactor
-from pytest_openclaw.util.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES, MAX_TEXT_BYTES
+from pytest_openclaw.util.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES, MAX_NAME_BYTES, MAX_TEXT_BYTES
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.replies import CallResult, Fault, Reply, Timing, Turn, Usage, Verdict

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.asking.clipping import bounded_reply
+from pytest_openclaw.asking.sending import bounded_reply
 from pytest_openclaw.judging.judge import CellResult, judge
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.openclaw.claims import claims_done, reports_failure

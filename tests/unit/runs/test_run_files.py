@@ -14,12 +14,12 @@ from typing import Any
 import psutil
 import pytest
 
-from pytest_openclaw.asking import resources
-from pytest_openclaw.asking.resources import collect_snapshot, render_snapshot
+from pytest_openclaw.asking import sending
+from pytest_openclaw.asking.sending import collect_snapshot
 from pytest_openclaw.runs import directory as directories
 from pytest_openclaw.runs import environment
 from pytest_openclaw.runs.directory import RunDirectory
-from pytest_openclaw.runs.environment import collect_inventory, file_names
+from pytest_openclaw.runs.environment import collect_inventory, file_names, render_snapshot
 from pytest_openclaw.runs.resume import Plan
 from pytest_openclaw.runs.session import RunSession
 from pytest_openclaw.suites.cells import Stage
@@ -309,7 +309,7 @@ def test_an_unknown_fact_about_the_machine_is_null(monkeypatch: pytest.MonkeyPat
         raise error
 
     for name in ("virtual_memory", "swap_memory", "disk_usage", "getloadavg", "cpu_percent"):
-        monkeypatch.setattr(resources.psutil, name, hidden)
+        monkeypatch.setattr(sending.psutil, name, hidden)
 
     snapshot = collect_snapshot()
 
