@@ -28,7 +28,6 @@ from pytest_openclaw.values.replies import (
     CallResult,
     Fault,
     Reply,
-    Timing,
     Turn,
 )
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
@@ -175,12 +174,9 @@ class _Exchange:
             tool_calls=tuple(call for turn in self.turns for call in turn.calls),
             tokens_per_s=_speed(self._replies),
             prompt_tokens_per_s=self._replies[0].prompt_tokens_per_s,
-            timing=self._timing(),
-            turns=tuple(self.turns),
             world=self._playing.state if self._request.world else None,
             ended_by=ended_by,
             carried=(),
-            cut=self._cut(),
         )
         return self._ended(reply)
 
@@ -188,25 +184,19 @@ class _Exchange:
         if len(self.endings) == 1 and isinstance(self.endings[0].result, Fault):
             return self.endings[0]
         said = [*(reply.raw or reply.text for reply in self._replies), fault.raw]
-        raw = "\n\n".join(filter(None, said))
-        turns, cut = tuple(self.turns), self._cut() | fault.cut
-        return self._ended(replace(fault, raw=raw, timing=self._timing(), turns=turns, cut=cut))
+        return self._ended(replace(fault, raw="\n\n".join(filter(None, said))))
 
     def _ended(self, result: Reply | Fault) -> CallResult:
+        timing = together([ending.timing for ending in self.endings])
+        cut = result.cut.union(*(reply.cut for reply in self._replies))
         return replace(
             self.endings[0],
-            result=result,
-            timing=self._timing(),
+            result=replace(result, timing=timing, turns=tuple(self.turns), cut=cut),
+            timing=timing,
             attempts=sum(ending.attempts for ending in self.endings),
             retry_wait_ms=sum(ending.retry_wait_ms for ending in self.endings),
             cost_usd=total_usd((ending.result, ending.cost_usd) for ending in self.endings),
         )
-
-    def _cut(self) -> frozenset[str]:
-        return frozenset().union(*(reply.cut for reply in self._replies))
-
-    def _timing(self) -> Timing:
-        return together([ending.timing for ending in self.endings])
 
 
 def _speed(replies: Sequence[Reply]) -> float | None:

@@ -83,9 +83,10 @@ def build_validator(spec: object, registry: Registry) -> Validator:
         if name not in spec:
             continue
         is_nested = name in getattr(cls, "nested", ())
-        if is_nested:
-            is_one, is_unknown = kind in (Validator, Validator | None), kind is Any
-            kind = dict[str, Any] | list[Any] if is_unknown else dict[str, Any] if is_one else list[Any]
+        if is_nested and kind is Any:
+            kind = dict[str, Any] | list[Any]
+        elif is_nested:
+            kind = dict[str, Any] if kind in (Validator, Validator | None) else list[Any]
         value = _read_key(cls.type, name, spec[name], kind, field.metadata.get("hint", ""))
         values[name] = _build_nested(f"{cls.type}.{name}", value, registry) if is_nested else value
     try:
@@ -137,10 +138,8 @@ def _check_keys(cls: type[Validator], spec: Mapping[str, Any], fields: list[data
         if key not in known and (close := get_close_matches(key.lower(), known, n=1, cutoff=_RESEMBLANCE)):
             raise ValueError(f"validator {cls.type} has {shown(key)}. Did you mean {shown(close[0])}?")
     for field in fields:
-        optional = (
-            field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
-        )
-        if field.name not in spec and not optional:
+        is_required = field.default is field.default_factory is dataclasses.MISSING
+        if is_required and field.name not in spec:
             hint = field.metadata.get("hint", "Add it.")
             raise ValueError(f'validator {cls.type} has no "{field.name}". {hint}')
 

@@ -13,6 +13,7 @@ import html
 import json
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -36,7 +37,7 @@ from pytest_openclaw.openclaw.thinking import without_blocks
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
 MOST_CALLS = 256
 _WORK_FACTOR = 4
@@ -362,15 +363,15 @@ def _names_in(text: str, names: _ToolNames) -> Iterator[_Name]:
             yield _Name(meant, tool is not None, begins, start, end, kind)
 
 
-def _named(text: str, objects: Sequence[_Object], names: _ToolNames) -> Iterator[WrittenCall]:
+def _named(text: str, objects: _Objects, names: _ToolNames) -> Iterator[WrittenCall]:
     """Yield the calls whose arguments follow the name of a tool, outside of objects that were read."""
     code = _Code(text)
-    read = [one for one in objects if one.value is not None and one.is_closed]
-    starts = [one.start for one in read]
+    ends = {start: read.end for start, read in objects if read.value is not None and read.is_closed}
+    starts = [*ends]
     budget = _WORK_FACTOR * len(text) + 10_000
     for name in _names_in(text, names):
         around = bisect_right(starts, name.start) - 1
-        is_in_object = around >= 0 and name.start < read[around].end
+        is_in_object = around >= 0 and name.start < ends[starts[around]]
         if budget > 0 and name.start >= code.after_last and not is_in_object:
             call, end = _call_at(text, name, code)
             budget -= end - name.end
@@ -519,19 +520,12 @@ class _Code:
 _LOOKBACK = 160
 _MOST_NESTED = 6
 _MOST_LISTED = 200
+_Objects = Sequence[tuple[int, Arguments]]
+"""The objects of a text, each with its start."""
 
 
-class _Object(NamedTuple):
-    """An object in a text; `value` is None if it is not one."""
-
-    start: int
-    end: int
-    value: Any
-    is_closed: bool
-
-
-def _objects(text: str) -> Iterator[_Object]:
-    """Yield the outermost objects.
+def _objects(text: str) -> Iterator[tuple[int, Arguments]]:
+    """Yield the outermost objects, each with its start.
 
     What is not an object, or is cut off, may contain others, so the search continues within it, up to a bound
     that keeps it linear.
@@ -539,14 +533,14 @@ def _objects(text: str) -> Iterator[_Object]:
     position, budget = 0, _WORK_FACTOR * len(text) + 10_000
     while budget > 0 and (head := _OBJECT["head"].search(text, position)):
         read = read_object(text, head.start())
-        yield _Object(head.start(), read.end, read.value, read.is_closed)
+        yield head.start(), read
         budget -= read.end - head.start()
         position = read.end if read.value is not None and read.is_closed else head.end()
 
 
-def _in_objects(text: str, objects: Sequence[_Object], names: _ToolNames) -> Iterator[WrittenCall]:
+def _in_objects(text: str, objects: _Objects, names: _ToolNames) -> Iterator[WrittenCall]:
     """Yield the calls written as objects: bare, fenced, after a family's marker, or cut off."""
-    for start, end, value, is_closed in objects:
+    for start, (value, end, is_closed) in objects:
         before = text[max(0, start - _LOOKBACK) : start]
         if value is None or _OBJECT["final"].search(before):
             continue
@@ -558,12 +552,12 @@ def _in_objects(text: str, objects: Sequence[_Object], names: _ToolNames) -> Ite
             yield name.call("json", read, _json_of(arguments) if is_closed else text[start:end], keys)
 
 
-def _bare_arguments(text: str, objects: Sequence[_Object], names: _ToolNames) -> Iterator[WrittenCall]:
+def _bare_arguments(text: str, objects: _Objects, names: _ToolNames) -> Iterator[WrittenCall]:
     """Yield the arguments of the only tool that they fit, if they are the whole text or announced.
 
     If several fit, the text before may name one of them.
     """
-    for start, end, value, is_closed in objects:
+    for start, (value, end, is_closed) in objects:
         fitting = [tool for tool in names.tools if required_of(tool) and _fits(value, tool)]
         if not is_closed or not fitting:
             continue
@@ -609,12 +603,9 @@ def _as_call(value: dict[str, Any], names: _ToolNames, *, is_marked: bool, is_an
         if not isinstance(name, str) or len(name) > 200:
             continue
         is_name = _OBJECT["names"].fullmatch(key) is not None
-        given = next((other for other in value if other != key and _is_for_arguments(other, value)), None)
-        rest = {
-            other: inner
-            for other, inner in value.items()
-            if other != key and not _OBJECT["next_to_name"].fullmatch(other)
-        }
+        others = {other: inner for other, inner in value.items() if other != key}
+        given = next((other for other in others if _is_for_arguments(other, value)), None)
+        rest = {one: inner for one, inner in others.items() if not _OBJECT["next_to_name"].fullmatch(one)}
         if tool := names.find(name):
             given = given if is_name else None
             given = given or next((other for other, inner in value.items() if _fits(inner, tool)), None)
@@ -637,12 +628,8 @@ def _as_call(value: dict[str, Any], names: _ToolNames, *, is_marked: bool, is_an
 
 def _is_for_arguments(key: str, value: dict[str, Any]) -> bool:
     """Whether a key is the key for arguments, or its beginning where a text is cut off."""
-    is_cut = (
-        len(key) > 2
-        and value[key] == {}
-        and any(map(str.startswith, ("arguments", "parameters"), (key, key)))
-    )
-    return is_cut or _OBJECT["arguments"].fullmatch(key) is not None
+    is_beginning = len(key) > 2 and ("arguments".startswith(key) or "parameters".startswith(key))
+    return (is_beginning and value[key] == {}) or _OBJECT["arguments"].fullmatch(key) is not None
 
 
 def _is_definition(value: Any) -> bool:
