@@ -1,7 +1,7 @@
 """Sends one cell: its request, warm-up, attempts with retries, budget, the server's description of itself.
 
 `asker.py` decides which cell is sent next; this module does not know about tests. An attempt detects prompts
-that a server has silently cut.
+that a server has silently cut, and limits the size of a reply.
 """
 
 from __future__ import annotations

@@ -284,18 +284,6 @@ def demands_of(validator: object) -> Demands:
     return demands if isinstance(demands, Demands) else _NO_DEMANDS
 
 
-def call_rules_in(validator: Validator) -> Iterator[Validator]:
-    """Yield the validators of native calls among a validator and its parts."""
-    parts: list[Validator] = []
-    for name in getattr(validator, "nested", ()):
-        nested = getattr(validator, name)
-        for part in nested if isinstance(nested, tuple) else [nested] if nested else []:
-            parts += call_rules_in(part)
-    if isinstance(validator, CallRule) or (demands_of(validator).is_native and not parts):
-        yield validator
-    yield from parts
-
-
 def findings_of(validator: Validator, verdict: Verdict) -> Sequence[Finding]:
     """Return what a validator found in native calls, and in a required report.
 

@@ -272,17 +272,17 @@ def _dispatched(prompt: Prompt, answer: Reply, tools: Sequence[Tool]) -> Reply:
     # OpenClaw receives an error in place of a call that the server could not read.
     if not (answer.finish_reason in UNREAD or answer.steps[-1].calls):
         made += [promoted(dispatch(call, tools)) for call in promoted_calls(answer.text, tools)]
-    calls = tuple(call.call for call in made)
+    answer = replace(answer, tool_calls=tuple(call.call for call in made))
     state = answer.world
     if prompt.world is not None:
         from pytest_openclaw.worlds.playing import answered_calls, final_state
 
-        answered = answered_calls(answer) if answer.turns else dict(enumerate(calls))
+        answered = answered_calls(answer)
         state = state or final_state(prompt.world, tools, answered.values())
         indices = [*answered]
         for n in (indices[number] for number in state.timed_out):
             made[n] = replace(made[n], timed_out=True)
-    return replace(answer, tool_calls=calls, dispatched=reaching(made, tools), world=state)
+    return replace(answer, dispatched=reaching(made, tools), world=state)
 
 
 # --- the outcome ------------------------------------------------------------------------------------

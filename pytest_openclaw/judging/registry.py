@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
-from pytest_openclaw.judging.calls import ToolCalling
+from pytest_openclaw.judging.calls import CallRule, ToolCalling, demands_of
 from pytest_openclaw.judging.combine import AllOf, AnyOf, Not, ReportsFailure, ToolInvocation
 from pytest_openclaw.judging.openclaw_answers import OpenclawAck, OpenclawDecision, OpenclawText
 from pytest_openclaw.judging.text import (
@@ -155,6 +155,17 @@ def _build_part(where: str, spec: object, registry: Registry) -> Validator:
         return build_validator(spec, registry)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
+
+
+def call_rules_in(validator: Validator) -> Iterator[Validator]:
+    """Yield the validators of native calls among a validator and the parts of a built-in one."""
+    is_own = type(validator) in BUILTIN
+    if isinstance(validator, CallRule) or (demands_of(validator).is_native and not is_own):
+        yield validator
+    for name in getattr(validator, "nested", ()) if is_own else ():
+        nested = getattr(validator, name)
+        for part in nested if isinstance(nested, tuple) else [nested] if nested else []:
+            yield from call_rules_in(part)
 
 
 def _type_of(claimant: str, validator: object) -> str:

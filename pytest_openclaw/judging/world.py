@@ -177,10 +177,11 @@ class WorldReached(CallRule):
     @cached_property
     def demands(self) -> Demands:
         """The required calls and effects."""
+        to_change = [path for path, rule in self._file_rules.items() if rule.demands]
         return replace(
             super().demands,
             judges_text=self.answer is not None,
-            may_change=(*self.may_change, *map(escape, self._files_to_change)),
+            may_change=(*self.may_change, *map(escape, to_change)),
             sent=self.sent or (),
         )
 
@@ -190,10 +191,6 @@ class WorldReached(CallRule):
             path: FileRule(equals=rule) if isinstance(rule, str) else rule
             for path, rule in self.files.items()
         }
-
-    @property
-    def _files_to_change(self) -> Iterator[str]:
-        return (path for path, rule in self._file_rules.items() if rule.demands)
 
     @property
     def _forbids(self) -> bool:

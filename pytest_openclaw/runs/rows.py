@@ -1,4 +1,4 @@
-"""Makes the `Record` of a cell from its call result and judgment."""
+"""Makes the `Record` of a cell from its call result and judgment, and cuts it to the size of a row."""
 
 from __future__ import annotations
 

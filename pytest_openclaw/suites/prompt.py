@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.judging.calls import call_rules_in, demands_of
-from pytest_openclaw.judging.registry import build_validator
+from pytest_openclaw.judging.calls import demands_of
+from pytest_openclaw.judging.registry import build_validator, call_rules_in
 from pytest_openclaw.judging.world import WorldReached
 from pytest_openclaw.openclaw.bridge import reached_tools
 from pytest_openclaw.openclaw.catalog import CALL

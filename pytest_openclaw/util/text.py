@@ -37,6 +37,8 @@ _ANYWHERE = r"#(?=#[A-Za-z]*\[)|s(?=ection_(?:start|end):)"
 _COMMAND = re.compile(rf"(?m)(?P<blanks>^[^\S\n]*):(?=:)|{_ANYWHERE}")
 _COMMAND_IF_WRAPPED = re.compile(rf"(?P<blanks>):(?=:)|{_ANYWHERE}")
 
+MAX_NAME_BYTES = 1024
+"""The limit of a name or word: a tool, an id, a model, a finish reason."""
 MAX_TEXT_BYTES = 64 * 1024
 """The limit of a text in a row."""
 MAX_ANSWER_BYTES = 256 * 1024
@@ -156,6 +158,20 @@ def valid_value(value: Any) -> Any:
     return map_texts(value, valid_text)
 
 
+_T = TypeVar("_T", str, str | None)
+
+
+def cut_text(cut: set[str], field: str, text: _T, max_bytes: int = MAX_NAME_BYTES) -> _T:
+    """Return a text (or None) without surrogates, cut to a limit; add `field` to `cut` if it was longer."""
+    if not isinstance(text, str):
+        return text
+    text = valid_text(text)
+    kept = clip(text, max_bytes)
+    if kept != text:
+        cut.add(field)
+    return kept
+
+
 def map_texts(value: Any, change: Callable[[str], str]) -> Any:
     """Return a JSON value, which may contain tuples, with all texts in it changed, keys included."""
     if isinstance(value, str):
@@ -205,19 +221,3 @@ def listed(texts: Iterable[object], none: str = "nothing") -> str:
 
 def _printable(char: str) -> str:
     return char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
-
-
-_T = TypeVar("_T", str, str | None)
-MAX_NAME_BYTES = 1024
-"""The limit of a name or word: a tool, an id, a model, a finish reason."""
-
-
-def cut_text(cut: set[str], field: str, text: _T, max_bytes: int = MAX_NAME_BYTES) -> _T:
-    """Return a text (or None) without surrogates, cut to a limit; add `field` to `cut` if it was longer."""
-    if not isinstance(text, str):
-        return text
-    text = valid_text(text)
-    kept = clip(text, max_bytes)
-    if kept != text:
-        cut.add(field)
-    return kept
