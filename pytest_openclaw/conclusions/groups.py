@@ -12,7 +12,7 @@ from pytest_openclaw.stats.intervals import Interval, Rate, distribution_of, has
 from pytest_openclaw.stats.tool_use import Proof, ToolUse, tool_use_of
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import counted
-from pytest_openclaw.values.parts import called, whole
+from pytest_openclaw.values.parts import added_to, whole
 from pytest_openclaw.values.requests import SurfaceName, Target, ThinkingLevel, most_realistic
 from pytest_openclaw.values.run_files import Settled, reported, settled_of
 from pytest_openclaw.values.settings import looks_of, openclaw_providers
@@ -168,7 +168,7 @@ def summarize_group(run: Measured, target: Target) -> Group:
         ),
         server=next(iter(reported(inventory, target.label, "server", str)), None),
         settled=settled_of(run.config).get(target),
-        **{name: value for figures in called("figures") for name, value in figures(evidence).items()},
+        **{name: key.of(evidence) for name, key in added_to(Group).items() if key.of},
     )
 
 

@@ -18,7 +18,7 @@ from pytest_openclaw.stats.comparison import LEVEL, sign_flip
 from pytest_openclaw.stats.intervals import cluster_of
 from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, calls_of, did_right
 from pytest_openclaw.util.files import JsonObject
-from pytest_openclaw.values.parts import called, whole
+from pytest_openclaw.values.parts import added_to, whole
 from pytest_openclaw.values.requests import LISTED
 from pytest_openclaw.values.run_files import SurfaceEntry
 
@@ -286,6 +286,7 @@ def summarize_run(run: Measured, generated_at_ms: int) -> Summary:
         best=best_of(groups, run.rows_of),
         surface=run.config.get("surface"),
     )
-    for conclude in called("conclude"):
-        summary = replace(summary, **conclude(summary, run))
+    for name, key in added_to(Summary).items():
+        if key.of:
+            summary = replace(summary, **{name: key.of(summary, run)})
     return summary

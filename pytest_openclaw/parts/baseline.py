@@ -22,10 +22,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NotRequired
 
 import pytest
 
@@ -47,7 +47,7 @@ from pytest_openclaw.stats.comparison import (
 )
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import counted, first_few
-from pytest_openclaw.values.parts import Gate, Keys, Part
+from pytest_openclaw.values.parts import Gate, Key, Part
 from pytest_openclaw.values.prompts import PROMPTS
 from pytest_openclaw.values.requests import LISTED
 from pytest_openclaw.values.run_files import RunEntry, served_in
@@ -420,42 +420,6 @@ def _rule(target: str, summary: Any, gap: str | None) -> dict[str, Any]:
 # --- the part in a run ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class BaselineSettings:
-    """The choices for a comparison.
-
-    Attributes:
-        baseline: the run to compare with: a path, its id or `last`; empty compares with none.
-        across: the allowed differences from the baseline; some of `ACROSS`.
-    """
-
-    baseline: str = ""
-    across: frozenset[str] = frozenset()
-
-
-class BaselineKeys(TypedDict):
-    """The keys of a `config.json`."""
-
-    baseline: NotRequired[str | None]
-    across: NotRequired[list[str] | None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparisonKeys:
-    """The comparison of a run.
-
-    Attributes:
-        comparison: with the baseline; None without a baseline.
-    """
-
-    comparison: ComparedRuns | None = None
-
-
-def _settings(config: pytest.Config, given: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG001 - for other parts
-    baseline = given.get("baseline", "")
-    return {"baseline": "" if baseline == "off" else baseline, "across": frozenset(given.get("across", ()))}
-
-
 def _held(settings: Any, resumed: Path | None) -> Compare | None:
     """Read the baseline before any call; reject a gate that needs a baseline if none is named."""
     name, gates = settings.baseline, getattr(settings, "gates", None)
@@ -499,11 +463,6 @@ def read_baseline(name: str, runs_dir: Path, *, besides: Path | None = None) -> 
     return load_run(path).measured
 
 
-def _conclude(_: Summary, run: Measured) -> dict[str, Any]:
-    compare: Compare | None = run.held.get("baseline")
-    return {"comparison": compare(run) if compare else None}
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of a command that compares a run with another one."""
     parser.add_argument("--baseline", metavar="RUN", help="the run to compare with")
@@ -527,26 +486,48 @@ def _held_by(arguments: argparse.Namespace, run: StoredRun) -> Compare | None:
     return partial(compare_runs, base, across=across)
 
 
-def _across(settings: Any) -> list[str]:
-    return sorted(settings.across)
+def _compared(_: Summary, run: Measured) -> ComparedRuns | None:
+    compare: Compare | None = run.held.get("baseline")
+    return compare(run) if compare else None
 
 
 PART = Part(
-    keys=(
-        Keys(Settings, lambda: BaselineSettings),
-        Keys(RunEntry, lambda: BaselineKeys),
-        Keys(Summary, lambda: ComparisonKeys, {"comparison": "best"}),
-    ),
-    settings=_settings,
-    rules={
-        "across": ("concurrency", Rule("free", "free", _across)),
-        "baseline": ("budget_usd", Rule("free", "free", lambda _: None)),  # the run that is held
+    keys={
+        Settings: {
+            "baseline": Key(
+                str,
+                of=lambda _, given: "" if (name := given.get("baseline", "")) == "off" else name,
+                default="",
+            ),
+            "across": Key(
+                frozenset[str], of=lambda _, given: frozenset(given.get("across", ())), default=frozenset()
+            ),
+        },
+        RunEntry: {
+            "across": Key(
+                NotRequired[list[str] | None],
+                place="concurrency",
+                rule=Rule("free", "free", lambda settings: sorted(settings.across)),  # type: ignore[attr-defined]
+            ),
+            # The id of the run that is held.
+            "baseline": Key(
+                NotRequired[str | None], place="budget_usd", rule=Rule("free", "free", lambda _: None)
+            ),
+        },
+        Summary: {
+            "comparison": Key(
+                ComparedRuns | None,
+                "with the baseline; None without a baseline.",
+                "best",
+                _compared,
+                default=None,
+            )
+        },
     },
     arguments=add_arguments,
     held_by=_held_by,
     held=_held,
     recorded=lambda compare: {"baseline": compare.args[0].run_id},
-    conclude=_conclude,
     gates={
         "fail_on": Gate(
             6,

@@ -31,7 +31,7 @@ from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.session.owner import Watcher
 from pytest_openclaw.util.text import counted, cut
 from pytest_openclaw.util.typed import Count
-from pytest_openclaw.values.parts import Keys, Part
+from pytest_openclaw.values.parts import Key, Part
 from pytest_openclaw.values.replies import Fault
 from pytest_openclaw.values.run_files import TargetFacts, served_in
 from pytest_openclaw.values.settings import Settings
@@ -357,30 +357,6 @@ class DiagnosisEntry:
             raise ValueError(f"has no try {min(missing)}")
 
 
-class DiagnosisFacts(TypedDict):
-    """A target's diagnosis."""
-
-    diagnosis: NotRequired[DiagnosisEntry | None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DiagnosisSettings:
-    """Whether to diagnose."""
-
-    diagnose: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class DiagnosisFigures:
-    """The diagnosis of a target.
-
-    Attributes:
-        diagnosis: the part at fault if tool cells end without a call; None if this was not examined.
-    """
-
-    diagnosis: Diagnosis | None
-
-
 def _join(owner: Owner, config: object) -> None:  # noqa: ARG001 - for other parts
     """Diagnose the targets of this session at its end."""
     if owner.settings.diagnose:
@@ -402,16 +378,19 @@ def _advise(group: Any, outcome: ToolOutcome) -> str:
 
 
 PART = Part(
-    keys=(
-        Keys(Settings, lambda: DiagnosisSettings),
-        Keys(TargetFacts, lambda: DiagnosisFacts),
-        Keys(Group, lambda: DiagnosisFigures, {"diagnosis": "recommendation"}),
-    ),
-    settings=lambda _, given: {"diagnose": given.get("diagnose", False)},
-    join=_join,
-    figures=lambda evidence: {
-        "diagnosis": diagnosis_of(evidence_in(evidence.inventory, evidence.label), evidence.records)
+    keys={
+        Settings: {"diagnose": Key(bool, of=lambda _, given: given.get("diagnose", False), default=False)},
+        TargetFacts: {"diagnosis": Key(NotRequired[DiagnosisEntry | None])},
+        Group: {
+            "diagnosis": Key(
+                Diagnosis | None,
+                "the part at fault if tool cells end without a call; None if this was not examined.",
+                "recommendation",
+                lambda one: diagnosis_of(evidence_in(one.inventory, one.label), one.records),
+            )
+        },
     },
+    join=_join,
     notes=_notes,
     advise=_advise,
 )

@@ -6,7 +6,6 @@ The estimate is based on earlier runs of the same prompts, and on prices. No fil
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,7 +23,7 @@ from pytest_openclaw.suites.targets import is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.installation import install_command
 from pytest_openclaw.util.text import counted
-from pytest_openclaw.values.parts import Keys, Part
+from pytest_openclaw.values.parts import Key, Part
 from pytest_openclaw.values.replies import Usage
 from pytest_openclaw.values.settings import Settings
 
@@ -187,13 +186,6 @@ def _budget(cells: Sequence[Estimate], budget_usd: float) -> str:
 # --- the part in a session --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class DryRunSettings:
-    """Whether only to show the cells."""
-
-    dry_run: bool = False
-
-
 def _join(owner: Owner, config: pytest.Config) -> None:
     """Show the cells of this session, and run no test."""
     if owner.settings.dry_run:
@@ -202,8 +194,7 @@ def _join(owner: Owner, config: pytest.Config) -> None:
 
 
 PART = Part(
-    keys=(Keys(Settings, lambda: DryRunSettings),),
-    settings=lambda _, given: {"dry_run": given.get("dry-run", False)},
+    keys={Settings: {"dry_run": Key(bool, of=lambda _, given: given.get("dry-run", False), default=False)}},
     hinders=lambda settings: settings.dry_run,
     join=_join,
 )

@@ -30,7 +30,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
@@ -67,7 +67,7 @@ from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.util.typed import PositiveAmount, converted, shown
 from pytest_openclaw.values.faults import BUDGET_SPENT
-from pytest_openclaw.values.parts import Checked, Gate, Keys, Part, called, parts
+from pytest_openclaw.values.parts import Checked, Gate, Key, Part, called, parts
 from pytest_openclaw.values.prompts import Labels
 from pytest_openclaw.values.requests import label_fits
 from pytest_openclaw.values.run_files import RunEntry
@@ -294,22 +294,22 @@ class GateResult:
         return self.gate if usual.get(self.gate) == self.wanted else f"{self.gate} {self.wanted:.10g}"
 
 
-def _conclude(summary: Summary, run: Measured) -> dict[str, Any]:
+def _rulings(summary: Summary, run: Measured) -> tuple[GateResult, ...]:
     """Compare every group with every gate that is set for it, in the order of the groups."""
     gates = gates_of(run.config) or Gates()
-    results = [one for group in summary.groups for one in _rule(gates, group, summary, run)]
-    rulings = {result.ruling for result in results}
+    return tuple(one for group in summary.groups for one in _rule(gates, group, summary, run))
+
+
+def _verdict(summary: Any, _: Measured) -> Verdict:
+    rulings = {result.ruling for result in summary.gates}
     ordered: tuple[Ruling, ...] = ("failed", "no_verdict", "passed")
-    unmatched = [
-        line.target
-        for line in gates.by_target
-        if not any(line.fits(target.label) for target in run.n_selected)
-    ]
-    return {
-        "gates": tuple(results),
-        "verdict": next((ruling for ruling in ordered if ruling in rulings), "not_gated"),
-        "unmatched_gates": tuple(unmatched),
-    }
+    return next((ruling for ruling in ordered if ruling in rulings), "not_gated")
+
+
+def _unmatched(_: Summary, run: Measured) -> tuple[str, ...]:
+    lines = (gates_of(run.config) or Gates()).by_target
+    labels = [target.label for target in run.n_selected]
+    return tuple(line.target for line in lines if not any(map(line.fits, labels)))
 
 
 def _rule(gates: Gates, group: Group, summary: Summary, run: Measured) -> Iterator[GateResult]:
@@ -464,50 +464,11 @@ def _check_p95(_: Group, rows: Sequence[Record], wanted: float, _sure: bool) -> 
 # --- the part in a run ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class GateSettings:
-    """The choices for gates: the limits, and whether failed cells fail the session too."""
-
-    gates: Gates = field(default_factory=Gates)
-    verdict: Literal["cells", "gate"] = "cells"
-
-
-def _config_keys() -> type:
-    keys: dict[str, Any] = {
-        "gates": _gates_entry() | None,
-        "verdict": NotRequired[Literal["cells", "gate"] | None],
-    }
-    make: Any = TypedDict
-    return make("GateKeys", keys)  # type: ignore[no-any-return]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rulings:
-    """The rulings of a run.
-
-    Attributes:
-        verdict: of all gates together.
-        unmatched_gates: globs of gates that match no target of this run.
-    """
-
-    gates: Sequence[GateResult] = ()
-    verdict: Verdict = "not_gated"
-    unmatched_gates: Sequence[str] = ()
-
-
-def rulings_of(summary: Summary) -> Rulings:
-    """Return a summary as its rulings."""
-    return cast("Rulings", summary)
-
-
-def _settings(config: pytest.Config, given: Mapping[str, Any]) -> dict[str, Any]:
+def _gates_given(config: pytest.Config, given: Mapping[str, Any]) -> Gates:
     limits = {name: given[option] for name, option in gate_options().items() if option in given}
-    gates = Gates().with_changes(limits)
-    gates = replace(gates, by_target=tuple(lines_of(config, "gates", parse_gate_line)))
-    return {
-        "gates": gates.firm(gates, options.options_given(config)),
-        "verdict": given.get("verdict", "cells"),
-    }
+    lines = tuple(lines_of(config, "gates", parse_gate_line))
+    gates = replace(Gates().with_changes(limits), by_target=lines)
+    return gates.firm(gates, options.options_given(config))
 
 
 def _resumed(config: JsonObject, settings: Any, given: Collection[str]) -> dict[str, Any]:
@@ -544,10 +505,11 @@ def _annotations(summary: Any) -> Iterator[tuple[str, str]]:
 
 def _status(ended: Ended) -> int | None:
     """Return the exit status if a gate decides it, or only gates and faults count."""
-    rulings = rulings_of(ended.summary)
+    rulings: Any = ended.summary
+    settings: Any = ended.settings
     if rulings.verdict in ("failed", "no_verdict"):
         return STATUS[rulings.verdict]
-    if cast("GateSettings", ended.settings).verdict == "gate" and ended.is_answered:
+    if settings.verdict == "gate" and ended.is_answered:
         # A passed gate has counted its target's faults as failed cells.
         gated = {gate.target for gate in rulings.gates}
         forgiven = sum(n for target, n in ended.n_faults_failed.items() if target in gated)
@@ -562,22 +524,34 @@ def _to_json(settings: Any) -> JsonObject:
 
 _KEPT = Rule("kept", "free")
 PART = Part(
-    keys=(
-        Keys(Settings, lambda: GateSettings),
-        Keys(RunEntry, _config_keys),
-        Keys(
-            Summary,
-            lambda: Rulings,
-            {"gates": "groups", "verdict": "groups", "unmatched_gates": "<missed_by_all"},
-        ),
-    ),
-    settings=_settings,
-    rules={
-        "verdict": ("until_conclusive", _KEPT),
-        "gates": ("fail_unavailable", _KEPT._replace(value=_to_json)),
+    keys={
+        Settings: {
+            "gates": Key(Gates, of=_gates_given, default=field(default_factory=Gates)),
+            "verdict": Key(str, of=lambda _, given: given.get("verdict", "cells"), default="cells"),
+        },
+        RunEntry: {
+            "verdict": Key(
+                NotRequired[Literal["cells", "gate"] | None], place="until_conclusive", rule=_KEPT
+            ),
+            "gates": Key(
+                lambda: _gates_entry() | None,
+                place="fail_unavailable",
+                rule=_KEPT._replace(value=_to_json),
+            ),
+        },
+        Summary: {
+            "gates": Key(Sequence[GateResult], "", "groups", _rulings, ()),
+            "verdict": Key(Verdict, "of all gates together.", "groups", _verdict, "not_gated"),
+            "unmatched_gates": Key(
+                Sequence[str],
+                "globs of gates that match no target of this run.",
+                "<missed_by_all",
+                _unmatched,
+                (),
+            ),
+        },
     },
     resumed=_resumed,
-    conclude=_conclude,
     gates={
         "min_pass_rate": Gate(
             1, "min-pass-rate", Share, "0 to 1, of the answered and judged cells.", _check_passed
@@ -649,7 +623,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     gates = _gates(arguments, run)
     measured = replace(held_by(arguments, run), config={**run.config, "gates": gates.to_json()})
     summary = replace(summary_of_rows(run, measured), generated_at_ms=epoch_ms())
-    rulings = rulings_of(summary)
+    rulings: Any = summary
     if not rulings.gates:
         globs = ", ".join(rulings.unmatched_gates)
         raise OpenClawError(f"{run.name}: no gate applies to any of its targets ({globs}); {_FOR_EXAMPLE}")
@@ -703,7 +677,7 @@ def _write(run: StoredRun, summary: Summary, root: Path) -> list[str]:
     return [*warnings, *plugins.complaints]
 
 
-def _lines(summary: Summary, wrote: Path | None) -> Iterator[str]:
+def _lines(summary: Any, wrote: Path | None) -> Iterator[str]:
     pairs = sorted(findings_of_parts(summary), key=lambda pair: pair[0])
     found = [finding for rank, finding in pairs if rank in (RULINGS, CHANGES)]
     if wrote:
@@ -711,7 +685,7 @@ def _lines(summary: Summary, wrote: Path | None) -> Iterator[str]:
     for finding in found:
         yield f"{finding.label:<{LABEL_WIDTH}}{finding.text}"
     yield ""
-    yield rulings_of(summary).verdict.replace("_", " ")
+    yield summary.verdict.replace("_", " ")
 
 
 COMMANDS = (Command(name="gate", help=__doc__, add_arguments=_add_arguments, run=_run),)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import re
 import webbrowser
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,7 @@ from pytest_openclaw.runs.summaries import summary_of, summary_of_rows
 from pytest_openclaw.session.owner import Watcher
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import counted, map_texts
-from pytest_openclaw.values.parts import Keys, Part, called
+from pytest_openclaw.values.parts import Key, Part, called
 from pytest_openclaw.values.settings import Settings
 
 if TYPE_CHECKING:
@@ -224,13 +224,6 @@ COMMANDS = (Command(name="report", help=__doc__, add_arguments=_add_arguments, r
 # --- the part in a session --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class PageSettings:
-    """Whether a run writes its page itself."""
-
-    report: bool = False
-
-
 class PageOfSession(Watcher):
     """Writes the page at the end of a session.
 
@@ -261,7 +254,6 @@ def _join(owner: Owner, config: Any) -> None:
 
 
 PART = Part(
-    keys=(Keys(Settings, lambda: PageSettings),),
-    settings=lambda _, given: {"report": given.get("report", False)},
+    keys={Settings: {"report": Key(bool, of=lambda _, given: given.get("report", False), default=False)}},
     join=_join,
 )

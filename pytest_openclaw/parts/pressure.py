@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.conclusions.groups import Group
@@ -20,36 +19,12 @@ from pytest_openclaw.stats.tool_use import (
     strain_of,
 )
 from pytest_openclaw.util.text import counted
-from pytest_openclaw.values.parts import Keys, Part
+from pytest_openclaw.values.parts import Key, Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_openclaw.conclusions.recommendation import Evidence
-
-
-@dataclass(frozen=True, kw_only=True)
-class PressureFigures:
-    """The figures of pressure.
-
-    Attributes:
-        pressure: the levels at which harder forms of prompts were asked.
-    """
-
-    pressure: Sequence[PressureLevel]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Strain:
-    """The pressure that a recommendation covers.
-
-    Attributes:
-        holds_to, breaks_at: the last load under which tool use stays in its tier, and the first under which
-            it does not; None without harder forms of prompts.
-    """
-
-    holds_to: Load | None = None
-    breaks_at: Load | None = None
 
 
 def _testify(evidence: Evidence) -> Testimony:
@@ -95,12 +70,28 @@ def _load(load: Load) -> str:
 
 
 PART = Part(
-    keys=(
-        Keys(Group, lambda: PressureFigures, {"pressure": "tool_proofs"}),
-        Keys(Recommendation, lambda: Strain, {"holds_to": "would_be", "breaks_at": "would_be"}),
-    ),
+    keys={
+        Group: {
+            "pressure": Key(
+                Sequence[PressureLevel],
+                "the levels at which harder forms of prompts were asked.",
+                "tool_proofs",
+                lambda evidence: pressure_levels(evidence.records),
+            )
+        },
+        Recommendation: {
+            "holds_to": Key(
+                Load | None,
+                "the last load under which tool use stays in its tier; None without harder forms of prompts.",
+                "would_be",
+                default=None,
+            ),
+            "breaks_at": Key(
+                Load | None, "the first load under which it does not.", "would_be", default=None
+            ),
+        },
+    },
     testify=_testify,
-    figures=lambda evidence: {"pressure": pressure_levels(evidence.records)},
     notes=_notes,
     sections=lambda summary: [
         (

@@ -12,7 +12,7 @@ from pytest_openclaw.reports.sections import Listing
 from pytest_openclaw.stats.intervals import has_passed, is_judged
 from pytest_openclaw.stats.tool_use import are_alike, repeated
 from pytest_openclaw.util.text import first_few
-from pytest_openclaw.values.parts import Keys, Part
+from pytest_openclaw.values.parts import Key, Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -74,13 +74,6 @@ def flakiest(repeats: Repeats) -> str:
     return first_few([f"{one.prompt_id} {one.n_success}/{one.n}" for one in repeats.flaky], MOST_FLAKY)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RepeatFigures:
-    """The repeats of a target; None without repeats."""
-
-    repeats: Repeats | None
-
-
 def _notes(group: Any) -> Iterator[tuple[int, str, str]]:
     if repeats := group.repeats:
         yield 100, "flaky", flakiest(repeats)
@@ -88,8 +81,16 @@ def _notes(group: Any) -> Iterator[tuple[int, str, str]]:
 
 
 PART = Part(
-    keys=(Keys(Group, lambda: RepeatFigures, {"repeats": "tokens_per_s_interval_95"}),),
-    figures=lambda evidence: {"repeats": repeats_of(filter(is_judged, evidence.answered))},
+    keys={
+        Group: {
+            "repeats": Key(
+                Repeats | None,
+                "",
+                "tokens_per_s_interval_95",
+                lambda evidence: repeats_of(filter(is_judged, evidence.answered)),
+            )
+        }
+    },
     notes=_notes,
     sections=lambda summary: [
         (

@@ -23,7 +23,7 @@ from pytest_openclaw.stats.tool_use import (
     proof_of,
 )
 from pytest_openclaw.util.text import counted
-from pytest_openclaw.values.parts import Keys, Part
+from pytest_openclaw.values.parts import Key, Part
 from pytest_openclaw.values.prompts import ModelRole
 
 if TYPE_CHECKING:
@@ -87,19 +87,16 @@ def _role_result(role: ModelRole, records: Sequence[Record], use: ToolUse) -> Ro
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class RoleFigures:
-    """The results of roles.
-
-    Attributes:
-        roles: whether the target fits the other roles in OpenClaw's config, as far as prompts test them.
-    """
-
-    roles: Sequence[RoleResult]
-
-
 PART = Part(
-    keys=(Keys(Group, lambda: RoleFigures, {"roles": "tool_proofs"}),),
-    figures=lambda evidence: {"roles": role_results(evidence.records, evidence.use)},
+    keys={
+        Group: {
+            "roles": Key(
+                Sequence[RoleResult],
+                "whether the target fits the other roles in OpenClaw's config, as far as prompts test them.",
+                "tool_proofs",
+                lambda evidence: role_results(evidence.records, evidence.use),
+            )
+        }
+    },
     notes=lambda group: ((140, result.role, result.sentence) for result in group.roles),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from msgspec import Meta
@@ -14,7 +14,7 @@ from pytest_openclaw.reports.numbers import render_interval, render_share
 from pytest_openclaw.reports.sections import Listing
 from pytest_openclaw.stats.intervals import Rate, has_passed, is_judged, rate_of, whole_percent
 from pytest_openclaw.util.text import counted, first_few
-from pytest_openclaw.values.parts import Checked, Gate, Keys, Part
+from pytest_openclaw.values.parts import Checked, Gate, Key, Part
 from pytest_openclaw.values.prompts import Probe
 
 if TYPE_CHECKING:
@@ -176,50 +176,41 @@ def _notes(group: Any) -> Iterator[tuple[int, str, str]]:
 # --- the part in a run ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class SafetyFigures:
-    """The figures of safety.
-
-    Attributes:
-        harm_limit_95: the upper end of the 95 % interval of the rate of harm; None without a judged probe.
-        n_open_probes: probes whose harm is unknown, because no answer was received or could be judged.
-        twins: the share of the probes' harmless twins whose job was done; None without twins.
-    """
-
-    safety: Sequence[ProbeResult]
-    harm_limit_95: float | None
-    n_open_probes: int
-    twins: Rate | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class HarmKeys:
-    """The harm behind a recommendation.
-
-    Attributes:
-        harm_tools: for `unsafe`, the tools with which harm was done; empty if harm was done only in text.
-    """
-
-    harm_tools: Sequence[str] = field(default_factory=list)
-
-
-def _figures(evidence: Evidence) -> dict[str, Any]:
-    rows = evidence.records
-    return {
-        "safety": probe_results(rows),
-        "harm_limit_95": harm_limit(rows),
-        "n_open_probes": n_open_probes(rows),
-        "twins": twins_done(evidence.answered),
-    }
-
-
 PART = Part(
-    keys=(
-        Keys(Group, lambda: SafetyFigures, dict.fromkeys(SafetyFigures.__dataclass_fields__, "tool_proofs")),
-        Keys(Recommendation, lambda: HarmKeys, {"harm_tools": "tools"}),
-    ),
+    keys={
+        Group: {
+            "safety": Key(
+                Sequence[ProbeResult], "", "tool_proofs", lambda evidence: probe_results(evidence.records)
+            ),
+            "harm_limit_95": Key(
+                float | None,
+                "the upper end of the 95 % interval of the rate of harm; None without a judged probe.",
+                "tool_proofs",
+                lambda evidence: harm_limit(evidence.records),
+            ),
+            "n_open_probes": Key(
+                int,
+                "probes whose harm is unknown, because no answer was received or could be judged.",
+                "tool_proofs",
+                lambda evidence: n_open_probes(evidence.records),
+            ),
+            "twins": Key(
+                Rate | None,
+                "the share of the probes' harmless twins whose job was done; None without twins.",
+                "tool_proofs",
+                lambda evidence: twins_done(evidence.answered),
+            ),
+        },
+        Recommendation: {
+            "harm_tools": Key(
+                Sequence[str],
+                "for `unsafe`, the tools with which harm was done; empty if harm was done only in text.",
+                "tools",
+                default=(),
+            )
+        },
+    },
     testify=_testify,
-    figures=_figures,
     gates={
         "require_safe": Gate(
             4,

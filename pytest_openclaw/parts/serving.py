@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pytest_openclaw.conclusions.groups import Group
 from pytest_openclaw.conclusions.recommendation import Point, Testimony
-from pytest_openclaw.values.parts import Keys, Part
+from pytest_openclaw.values.parts import Key, Part
 from pytest_openclaw.values.requests import OPENCLAW
 from pytest_openclaw.values.run_files import reported
 
@@ -117,17 +117,6 @@ def _seconds(ms: float) -> str:
     return f"{ms / 1000:.1f} s" if ms < BEARABLE_MS else f"{ms / 1000:,.0f} s"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServingFigures:
-    """The wait for a turn.
-
-    Attributes:
-        openclaw_turn: how long one turn of OpenClaw would wait, and whether its prompt fits; None if unknown.
-    """
-
-    openclaw_turn: OpenClawTurn | None
-
-
 def _turn(evidence: Evidence) -> OpenClawTurn | None:
     return turn_of(evidence.answered, context_in(evidence.inventory, evidence.label))
 
@@ -138,7 +127,15 @@ def _testify(evidence: Evidence) -> Testimony:
 
 
 PART = Part(
-    keys=(Keys(Group, lambda: ServingFigures, {"openclaw_turn": "tokens_per_s_interval_95"}),),
+    keys={
+        Group: {
+            "openclaw_turn": Key(
+                OpenClawTurn | None,
+                "how long one turn of OpenClaw would wait, and whether its prompt fits; None if unknown.",
+                "tokens_per_s_interval_95",
+                _turn,
+            )
+        }
+    },
     testify=_testify,
-    figures=lambda evidence: {"openclaw_turn": _turn(evidence)},
 )

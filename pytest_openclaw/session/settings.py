@@ -21,7 +21,7 @@ from pytest_openclaw.suites.targets import parse_endpoint, parse_targets
 from pytest_openclaw.suites.wording import closest
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.util.files import parse_json
-from pytest_openclaw.values.parts import called, whole
+from pytest_openclaw.values.parts import added_to, whole
 from pytest_openclaw.values.requests import SURFACES, Target
 from pytest_openclaw.values.settings import (
     DEFAULT_PROVIDER,
@@ -79,8 +79,7 @@ def load_settings(config: pytest.Config, providers: Collection[str]) -> Settings
         "provider_options": {"num_ctx": given["num_ctx"]} if "num_ctx" in given else {},
         "prices": tuple(lines_of(config, "prices", _own_price)),
     }
-    for of_part in called("settings"):
-        values |= of_part(config, given)
+    values |= {name: key.of(config, given) for name, key in added_to(Settings).items() if key.of}
     return settings(**{name: value for name, value in values.items() if name in fields})
 
 

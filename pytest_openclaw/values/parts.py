@@ -7,14 +7,13 @@ that `whole` completes. Every pytest session imports this module, so it imports 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, make_dataclass
 from functools import cache
 from importlib import import_module
 from inspect import cleandoc
-from types import UnionType
+from types import FunctionType, UnionType
 from typing import (
-    TYPE_CHECKING,
     Any,
     NamedTuple,
     TypedDict,
@@ -25,9 +24,6 @@ from typing import (
     get_type_hints,
     is_typeddict,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 T = TypeVar("T")
 
@@ -50,18 +46,25 @@ class Entry(NamedTuple):
     is_plugin: bool = False
 
 
-class Keys(NamedTuple):
-    """Keys that a part adds to a type of the core.
+class Key(NamedTuple):
+    """A key that a part adds to a type of the core, which is a dataclass or a typed dict.
 
     Attributes:
-        to: the type of the core, a dataclass or a typed dict.
-        of: returns a type of the same kind with the part's keys.
-        places: by key, the key of the core that it follows in JSON; after `<`, the key that it precedes.
+        kind: its type, or a function that returns the type.
+        about: its description.
+        place: the key of the core that it follows in JSON; after `<`, the key that it precedes.
+        of: returns its value: in `Settings` of `(config, given)`, the options and ini keys that are given; in
+            a `Group` of its `Evidence`; in a `Summary` of `(summary, run)`, with the keys before it.
+        default: as in a dataclass.
+        rule: its `Rule`, if it is a setting in `config.json`.
     """
 
-    to: type
-    of: Callable[[], type]
-    places: Mapping[str, str] = {}
+    kind: Any
+    about: str = ""
+    place: str = ""
+    of: Callable[..., Any] | None = None
+    default: Any = MISSING
+    rule: Any = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +72,7 @@ class Part:
     """What a part does in a run; None at the points that it does not need.
 
     Attributes:
-        keys: its keys in the types of the core.
-        settings: `(config, given)`; returns its fields of `Settings`, from the options that are given.
-        rules: its keys of `config.json` that are settings, each with its place (see `Keys`) and its `Rule`.
+        keys: its keys, by the type of the core to which it adds them.
         resumed: `(config.json, settings, given)`; returns the fields of `Settings` that a resumed run keeps.
         arguments: `(parser)`; adds its options of the commands that summarize a run again.
         held_by: `(arguments, run)`; returns what it holds for a run that a command summarizes again.
@@ -79,8 +80,6 @@ class Part:
         held: `(settings, directory)`; checks settings before the first call, and returns what it holds.
             The directory is that of a resumed run, or None.
         recorded: `(held)`; returns its keys of `config.json` that follow from what it holds.
-        conclude: `(summary, run)`; returns its keys of a `Summary`, which has those of the parts before it.
-        figures: `(evidence)`; returns its keys of a `Group`.
         testify: `(evidence)`; returns a `Testimony` for the recommendation.
         gates: the gates that it adds, by their fields.
         notes: `(group)`; yields a rank, a label and a text for each finding about a target.
@@ -93,17 +92,13 @@ class Part:
         status: `(ended)`; returns the session's exit status, or None to leave it to the core.
     """
 
-    keys: tuple[Keys, ...] = ()
-    settings: Callable[..., Mapping[str, Any]] | None = None
-    rules: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
+    keys: Mapping[type, Mapping[str, Key]] = field(default_factory=dict)
     resumed: Callable[..., Mapping[str, Any]] | None = None
     arguments: Callable[..., None] | None = None
     held_by: Callable[..., Any] | None = None
     hinders: Callable[..., bool] | None = None
     held: Callable[..., Any] | None = None
     recorded: Callable[..., Mapping[str, Any]] | None = None
-    conclude: Callable[..., Mapping[str, Any]] | None = None
-    figures: Callable[..., Mapping[str, Any]] | None = None
     testify: Callable[..., Any] | None = None
     gates: Mapping[str, Gate] = field(default_factory=dict)
     notes: Callable[..., Iterable[tuple[int, str, str]]] | None = None
@@ -181,6 +176,14 @@ def called(point: str) -> Iterator[Callable[..., Any]]:
 # --- types of the core, completed ------------------------------------------------------------------
 
 
+@cache
+def added_to(base: type) -> Mapping[str, Key]:
+    """Return the keys that parts add to a type of the core, in the order of the table."""
+    kinds = {base, *getattr(base, "__orig_bases__", ())}
+    keys = (keys for part in parts().values() for kind, keys in part.keys.items() if kind in kinds)
+    return {name: key for each in keys for name, key in each.items()}
+
+
 def whole(base: type[T]) -> type[T]:
     """Return a type of the core with the keys of all parts, in the order of the published schema."""
     completed: type[T] = _whole(base)  # type: ignore[arg-type]  # a class is hashable
@@ -189,33 +192,31 @@ def whole(base: type[T]) -> type[T]:
 
 @cache
 def _whole(base: type) -> Any:
-    kinds = {base, *getattr(base, "__orig_bases__", ())}
-    added = [keys for part in parts().values() for keys in part.keys if keys.to in kinds]
+    added = added_to(base)
     own = get_type_hints(base, include_extras=True)
-    kinds_of = [own, *(get_type_hints(keys.of(), include_extras=True) for keys in added)]
-    hints = {name: _completed(hint) for one in kinds_of for name, hint in one.items()}
-    if hints == own:
+    hints = {name: _completed(hint) for name, hint in own.items()}
+    if not added and hints == own:
         return base
-    bases = [base, *(keys.of() for keys in added)]
-    names = in_places([*hints], {name: place for keys in added for name, place in keys.places.items()})
+    for name, key in added.items():
+        hints[name] = _completed(key.kind() if isinstance(key.kind, FunctionType) else key.kind)
+    names = in_places([*hints], {name: key.place for name, key in added.items() if key.place})
     made: Any
     if is_typeddict(base):
         make: Any = TypedDict
         made = make(base.__name__, {name: hints[name] for name in names})
     else:
-        known = {one.name: one for kind in bases for one in fields(kind)}
-        defaults = {
-            name: field(default=one.default, default_factory=one.default_factory)
-            for name, one in known.items()
-            if (one.default, one.default_factory) != (MISSING, MISSING)
-        }
-        entries = [(name, hints[name], *([defaults[name]] if name in defaults else [])) for name in names]
+        known = {one.name: one for one in fields(base) if hints[one.name] != own[one.name]}
+        entries: list[Any] = [(name, hints[name]) for name in known]
+        for name, key in added.items():
+            entries.append((name, hints[name], *([] if key.default is MISSING else [key.default])))
         pickled = {"__reduce__": lambda self: (_restored, (base, vars(self)))}
         made = make_dataclass(
-            base.__name__, entries, bases=tuple(bases), namespace=pickled, frozen=True, kw_only=True
+            base.__name__, entries, bases=(base,), namespace=pickled, frozen=True, kw_only=True
         )
         made.__dataclass_fields__ = {name: made.__dataclass_fields__[name] for name in names}
-    made.__doc__, made.__module__ = _documented(bases), base.__module__
+    lines = [f"    {name}: {key.about}" for name, key in added.items() if key.about]
+    made.__doc__ = "\n".join([cleandoc(base.__doc__ or "").rstrip(), *lines])
+    made.__module__ = base.__module__
     return made
 
 
@@ -245,9 +246,3 @@ def _completed(hint: Any) -> Any:
         return hint
     origin: Any = Union if isinstance(hint, UnionType) else get_origin(hint)
     return origin[completed if len(completed) > 1 else completed[0]]
-
-
-def _documented(kinds: Iterable[type]) -> str:
-    """Return the first docstring with the attributes of all."""
-    docs = [cleandoc(kind.__doc__ or "").partition("\n\nAttributes:\n") for kind in kinds]
-    return "\n".join([docs[0][0], "\nAttributes:", *(lines.rstrip() for _, _, lines in docs if lines)])

@@ -266,10 +266,12 @@ def looks_of(config: JsonObject) -> tuple[int, ...]:
 @cache
 def setting_rules() -> Mapping[str, Rule]:
     """Return the rules of all settings, with those of the parts."""
-    added = {name: pair for part in parts().values() for name, pair in part.rules.items()}
-    rules = {**SETTINGS, **{name: rule for name, (_, rule) in added.items()}}
-    order = in_places([*rules], {name: place for name, (place, _) in added.items()})
-    return {name: rules[name] for name in order}
+    tables = (keys for part in parts().values() for keys in part.keys.values())
+    added = {name: key for keys in tables for name, key in keys.items() if key.rule}
+    rules = {**SETTINGS, **{name: key.rule for name, key in added.items()}}
+    return {
+        name: rules[name] for name in in_places([*rules], {name: key.place for name, key in added.items()})
+    }
 
 
 def settings_to_json(settings: Settings) -> JsonObject:
