@@ -182,4 +182,4 @@ def register(pluginmanager: pytest.PytestPluginManager) -> None:
     """Register the parts that have hooks of pytest."""
     for name, entry in TABLE.items():
         if entry.is_plugin:
-            pluginmanager.register(import_module(f"pytest_openclaw.features.{name}"), f"openclaw-{name}")
+            pluginmanager.register(import_module(f"{__name__}.{name}"), f"openclaw-{name}")

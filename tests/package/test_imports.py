@@ -30,7 +30,6 @@ MAP = (
     "hookspecs",
     "__init__",
     "parts",  # the core imports none of them; `values/parts.py` loads them by name
-    "features",
     "cli",
     "session",
     "options",  # a file at the top, so that a session without benchmarks loads no folder
@@ -58,7 +57,7 @@ HEAVY = {
     "asyncio",
     "genai_prices",
 }
-PLUGINS = [f"features.{name}" for name, entry in TABLE.items() if entry.is_plugin]
+PLUGINS = [f"parts.{name}" for name, entry in TABLE.items() if entry.is_plugin]
 LIGHT = {
     PACKAGE,
     *(
@@ -68,7 +67,6 @@ LIGHT = {
             "hookspecs",
             "options",
             "parts",
-            "features",
             "values",
             "values.parts",
             *PLUGINS,

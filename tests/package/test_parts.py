@@ -139,8 +139,7 @@ class Copy:
         _store(self.project / "runs/stored")
 
     def _remove(self, name: str) -> None:
-        homes = [path for path in (self.package / "parts", self.package / "features") if path.is_dir()]
-        (removed,) = (path for home in homes for path in home.iterdir() if path.stem == name)
+        (removed,) = (path for path in (self.package / "parts").iterdir() if path.stem == name)
         shutil.rmtree(removed) if removed.is_dir() else removed.unlink()
         table = self.package / "parts/__init__.py"
         entry = rf'^    "{name}": Entry\((?:.*\),\n|\n(?:.*\n)*?    \),\n)'

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.features.pinchbench import grading
-from pytest_openclaw.features.pinchbench.grading import Grade, transcript_of
-from pytest_openclaw.features.pinchbench.tasks import read_task
+from pytest_openclaw.parts.pinchbench import grading
+from pytest_openclaw.parts.pinchbench.grading import Grade, transcript_of
+from pytest_openclaw.parts.pinchbench.tasks import read_task
 from pytest_openclaw.util.errors import OpenClawError, SuiteError
 from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.tool_calls import Dispatched, ToolCall

@@ -32,7 +32,7 @@ def pytest_openclaw_suite(path: Path, config: pytest.Config) -> Callable[[str], 
     """Read a task as a suite of one prompt."""
     if not path.match("task_*.md"):
         return None
-    from pytest_openclaw.features.pinchbench.tasks import read_task
+    from pytest_openclaw.parts.pinchbench.tasks import read_task
 
     given = config.getoption(KEY, None) or config.getini(KEY) or "1"
     try:
@@ -44,6 +44,6 @@ def pytest_openclaw_suite(path: Path, config: pytest.Config) -> Callable[[str], 
 
 def pytest_openclaw_summary(records: Sequence[Record]) -> SummaryPart | None:
     """Add the mean scores of targets and categories."""
-    from pytest_openclaw.features.pinchbench.scores import scores_of
+    from pytest_openclaw.parts.pinchbench.scores import scores_of
 
     return scores_of(records)

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from pytest_openclaw.features.pinchbench.grading import Grade
 from pytest_openclaw.openclaw.bridge import BRIDGE
 from pytest_openclaw.openclaw.paths import is_inside, normal_path
+from pytest_openclaw.parts.pinchbench.grading import Grade
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.suites.prompt import check_id
 from pytest_openclaw.util.errors import SuiteError

@@ -1,1 +1,0 @@
-"""Features that are not yet in `parts/`."""
