@@ -8,17 +8,21 @@ start or with every piece; some number all calls 0, cut or repeat names, or send
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.providers.wire import load_object
 from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Hashable, Sequence
+
+    from pytest_openclaw.util.files import JsonObject
 
 # A text with at least this number of different characters is not repeated by chance: "ha ha " has 3.
 _DISTINCT = 6
+# More calls than a row can have, and so few that comparing each with each takes no time.
+_MOST_CALLS = 300
 
 
 @dataclass
@@ -117,19 +121,25 @@ class _Call:
     name: str = ""
     id: str | None = None
     pieces: list[str] = field(default_factory=list)
+    _read: tuple[JsonObject | None] | None = None
 
     @property
     def arguments(self) -> str:
         return "".join(self.pieces)
 
     @property
-    def is_whole(self) -> bool:
-        return load_object(self.arguments) is not None
+    def value(self) -> JsonObject | None:
+        """The arguments as an object; None if they are none, or not yet. Only a change is read again."""
+        self._read = self._read or (load_object(self.arguments),)
+        return self._read[0]
 
     def repeats(self, arguments: str) -> bool:
         """Whether the call's arguments are complete and equal to these; no text is an empty object."""
-        given = load_object(arguments or "{}")
-        return given is not None and given == load_object(self.arguments or "{}")
+        return self.has(load_object(arguments or "{}"))
+
+    def has(self, value: JsonObject | None) -> bool:
+        """Whether these are the call's arguments."""
+        return value is not None and value == (self.value if any(self.pieces) else {})
 
     def take(self, name: str, arguments: str, *, whole: bool) -> None:
         """Add a piece of the arguments, and until there are any, a piece of the name."""
@@ -142,19 +152,19 @@ class _Call:
         # The arguments begin anew after a placeholder, or if a piece begins with everything so far, which
         # JSON itself never does.
         so_far = self.arguments if arguments.lstrip()[:1] == "{" else ""
-        if whole or (so_far and (load_object(so_far) == {} or arguments.startswith(so_far))):
+        if whole or (so_far and (self.value == {} or arguments.startswith(so_far))):
             self.pieces = []
         self.pieces.append(arguments)
+        self._read = None
 
     def ends_before(self, fragment: ToolCall, *, whole: bool) -> bool:
         """Whether a fragment with a tool's name, and this call's key or id, starts another call."""
         if fragment.id and self.id and (whole or fragment.id != self.id):
             return fragment.id != self.id
         # This call must have arrived whole in one piece.
-        if not self.name or not fragment.arguments.strip() or len(self.pieces) != 1 or not self.is_whole:
+        if not self.name or not fragment.arguments.strip() or len(self.pieces) != 1 or self.value is None:
             return False
-        is_placeholder = load_object(self.arguments) == {}
-        return fragment.name != self.name or not (is_placeholder or self.repeats(fragment.arguments))
+        return fragment.name != self.name or not (self.value == {} or self.repeats(fragment.arguments))
 
     def is_repeated_by(self, fragment: ToolCall) -> bool:
         """Whether a fragment with this call's id neither begins another call nor continues the arguments."""
@@ -162,7 +172,8 @@ class _Call:
             return False
         if not fragment.arguments or not self.pieces:
             return True
-        return self.is_whole and (load_object(fragment.arguments) == {} or self.repeats(fragment.arguments))
+        is_empty = load_object(fragment.arguments) == {}
+        return self.value is not None and (is_empty or self.repeats(fragment.arguments))
 
 
 class Calls:
@@ -188,6 +199,8 @@ class Calls:
         if call is None and not (name or (id_ and key is not None)) and self._calls:
             call = self._calls[-1]  # without a name, key and id it continues the latest call
         if begins := call is None or bool(name and call.ends_before(fragment, whole=whole)):
+            if len(self._calls) >= _MOST_CALLS:
+                return
             call = _Call()
             self._calls.append(call)
         if key is not None and (begins or id_ or name):
@@ -197,19 +210,20 @@ class Calls:
             self._by_id[id_] = call
         call.take(name, arguments, whole=whole)
 
-    def add_all(self, calls: Iterable[ToolCall]) -> None:
+    def add_all(self, calls: Sequence[ToolCall]) -> None:
         """Add all calls of an answer; any of them may have arrived before, in any form."""
         left = [call for call in self._calls if call.name]
-        for one in calls:
+        for one in calls[:_MOST_CALLS]:
+            value = load_object(one.arguments or "{}")
             known = [call for call in left if call.name == one.name]
-            by_id = [call for call in known if one.id and call.id == one.id]
-            same = [call for call in known if call.arguments == one.arguments or call.repeats(one.arguments)]
-            cut = [call for call in known if not call.is_whole]
-            if again := next(iter(by_id + same + cut), None):
+            by_id = (call for call in known if one.id and call.id == one.id)
+            same = (call for call in known if call.arguments == one.arguments or call.has(value))
+            cut = (call for call in known if call.value is None)
+            if again := next(chain(by_id, same, cut), None):
                 left.remove(again)
-                if not again.is_whole:
+                if again.value is None:
                     again.take("", one.arguments, whole=True)
-            elif one.name:
+            elif one.name and len(self._calls) < _MOST_CALLS:
                 self._calls.append(_Call(one.name, one.id, [one.arguments]))
 
     def named(self) -> tuple[ToolCall, ...]:

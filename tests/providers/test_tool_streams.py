@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -166,3 +167,19 @@ def test_a_call_sent_again_is_made_once(server: Any, api: Api, events: list[byte
     server.enqueue(Script.stream(*events, api.end("tool_calls", text=None)))
 
     assert calls_of(ask(api.provider(server.url))) == BOTH[:1]
+
+
+@pytest.mark.parametrize("is_again", [False, True], ids=["others", "again"])
+def test_thousands_of_calls(is_again: bool) -> None:
+    """All calls after the first 300 are left out: comparing each with each would block other requests."""
+    began = time.process_time()
+    lots = (
+        [function("read", {"n": one, "text": "x" * 200}) for one in range(n, n + 50)]
+        for n in range(0, 3000, 50)
+    )
+    lines = [ollama.said(tool_calls=lot) for lot in lots]
+
+    reply = reading(read_ollama)(*lines, *(reversed(lines) if is_again else ()), ollama.done())
+
+    assert len(reply.tool_calls) == 300
+    assert time.process_time() - began < 10
