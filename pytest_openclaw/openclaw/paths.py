@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 ROOT = "/workspace"
 HOME = "/home/openclaw"
 SCRATCH = "/tmp"  # noqa: S108
-LONGEST_PATH = 1024
+LONGEST_PATH, LONGEST_NAME = 1024, 255
+"""Bytes of a path, and of a name in it."""
 _IN_PATCH = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
 DEEPEST_PATH = 32
 
@@ -31,12 +32,13 @@ def normal_path(path: str, folder: str = "") -> str:
     """
     if "\0" in path:
         raise ValueError("Invalid path: it holds a null byte")
-    if len(path) + len(folder) > LONGEST_PATH:
+    if len(f"{folder}{path}".encode("utf-8", "replace")) > LONGEST_PATH:
         raise ValueError("ENAMETOOLONG: name too long")
     if path == "~" or path.startswith("~/"):
         path = HOME + path[1:]
     full = "/" + posixpath.normpath(posixpath.join(ROOT, folder, path)).lstrip("/")
-    if full.count("/") > DEEPEST_PATH:
+    names = full.encode("utf-8", "replace").split(b"/")
+    if len(names) - 1 > DEEPEST_PATH or max(map(len, names)) > LONGEST_NAME:
         raise ValueError("ENAMETOOLONG: name too long")
     return "" if full == ROOT else full.removeprefix(f"{ROOT}/")
 

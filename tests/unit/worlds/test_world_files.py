@@ -62,6 +62,8 @@ def test_the_answers(call: Any, tool: str, arguments: dict[str, Any], answer: st
         pytest.param("read", {"path": "a\0b"}, "Invalid path: it holds a null byte", id="null-byte"),
         pytest.param("read", {"path": "a/" * 40}, "ENAMETOOLONG: name too long", id="too-deep"),
         pytest.param("read", {"path": "a" * 5000}, "ENAMETOOLONG: name too long", id="too-long"),
+        pytest.param("write", {"path": "a/" + "é" * 128, "content": ""}, "ENAMETOOLONG: name too long", id="bytes-of-a-name"),
+        pytest.param("write", {"path": "/".join(["😀" * 60] * 16), "content": ""}, "ENAMETOOLONG: name too long", id="bytes-of-a-path"),
         pytest.param("read", {"path": "@@notes.md"}, "File not found: /workspace/@notes.md. Did you mean: notes.md?", id="one-at-sign"),
         pytest.param("read", {"path": " notes.md "}, "File not found: /workspace/ notes.md . Did you mean: notes.md?", id="blanks-of-a-name"),
         pytest.param("write", {"path": "src", "content": "x"}, "not a file", id="over-a-folder"),
