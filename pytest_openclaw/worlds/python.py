@@ -169,11 +169,14 @@ def load() -> tuple[Engine, Module]:
 
 @contextmanager
 def _cache_folder() -> Iterator[Path]:
-    """Yield this user's folder for caches, or a temporary one if it cannot be written."""
+    """Yield this user's folder for caches, or a temporary one if it cannot be written, or others can."""
     base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
     folder = Path(base or Path.home() / ".cache") / "pytest-openclaw"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+        if sys.platform != "win32" and (found.st_uid not in (0, os.getuid()) or found.st_mode & 0o022):
+            raise PermissionError("compiled code of others is not run")
         with LockFile(folder / "lock", waits=True):
             pass
     except OSError:

