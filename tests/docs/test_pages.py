@@ -244,3 +244,16 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
     places = [(page.parent / link).resolve() for link in links]
     assert [str(place) for place in places if not place.exists() and place not in made] == []
     assert page.name != "README.md" or not set(places) & made
+
+
+def test_the_tests_behind_the_promises_exist() -> None:
+    """SECURITY.md names a test for each promise."""
+    text = (ROOT / "SECURITY.md").read_text("utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text)
+    promises = text.partition("## What is promised")[2].partition("## What is trusted")[0]
+
+    assert [
+        f"{path}::{name}" for path, name in named if f"def {name}(" not in (ROOT / path).read_text("utf-8")
+    ] == []
+    assert len(named) == text.count("`tests/") == text.count("::test_")
+    assert [one for one in re.split(r"\n(?=- )", promises)[1:] if "::test_" not in one] == []
