@@ -9,12 +9,12 @@ from typing import get_args
 import pytest
 
 from pytest_openclaw.cli import main
-from pytest_openclaw.options import OPTIONS
+from pytest_openclaw.options import all_options
+from pytest_openclaw.parts.baseline import ACROSS as DIFFERENCES
 from pytest_openclaw.reports.numbers import words
 from pytest_openclaw.stats.comparison import Reason
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
-from pytest_openclaw.values.settings import ACROSS as DIFFERENCES
 from tests.unit.runs.stored_runs import A, B, definition, row, store
 
 PAGE = (Path(__file__).parent.parent / "docs" / "comparison.md").read_text("utf-8")
@@ -59,4 +59,4 @@ def test_every_reason_and_option_is_documented() -> None:
     assert set(words("set_aside")) == set(get_args(Reason))
     assert all(reason in PAGE for reason in words("set_aside").values())
     assert set(words("across").values()) == set(DIFFERENCES) == set(re.findall(r"`--across=(\w+)` \|", PAGE))
-    assert set(re.findall(r"--openclaw-[a-z-]+[a-z]", PAGE)) <= {option.flag for option in OPTIONS}
+    assert set(re.findall(r"--openclaw-[a-z-]+[a-z]", PAGE)) <= {option.flag for option in all_options()}

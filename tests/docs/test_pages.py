@@ -15,7 +15,7 @@ import pytest
 
 from pytest_openclaw import cli
 from pytest_openclaw.judging.registry import BUILTIN as VALIDATORS
-from pytest_openclaw.options import OPTIONS
+from pytest_openclaw.options import all_options
 from pytest_openclaw.providers import BUILTIN as PROVIDERS
 from pytest_openclaw.session.python_benchmarks import KEYS as MARK_KEYS
 from pytest_openclaw.suites import prompt
@@ -203,8 +203,8 @@ def test_the_options_that_a_page_names_exist(page: Path) -> None:
     keys = set(re.findall(r"(?<![\w/.-])openclaw_[a-z0-9_]+(?= =|`)", text)) - NO_KEYS
     keys -= {provider.name for provider in PROVIDERS}
 
-    assert flags <= {option.flag for option in OPTIONS} | OF_FEATURES
-    assert keys <= {option.ini for option in OPTIONS} | OF_FEATURES
+    assert flags <= {option.flag for option in all_options()} | OF_FEATURES
+    assert keys <= {option.ini for option in all_options()} | OF_FEATURES
 
 
 def test_every_validator_is_documented() -> None:

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from pytest_openclaw.cli import build_parser
-from pytest_openclaw.options import OPTIONS
+from pytest_openclaw.options import all_options
 from tests.conftest import NO_OTHER_PLUGINS
 from tests.e2e.sessions import KEPT
 
@@ -290,5 +290,7 @@ def test_the_page_shows_commands_and_options_that_exist() -> None:
 
     commands = [build_parser()[0].parse_args(shlex.split(words)).command for words in shown]
     assert commands == ["init", "merge", "compare", "gate"]
-    assert set(re.findall(r"--openclaw-[a-z0-9-]+[a-z0-9]", page)) <= {option.flag for option in OPTIONS}
+    assert set(re.findall(r"--openclaw-[a-z0-9-]+[a-z0-9]", page)) <= {
+        option.flag for option in all_options()
+    }
     assert all(yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL))
