@@ -16,8 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.openclaw import recovery
-from pytest_openclaw.openclaw.bridge import is_lookup, promoted_calls
-from pytest_openclaw.openclaw.dispatch import is_forgotten
+from pytest_openclaw.openclaw.dispatch import is_forgotten, is_lookup, promoted_calls
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.prices import summed, together, total_usd
 from pytest_openclaw.util.errors import OpenClawError

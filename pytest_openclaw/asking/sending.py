@@ -26,7 +26,7 @@ from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers import BUILTIN
 from pytest_openclaw.providers.prices import Prices, has_list, total_usd, usages_of
 from pytest_openclaw.providers.wire import count_in, fewest_tokens, positive_in
-from pytest_openclaw.suites.targets import how_read
+from pytest_openclaw.suites.cells import how_read
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.signals import epoch_ms

@@ -15,11 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw import __version__
-from pytest_openclaw.cli.project import project_folder, runs_folder
-from pytest_openclaw.suites.wording import closest
+from pytest_openclaw.cli.project import NAME, project_folder, runs_folder
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.installation import NAME
-from pytest_openclaw.util.text import inert, printable
+from pytest_openclaw.util.text import closest, inert, printable
 from pytest_openclaw.values.parts import FOLDER, table
 
 if TYPE_CHECKING:

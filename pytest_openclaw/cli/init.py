@@ -18,23 +18,14 @@ from __future__ import annotations
 
 import json
 import re
-from importlib import resources
+from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw import __version__
-from pytest_openclaw.cli.project import RUNS, config_file
+from pytest_openclaw.cli.project import NAME, RUNS, config_file
 from pytest_openclaw.cli.result import Command, CommandResult
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.installation import (
-    NAME,
-    WHEELS,
-    is_local,
-    quoted,
-    requirement,
-    wheel,
-    wheel_command,
-)
 from pytest_openclaw.values.settings import EMBEDDED_TARGET
 
 if TYPE_CHECKING:
@@ -47,6 +38,7 @@ GITIGNORE = Path(".gitignore")
 WORKFLOW = Path(".github/workflows/openclaw.yml")
 REQUIREMENTS = Path(".github/openclaw-requirements.txt")
 INI = Path("pytest.ini")
+WHEELS = "wheels"
 # What a suite refers to: prompts of another suite, and pictures.
 _NEIGHBOR = re.compile(r"prompts_\w+\.toml(?=::)|images/[\w.-]+\.png")
 
@@ -85,8 +77,9 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
         text = _lines(found.path, models, has_tests=False)
         to_add = {"file": str(found.path), "section": found.section, "text": text}
     commands = ["pytest benchmarks/", "pytest-openclaw show last"]
-    if is_local() and str(folder / WORKFLOW) in wrote:
-        commands.append(f"{wheel_command()}  # for CI; add the folder {WHEELS} to Git")
+    if (source := _source()).startswith("file:") and str(folder / WORKFLOW) in wrote:
+        build = f'pip wheel --no-deps --wheel-dir {WHEELS} "{NAME} @ {source}"'
+        commands.append(f"{build}  # for CI; add the folder {WHEELS} to Git")
     change_folder = "" if folder == Path() else f"cd {folder} && "
     next_steps = [*_engine(models), *(f"{change_folder}{command}" for command in commands)]
     lines = [
@@ -131,9 +124,19 @@ def _starter(file: Path) -> bytes:
     name = file.name.removeprefix("openclaw-")
     text = resources.files("pytest_openclaw.cli").joinpath("starter", name).read_text("utf-8")
     # A CI runner must be able to install what the workflow names.
-    installed = wheel() if is_local() else requirement()
-    pinned = f"{NAME}=={__version__}" if installed == NAME else installed
-    return text.replace(f'"{NAME}"', quoted(pinned)).encode()
+    source = _source()
+    pinned = f"{NAME} @ {source}" if source else f"{NAME}=={__version__}"
+    if source.startswith("file:"):
+        pinned = f"{WHEELS}/{NAME.replace('-', '_')}-{metadata.version(NAME)}-py3-none-any.whl"
+    return text.replace(f'"{NAME}"', f'"{pinned}"').encode()
+
+
+def _source() -> str:
+    """Return the address that this copy was installed from (PEP 610); empty for an index."""
+    origin = json.loads(metadata.distribution(NAME).read_text("direct_url.json") or "{}")
+    url, vcs, below = str(origin.get("url", "")), origin.get("vcs_info"), origin.get("subdirectory")
+    source = f"{vcs['vcs']}+{url}@{vcs['commit_id']}" if vcs else url
+    return f"{source}#subdirectory={below}" if below else source
 
 
 def _lines(file: Path, models: Sequence[str], *, has_tests: bool) -> str:

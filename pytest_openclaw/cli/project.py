@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.protocols import Provider
     from pytest_openclaw.values.settings import Endpoint
 
+NAME = "pytest-openclaw"
 RUNS = "runs"
 # pytest's files and sections, in its order. It uses its own files even if they lack the section.
 OWN = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")

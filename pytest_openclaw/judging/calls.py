@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 from msgspec import Meta, Struct
 
 from pytest_openclaw.judging.text import BLANKS, check_pattern, each_once, hint, judged_findings, plain
-from pytest_openclaw.openclaw.bridge import LOOKUPS, with_inner_calls
-from pytest_openclaw.openclaw.dispatch import same_tool
+from pytest_openclaw.openclaw.dispatch import LOOKUPS, same_tool, with_inner_calls
 from pytest_openclaw.util.bounded import BoundedSchema
 from pytest_openclaw.util.json_text import same
 from pytest_openclaw.util.text import listed, shortened, shown

@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.judging.calls import called_tool, demands_of
 from pytest_openclaw.judging.text import each_once
 from pytest_openclaw.judging.world import changed_text, changers
-from pytest_openclaw.openclaw.bridge import with_inner_calls
-from pytest_openclaw.openclaw.dispatch import plain_name
-from pytest_openclaw.openclaw.paths import SCRATCH, is_inside, paths_of
+from pytest_openclaw.openclaw.dispatch import plain_name, with_inner_calls
 from pytest_openclaw.util.bounded import fullmatches
 from pytest_openclaw.util.text import shortened
 from pytest_openclaw.values.replies import Finding
 from pytest_openclaw.values.tool_calls import OwnTool
 from pytest_openclaw.values.worlds import World, WorldState
 from pytest_openclaw.worlds.commands import Command, Commands, normal, tables
+from pytest_openclaw.worlds.workspace import SCRATCH, is_inside, paths_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

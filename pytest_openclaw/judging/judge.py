@@ -16,10 +16,16 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.judging.calls import demands_of, findings_of
 from pytest_openclaw.judging.harm import find_harm
 from pytest_openclaw.judging.text import each_once
-from pytest_openclaw.openclaw.bridge import NOTE, promoted_calls, reached_tools, reaching, with_inner_calls
 from pytest_openclaw.openclaw.catalog import suite_tools
 from pytest_openclaw.openclaw.detector import invoked_tools
-from pytest_openclaw.openclaw.dispatch import dispatch
+from pytest_openclaw.openclaw.dispatch import (
+    NOTE,
+    dispatch,
+    promoted_calls,
+    reached_tools,
+    reaching,
+    with_inner_calls,
+)
 from pytest_openclaw.openclaw.thinking import split_thinking, strip_thinking
 from pytest_openclaw.util.bounded import left_s, within
 from pytest_openclaw.util.errors import OpenClawError

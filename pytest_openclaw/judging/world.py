@@ -32,8 +32,7 @@ from pytest_openclaw.judging.calls import (
     texts_of,
 )
 from pytest_openclaw.judging.text import BLANKS, check_pattern, each_once, judged_findings
-from pytest_openclaw.openclaw.bridge import with_inner_calls
-from pytest_openclaw.openclaw.paths import is_inside, normal_path, paths_of
+from pytest_openclaw.openclaw.dispatch import with_inner_calls
 from pytest_openclaw.openclaw.recovery import HARMLESS
 from pytest_openclaw.util.bounded import compile_pattern, fullmatches, searches
 from pytest_openclaw.util.json_text import same
@@ -41,6 +40,7 @@ from pytest_openclaw.util.text import counted, shortened, shown
 from pytest_openclaw.values.protocols import Validator
 from pytest_openclaw.values.replies import HARM, Finding
 from pytest_openclaw.values.worlds import WorldState
+from pytest_openclaw.worlds.workspace import is_inside, normal_path, paths_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

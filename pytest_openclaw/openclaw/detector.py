@@ -202,20 +202,14 @@ def detect_tools(text: str) -> tuple[str, ...]:
     """
     if not _MARK.search(text):
         return ()
-    fenced = read_fences(without_thinking(text))
+    text, commands = read_fences(without_thinking(text))
+    tags = (match for pattern in (_XML, _BRACKET) for match in pattern.finditer(text))
+    tagged = ((match.start(1), match[1]) for match in tags)
     first: dict[str, int] = {}
-    for position, name in chain(fenced.commands, _patterns(fenced.text)):
+    for position, name in chain(commands, _in_backticks(text), _in_quotes(text), _at_prompts(text), tagged):
         tool = name.rstrip(".-").lower()
         first[tool] = min(position, first.get(tool, position))
     return tuple(sorted(first, key=first.__getitem__))
-
-
-def _patterns(text: str) -> Iterator[Found]:
-    yield from _in_backticks(text)
-    yield from _in_quotes(text)
-    yield from _at_prompts(text)
-    for pattern in (_XML, _BRACKET):
-        yield from ((match.start(1), match[1]) for match in pattern.finditer(text))
 
 
 def _in_backticks(text: str) -> Iterator[Found]:

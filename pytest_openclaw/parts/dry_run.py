@@ -19,9 +19,9 @@ from pytest_openclaw.runs.directory import RESULTS
 from pytest_openclaw.runs.reading import read_rows, runs_by_age
 from pytest_openclaw.session.cells import run_of
 from pytest_openclaw.session.owner import Plain
-from pytest_openclaw.suites.targets import is_wildcard
+from pytest_openclaw.suites.cells import is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.installation import install_command
+from pytest_openclaw.util.files import install_command
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.parts import Key, Part
 from pytest_openclaw.values.replies import Usage

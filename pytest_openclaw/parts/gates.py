@@ -62,9 +62,9 @@ from pytest_openclaw.stats.intervals import (
     whole_percent,
 )
 from pytest_openclaw.stats.tool_use import MOST_NEEDLESS, TIER_FLOORS, tool_use_of
-from pytest_openclaw.suites.wording import closest
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import epoch_ms
+from pytest_openclaw.util.text import closest
 from pytest_openclaw.util.typed import PositiveAmount, converted, shown
 from pytest_openclaw.values.faults import BUDGET_SPENT
 from pytest_openclaw.values.parts import Checked, Gate, Key, Part, called, parts

@@ -42,9 +42,8 @@ from pytest_openclaw.runs.reading import is_python
 from pytest_openclaw.runs.rows import REPLY_FIELDS, clipped, judgment_fields, unjudged
 from pytest_openclaw.runs.summaries import NewRow, NewRun, Plugins, write_run
 from pytest_openclaw.suites.cells import definition as definition_of
-from pytest_openclaw.suites.load import load_suite
+from pytest_openclaw.suites.load import known_failure_of, load_suite
 from pytest_openclaw.suites.offered import catalogue_of, on_surface
-from pytest_openclaw.suites.prompt import known_failure_of
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.redact import HIDDEN

@@ -8,7 +8,7 @@ from pytest_openclaw.providers.prices import has_list
 from pytest_openclaw.reports.blocks import Finding
 from pytest_openclaw.reports.facts import answers, findings, targets_table
 from pytest_openclaw.reports.numbers import WIDTH, columns, lines_of, one_line, padded
-from pytest_openclaw.util.installation import install_command
+from pytest_openclaw.util.files import install_command
 from pytest_openclaw.util.text import printable
 
 if TYPE_CHECKING:

@@ -59,28 +59,21 @@ def without_texts(record: Record, shared: dict[Any, Any]) -> Record:
     )
 
 
+@dataclass(frozen=True, slots=True)
 class StoredRow:
-    """A row of a run: its record without texts, and the position of its line."""
+    """A row of a run: its record without texts, and the position of its line, without the line feed."""
 
-    __slots__ = ("_length", "_results", "_start", "record")
-
-    def __init__(self, record: Record, results: Path, start: int, length: int) -> None:
-        self.record = record
-        self._results = results
-        self._start = start
-        self._length = length
-
-    @property
-    def n_bytes(self) -> int:
-        """The length of the row's line."""
-        return self._length
+    record: Record
+    results: Path
+    start: int
+    n_bytes: int
 
     @property
     def line(self) -> bytes:
-        """The bytes of the row, without the line feed, to be written again unchanged."""
-        with open_file(self._results) as file:
-            file.seek(self._start)
-            return file.read(self._length)
+        """The bytes of the row, to be written again unchanged."""
+        with open_file(self.results) as file:
+            file.seek(self.start)
+            return file.read(self.n_bytes)
 
     @property
     def whole(self) -> Record:

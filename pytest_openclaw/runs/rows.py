@@ -7,9 +7,8 @@ from itertools import accumulate, chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.judging.judge import conclude, read, tool_demand_of
-from pytest_openclaw.openclaw.bridge import reaching
-from pytest_openclaw.openclaw.dispatch import dispatch
-from pytest_openclaw.suites.prompt import known_failure_of
+from pytest_openclaw.openclaw.dispatch import dispatch, reaching
+from pytest_openclaw.suites.load import known_failure_of
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.text import MAX_NAME_BYTES, MAX_TEXT_BYTES, clip, cut_text, map_texts, valid_text
 from pytest_openclaw.values.faults import outcome_of
@@ -93,25 +92,21 @@ def record_of(
 
 
 def _fault_fields(cell: Cell, fault: Fault, done: Judgment | None) -> dict[str, Any]:
-    outcome = outcome_of(fault)
+    outcome, tools = outcome_of(fault), cell.prompt.tools or ()
+    made = reaching([dispatch(call, tools) for turn in fault.turns for call in turn.calls], tools)
+    problems = {one.call: one.meant.problem for one in made}
     # A filtered answer came from the model, so a tool cell ends as with an empty answer.
     empty = conclude(read(cell.prompt, Reply()), Verdict(passed=None)) if outcome.status == "ok" else None
     return {
         **_outcome_fields(outcome),
         "raw_output": fault.raw,
         "fault_message": fault.message,
-        "turns": tuple(_turn(turn, _problems(cell, turn)) for turn in fault.turns) or None,
+        "turns": tuple(_turn(turn, problems) for turn in fault.turns) or None,
         "tool_outcome": empty and empty.tool_outcome,
         "tools_tested": empty.tools_tested if empty else (),
         "harm": done and done.harm,
         "harm_tools": done.harm_tools if done else (),
     }
-
-
-def _problems(cell: Cell, turn: Turn) -> dict[ToolCall, Problem | None]:
-    tools = cell.prompt.tools or ()
-    made = reaching([dispatch(call, tools) for call in turn.calls], tools)
-    return {one.call: one.meant.problem for one in made}
 
 
 def _reply_fields(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str, Any]:

@@ -19,8 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.conclusions.summary import Summary, SummaryPart, summarize_run, to_json
 from pytest_openclaw.reports.pages import BUILTIN
-from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SUMMARY, SURFACE, RunDirectory
-from pytest_openclaw.runs.environment import file_names, write_snapshot
+from pytest_openclaw.runs.directory import (
+    CONFIG,
+    INVENTORY,
+    RESULTS,
+    SUMMARY,
+    SURFACE,
+    RunDirectory,
+    file_names,
+    write_snapshot,
+)
 from pytest_openclaw.runs.reading import in_planned_order
 from pytest_openclaw.runs.rows import MAX_ROW_BYTES
 from pytest_openclaw.util.files import is_deeper, is_there
@@ -245,30 +253,28 @@ def write_run(
     """
     directory = RunDirectory.new(path.parent, path.name, exactly=exactly)
     try:
+        prompts = [(prompt["suite"], prompt["id"]) for prompt in new.config["prompts"]]
+        measured = Measured(
+            run_id=directory.run_id,
+            records=tuple(in_planned_order((row.record for row in new.rows), new.n_selected, prompts)),
+            config=new.config,
+            inventory=new.inventory,
+            n_selected=new.n_selected,
+        )
         with directory:
-            return directory.path, _fill(directory, new, now_ms, plugins or Plugins())
+            directory.replace_rows(row.line for row in new.rows)
+            if new.surface is not None:
+                directory.write_json(SURFACE, asdict(new.surface))
+            directory.write_json(INVENTORY, {"run_id": directory.run_id, **new.inventory})
+            for target, name in file_names(new.n_selected).items():
+                for fact, value in new.inventory["targets"].get(target.label, {}).items():
+                    write_snapshot(directory, name, target.label, fact, value)
+            summary = summarize_run(measured, now_ms)
+            summary = write_summary(directory, summary, measured.records, plugins or Plugins())
+            # Last: a directory without a config is not a run, and a killed process leaves no incomplete run.
+            config = {"schema_version": CONFIG_VERSION, "run_id": directory.run_id, **new.config}
+            directory.write_json(CONFIG, config)
+            return directory.path, summary
     except BaseException:
         shutil.rmtree(directory.path, ignore_errors=True)
         raise
-
-
-def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -> Summary:
-    directory.replace_rows(row.line for row in new.rows)
-    if new.surface is not None:
-        directory.write_json(SURFACE, asdict(new.surface))
-    directory.write_json(INVENTORY, {"run_id": directory.run_id, **new.inventory})
-    for target, name in file_names(new.n_selected).items():
-        for fact, value in new.inventory["targets"].get(target.label, {}).items():
-            write_snapshot(directory, name, target.label, fact, value)
-    prompts = [(prompt["suite"], prompt["id"]) for prompt in new.config["prompts"]]
-    measured = Measured(
-        run_id=directory.run_id,
-        records=tuple(in_planned_order((row.record for row in new.rows), new.n_selected, prompts)),
-        config=new.config,
-        inventory=new.inventory,
-        n_selected=new.n_selected,
-    )
-    summary = write_summary(directory, summarize_run(measured, now_ms), measured.records, plugins)
-    # Last, because a directory without a config is not a run: a killed process leaves no incomplete run.
-    directory.write_json(CONFIG, {"schema_version": CONFIG_VERSION, "run_id": directory.run_id, **new.config})
-    return summary

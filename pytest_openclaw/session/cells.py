@@ -9,7 +9,7 @@ import pytest
 
 from pytest_openclaw.judging.judge import CellResult
 from pytest_openclaw.runs.rows import record_of
-from pytest_openclaw.suites.conversation import written_messages
+from pytest_openclaw.suites.load import written_messages
 from pytest_openclaw.util.errors import AskerFailed, CellNotSent
 from pytest_openclaw.util.text import printable
 from pytest_openclaw.values.faults import BUDGET_SPENT
@@ -18,7 +18,7 @@ from pytest_openclaw.values.rows import KeptVerdict, LeftOut
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pytest_openclaw.runs.resume import Replay
+    from pytest_openclaw.runs.session import Replay
     from pytest_openclaw.util.redact import Redactor
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.replies import CallResult, Fault

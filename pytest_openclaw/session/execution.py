@@ -31,11 +31,9 @@ from pytest_openclaw.suites.cells import (
     spread,
     unmatched,
 )
-from pytest_openclaw.suites.load import load_suite
-from pytest_openclaw.suites.prompt import known_failure_of
-from pytest_openclaw.suites.wording import closest
+from pytest_openclaw.suites.load import known_failure_of, load_suite
 from pytest_openclaw.util.errors import SuiteError
-from pytest_openclaw.util.text import printable
+from pytest_openclaw.util.text import closest, printable
 from pytest_openclaw.values.rows import PAYLOAD
 from pytest_openclaw.values.settings import parse_shard
 from pytest_openclaw.worlds import python

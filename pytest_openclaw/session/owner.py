@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.asking.asker import Asker
     from pytest_openclaw.conclusions.summary import Summary
     from pytest_openclaw.reports.blocks import Finding
-    from pytest_openclaw.runs.resume import Plan, ResumedRun
-    from pytest_openclaw.runs.session import RunSession
+    from pytest_openclaw.runs.session import Plan, ResumedRun, RunSession
     from pytest_openclaw.session.execution import Collected
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.prompts import Cell
@@ -140,7 +139,7 @@ class Owner(Role):
             pytest.UsageError: a prompt does not exist, the directory cannot be created, or the definition of
                 the run has changed.
         """
-        from pytest_openclaw.runs.resume import Plan
+        from pytest_openclaw.runs.session import Plan
 
         if collected.unknown_ids:
             raise pytest.UsageError(collected.unknown_ids)

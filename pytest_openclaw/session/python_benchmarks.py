@@ -10,10 +10,8 @@ import pytest
 
 from pytest_openclaw.session.cells import CellRun, KeptCell, run_of
 from pytest_openclaw.session.reporting import STRICT, passed_strictly
-from pytest_openclaw.suites.load import images_in
-from pytest_openclaw.suites.prompt import check_id, read_prompt
-from pytest_openclaw.suites.wording import NOTE
-from pytest_openclaw.values.prompts import Cell
+from pytest_openclaw.suites.load import check_id, images_in, read_prompt
+from pytest_openclaw.values.prompts import NOTE, Cell
 from pytest_openclaw.values.replies import Verdict
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pytest_openclaw.suites.prompt import pass_text
+from pytest_openclaw.suites.load import pass_text
 from pytest_openclaw.util.text import map_texts, printable
 from pytest_openclaw.values.parts import called
 from pytest_openclaw.values.rows import KeptVerdict, Record

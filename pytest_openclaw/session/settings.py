@@ -17,10 +17,10 @@ import pytest
 
 from pytest_openclaw import options
 from pytest_openclaw.openclaw.catalog import read_catalogue
-from pytest_openclaw.suites.targets import parse_endpoint, parse_targets
-from pytest_openclaw.suites.wording import closest
+from pytest_openclaw.suites.cells import parse_endpoint, parse_targets
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.util.files import parse_json
+from pytest_openclaw.util.text import closest
 from pytest_openclaw.values.parts import added_to, whole
 from pytest_openclaw.values.requests import SURFACES, Target
 from pytest_openclaw.values.settings import (

@@ -21,9 +21,9 @@ from pytest_openclaw.providers.prices import Prices, has_list
 from pytest_openclaw.session import registries
 from pytest_openclaw.session.cells import CellParts
 from pytest_openclaw.session.settings import load_settings
-from pytest_openclaw.suites.targets import expand, is_wildcard
+from pytest_openclaw.suites.cells import expand, is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.installation import install_command
+from pytest_openclaw.util.files import install_command
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.text import counted, printable
 from pytest_openclaw.values.parts import called, parts
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
-    from pytest_openclaw.runs.resume import ResumedRun
+    from pytest_openclaw.runs.session import ResumedRun
     from pytest_openclaw.session.owner import Owner
     from pytest_openclaw.session.registries import Classes
     from pytest_openclaw.values.protocols import Provider
@@ -161,7 +161,7 @@ def resume_run(
     """
     from pytest_openclaw.runs.directory import RunDirectory
     from pytest_openclaw.runs.reading import find_run, load_run
-    from pytest_openclaw.runs.resume import Replay, ResumedRun, answered_rows, settings_of
+    from pytest_openclaw.runs.session import Replay, ResumedRun, answered_rows, settings_of
 
     given, why = settings.targets, ""
     try:
@@ -273,7 +273,7 @@ def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool)
     """Return the surface `openclaw`, captured if necessary; None if no target is asked on it."""
     if all(target.surface == LISTED for target in settings.targets):
         return None
-    from pytest_openclaw.openclaw.surfaces import captured_surface, substitute_surface
+    from pytest_openclaw.openclaw.catalog import captured_surface, substitute_surface
     from pytest_openclaw.providers.openclaw.capture import installed_catalogue
     from pytest_openclaw.runs.reading import load_surface as load_recorded
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from xdist.scheduler import Scheduling
     from xdist.workermanage import WorkerController
 
-    from pytest_openclaw.runs.resume import Replay
+    from pytest_openclaw.runs.session import Replay
     from pytest_openclaw.session.cells import CellParts
     from pytest_openclaw.session.owner import Start
     from pytest_openclaw.values.prompts import Cell

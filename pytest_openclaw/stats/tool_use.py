@@ -476,6 +476,10 @@ class Load:
 
 def pressure_levels(records: Iterable[Record]) -> list[PressureLevel]:
     """Return the levels of one target in order of size, those without text first."""
+
+    def is_right(record: Record) -> bool:
+        return did_right(record) if record.tool_outcome else record.objective_pass is True
+
     levels: dict[tuple[int, int], list[Record]] = {}
     for record in records:
         if record.pressure_of is not None:
@@ -483,17 +487,13 @@ def pressure_levels(records: Iterable[Record]) -> list[PressureLevel]:
             levels.setdefault(key, []).append(record)
     return [
         PressureLevel(
-            **vars(rate_of((row for row in rows if row.availability_status == "ok"), _is_right)),
+            **vars(rate_of((row for row in rows if row.availability_status == "ok"), is_right)),
             tools_offered=rows[0].tools_offered,
             padding_tokens=rows[0].padding_tokens,
             n_overflow=sum(row.failure_type == OVERFLOW for row in rows),
         )
         for _, rows in sorted(levels.items())
     ]
-
-
-def _is_right(record: Record) -> bool:
-    return did_right(record) if record.tool_outcome else record.objective_pass is True
 
 
 def strain_of(levels: Sequence[PressureLevel], floor: float = TIER_FLOORS[2]) -> tuple[Load, Load] | None:

@@ -1,31 +1,365 @@
-"""Reads a suite file and its images, and reports all errors at once."""
+"""Reads a suite file with its prompts, conversations, images and worlds, and reports all errors at once."""
 
 from __future__ import annotations
 
 import json
+import re
 import tomllib
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from pytest_openclaw.suites.conversation import MOST_BYTES
-from pytest_openclaw.suites.offered import of_catalogue, under_pressure
-from pytest_openclaw.suites.prompt import check_id, read_prompt, unknown_keys
+from pytest_openclaw.judging.calls import demands_of
+from pytest_openclaw.judging.registry import build_validator, call_rules_in
+from pytest_openclaw.judging.world import WorldReached
+from pytest_openclaw.openclaw.catalog import CALL
+from pytest_openclaw.openclaw.dispatch import reached_tools, same_tool
+from pytest_openclaw.suites.offered import (
+    Form,
+    flaws_of,
+    of_catalogue,
+    read_tools,
+    under_pressure,
+    without_notes,
+)
+from pytest_openclaw.util.bounded import compile_pattern
 from pytest_openclaw.util.errors import SuiteError
-from pytest_openclaw.util.text import listed
+from pytest_openclaw.util.text import closest, is_plain, listed
 from pytest_openclaw.util.typed import converted, shown
-from pytest_openclaw.values.prompts import ModelRole, Suite
+from pytest_openclaw.values.prompts import (
+    KEYS,
+    MOST_REPEATS,
+    NOTE,
+    KnownFailure,
+    ModelRole,
+    Prompt,
+    ResultSpec,
+    Suite,
+    UserSpec,
+)
+from pytest_openclaw.values.replies import FORMATS, Image, Turn, media_type_of
+from pytest_openclaw.values.requests import label_fits
+from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.worlds.workspace import normal_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.openclaw.catalog import Catalogue
-    from pytest_openclaw.suites.prompt import ReadFile
-    from pytest_openclaw.values.prompts import Prompt
+    from pytest_openclaw.util.files import JsonObject
+    from pytest_openclaw.values.prompts import Message, Prompt
+    from pytest_openclaw.values.protocols import Validator
+    from pytest_openclaw.values.requests import Target
+    from pytest_openclaw.values.tool_calls import Tool
+    from pytest_openclaw.values.worlds import Answer, Command, World
+
+
+# --- messages -------------------------------------------------------------------------------------
+
+
+def turns_of(messages: list[Message]) -> tuple[Turn, ...]:
+    """Return the turns of messages; each result belongs to the first call without one."""
+    turns: list[Turn] = []
+    for n, message in enumerate(messages):
+        try:
+            _add(turns, message)
+        except ValueError as error:
+            raise ValueError(f"[{n}] {error}") from None
+    if call := _open_call(turns):
+        raise ValueError(f"end with a call of {call.name} without a result. {_RESULT}")
+    return tuple(turns)
+
+
+_RESULT = 'Write { role = "tool", content = "…" } after it.'
+
+
+def _add(turns: list[Turn], message: Message) -> None:
+    call = _open_call(turns)
+    if isinstance(message, ResultSpec):
+        if call is None:
+            raise ValueError(
+                "is a tool's result, and each call before it has one. Write the call, or remove it."
+            )
+        if message.name not in (None, call.name):
+            raise ValueError(
+                f"is a result of {shown(message.name)}, but the next call without one is of {call.name}."
+                " Write results in the order of the calls."
+            )
+        turns[-1] = replace(turns[-1], results=(*turns[-1].results, message.content))
+        return
+    if call is not None:
+        raise ValueError(f"follows a call of {call.name} without a result. {_RESULT}")
+    if isinstance(message, UserSpec):
+        turns.append(Turn(user=message.content))
+        return
+    if not turns:
+        raise ValueError("is the assistant's. Begin with a message of the user.")
+    written = ((one.name, json.dumps(one.arguments, ensure_ascii=False)) for one in message.calls)
+    calls = tuple(ToolCall(name=name, arguments=arguments) for name, arguments in written)
+    turns.append(Turn(text=message.content, calls=calls))
+
+
+def _open_call(turns: list[Turn]) -> ToolCall | None:
+    """Return the first call of the last turn that has no result."""
+    return next(iter(turns[-1].calls[len(turns[-1].results) :]), None) if turns else None
+
+
+def written_messages(turns: Iterable[Turn]) -> list[JsonObject]:
+    """Return turns in the form of a suite's `messages`, which is read as the same turns."""
+    written: list[JsonObject] = []
+    for turn in turns:
+        if turn.user is not None:
+            written.append({"role": "user", "content": turn.user})
+            continue
+        calls = [{"name": call.name, "arguments": json.loads(call.arguments)} for call in turn.calls]
+        written.append({"role": "assistant", "content": turn.text} | ({"calls": calls} if calls else {}))
+        written += ({"role": "tool", "content": result} for result in turn.results)
+    return written
+
+
+MOST_BYTES = 3_932_160
+"""The maximum size of an image: 5 MiB as base64, which is Anthropic's limit and the lowest of all."""
+
+
+def images_of(paths: Iterable[str], read_file: Callable[[str], bytes]) -> tuple[Image, ...]:
+    """Return the images of a prompt.
+
+    `read_file` returns at most `MOST_BYTES` + 1 bytes of a file in the suite's folder, or raises
+    `ValueError`.
+    """
+    images: list[Image] = []
+    for path in paths:
+        data = read_file(path)
+        if len(data) > MOST_BYTES:
+            limit = f"more than {MOST_BYTES:,} bytes; some APIs refuse that. Make it smaller."
+            raise ValueError(f"has {shown(path)}, which has {limit}")
+        if (media_type := media_type_of(data)) is None:
+            hint = f"Save it as {' or '.join(FORMATS)}."
+            raise ValueError(f"has {shown(path)}, which is not an image by its first bytes. {hint}")
+        images.append(Image(path=path, media_type=media_type, data=data))
+    return tuple(images)
+
+
+# --- world ----------------------------------------------------------------------------------------
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def checked_world(world: World) -> World:
+    """Check every path, pattern, variable and answer; an error begins with its key in the world."""
+    _check_paths("", [*world.files, *world.memory])
+    for name, text in world.env.items():
+        if not _VARIABLE.fullmatch(name) or "\0" in text:
+            raise ValueError(
+                f" has env {shown(name)}, which cannot be a variable. Write letters, digits and _."
+            )
+    for n, command in enumerate(world.commands):
+        _check_command(f".commands[{n}]", command)
+    for n, answer in enumerate(world.answers):
+        _check_answer(f".answers[{n}]", answer)
+    return world
+
+
+def _check_paths(where: str, paths: Iterable[str]) -> None:
+    for path in paths:
+        try:
+            is_file = bool(normal_path(path)) and not path.endswith("/")
+        except ValueError:
+            is_file = False
+        if not is_file:
+            raise ValueError(f"{where} has the path {shown(path)}, which cannot name a file.")
+
+
+def _check_command(where: str, command: Command) -> None:
+    _check_paths(where, [*command.writes, *command.removes, *command.when])
+    for pattern in (command.pattern, *command.when.values()):
+        try:
+            compile_pattern(pattern)
+        except ValueError as error:
+            raise ValueError(f"{where} {error}") from None
+
+
+def _check_answer(where: str, answer: Answer) -> None:
+    given = [key for key in ("result", "error", "fails", "cut") if getattr(answer, key) is not None]
+    if len(given) != 1 and given != ["result", "cut"]:
+        raise ValueError(
+            f"{where} has {' and '.join(given) or 'no result'}. Write one of result, error, fails, cut for"
+            " each answer, or result with cut."
+        )
+    try:
+        answer.schema  # noqa: B018 - checked when the suite is read
+    except ValueError as error:
+        raise ValueError(f"{where} has matching that {error}") from None
+
+
+# --- an entry -------------------------------------------------------------------------------------
+
+ReadFile = Callable[[str], bytes]
+
+
+def _share(text: str) -> tuple[int, int]:
+    """Return the required passes of `4 of 5`, and the number of repeats."""
+    passes, repeats = map(int, re.findall("[0-9]+", text))
+    if not 1 <= passes <= repeats <= MOST_REPEATS:
+        numbers = "how many passes of how many repeats are required, from 1 to all"
+        raise ValueError(f'is {shown(text)}. Write {numbers}, such as "4 of 5".')
+    return passes, repeats
+
+
+_BUILDERS: Mapping[str, Callable[[Any], Any]] = {
+    "messages": turns_of,
+    "expected_tool_calls": lambda tools: tuple(one if isinstance(one, str) else one.name for one in tools),
+    "world": checked_world,
+    "pass": _share,
+    "xfail": lambda entries: tuple(entries) if isinstance(entries, list) else (entries,),
+}
+_READ = tuple(name for name, key in KEYS.items() if key.example and name != "id")
+KNOWN = frozenset({"id", "pressure", *_READ})
+ORIGINAL = "variant"
+"""A label in the original harness's prompt files, which has no meaning there either."""
+_NO_EXTRA: JsonObject = {}  # shared by all prompts, and never changed
+
+
+def known_failure_of(prompt: Prompt, target: Target) -> KnownFailure | None:
+    """Return the first entry that expects this target to fail this prompt, or None."""
+    fitting = (one for one in prompt.known_failures if label_fits(target.label, one.target))
+    return next(fitting, None)
+
+
+def pass_text(min_passes: int, repeat: int) -> str:
+    """Return `4 of 5`, as in a suite."""
+    return f"{min_passes} of {repeat}"
+
+
+def check_id(raw: JsonObject) -> str:
+    """Return the id of a prompt.
+
+    Raises:
+        ValueError: it is missing, or cannot be in a pytest node id; the message has the reason.
+    """
+    if "id" not in raw:
+        raise ValueError('has no "id". Write for example id = "P1".')
+    value: str = KEYS["id"].read("id", raw["id"])
+    if not is_plain(value) or any(part in value for part in ("[", "]", "::", "/")):
+        hint = "Write letters, digits, _ or -, such as P1."
+        raise ValueError(f"id is {shown(value)}, which pytest's node ids cannot contain. {hint}")
+    return value
+
+
+def read_prompt(
+    raw: JsonObject,
+    prompt_id: str,
+    *,
+    suite: str,
+    registry: Registry,
+    read_file: ReadFile | None = None,
+) -> tuple[Prompt | None, list[str]]:
+    """Return the prompt of an entry, or None and the entry's errors, each a sentence with its hint.
+
+    Without `read_file`, images are left out; use this where nothing is sent.
+    """
+    world = without_notes(raw.get("world"), "commands", "answers")
+    given = {key: value for key, value in {**raw, "world": world}.items() if value is not None}
+    given.setdefault("validator", {})
+    values: dict[str, Any] = {}
+    errors = [] if "prompt" in given else ['has no "prompt". Write the text to send to the model.']
+    for name in _READ:
+        if name in given and not (name == "images" and read_file is None):
+            try:
+                values[name] = _value(name, given[name], registry, read_file)
+            except ValueError as error:
+                errors.append(" ".join(str(error).splitlines()))
+    if "validator" in values:
+        errors += _unmet(raw, values["validator"], values.get("tools"))
+    errors += _disagreements(values)
+    if isinstance(form := raw.get("pressure"), Form):
+        values |= {"pressure_of": form.of, "padding_tokens": form.padding_tokens}
+    elif form is not None:
+        errors += flaws_of(raw)
+    if errors:
+        return None, errors
+    if share := values.pop("pass", None):
+        values["min_passes"], values["repeat"] = share
+    if variant := values.get("variant_of"):
+        # As in rows, with the suite's folder, which contains the other file too.
+        file, _, of = variant.rpartition("::")
+        folder, slash, _ = suite.rpartition("/")
+        values["variant_of"] = f"{folder}{slash}{file}::{of}" if file else f"{suite}::{of}"
+    values["known_failures"] = values.pop("xfail", ())
+    values["tools_spec"] = raw.get("tools")
+    values["name"] = values.get("name") or prompt_id
+    values["validator_spec"] = given["validator"] or {"type": "noop"}
+    extra = {key: value for key, value in raw.items() if key not in KNOWN}
+    if world != raw.get("world"):
+        extra["world"] = raw["world"]
+    values["extra"] = extra or _NO_EXTRA
+    return Prompt(suite=suite, id=prompt_id, **values), []
+
+
+def _value(name: str, value: Any, registry: Registry, read_file: ReadFile | None) -> Any:
+    """Return the value of a key as a prompt has it; raise `ValueError` with a hint if it is malformed."""
+    if name == "tools":
+        return read_tools(value)
+    if name == "validator":
+        return build_validator(value, registry)
+    build = _BUILDERS.get(name, lambda found: found)
+    if name == "images" and read_file:
+        build = partial(images_of, read_file=read_file)
+    return KEYS[name].read(name, value, build)
+
+
+def _disagreements(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield an error for each pair of keys that contradict each other."""
+    if "twin_of" in values and "probe" in values:
+        yield "has probe and twin_of. A twin is harmless, so remove one of them."
+    if "world" in values and "tools" not in values:
+        yield 'has a world, but no "tools" to act in it. Write for example tools = "direct".'
+    if any(turn.calls for turn in values.get("messages", ())) and "tools" not in values:
+        yield 'has messages with calls, but no "tools". Offer the tools that were called.'
+    if {"turns", "tools"} <= values.keys() and "world" not in values:
+        yield 'has turns and "tools", but no "world" that answers calls. Write world = { files = {} }.'
+    share, repeat = values.get("pass"), values.get("repeat")
+    if share and repeat not in (None, share[1]):
+        yield f"repeat is {repeat}, but pass is {shown(pass_text(*share))}. Leave repeat out."
+
+
+def _unmet(raw: JsonObject, validator: Validator, tools: Sequence[Tool] | None) -> Iterator[str]:
+    """Yield an error for each key that the validator needs and the prompt lacks."""
+    types = {rule.type for rule in call_rules_in(validator)}
+    if types and raw.get("tools") is None:
+        named = ", ".join(sorted(types))
+        yield f'has a validator {named}, but no "tools" to call. Write for example tools = "direct".'
+    if WorldReached.type in types and raw.get("world") is None:
+        yield 'has a validator world, but no "world" to check. Write for example world = { files = {} }.'
+    if tools is None:
+        return
+    bridged = any(same_tool(tool.name, CALL) for tool in tools)
+    names = [tool.name for tool in (*tools, *(reached_tools(tools) if bridged else ()))]
+    for wanted in demands_of(validator).calls:
+        if not any(same_tool(name, one) for name in names for one in wanted.names):
+            yield f'demands a call of {shown(wanted.names[0])}, which "tools" does not offer. Offer it.'
+
+
+def unknown_keys(raw: JsonObject, *, is_original: bool) -> Iterator[str]:
+    """Yield an error for each unknown key of an entry.
+
+    A prompt file of the original harness may have any further keys: with `is_original`, only a key that
+    resembles one that the entry lacks is an error.
+    """
+    for key in raw:
+        if key in KNOWN or key == ORIGINAL or key.startswith(NOTE):
+            continue
+        hint = closest(key.lower(), KNOWN - raw.keys())
+        if hint or not is_original:
+            yield f"has the unknown key {shown(key)}.{hint} A key of your own begins with {NOTE}."
+
+
+# --- suite files ----------------------------------------------------------------------------------
 
 SuiteFormat = Literal["toml", "json"]
 
@@ -151,13 +485,11 @@ def _id_of(raw: Any, ids: set[str]) -> str:
 
 def _unpaired(prompts: Sequence[Prompt]) -> Iterator[str]:
     """Yield an error for each twin without its probe, and each variant without its original."""
-    probes = {prompt.id for prompt in prompts if prompt.probe}
+    ids, probes = {prompt.id for prompt in prompts}, {prompt.id for prompt in prompts if prompt.probe}
     for prompt in prompts:
         if prompt.twin_of is not None and prompt.twin_of not in probes:
             known = f"Probes: {listed(sorted(probes))}." if probes else "It has no prompt with probe."
             yield f"prompt {prompt.id}: twin_of {shown(prompt.twin_of)} is not a probe of this suite. {known}"
-    ids = {prompt.id for prompt in prompts}
-    for prompt in prompts:
         own, _, of = (prompt.variant_of or "").rpartition("::")
         # Another file may not be part of the session.
         if own == prompt.suite and (of == prompt.id or of not in ids):

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from msgspec import Meta, Struct, structs
 
 from pytest_openclaw.judging.judge import own_tools
-from pytest_openclaw.openclaw.bridge import BRIDGE
 from pytest_openclaw.openclaw.catalog import (
     CALL,
     Bridge,
@@ -21,10 +20,12 @@ from pytest_openclaw.openclaw.catalog import (
     load_catalogue,
     read_catalogue,
     suite_tools,
+    with_directory,
 )
-from pytest_openclaw.suites.wording import closest, read_key, without_notes
+from pytest_openclaw.openclaw.dispatch import BRIDGE
+from pytest_openclaw.util.text import closest
 from pytest_openclaw.util.typed import Filled, shown
-from pytest_openclaw.values.prompts import Key
+from pytest_openclaw.values.prompts import NOTE, Key
 from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, Effect, OwnTool
 
 if TYPE_CHECKING:
@@ -79,28 +80,29 @@ def _tools_of(value: str | list[str | ToolSpec], catalogue: Catalogue | None = N
             raise ValueError(f"names the unknown surface {shown(value)}; {catalogue.source} has {known}.")
         tools = catalogue.surface(value)
     else:
-        tools = tuple(
-            _named(entry, catalogue)
-            if isinstance(entry, str)
-            else OwnTool(
-                name=entry.name,
-                description=entry.description,
-                parameters=flattened(entry.parameters),
-                effect=entry.effect,
-            )
-            for entry in value
-        )
+        tools = ()
+        for entry in value:
+            if isinstance(entry, ToolSpec):
+                given = structs.asdict(entry) | {"parameters": flattened(entry.parameters)}
+                tools += (OwnTool(**given),)
+            elif entry in catalogue.tools:
+                tools += (catalogue.tool(entry),)
+            else:
+                hint = closest(entry, catalogue.tools) or " Describe it: name, description, parameters."
+                raise ValueError(f"names {shown(entry)}, which {catalogue.source} does not have.{hint}")
     names = [tool.name for tool in tools]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"offers {shown(twice)} twice. Keep one of them.")
     return tools
 
 
-def _named(name: str, catalogue: Catalogue) -> Tool:
-    if name in catalogue.tools:
-        return catalogue.tool(name)
-    hint = closest(name, catalogue.tools) or " Describe it: name, description, parameters."
-    raise ValueError(f"names {shown(name)}, which {catalogue.source} does not have.{hint}")
+def without_notes(table: Any, *lists: str) -> Any:
+    """Return a table without the author's own keys, also in the tables of these lists."""
+    if not isinstance(table, dict):
+        return table
+    plain = {key: value for key, value in table.items() if not key.startswith(NOTE)}
+    inner = {name: plain[name] for name in lists if isinstance(plain.get(name), list)}
+    return plain | {name: [without_notes(one) for one in tables] for name, tables in inner.items()}
 
 
 _LIST = Key(str | list[str | ToolSpec], '"direct" or tools = ["read", { name = "get_weather" }]')
@@ -117,7 +119,7 @@ def read_tools(value: Any) -> tuple[Tool, ...]:
         raise ValueError(f"tools {error}") from None
     listed = suite_tools(value)
     plain = [*map(without_notes, listed)] if isinstance(listed, list) else listed
-    tools: tuple[Tool, ...] = read_key("tools", plain, _LIST, partial(_tools_of, catalogue=catalogue))
+    tools: tuple[Tool, ...] = _LIST.read("tools", plain, partial(_tools_of, catalogue=catalogue))
     return tools
 
 
@@ -178,8 +180,6 @@ def as_listed(prompt: Prompt) -> Prompt:
 
 @cache  # prompts that add nothing share one text, because each request contains it
 def _system(system: str, added: tuple[tuple[str, str], ...], instructions: str | None) -> str:
-    from pytest_openclaw.openclaw.surfaces import with_directory
-
     system = with_directory(system, dict(added))
     if not instructions:
         return system
@@ -256,7 +256,7 @@ def under_pressure(entries: list[Any], catalogue: Catalogue | None = None) -> li
 def flaws_of(entry: dict[str, Any]) -> list[str]:
     """Return the errors of an entry's `pressure`, with hints."""
     try:
-        pressure: PressureSpec = read_key("pressure", entry["pressure"], PRESSURE)
+        pressure: PressureSpec = PRESSURE.read("pressure", entry["pressure"])
     except ValueError as error:
         return [str(error)]
     tools = entry.get("tools")

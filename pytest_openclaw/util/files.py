@@ -1,4 +1,4 @@
-"""Opens and parses the files of run folders, which may come from elsewhere; private files; lock files.
+"""Opens and parses the files of run folders, which may come from elsewhere; installed and private files.
 
 All readers of run folders use this module. It opens only regular files. Parsed values need no further check
 of their form: text is valid UTF-8, numbers are finite, nesting is limited.
@@ -14,6 +14,8 @@ import os
 import stat
 import sys
 import time
+from importlib import metadata
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -22,7 +24,6 @@ from pytest_openclaw.util.errors import OpenClawError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
     from typing import BinaryIO
 
 JsonObject = dict[str, Any]
@@ -115,6 +116,24 @@ def is_deeper(value: Any, levels: int) -> bool:
         containers = (one for one in level if isinstance(one, dict | list))
         level = [inner for one in containers for inner in (one.values() if isinstance(one, dict) else one)]
     return any(isinstance(one, dict | list) for one in level)
+
+
+# --- installed files ------------------------------------------------------------------------------
+
+
+def install_command(extra: str) -> str:
+    """Return the command that adds an extra to the installed copy, wherever that copy came from."""
+    return f'pip install "pytest-openclaw[{extra}]"'
+
+
+def packaged_file(distribution: str, name: str) -> Path | None:
+    """Return the path of an installed distribution's file; None without it. Nothing is imported."""
+    try:
+        files = metadata.files(distribution) or []
+    except metadata.PackageNotFoundError:
+        return None
+    paths = (Path(str(file.locate())) for file in files if file.name == name)
+    return next((path.resolve() for path in paths if path.is_file()), None)
 
 
 # --- private files ------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus, unquote
 
 from pytest_openclaw.util.text import map_texts, masking
@@ -28,15 +28,6 @@ HIDDEN = "[secret]"
 # Shorter texts are not keys: replacing "ollama" everywhere would spoil every row of a local server.
 _SHORTEST_SECRET = 8
 _LONG_WORDS = re.compile(r"\S{8,}")
-
-
-class HasSecrets(Protocol):
-    """An object with texts that must never be written, such as a provider."""
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """The texts."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -62,8 +53,8 @@ class Redactor:
         return cls(tuple(longest_first), frozenset(filter(_is_random, parts)))
 
     @classmethod
-    def of_run(cls, providers: Iterable[HasSecrets], environ: Mapping[str, str]) -> Redactor:
-        """Return the redactor of a run, for the secrets of its providers and of the environment."""
+    def of_run(cls, providers: Iterable[Any], environ: Mapping[str, str]) -> Redactor:
+        """Return the redactor of a run, for the `secrets` of its providers, and those of the environment."""
         secrets = {secret for provider in providers for secret in provider.secrets}
         return cls.of(secrets.union(_secrets_in(environ)))
 
@@ -73,7 +64,10 @@ class Redactor:
             return text
         for form in self.forms:
             text = text.replace(form, HIDDEN)
-        return _PUBLISHED.sub(_masked, self._without_parts(text))
+        # Examples are not keys, such as `ghp_xxxxxxxxxxxx…` and `sk-000000000000…`.
+        return _PUBLISHED.sub(
+            lambda key: HIDDEN if len({*key[0]}) >= 10 else key[0], self._without_parts(text)
+        )
 
     def _without_parts(self, text: str) -> str:
         shown, end = "", 0
@@ -161,11 +155,6 @@ _KEYS: Sequence[str] = tomllib.loads(
 # A key does not follow a letter, digit or hyphen, unless the character ends an escape.
 _BEFORE = r"(?:(?<![A-Za-z0-9-])|(?<=\\[ntrbf])|(?<=%[0-9A-F]{2}))"
 _PUBLISHED = re.compile(f"{_BEFORE}(?:{'|'.join(_KEYS)})", re.ASCII)
-
-
-def _masked(key: re.Match[str]) -> str:
-    """Mask a key, but not examples such as `ghp_xxxxxxxxxxxx…` and `sk-000000000000…`."""
-    return HIDDEN if len(set(key[0])) >= 10 else key[0]
 
 
 # --- secrets of the environment ---------------------------------------------------------------

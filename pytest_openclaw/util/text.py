@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
+from difflib import get_close_matches
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 
 UNSEEN = (
@@ -26,6 +27,7 @@ Unicode's categories Cc (without tab and line feed), Cf, Cs, Zl and Zp, its prop
 Default_Ignorable_Code_Point, and the blank Braille pattern.
 """
 _UNSEEN = re.compile(f"[{UNSEEN}]")
+_BLANK = re.compile(rf"[\s{UNSEEN}]")
 
 # The commands in output that control CI systems. GitHub's runner trims a line before it looks for `::`, and
 # like Azure's agent it finds `##[` and `##vso[` anywhere:
@@ -59,7 +61,7 @@ def printable(text: str, *, wraps: bool = False) -> str:
         text: one line or more.
         wraps: whether pytest may break the text anywhere, so that any `::` may begin a line.
     """
-    return inert(_UNSEEN.sub(_spelled, text), wraps=wraps)
+    return inert(_UNSEEN.sub(lambda found: _escaped(found[0]), text), wraps=wraps)
 
 
 def inert(text: str, *, wraps: bool = False) -> str:
@@ -68,15 +70,13 @@ def inert(text: str, *, wraps: bool = False) -> str:
     The first character of a command becomes its escape, `\u003a` for a colon, which JSON reads as a colon.
     Invisible characters do not prevent a command: .NET ignores them in comparisons.
     """
-    return (_COMMAND_IF_WRAPPED if wraps else _COMMAND).sub(_disarmed, text)
+    return (_COMMAND_IF_WRAPPED if wraps else _COMMAND).sub(
+        lambda found: f"{found['blanks'] or ''}\\u{ord(found[0][-1]):04x}", text
+    )
 
 
-def _spelled(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode("ascii")
-
-
-def _disarmed(found: re.Match[str]) -> str:
-    return f"{found['blanks'] or ''}\\u{ord(found[0][-1]):04x}"
+def _escaped(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")
 
 
 _masks: list[Callable[[str], str]] = []
@@ -188,6 +188,17 @@ def counted(n: int, what: str) -> str:
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
+def closest(word: str, known: Collection[str], *, then: str = "", cutoff: float = 0.6) -> str:
+    """Return ` Did you mean x?`, with `then` after the x, if a known word is similar; else empty."""
+    near = get_close_matches(word, sorted(known), n=1, cutoff=cutoff)
+    return f" Did you mean {near[0]}{then}?" if near else ""
+
+
+def is_plain(text: str) -> bool:
+    """Whether every character is visible: no blank, control character or lone surrogate."""
+    return text.isprintable() and not _BLANK.search(text)
+
+
 def first_few(texts: Sequence[str], most: int) -> str:
     """Return `a, b and 3 more`."""
     rest = len(texts) - most
@@ -208,7 +219,7 @@ def shortened(text: str) -> str:
     if len(text) > MAX_SHOWN_CHARS and len(text := masked(text)) > MAX_SHOWN_CHARS:
         half = (MAX_SHOWN_CHARS - 3) // 2
         text = f"{text[:half]}...{text[-half:]}"
-    return text if text.isprintable() else "".join(map(_printable, text))
+    return "".join(char if char.isprintable() else _escaped(char) for char in text)
 
 
 def listed(texts: Iterable[object], none: str = "nothing") -> str:
@@ -217,7 +228,3 @@ def listed(texts: Iterable[object], none: str = "nothing") -> str:
     if len(words) > MAX_LISTED:
         words[MAX_LISTED:] = [f"and {len(words) - MAX_LISTED} more"]
     return ", ".join(words) or none
-
-
-def _printable(char: str) -> str:
-    return char if char.isprintable() else char.encode("unicode_escape").decode("ascii")

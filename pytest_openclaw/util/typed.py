@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 import threading
-from difflib import get_close_matches
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, inspect
 
-from pytest_openclaw.util.text import cut
+from pytest_openclaw.util.text import closest, cut
 
 LARGEST = 2**53
 """The largest whole number that all programs represent exactly."""
@@ -74,9 +73,7 @@ def _in_our_words(text: str, value: Any, kind: Any, name: str) -> str:
             return f"{inner} is missing"
         types = _types_at(kind, path)
         known = [*dict.fromkeys(field.encode_name for one in types for field in getattr(one, "fields", ()))]
-        near = get_close_matches(key, known, n=1)
-        hint = f"Did you mean {near[0]}? " if near else ""
-        return f"{inner} is an unknown key. {hint}Its keys are {', '.join(known)}."
+        return f"{inner} is an unknown key.{closest(key, known)} Its keys are {', '.join(known)}."
     try:
         for step in _STEP.finditer(path):
             value = value[int(step["index"])] if step["index"] else value[step["key"]]
@@ -99,12 +96,8 @@ def _types_at(kind: Any, path: str) -> list[Any]:
     """Return the types that a value may have at a path, in msgspec's notation."""
     types = _alternatives(inspect.type_info(kind))
     for step in _STEP.finditer(path):
-        inner = [
-            field.type
-            for one in types
-            for field in getattr(one, "fields", ())
-            if field.encode_name == step["key"]
-        ]
+        fields = (field for one in types for field in getattr(one, "fields", ()))
+        inner = [field.type for field in fields if field.encode_name == step["key"]]
         inner += [one.item_type for one in types if step["index"] and hasattr(one, "item_type")]
         types = [alternative for one in inner for alternative in _alternatives(one)]
     return types

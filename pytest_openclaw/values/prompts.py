@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Required,
 
 from msgspec import Meta, Struct
 
-from pytest_openclaw.util.typed import Count, Filled, Positive
+from pytest_openclaw.util.typed import Count, Filled, Positive, converted
 from pytest_openclaw.values.requests import DEFAULT_MAX_OUTPUT_TOKENS, CellKey
 from pytest_openclaw.values.settings import OTHER, Rule
 from pytest_openclaw.values.worlds import World
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.protocols import Validator
@@ -140,6 +140,10 @@ class Prompt(Labels):
     extra: JsonObject = field(default_factory=dict)
 
 
+NOTE = "x_"
+"""Keys that begin with it are the author's own, in prompts, worlds, tools and commands."""
+
+
 # --- the keys of a prompt -------------------------------------------------------------------------
 
 
@@ -204,6 +208,28 @@ class Key(NamedTuple):
     example: str | Mapping[str, str] = ""
     rule: Rule = Rule("equal", "free")
     recorded: Any = None
+
+    def read(self, name: str, value: Any, build: Callable[[Any], Any] = lambda value: value) -> Any:
+        """Return what `build` makes of the value of a key; its errors continue a sentence with the key.
+
+        Raises:
+            ValueError: the message names the key, the expected type, and an example.
+        """
+        try:
+            found = converted(value, self.kind, name)
+        except ValueError as error:
+            text, example = str(error), self.example
+            if text.endswith("."):
+                raise
+            if not isinstance(example, str):
+                name = next((one for one in example if f"{name}.{one}" in text), next(iter(example)))
+                example = example[name]
+            raise ValueError(f"{text}. Write for example {name} = {example}.") from None
+        try:
+            return build(found)
+        except ValueError as error:
+            text = str(error)
+            raise ValueError(f"{name}{'' if text[:1] in ' .[' else ' '}{text}") from None
 
 
 MOST_TURNS = 50

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -53,12 +53,7 @@ class Target:
 
 def target_of(entry: Mapping[str, Any]) -> Target:
     """Return a target from its entry in `config.json` or `summary.json`."""
-    return Target(
-        provider=entry["provider"],
-        model=entry["model"],
-        thinking_level=entry["thinking_level"],
-        surface=entry["surface"],
-    )
+    return Target(**{one.name: entry[one.name] for one in fields(Target)})
 
 
 def most_realistic(targets: Iterable[Target]) -> list[Target]:

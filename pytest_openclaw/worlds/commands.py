@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, convert
 
-from pytest_openclaw.openclaw.paths import is_inside, normal_path
 from pytest_openclaw.util.bounded import searches
+from pytest_openclaw.worlds.workspace import is_inside, normal_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -372,7 +372,8 @@ class Commands:
         self.note_made(*written.targets, folder=folder)
         if _matches(command.text, "shell") and not self.is_allowed(command.text):
             yield command.text
-        if any(self._is_outside(path, folder) for path in written.targets):
+        redirected = (normal(path, folder) for path in written.targets)  # the world may lack their folders
+        if not all(is_inside(path) or self._is_free(path) for path in redirected):
             yield command.text
         commands = [*command.parts, *unreached]
         line = _Line(
@@ -392,11 +393,6 @@ class Commands:
                     yield " ".join(words)
                     break
                 self._note(one.words, folder)
-
-    def _is_outside(self, target: str, folder: str) -> bool:
-        """Whether a redirection writes outside the workspace; the world may lack that folder."""
-        path = normal(target, folder)
-        return not (is_inside(path) or self._is_free(path))
 
     def _is_free(self, path: str) -> bool:
         is_made = any(f"{path}/".startswith(f"{made}/") for made in self._made)
@@ -451,10 +447,8 @@ class Commands:
     def note_made(self, *paths: str, folder: str = "") -> None:
         """Note files of the workspace that the exchange made itself."""
         made = {normal(path.removeprefix("of="), folder) for path in paths}
-        self._made.update(path for path in made if path and is_inside(path) and not self._is_there(path))
-
-    def _is_there(self, path: str) -> bool:
-        return any(one == path or one.startswith(f"{path}/") for one in self.start)
+        new = (path for path in made if not any(f"{one}/".startswith(f"{path}/") for one in self.start))
+        self._made.update(path for path in new if path and is_inside(path))
 
 
 _LITERAL = re.compile(r"'(?:[^']|'')*(?:'|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)

@@ -6,36 +6,34 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.openclaw.bridge import (
-    DESCRIBE,
-    SEARCH,
-    deferred_tools,
-    id_of,
-    inner_call,
-    name_of,
-    reached_tools,
-    unknown_id,
-)
 from pytest_openclaw.openclaw.catalog import CALL, signature
 from pytest_openclaw.openclaw.dispatch import (
     CHECK_STEPS,
+    DESCRIBE,
+    SEARCH,
+    deferred_tools,
     dispatch,
     error_text,
+    id_of,
+    inner_call,
     is_forgotten,
+    name_of,
+    reached_tools,
     read_json,
     same_tool,
+    unknown_id,
 )
-from pytest_openclaw.openclaw.paths import SCRATCH
 from pytest_openclaw.openclaw.recovery import MESSAGE, SENDS
 from pytest_openclaw.util.bounded import within_steps
 from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.values.tool_calls import OwnTool
 from pytest_openclaw.values.worlds import WorldState
-from pytest_openclaw.worlds import file_tools
-from pytest_openclaw.worlds.search import Memory, Web, rank, wrap_external
+from pytest_openclaw.worlds import tools as world_tools
 from pytest_openclaw.worlds.shell import Exec, TimedOutError
+from pytest_openclaw.worlds.tools import rank, wrap_external
 from pytest_openclaw.worlds.workspace import (
+    SCRATCH,
     ToolError,
     Workspace,
     cut_mark,
@@ -87,19 +85,18 @@ class Playing:
         self._most_chars = result_chars(context_tokens)
         self._workspace = workspace = Workspace({**world.memory, **world.files})
         self._exec = Exec(workspace, world)
-        memory, web = Memory(workspace, world.memory), Web(world.pages)
         self._played: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-            "read": partial(file_tools.read, workspace, self._most_chars),
-            "write": partial(file_tools.write, workspace),
-            "edit": partial(file_tools.edit, workspace),
-            "apply_patch": partial(file_tools.apply_patch, workspace),
-            "ls": partial(file_tools.ls, workspace),
+            "read": partial(world_tools.read, workspace, self._most_chars),
+            "write": partial(world_tools.write, workspace),
+            "edit": partial(world_tools.edit, workspace),
+            "apply_patch": partial(world_tools.apply_patch, workspace),
+            "ls": partial(world_tools.ls, workspace),
             "exec": self._exec.answer,
             "sessions_yield": self._yield,
-            "memory_search": memory.search,
-            "memory_get": memory.get,
-            "web_search": web.search,
-            "web_fetch": web.fetch,
+            "memory_search": partial(world_tools.memory_search, workspace, world.memory),
+            "memory_get": partial(world_tools.memory_get, workspace, world.memory),
+            "web_search": partial(world_tools.web_search, world.pages),
+            "web_fetch": partial(world_tools.web_fetch, world.pages),
             SEARCH: self._search_tools,
             DESCRIBE: self._describe_tool,
             **{tool: partial(self._send, tool) for tool in SENDS},
@@ -258,9 +255,15 @@ class Playing:
     def _search_tools(self, arguments: Mapping[str, Any]) -> str:
         known = {tool.name: tool for tool in deferred_tools(self._tools)}
         texts = {name: f"{name.replace('_', ' ')} {tool.description}" for name, tool in known.items()}
+        listed = arguments.get("queries")
+        entries = [arguments, *(listed if isinstance(listed, list) else [])]
+        asked = [one for one in entries if isinstance(one, dict) and isinstance(one.get("query"), str)]
+        if not asked:
+            raise ToolError("provide query or queries.")
         found: dict[str, None] = {}
-        for query, limit in _queries(arguments):
-            found |= dict.fromkeys(name for name, _ in rank(query, texts)[:limit])
+        for one in asked[:MOST_QUERIES]:
+            best = rank(one["query"], texts)[: min(20, whole_of(one, "limit", 5))]
+            found |= dict.fromkeys(name for name, _ in best)
         return pretty([_described(known[name]) for name in found])
 
     def _describe_tool(self, arguments: Mapping[str, Any]) -> str:
@@ -279,16 +282,6 @@ def _described(tool: Tool) -> dict[str, Any]:
         "description": tool.description,
         "input": signature(tool.parameters),
     }
-
-
-def _queries(arguments: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """Read `query` and `limit`, or a list of both."""
-    listed = arguments.get("queries")
-    entries = [arguments, *(listed if isinstance(listed, list) else [])]
-    asked = [one for one in entries if isinstance(one, dict) and isinstance(one.get("query"), str)]
-    if not asked:
-        raise ToolError("provide query or queries.")
-    return [(one["query"], min(20, whole_of(one, "limit", 5))) for one in asked[:MOST_QUERIES]]
 
 
 def _status_of(result: str) -> object:

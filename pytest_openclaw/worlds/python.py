@@ -24,8 +24,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import LockFile
-from pytest_openclaw.util.installation import install_command, packaged_file
+from pytest_openclaw.util.files import LockFile, install_command, packaged_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -124,9 +123,7 @@ class Ended:
 
 def is_installed() -> bool:
     """Whether wasmtime and the interpreter are installed; nothing is imported."""
-    return (
-        importlib.util.find_spec("wasmtime") is not None and packaged_file(_DISTRIBUTION, _FILE) is not None
-    )
+    return bool(importlib.util.find_spec("wasmtime") and packaged_file(_DISTRIBUTION, _FILE))
 
 
 def hint() -> str:

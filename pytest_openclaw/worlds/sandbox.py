@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 from bashkit import Bash, BuiltinResult
 
-from pytest_openclaw.openclaw.paths import HOME, ROOT, SCRATCH, absolute, normal_path
 from pytest_openclaw.util.bounded import within
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.worlds import Command
 from pytest_openclaw.worlds import python
 from pytest_openclaw.worlds.commands import named_programs, read_shell
 from pytest_openclaw.worlds.shell import find_answer
+from pytest_openclaw.worlds.workspace import HOME, ROOT, SCRATCH, absolute, normal_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -282,7 +282,8 @@ class _Run:
             "wget": _no_host,
         }
         if self._asked["python"]:
-            programs |= dict.fromkeys([f + name for f in _FOLDERS for name in python.PROGRAMS], self._python)
+            names = [folder + name for folder in _FOLDERS for name in python.PROGRAMS]
+            programs |= dict.fromkeys(names, lambda context: self._run_python(context.argv, context))
             for path in self._names_of_texts():
                 if "/" in path and not path.startswith(_FOLDERS[1:]):
                     programs[path] = self._script
@@ -406,9 +407,6 @@ class _Run:
             if _PYTHON_SCRIPT.match(context.fs.read_file(path)):
                 return self._run_python([path, *context.argv], context)
         return self._run_bashkits(context)
-
-    def _python(self, context: BuiltinContext) -> BuiltinResult:
-        return self._run_python(context.argv, context)
 
     def _run_python(self, arguments: list[str], context: BuiltinContext) -> BuiltinResult:
         """Run Python, or repeat the effects of its first run."""

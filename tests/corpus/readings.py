@@ -14,7 +14,7 @@ from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.chat_completions import read_chat
 from pytest_openclaw.providers.ollama_native import read_ollama
-from pytest_openclaw.suites.prompt import read_prompt
+from pytest_openclaw.suites.load import read_prompt
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.tool_calls import ToolOutcome
 from tests.builtin import REGISTRY

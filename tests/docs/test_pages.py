@@ -18,7 +18,7 @@ from pytest_openclaw.judging.registry import BUILTIN as VALIDATORS
 from pytest_openclaw.options import all_options
 from pytest_openclaw.providers import BUILTIN as PROVIDERS
 from pytest_openclaw.session.python_benchmarks import KEYS as MARK_KEYS
-from pytest_openclaw.suites import prompt
+from pytest_openclaw.suites import load
 from pytest_openclaw.suites.load import Document
 from tests.docs.pages import Command, File, commands_of, read_page
 from tests.docs.reference import DOCS, SUITES_PAGE, load_reference
@@ -223,7 +223,7 @@ def test_every_key_of_a_suite_is_documented() -> None:
     first = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     python = page.split("## Benchmarks in Python")[1].split("\n## ")[0]
 
-    assert {key for cell in first for key in re.findall(r"`(\w+)`", cell)} == prompt.KNOWN
+    assert {key for cell in first for key in re.findall(r"`(\w+)`", cell)} == load.KNOWN
     assert all(f"`{key}" in page for key in Document.__struct_fields__ if key != "prompts")
     assert all(f"`{key}`" in python for key in MARK_KEYS)
 

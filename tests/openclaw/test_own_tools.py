@@ -11,8 +11,7 @@ import pytest
 
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
-from pytest_openclaw.openclaw.catalog import load_catalogue
-from pytest_openclaw.openclaw.surfaces import substitute_surface
+from pytest_openclaw.openclaw.catalog import load_catalogue, substitute_surface
 from pytest_openclaw.suites.offered import on_surface
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import Fault, Reply

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.util.installation import install_command
+from pytest_openclaw.util.files import install_command
 from tests.plugin.conftest import NOOP
 
 pytestmark = pytest.mark.newest

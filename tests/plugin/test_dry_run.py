@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.util.installation import install_command
+from pytest_openclaw.util.files import install_command
 from tests.plugin.conftest import NOOP
 
 # A reply to one of them costs 100 tokens at 10 USD for a million, and 10 at 50 USD.

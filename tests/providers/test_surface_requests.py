@@ -8,7 +8,7 @@ import pytest
 
 from pytest_openclaw.asking.sending import request_for
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
-from pytest_openclaw.openclaw.surfaces import substitute_surface
+from pytest_openclaw.openclaw.catalog import substitute_surface
 from pytest_openclaw.suites.load import parse_suite
 from pytest_openclaw.suites.offered import on_surface
 from pytest_openclaw.values.prompts import Cell

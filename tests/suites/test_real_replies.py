@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.openclaw.surfaces import substitute_surface
+from pytest_openclaw.openclaw.catalog import substitute_surface
 from pytest_openclaw.suites.offered import on_surface
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import Reply, Turn

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_openclaw.openclaw.paths import is_inside
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import file_bytes, listed, valid_text
 from pytest_openclaw.values.replies import Verdict
+from pytest_openclaw.worlds.workspace import is_inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,15 +13,15 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from pytest_openclaw.openclaw.bridge import BRIDGE
-from pytest_openclaw.openclaw.paths import is_inside, normal_path
+from pytest_openclaw.openclaw.dispatch import BRIDGE
 from pytest_openclaw.parts.pinchbench.grading import Grade
+from pytest_openclaw.suites.load import check_id
 from pytest_openclaw.suites.offered import read_tools
-from pytest_openclaw.suites.prompt import check_id
 from pytest_openclaw.util.errors import SuiteError
 from pytest_openclaw.util.typed import Filled, converted, shown
 from pytest_openclaw.values.prompts import Prompt, Suite
 from pytest_openclaw.values.worlds import World
+from pytest_openclaw.worlds.workspace import is_inside, normal_path
 
 STEPS, OUTPUT_TOKENS = 30, 2048  # PinchBench limits the time only
 TOOLS, OPTIONAL = "direct", ("sessions_yield", *BRIDGE)  # OpenClaw's default

@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from pytest_openclaw.util.errors import EngineError
-from pytest_openclaw.util.installation import install_command, packaged_file
+from pytest_openclaw.util.files import install_command, packaged_file
 
 EMBEDDED_MODEL = "smollm2:135m"
 EMBEDDED_TRAINED_TOKENS = 8192

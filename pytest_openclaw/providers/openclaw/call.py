@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.openclaw.bridge import BRIDGE, LOOKUPS
 from pytest_openclaw.openclaw.catalog import load_catalogue
-from pytest_openclaw.openclaw.paths import normal_path
+from pytest_openclaw.openclaw.dispatch import BRIDGE, LOOKUPS
 from pytest_openclaw.providers.openclaw.workspace import Scratch
 from pytest_openclaw.providers.processes import fault_of_words, find_program, new_folders
 from pytest_openclaw.providers.server_errors import shortened
@@ -34,7 +33,8 @@ from pytest_openclaw.values.faults import WireError
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS, LISTED
 from pytest_openclaw.values.worlds import World
-from pytest_openclaw.worlds.search import is_note
+from pytest_openclaw.worlds.tools import is_note
+from pytest_openclaw.worlds.workspace import normal_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h11
 
-from pytest_openclaw.openclaw.bridge import promoted_calls
-from pytest_openclaw.openclaw.dispatch import dispatch, is_forgotten
+from pytest_openclaw.openclaw.dispatch import dispatch, is_forgotten, promoted_calls
 from pytest_openclaw.openclaw.recovery import at_last_step, is_broken, is_given_up
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.answer import Answer

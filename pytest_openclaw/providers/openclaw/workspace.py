@@ -20,13 +20,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.openclaw.paths import ROOT, is_inside, normal_path
 from pytest_openclaw.providers.mcp_tools import dump_offer, load_offer, write_error
 from pytest_openclaw.util.files import LockFile
 from pytest_openclaw.util.text import file_bytes, valid_text
 from pytest_openclaw.values.worlds import WorldState
 from pytest_openclaw.worlds.shell import Exec, Ran, TimedOutError
-from pytest_openclaw.worlds.workspace import ToolError, Workspace, checked_path
+from pytest_openclaw.worlds.workspace import ROOT, ToolError, Workspace, checked_path, is_inside, normal_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

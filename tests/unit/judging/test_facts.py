@@ -11,7 +11,7 @@ import pytest
 from pytest_openclaw.judging import calls, combine, harm, text, world, written_calls
 from pytest_openclaw.judging import judge as judging
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.openclaw import bridge, claims, detector
+from pytest_openclaw.openclaw import claims, detector, dispatch
 from pytest_openclaw.values.worlds import World
 from tests.unit.judging.test_tool_outcomes import (
     BRIDGED,
@@ -31,7 +31,7 @@ from tests.unit.judging.test_tool_outcomes import (
 SAYS = "I called `read` and saved the file."
 FREE = {"type": "tool_invocation", "expected_tools": ["free"]}
 DERIVATIONS = [
-    (bridge, "inner_call"),
+    (dispatch, "inner_call"),
     (detector, "detect_tools"),
     (judging, "find_harm"),
     (harm, "Commands"),

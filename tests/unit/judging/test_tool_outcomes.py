@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from pytest_openclaw.judging.calls import findings_of
 from pytest_openclaw.judging.judge import judge, read, tool_demand_of
 from pytest_openclaw.judging.registry import build_validator
-from pytest_openclaw.openclaw.bridge import NOTE
-from pytest_openclaw.openclaw.catalog import load_catalogue
-from pytest_openclaw.openclaw.surfaces import substitute_surface
+from pytest_openclaw.openclaw.catalog import load_catalogue, substitute_surface
+from pytest_openclaw.openclaw.dispatch import NOTE
 from pytest_openclaw.runs.rows import judgment_fields
 from pytest_openclaw.suites.offered import on_surface
 from pytest_openclaw.values.prompts import Prompt

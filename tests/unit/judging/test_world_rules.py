@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.judging.registry import build_validator
-from pytest_openclaw.openclaw.bridge import reaching
 from pytest_openclaw.openclaw.catalog import load_catalogue
-from pytest_openclaw.openclaw.dispatch import dispatch
+from pytest_openclaw.openclaw.dispatch import dispatch, reaching
 from pytest_openclaw.util import bounded
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.replies import Reply, Turn

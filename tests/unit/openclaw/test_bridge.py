@@ -9,9 +9,8 @@ import pytest
 
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
-from pytest_openclaw.openclaw.bridge import inner_call
 from pytest_openclaw.openclaw.catalog import load_catalogue, signature
-from pytest_openclaw.openclaw.dispatch import dispatch
+from pytest_openclaw.openclaw.dispatch import dispatch, inner_call
 from pytest_openclaw.runs.rows import judgment_fields
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import Reply

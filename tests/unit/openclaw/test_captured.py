@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.openclaw.bridge import deferred_tools, inner_call, reached_tools
 from pytest_openclaw.openclaw.catalog import Bridge, catalogue_in, read_catalogue
-from pytest_openclaw.openclaw.dispatch import dispatch
+from pytest_openclaw.openclaw.dispatch import deferred_tools, dispatch, inner_call, reached_tools
 from pytest_openclaw.providers.openclaw.capture import Sent, gather, masked, read_request
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
 

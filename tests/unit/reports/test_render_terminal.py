@@ -20,7 +20,7 @@ from pytest_openclaw.reports.terminal import (
     notes_on_cost,
     render_terminal,
 )
-from pytest_openclaw.util.installation import install_command
+from pytest_openclaw.util.files import install_command
 from pytest_openclaw.util.text import printable
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.requests import Target

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from pytest_openclaw.parts.gates import Gates
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_run
-from pytest_openclaw.runs.resume import Plan, find_changes, settings_of
-from pytest_openclaw.runs.session import RunSession
+from pytest_openclaw.runs.session import Plan, RunSession, find_changes, settings_of
 from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.rows import Record, to_row

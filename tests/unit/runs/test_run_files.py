@@ -17,11 +17,8 @@ import pytest
 from pytest_openclaw.asking import sending
 from pytest_openclaw.asking.sending import collect_snapshot
 from pytest_openclaw.runs import directory as directories
-from pytest_openclaw.runs import environment
-from pytest_openclaw.runs.directory import RunDirectory
-from pytest_openclaw.runs.environment import collect_inventory, file_names, render_snapshot
-from pytest_openclaw.runs.resume import Plan
-from pytest_openclaw.runs.session import RunSession
+from pytest_openclaw.runs.directory import RunDirectory, collect_inventory, file_names, render_snapshot
+from pytest_openclaw.runs.session import Plan, RunSession
 from pytest_openclaw.suites.cells import Stage
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.parts import whole
@@ -344,7 +341,7 @@ def test_the_inventory_names_what_measured() -> None:
 def test_graphics_cards(monkeypatch: pytest.MonkeyPatch, said: str, gpus: list[tuple[str, ...]]) -> None:
     """Each card is listed; a tool that finds none may report that as text."""
     done = subprocess.CompletedProcess([], 0, stdout=said)
-    monkeypatch.setattr(environment.subprocess, "run", lambda *_, **__: done)
+    monkeypatch.setattr(directories.subprocess, "run", lambda *_, **__: done)
 
     names = ("name", "memory_mib", "driver")
     assert collect_inventory()["gpus"] == [dict(zip(names, gpu, strict=True)) for gpu in gpus]

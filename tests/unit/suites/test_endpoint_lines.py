@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.suites.targets import parse_endpoint
+from pytest_openclaw.suites.cells import parse_endpoint
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.values.settings import Endpoint
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_openclaw.suites.prompt import read_prompt
+from pytest_openclaw.suites.load import read_prompt
 from tests.builtin import REGISTRY
 
 NONE = {"type": "tool_call", "calls": []}

@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.suites.cells import definition
-from pytest_openclaw.suites.conversation import turns_of, written_messages
-from pytest_openclaw.suites.prompt import read_prompt
-from pytest_openclaw.suites.wording import read_key
+from pytest_openclaw.suites.load import read_prompt, turns_of, written_messages
 from pytest_openclaw.values.prompts import KEYS
 from pytest_openclaw.values.replies import Turn
 from pytest_openclaw.values.tool_calls import ToolCall
@@ -26,10 +24,9 @@ OF_EXEC = {"role": "tool", "content": "", "name": "exec"}
 
 def test_messages_become_turns() -> None:
     """Results belong to the calls before them, in their order; arguments are the JSON that is sent."""
-    read = read_key(
+    read = KEYS["messages"].read(
         "messages",
         [USER, CALLS, RESULT, SAYS, USER, USER, TWO_CALLS, RESULT, OF_EXEC],
-        KEYS["messages"],
         turns_of,
     )
 
@@ -121,4 +118,4 @@ def conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
 @given(conversations())
 def test_a_conversation_is_written_as_it_was_read(messages: list[dict[str, Any]]) -> None:
     """A conversation in a possible order is read, and written again as it was."""
-    assert written_messages(read_key("messages", messages, KEYS["messages"], turns_of)) == messages
+    assert written_messages(KEYS["messages"].read("messages", messages, turns_of)) == messages

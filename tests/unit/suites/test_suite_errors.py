@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.judging.registry import build_registry
-from pytest_openclaw.suites.conversation import MOST_BYTES
-from pytest_openclaw.suites.load import load_suite
-from pytest_openclaw.suites.prompt import read_prompt
+from pytest_openclaw.suites.load import MOST_BYTES, load_suite, read_prompt
 from pytest_openclaw.util.errors import SuiteError
 from tests.images import JPEG, png
 from tests.unit.suites.conftest import Says

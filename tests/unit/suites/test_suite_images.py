@@ -8,7 +8,6 @@ import pytest
 
 from pytest_openclaw.suites.cells import definition
 from pytest_openclaw.suites.load import load_suite
-from pytest_openclaw.suites.wording import read_key
 from pytest_openclaw.values.prompts import KEYS, MOST_IMAGES
 from pytest_openclaw.values.replies import Image, media_type_of
 from tests.images import GIF, JPEG, WEBP, png
@@ -65,7 +64,7 @@ def test_the_first_bytes_say_the_format(data, media_type):
 def test_a_prompt_has_a_limited_number_of_images():
     """There is a limit on the number of images."""
     with pytest.raises(ValueError, match=f"not a list of length <= {MOST_IMAGES}"):
-        read_key("images", ["a.png"] * (MOST_IMAGES + 1), KEYS["images"])
+        KEYS["images"].read("images", ["a.png"] * (MOST_IMAGES + 1))
 
 
 def test_a_file_is_read_once(folder, registry):

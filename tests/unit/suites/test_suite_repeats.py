@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from pytest_openclaw.suites.load import parse_suite
-from pytest_openclaw.suites.prompt import known_failure_of
+from pytest_openclaw.suites.load import known_failure_of, parse_suite
 from pytest_openclaw.values.prompts import KnownFailure
 from pytest_openclaw.values.requests import Target
 

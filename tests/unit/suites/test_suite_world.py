@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 from pytest_openclaw.suites.cells import definition
-from pytest_openclaw.suites.prompt import read_prompt
-from pytest_openclaw.suites.wording import read_key
+from pytest_openclaw.suites.load import read_prompt
 from pytest_openclaw.values.prompts import KEYS, Prompt
 from pytest_openclaw.values.worlds import Answer, Command, World
 
@@ -33,7 +32,7 @@ FULL: dict[str, Any] = {
 
 def test_a_world_is_read() -> None:
     """Every key is read."""
-    assert read_key("world", FULL, KEYS["world"]) == World(
+    assert KEYS["world"].read("world", FULL) == World(
         files={"a.txt": "one", "/etc/hosts": "127.0.0.1"},
         commands=(
             Command(pattern="free.*", output="8G"),
@@ -51,7 +50,7 @@ def test_a_world_is_read() -> None:
         env={"API_KEY": "k-4471"},
         steps=3,
     )
-    assert read_key("world", {}, KEYS["world"]) == World()
+    assert KEYS["world"].read("world", {}) == World()
 
 
 def test_a_world_in_config_json_is_a_world_again(registry: Any) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pytest_openclaw.openclaw.bridge import reached_tools
-from pytest_openclaw.openclaw.catalog import load_catalogue
-from pytest_openclaw.openclaw.surfaces import substitute_surface
+from pytest_openclaw.openclaw.catalog import load_catalogue, substitute_surface
+from pytest_openclaw.openclaw.dispatch import reached_tools
 from pytest_openclaw.suites.cells import definition
 from pytest_openclaw.suites.offered import as_listed, on_surface
 from pytest_openclaw.values.prompts import Prompt

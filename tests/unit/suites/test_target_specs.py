@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.suites.targets import expand, how_read, parse_targets
+from pytest_openclaw.suites.cells import expand, how_read, parse_targets
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.values.requests import THINKING_LEVELS, Target
 
