@@ -92,6 +92,7 @@ class Asker:
     Attributes:
         facts: new facts about targets: `resources_before` (a snapshot of the machine), `warm_up` and `server`
             (how the server describes itself). The caller removes the facts that it has recorded.
+        waiting: the targets that wait before another attempt, by label.
     """
 
     def __init__(self, providers: Mapping[str, Provider], settings: Settings) -> None:
@@ -99,6 +100,7 @@ class Asker:
         self._providers = providers
         self._settings = settings
         self._sender = Sender(providers, settings, lambda *fact: self.facts.append(fact))
+        self.waiting = self._sender.waiting
         limits = endpoint_limits(providers, settings)
         self._queues = {endpoint: _Queue(limit=limit) for endpoint, limit in limits.items()}
         self._jobs: dict[str, _Job] = {}

@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import cache, cached_property, partial
 from inspect import isawaitable
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import psutil
 
@@ -160,11 +160,21 @@ async def close_all(providers: Iterable[Provider]) -> None:
     await asyncio.gather(*closings, return_exceptions=True)
 
 
+class Waiting(NamedTuple):
+    """The wait after a fault, until the next attempt begins, on the clock of `time.perf_counter`."""
+
+    failure_type: str
+    attempt: int
+    of: int
+    begins_at: float
+
+
 class Sender:
     """Sends cells through their providers; all methods belong to one event loop.
 
     Attributes:
         spent_usd: the cost of all calls; 0 without a budget.
+        waiting: the targets that wait before another attempt, by label.
     """
 
     def __init__(
@@ -174,6 +184,7 @@ class Sender:
         on_fact: Callable[[Target, JsonObject], None] = lambda *_: None,
     ) -> None:
         self.spent_usd = 0.0
+        self.waiting: dict[str, Waiting] = {}
         self._providers = providers
         self._settings = settings
         self._on_fact = on_fact
@@ -285,7 +296,10 @@ class Sender:
             if wait_s is None:
                 last = faults.after_attempts(result, len(costs), was_too_long=len(costs) <= retries)
                 return replace(ended, result=last)
+            begins_at = time.perf_counter() + wait_s
+            self.waiting[target.label] = Waiting(result.failure_type, len(costs) + 1, retries + 1, begins_at)
             await asyncio.sleep(wait_s)
+            self.waiting.pop(target.label, None)
             waited_s += wait_s
 
     async def _examined(self, provider: Provider, target: Target, fault: Fault) -> Fault:

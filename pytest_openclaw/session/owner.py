@@ -21,6 +21,7 @@ from pytest_openclaw.providers.prices import Prices
 from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.session.cells import CellParts
 from pytest_openclaw.session.execution import Role, Runner, hint_on_suites
+from pytest_openclaw.session.live import Live
 from pytest_openclaw.session.registries import describe, plugins_of
 from pytest_openclaw.session.reporting import (
     CellFailures,
@@ -102,6 +103,7 @@ class Owner(Role):
         self.run: RunSession | None = None
         self.watchers: list[Watcher] = []
         self._notes: list[Finding] = []
+        self._live: Live | None = None
         self._config = start.config
         self._redactor = start.redactor
         self._failures = CellFailures(start.config, start.settings.targets)
@@ -158,6 +160,7 @@ class Owner(Role):
         self._open.enter_context(interrupted_by_signals())
         if asked := [planned for planned in collected.cells if planned.cell.key not in kept]:
             self._cells = {planned.cell.key: planned.cell for planned in asked}
+            self._live = Live(self._config, {one.token: one.cell for one in asked}, self.asker)
             self.asker.plan([replace(one, stage=plan.waiting_stage(one.cell.key)) for one in asked])
         self._publish_decisions(self.run)
 
@@ -183,6 +186,8 @@ class Owner(Role):
         payload = vars(report).pop(PAYLOAD, None)
         if payload and self.run:
             self._failures.note(report, payload)
+            if self._live and not isinstance(payload, KeptVerdict):
+                self._live.take(payload)
             self._take(self.run, report, payload)
             self._publish_decisions(self.run)
 

@@ -1,0 +1,150 @@
+"""The state of a run while it runs: a live line below pytest's progress, or a line for each target that ends.
+
+The live line is drawn only in a terminal where nothing but pytest's own reporter writes. It is erased before
+the reporter writes, and the cursor returns to its place, so pytest's output is the same as without it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_openclaw.reports.numbers import one_line, render_duration
+from pytest_openclaw.util.text import counted
+from pytest_openclaw.values.rows import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+    from pytest_openclaw.asking.asker import Asker
+    from pytest_openclaw.values.prompts import Cell
+    from pytest_openclaw.values.rows import LeftOut
+
+TICK_S, LEAST_BETWEEN_S = 0.25, 0.1
+LEAST_SENT, LEAST_NAME = 3, 16  # cells of a target for an estimate; columns of its name next to other parts
+# IND and RI make a row below the cursor without moving it; DECSC and DECRC return to the cursor's place.
+DRAW, ERASE = "\x1bD\x1bM\x1b7\x1b[B\r{}\x1b[K\x1b8", "\x1b7\x1b[B\r\x1b[K\x1b8"
+
+
+class Live:
+    """Counts the cells of a run as they end, and shows the state of the latest one's target."""
+
+    def __init__(self, config: pytest.Config, cells: Mapping[str, Cell], asker: Asker) -> None:
+        self._reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+        self._cells, self._waiting = cells, asker.waiting
+        self._n = Counter(cell.target.label for cell in cells.values())
+        self._ended: dict[str, dict[object, tuple[int, int] | None]] = {label: {} for label in self._n}
+        self._n_missed: Counter[str] = Counter()
+        self._label, self._prompt = next(iter(self._n)), ""
+        self._shown, self._drawn_at = "", 0.0
+        self._lock, self._is_over = threading.RLock(), threading.Event()
+        is_usual = type(self._reporter) is pytest.TerminalReporter
+        self._has_lines = is_usual and not (may_draw := _may_draw(config)) and config.option.verbose >= 0
+        if is_usual and may_draw:
+            self._fd = os.dup(1)  # pytest redirects 1 while a test runs
+            config.pluginmanager.register(self, "openclaw-live")
+            threading.Thread(target=self._tick, name="openclaw-live", daemon=True).start()
+
+    def take(self, payload: Record | LeftOut) -> None:
+        """Count a cell that has ended; without a terminal, say when it was the last one of its target."""
+        self._label = label = payload.target.label if isinstance(payload, Record) else payload.target
+        ended, key = self._ended[label], (payload.suite, payload.prompt_id, payload.repeat)
+        if key in ended:  # another plugin has run it again
+            return
+        with self._lock:
+            ended[key] = None
+            if isinstance(payload, Record) and payload.attempts:
+                ended[key] = (payload.e2e_ms, payload.in_flight or 1)
+                self._n_missed[label] += payload.objective_pass is False
+        n_left = sum(len(self._ended[one]) < n for one, n in self._n.items())
+        if self._has_lines and n_left and len(ended) == self._n[label]:
+            counts = f"{counted(len(ended), 'cell')}, {self._n_missed[label]} missed"
+            self._reporter.write_line(f"openclaw: {label}: {counts}; {counted(n_left, 'target')} left")
+
+    def _text(self, width: int) -> str:
+        label, ended = self._label, self._ended[self._label]
+        parts = [f"{len(ended)} of {self._n[label]}"]
+        if waits := self._waiting.get(label):
+            fault = waits.failure_type.replace("http_", "HTTP ").replace("_", " ")
+            wait_s = max(0, round(waits.begins_at - time.perf_counter()))
+            parts.append(f"{fault}, try {waits.attempt} of {waits.of} in {wait_s} s")
+        sent, n_left = [*filter(None, ended.values())], self._n[label] - len(ended)
+        if n_left and len(sent) >= LEAST_SENT:
+            each_ms = median(e2e_ms for e2e_ms, _ in sent) / median(n for _, n in sent)
+            parts.append(f"about {render_duration(max(1, n_left * each_ms / 1000))} left")
+        n_others = sum(not its for its in self._ended.values())
+        parts += [f"then {counted(n_others, 'target')}"] if n_others and ended else []
+        while (room := width - len(" · ".join(["", *parts]))) < LEAST_NAME and len(parts) > 1:
+            parts.pop()
+        return " · ".join([one_line(f"{label} {self._prompt}", max(1, room)), *parts])[:width]
+
+    def _tick(self) -> None:
+        while not self._is_over.wait(TICK_S):
+            if self._lock.acquire(blocking=False):  # else the reporter writes
+                self._draw()
+                self._lock.release()
+
+    def _draw(self) -> None:
+        with suppress(OSError):  # the terminal is gone
+            text = self._text(os.get_terminal_size(self._fd).columns - 1)
+            if text != self._shown and not self._is_over.is_set():
+                os.write(self._fd, DRAW.format(text).encode())
+                self._shown, self._drawn_at = text, time.monotonic()
+
+    def _erase(self) -> None:
+        with suppress(OSError):
+            if self._shown:
+                os.write(self._fd, ERASE.encode())
+        self._shown = ""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_logreport(self) -> Generator[None, Any, Any]:
+        """Erase the line while the reporter writes."""
+        with self._lock:
+            self._erase()
+            try:
+                return (yield)
+            finally:
+                self._reporter.flush()
+                if time.monotonic() - self._drawn_at > LEAST_BETWEEN_S:
+                    self._draw()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_logstart(self, nodeid: str) -> Generator[None, Any, Any]:
+        """Note which cell begins."""
+        if cell := self._cells.get(nodeid):
+            self._label, self._prompt = cell.target.label, cell.prompt.id
+        return (yield from self.pytest_runtest_logreport())
+
+    @pytest.hookimpl(tryfirst=True, optionalhook=True)
+    def pytest_testnodedown(self) -> None:
+        """Let xdist write."""
+        with self._lock:
+            self._erase()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Remove the line, also before a debugger or a message of pytest."""
+        with self._lock:
+            self._erase()
+            self._is_over.set()
+
+    pytest_enter_pdb = pytest_internalerror = pytest_keyboard_interrupt = pytest_sessionfinish
+
+
+def _may_draw(config: pytest.Config) -> bool:
+    """Whether standard output is a terminal in which only pytest's reporter writes, and not a CI's log."""
+    option, style = config.option, config.getini("console_output_style")
+    if sys.platform == "win32" or not os.isatty(1) or os.environ.get("TERM", "dumb") == "dumb":
+        return False
+    others_write = option.setupshow or option.log_cli_level is not None or config.getini("log_cli")
+    is_ci = {"CI", "BUILD_NUMBER"} & os.environ.keys()
+    return option.capture in ("fd", "sys") and style != "classic" and not (others_write or is_ci)
