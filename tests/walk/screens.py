@@ -17,6 +17,8 @@ from typing import Any
 import pyte
 
 ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[A-Z78])")
+LIVE_LINE = re.compile(r"(?:\x1bD\x1bM)?\x1b7.*?\x1b8")
+"""What a run draws below the progress while it runs, and removes again."""
 FULL_SCREEN = re.compile(rb"\x1b\[\?1049h.*?\x1b\[\?1049l", re.DOTALL)
 """What a program drew on the screen that it left again."""
 ROWS = 200
@@ -42,7 +44,7 @@ class Shown:
     @property
     def lines(self) -> list[str]:
         """What was written, line by line, as wide as it is."""
-        return [line.rstrip() for line in ESCAPE.sub("", self.raw).replace("\r", "").split("\n")]
+        return [line.rstrip() for line in ESCAPE.sub("", LIVE_LINE.sub("", self.raw)).replace("\r", "").split("\n")]
 
     @property
     def has_color(self) -> bool:
@@ -100,7 +102,7 @@ def run_on_terminal(
 
 def words_of(raw: str) -> str:
     """Return what was written as words with single blanks between them, without any codes."""
-    return " ".join(ESCAPE.sub("", raw).split())
+    return " ".join(ESCAPE.sub("", LIVE_LINE.sub("", raw)).split())
 
 
 def _spans(row: list[Any]) -> Iterator[str]:

@@ -65,7 +65,7 @@ const asWritten = document.documentElement.cloneNode(true);
 
 function noteOf(cell) {
   const name = cellName(cell);
-  const field = make('textarea', { rows: 2, placeholder: 'What you found out about this cell' });
+  const field = make('textarea', { rows: 1, placeholder: 'What you found out about this cell' });
   field.value = notes.get(name) || '';
   field.addEventListener('input', () => {
     if (field.value.trim()) notes.set(name, field.value);
