@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.rows import LeftOut
 
-TICK_S, LEAST_BETWEEN_S = 0.25, 0.1
+TICK_S = 0.25
 LEAST_SENT, LEAST_NAME = 3, 16  # cells of a target for an estimate; columns of its name next to other parts
 # IND and RI make a row below the cursor without moving it; DECSC and DECRC return to the cursor's place.
 DRAW, ERASE = "\x1bD\x1bM\x1b7\x1b[B\r{}\x1b[K\x1b8", "\x1b7\x1b[B\r\x1b[K\x1b8"
@@ -43,8 +43,7 @@ class Live:
         self._n = Counter(cell.target.label for cell in cells.values())
         self._ended: dict[str, dict[object, tuple[int, int] | None]] = {label: {} for label in self._n}
         self._n_missed: Counter[str] = Counter()
-        self._label, self._prompt = next(iter(self._n)), ""
-        self._shown, self._drawn_at = "", 0.0
+        self._label, self._prompt, self._shown = next(iter(self._n)), "", ""
         self._lock, self._is_over = threading.RLock(), threading.Event()
         is_usual = type(self._reporter) is pytest.TerminalReporter
         self._has_lines = is_usual and not (may_draw := _may_draw(config)) and config.option.verbose >= 0
@@ -80,8 +79,8 @@ class Live:
         if n_left and len(sent) >= LEAST_SENT:
             each_ms = median(e2e_ms for e2e_ms, _ in sent) / median(n for _, n in sent)
             parts.append(f"about {render_duration(max(1, n_left * each_ms / 1000))} left")
-        n_others = sum(not its for its in self._ended.values())
-        parts += [f"then {counted(n_others, 'target')}"] if n_others and ended else []
+        n_others = sum(not its for one, its in self._ended.items() if one != label)
+        parts += [f"then {counted(n_others, 'target')}"] if n_others else []
         while (room := width - len(" · ".join(["", *parts]))) < LEAST_NAME and len(parts) > 1:
             parts.pop()
         return " · ".join([one_line(f"{label} {self._prompt}", max(1, room)), *parts])[:width]
@@ -97,7 +96,7 @@ class Live:
             text = self._text(os.get_terminal_size(self._fd).columns - 1)
             if text != self._shown and not self._is_over.is_set():
                 os.write(self._fd, DRAW.format(text).encode())
-                self._shown, self._drawn_at = text, time.monotonic()
+                self._shown = text
 
     def _erase(self) -> None:
         with suppress(OSError):
@@ -114,15 +113,16 @@ class Live:
                 return (yield)
             finally:
                 self._reporter.flush()
-                if time.monotonic() - self._drawn_at > LEAST_BETWEEN_S:
-                    self._draw()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_logstart(self, nodeid: str) -> Generator[None, Any, Any]:
-        """Note which cell begins."""
+        """Note which cell begins, and draw the line again."""
         if cell := self._cells.get(nodeid):
             self._label, self._prompt = cell.target.label, cell.prompt.id
-        return (yield from self.pytest_runtest_logreport())
+        result = yield from self.pytest_runtest_logreport()
+        with self._lock:
+            self._draw()
+        return result
 
     @pytest.hookimpl(tryfirst=True, optionalhook=True)
     def pytest_testnodedown(self) -> None:

@@ -90,7 +90,10 @@ def in_terminal(folder: Path, *words: str, columns: int = 80, **variables: str) 
 
 def plain(lines: list[str]) -> list[str]:
     """Leave out what differs from run to run."""
-    return [re.sub(r"[0-9.]+ ?m?s\??|[0-9]{8}_[0-9]{6}|=+|gw[01]|\[ *[0-9]+ ?%\]", "", line).strip() for line in lines]
+    return [
+        re.sub(r"[0-9.]+ ?m?s\??|[0-9]{8}_[0-9]{6}|=+|gw[01]|\[ *[0-9]+ ?%\]", "", line).strip()
+        for line in lines
+    ]
 
 
 MODELS = "--openclaw-models=slow/a,slow/b"
@@ -110,10 +113,12 @@ def test_the_line_says_where_the_run_is(slow: Any) -> None:
     "words",
     [
         pytest.param([], id="plain"),
-        pytest.param(["-q"], id="quiet"),
-        pytest.param(["-v"], id="verbose"),
+        pytest.param(["-q"], id="quiet", marks=pytest.mark.nightly),
+        pytest.param(["-v"], id="verbose", marks=pytest.mark.nightly),
         pytest.param(["-n", "2"], id="workers", marks=pytest.mark.workers),
-        pytest.param(["-n", "2", "-v"], id="workers-verbose", marks=pytest.mark.workers),
+        pytest.param(
+            ["-n", "2", "-v"], id="workers-verbose", marks=[pytest.mark.workers, pytest.mark.nightly]
+        ),
     ],
 )
 def test_the_screen_is_the_same_at_the_end(slow: Any, words: list[str]) -> None:
@@ -131,12 +136,12 @@ def test_the_screen_is_the_same_at_the_end(slow: Any, words: list[str]) -> None:
     ("words", "variables"),
     [
         pytest.param(["--capture=no"], {}, id="tests-write"),
-        pytest.param(["--log-cli-level=INFO"], {}, id="live-logs"),
-        pytest.param(["--setup-show"], {}, id="setup-show"),
+        pytest.param(["--log-cli-level=INFO"], {}, id="live-logs", marks=pytest.mark.nightly),
+        pytest.param(["--setup-show"], {}, id="setup-show", marks=pytest.mark.nightly),
         pytest.param(["-p", "no:terminal"], {}, id="no-reporter"),
-        pytest.param(["-o", "console_output_style=classic"], {}, id="no-progress"),
-        pytest.param([], {"CI": "true"}, id="ci"),
-        pytest.param([], {"TERM": "dumb"}, id="dumb-terminal"),
+        pytest.param(["-o", "console_output_style=classic"], {}, id="no-progress", marks=pytest.mark.nightly),
+        pytest.param([], {"CI": "true"}, id="ci", marks=pytest.mark.nightly),
+        pytest.param([], {"TERM": "dumb"}, id="dumb-terminal", marks=pytest.mark.nightly),
     ],
 )
 def test_there_is_no_line_where_others_write(slow: Any, words: list[str], variables: dict[str, str]) -> None:
@@ -146,7 +151,7 @@ def test_there_is_no_line_where_others_write(slow: Any, words: list[str], variab
     assert LIVE not in shown.raw
 
 
-@pytest.mark.parametrize("columns", [40, 60, 140])
+@pytest.mark.parametrize("columns", [60, *(pytest.param(n, marks=pytest.mark.nightly) for n in (40, 140))])
 def test_a_narrow_terminal_shows_less(slow: Any, columns: int) -> None:
     """The line never wraps; its last parts go first. Without colors it is still drawn, because it has none."""
     shown = in_terminal(slow.folder, MODELS, columns=columns, NO_COLOR="1")

@@ -44,7 +44,10 @@ class Shown:
     @property
     def lines(self) -> list[str]:
         """What was written, line by line, as wide as it is."""
-        return [line.rstrip() for line in ESCAPE.sub("", LIVE_LINE.sub("", self.raw)).replace("\r", "").split("\n")]
+        return [
+            line.rstrip()
+            for line in ESCAPE.sub("", LIVE_LINE.sub("", self.raw)).replace("\r", "").split("\n")
+        ]
 
     @property
     def has_color(self) -> bool:
