@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.rows import LeftOut
 
-TICK_S = 0.25
-LEAST_SENT, LEAST_NAME = 3, 16  # cells of a target for an estimate; columns of its name next to other parts
+TICK_S, LEAST_SENT, LEAST_NAME = 0.25, 3, 16  # seconds; cells for an estimate; columns of a name
 # IND and RI make a row below the cursor without moving it; DECSC and DECRC return to the cursor's place.
 DRAW, ERASE = "\x1bD\x1bM\x1b7\x1b[B\r{}\x1b[K\x1b8", "\x1b7\x1b[B\r\x1b[K\x1b8"
 
@@ -45,9 +44,10 @@ class Live:
         self._n_missed: Counter[str] = Counter()
         self._label, self._prompt, self._shown = next(iter(self._n)), "", ""
         self._lock, self._is_over = threading.RLock(), threading.Event()
-        is_usual = type(self._reporter) is pytest.TerminalReporter
-        self._has_lines = is_usual and not (may_draw := _may_draw(config)) and config.option.verbose >= 0
-        if is_usual and may_draw:
+        is_usual = type(self._reporter) is pytest.TerminalReporter  # not one of another plugin
+        is_drawn, is_quiet = is_usual and _may_draw(config), config.option.verbose < 0
+        self._width = config.get_terminal_writer().fullwidth if is_usual and not (is_drawn or is_quiet) else 0
+        if is_drawn:
             self._fd = os.dup(1)  # pytest redirects 1 while a test runs
             config.pluginmanager.register(self, "openclaw-live")
             threading.Thread(target=self._tick, name="openclaw-live", daemon=True).start()
@@ -56,29 +56,30 @@ class Live:
         """Count a cell that has ended; without a terminal, say when it was the last one of its target."""
         self._label = label = payload.target.label if isinstance(payload, Record) else payload.target
         ended, key = self._ended[label], (payload.suite, payload.prompt_id, payload.repeat)
-        if key in ended:  # another plugin has run it again
-            return
+        if key in ended:
+            return  # another plugin has run it again
         with self._lock:
             ended[key] = None
             if isinstance(payload, Record) and payload.attempts:
                 ended[key] = (payload.e2e_ms, payload.in_flight or 1)
                 self._n_missed[label] += payload.objective_pass is False
         n_left = sum(len(self._ended[one]) < n for one, n in self._n.items())
-        if self._has_lines and n_left and len(ended) == self._n[label]:
-            counts = f"{counted(len(ended), 'cell')}, {self._n_missed[label]} missed"
-            self._reporter.write_line(f"openclaw: {label}: {counts}; {counted(n_left, 'target')} left")
+        if self._width and n_left and len(ended) == self._n[label]:
+            said = f"{counted(len(ended), 'cell')}, {self._n_missed[label]} missed"
+            text = f": {said}; {counted(n_left, 'target')} left"
+            self._reporter.write_line(f"{one_line(label, max(1, self._width - len(text)))}{text}")
 
     def _text(self, width: int) -> str:
         label, ended = self._label, self._ended[self._label]
         parts = [f"{len(ended)} of {self._n[label]}"]
         if waits := self._waiting.get(label):
             fault = waits.failure_type.replace("http_", "HTTP ").replace("_", " ")
-            wait_s = max(0, round(waits.begins_at - time.perf_counter()))
-            parts.append(f"{fault}, try {waits.attempt} of {waits.of} in {wait_s} s")
+            wait_s = max(0, waits.begins_at - time.perf_counter())
+            parts.append(f"{fault}, try {waits.attempt} of {waits.of} in {wait_s:.0f} s")
         sent, n_left = [*filter(None, ended.values())], self._n[label] - len(ended)
         if n_left and len(sent) >= LEAST_SENT:
-            each_ms = median(e2e_ms for e2e_ms, _ in sent) / median(n for _, n in sent)
-            parts.append(f"about {render_duration(max(1, n_left * each_ms / 1000))} left")
+            ms = n_left * median(e2e_ms for e2e_ms, _ in sent) / median(n for _, n in sent)
+            parts.append(f"about {render_duration(max(1, ms / 1000))} left")
         n_others = sum(not its for one, its in self._ended.items() if one != label)
         parts += [f"then {counted(n_others, 'target')}"] if n_others else []
         while (room := width - len(" · ".join(["", *parts]))) < LEAST_NAME and len(parts) > 1:
@@ -104,7 +105,7 @@ class Live:
                 os.write(self._fd, ERASE.encode())
         self._shown = ""
 
-    @pytest.hookimpl(wrapper=True)
+    @pytest.hookimpl(wrapper=True, optionalhook=True)
     def pytest_runtest_logreport(self) -> Generator[None, Any, Any]:
         """Erase the line while the reporter writes."""
         with self._lock:
@@ -113,6 +114,8 @@ class Live:
                 return (yield)
             finally:
                 self._reporter.flush()
+
+    pytest_testnodedown = pytest_runtest_logreport  # of xdist
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_logstart(self, nodeid: str) -> Generator[None, Any, Any]:
@@ -123,12 +126,6 @@ class Live:
         with self._lock:
             self._draw()
         return result
-
-    @pytest.hookimpl(tryfirst=True, optionalhook=True)
-    def pytest_testnodedown(self) -> None:
-        """Let xdist write."""
-        with self._lock:
-            self._erase()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
