@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.openclaw.thinking import split_thinking
 from pytest_openclaw.reports.blocks import Table
-from pytest_openclaw.reports.due import miss_of
+from pytest_openclaw.reports.due import did_of, due_of, miss_of
 from pytest_openclaw.reports.numbers import (
     DASH,
     WIDTH,
@@ -72,6 +72,8 @@ def render_cell(
         ("suite", record.suite),
         ("prompt", record.prompt_name),
         ("verdict", f"{verdict_of(record)}{f': {why}' if why else ''}"),
+        ("due", "\n".join(due_of(prompt))),
+        ("did", "\n".join(did_of(record, turns))),
         ("validator", as_text(prompt.get("validator"))),
         ("parsed", as_text(record.parsed_output)),
         *_facts(record),

@@ -143,13 +143,13 @@ def test_a_name_that_is_not_enough_is_refused(runs: Path, command: CommandLine) 
 
 
 def test_a_cell_in_full(runs: Path, command: CommandLine) -> None:
-    """Prompt, system, thinking and reply are shown in full, line by line."""
+    """What was due and done in words; prompt, system, thinking and reply in full, line by line."""
     shown = command("show", "one", "restart").out
 
     assert shown.startswith("benchmarks/prompts_x.json::P1[lab/a]\n")
     assert _lines(shown) == [
-        f"suite {SUITE}", "prompt restart", "verdict passed", 'validator { "type": "noop" }', "system Be kind.",
-        "prompt Do P1.", "thinking hm so", "reply yes it is",
+        f"suite {SUITE}", "prompt restart", "verdict passed", "due any answer", "did answered: “yes it is”",
+        'validator { "type": "noop" }', "system Be kind.", "prompt Do P1.", "thinking hm so", "reply yes it is",
     ]  # fmt: skip
     assert " attempts: 2\n" in shown
 
