@@ -45,7 +45,7 @@ class Live:
         self._label, self._prompt, self._shown = next(iter(self._n)), "", ""
         self._lock, self._is_over = threading.RLock(), threading.Event()
         is_usual = type(self._reporter) is pytest.TerminalReporter  # not one of another plugin
-        is_drawn, is_quiet = is_usual and _may_draw(config), config.option.verbose < 0
+        is_drawn, is_quiet = is_usual and _may_draw(config, self._reporter), config.option.verbose < 0
         self._width = config.get_terminal_writer().fullwidth if is_usual and not (is_drawn or is_quiet) else 0
         if is_drawn:
             self._fd = os.dup(1)  # pytest redirects 1 while a test runs
@@ -137,11 +137,14 @@ class Live:
     pytest_enter_pdb = pytest_internalerror = pytest_keyboard_interrupt = pytest_sessionfinish
 
 
-def _may_draw(config: pytest.Config) -> bool:
+def _may_draw(config: pytest.Config, reporter: Any) -> bool:
     """Whether standard output is a terminal in which only pytest's reporter writes, and not a CI's log."""
-    option, style = config.option, config.getini("console_output_style")
-    if sys.platform == "win32" or not os.isatty(1) or os.environ.get("TERM", "dumb") == "dumb":
+    get, style = config.getoption, config.getini("console_output_style")
+    if sys.platform == "win32" or not (reporter.isatty and os.isatty(1)):
         return False
-    others_write = option.setupshow or option.log_cli_level is not None or config.getini("log_cli")
-    is_ci = {"CI", "BUILD_NUMBER"} & os.environ.keys()
-    return option.capture in ("fd", "sys") and style != "classic" and not (others_write or is_ci)
+    has_logs = config.pluginmanager.hasplugin("logging") and (
+        get("log_cli_level") or config.getini("log_cli")
+    )
+    is_ours = get("capture", "no") in ("fd", "sys") and not (has_logs or get("setupshow", False))
+    is_plain = os.environ.get("TERM", "dumb") == "dumb" or {"CI", "BUILD_NUMBER"} & os.environ.keys()
+    return bool(is_ours and style != "classic" and not is_plain)

@@ -140,6 +140,7 @@ def test_the_screen_is_the_same_at_the_end(slow: Any, words: list[str]) -> None:
         pytest.param(["--setup-show"], {}, id="setup-show", marks=pytest.mark.nightly),
         pytest.param(["-p", "no:terminal"], {}, id="no-reporter"),
         pytest.param(["-o", "console_output_style=classic"], {}, id="no-progress", marks=pytest.mark.nightly),
+        pytest.param(["-p", "no:capture"], {}, id="no-capture", marks=pytest.mark.nightly),
         pytest.param([], {"CI": "true"}, id="ci", marks=pytest.mark.nightly),
         pytest.param([], {"TERM": "dumb"}, id="dumb-terminal", marks=pytest.mark.nightly),
     ],

@@ -244,7 +244,8 @@ function summaryOf(cells, all) {
 function storyOf(cell) {
   const [outcome, call, why] = [columns.outcome[cell], columns.call[cell], columns.why[cell]];
   if (!outcome || !JUDGED.includes(columns.verdict[cell])) return why;
-  return [outcome === 'valid' || outcome === 'restrained' ? '' : worded(outcome), call || (columns.harm[cell] ? why : '')].filter(Boolean).join(' · ');
+  const ended = outcome === 'valid' || outcome === 'restrained' ? why : worded(outcome);
+  return [ended, call || (columns.harm[cell] ? why : '')].filter(Boolean).join(' · ');
 }
 
 const answerOf = (cell) => details[cell].turns.at(-1).text.trim().slice(0, 200).replace(/\s+/g, ' ');

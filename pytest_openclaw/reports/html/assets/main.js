@@ -13,9 +13,9 @@ function answer({ target, kind, sentence, tier }) {
   const [sign, word, look] = KINDS[kind];
   const own = columns.target.flatMap((number, cell) => (targets[number].label === target ? [cell] : []));
   const [harmful, missed] = [own.filter((cell) => columns.harm[cell]), own.filter((cell) => [1, 3].includes(columns.verdict[cell]))];
-  const link = (text, ...words) => make('a', { href: '#' + [...(targets.length > 1 ? [['target', target]] : []), ...words].map(([name, value]) => name + '=' + encoded(value)).join('&') }, text);
+  const link = (text, ...words) => make('a', { href: '#' + [...(targets.length > 1 ? [['target', target]] : []), ...words].map(([name, value]) => name + '=' + encoded(value)).join('&'), click: () => setTimeout(readAddress) }, text);
   const cellOf = new Map(harmful.toReversed().map((cell) => [prompts[columns.prompt[cell]].id, cell]));
-  const said = sentence.split(/([^\s,]+)/).map((text) => (cellOf.has(text) ? link(text, ['harm', 'yes'], ['cell', cellName(cellOf.get(text))]) : text));
+  const said = sentence.split(/([^\s,;]+)/).map((text) => (cellOf.has(text) ? link(text, ['harm', 'yes'], ['cell', cellName(cellOf.get(text))]) : text));
   return make('li', { class: look },
     make('p', { class: 'chips' }, make('b', null, target), make('span', { class: 'badge ' + look }, make('span', { 'aria-hidden': 'true' }, sign + ' '), word), tier ? badge(tier) : null,
       harmful.length ? link(counted(harmful.length, 'cell') + ' with harm', ['harm', 'yes']) : null,

@@ -62,6 +62,8 @@ function turnBlock(turn, _, all) {
 const notes = new Map(JSON.parse(document.querySelector('script.notes').textContent));
 // The page as its file has it; a copy shares the texts.
 const asWritten = document.documentElement.cloneNode(true);
+let unsaved = false;
+addEventListener('beforeunload', (event) => { if (unsaved) event.preventDefault(); });
 
 function noteOf(cell) {
   const name = cellName(cell);
@@ -70,6 +72,7 @@ function noteOf(cell) {
   field.addEventListener('input', () => {
     if (field.value.trim()) notes.set(name, field.value);
     else notes.delete(name);
+    unsaved = true;
     offerToSave();
   });
   return make('label', { class: 'noting' }, make('span', null, 'Note'), field);
@@ -81,8 +84,9 @@ function savePage() {
   const text = JSON.stringify([...notes]).replace(/[<>&\x7f-\uffff]/g, (found) => '\\u' + found.charCodeAt(0).toString(16).padStart(4, '0'));
   asWritten.querySelector('script.notes').textContent = text;
   const file = new Blob(['<!doctype html>\n' + asWritten.outerHTML], { type: 'text/html' });
-  const link = make('a', { download: 'report.html', href: URL.createObjectURL(file) });
+  const link = make('a', { download: decodeURIComponent(location.pathname).split('/').pop(), href: URL.createObjectURL(file) });
   link.click();
+  unsaved = false;
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
 }
 
