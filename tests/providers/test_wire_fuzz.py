@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -99,9 +101,7 @@ LINES = [
 
 NUMBERS = st.sampled_from(
     [
-        0,
-        -1,
-        1,
+        *range(-1, 20),
         2**40,
         2**53,
         2**53 + 1,
@@ -130,24 +130,19 @@ TEXTS = st.text(st.characters(), max_size=8) | st.sampled_from(
         "a" * 5000,
     ]
 )
-KEYS = st.sampled_from(
-    [
-        "type",
-        "error",
-        "message",
-        "code",
-        "text",
-        "content",
-        "id",
-        "index",
-        "usage",
-        "arguments",
-        "metadata",
-        "raw",
-    ]
+WORDS = sorted(
+    {
+        word
+        for module in Path(sending.__file__).parents[1].glob("providers/*.py")
+        for node in ast.walk(ast.parse(module.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 80
+        for word in (node.value, *node.value.replace(".", " ").split())
+    }
 )
+"""The names and values that readers know, and other short texts in their modules."""
+KEYS = st.sampled_from(WORDS)
 VALUES = st.recursive(
-    st.none() | st.booleans() | NUMBERS | TEXTS,
+    st.none() | st.booleans() | NUMBERS | TEXTS | KEYS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS | TEXTS, inner, max_size=3),
     max_leaves=6,
 )
@@ -172,8 +167,11 @@ def put(value: Any, path: tuple[Any, ...], new: Any, key: str | None) -> Any:
 
 @st.composite
 def disturbed(draw: Any, payloads: list[Any]) -> list[Any]:
-    """Events of which some have another value at any place."""
+    """Events of which some have another value at any place, are repeated, or come earlier."""
     events = list(payloads)
+    for _ in range(draw(st.integers(0, 2)) if len(events) > 1 else 0):
+        again = draw(st.sampled_from(events))
+        events.insert(draw(st.integers(0, len(events))), again)
     for _ in range(draw(st.integers(1, 3))):
         number = draw(st.integers(0, len(events) - 1))
         path = draw(st.sampled_from([*places(events[number])]))
