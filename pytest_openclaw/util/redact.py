@@ -28,6 +28,8 @@ HIDDEN = "[secret]"
 # Shorter texts are not keys: replacing "ollama" everywhere would spoil every row of a local server.
 _SHORTEST_SECRET = 8
 _LONG_WORDS = re.compile(r"\S{8,}")
+# An escape of JSON or a URL for a character that needs none, which a page would show as the character.
+_ESCAPE = re.compile(r"(?:\\u00|%)((?!22|5[Cc])[2-7][0-9A-Fa-f])")
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,12 @@ class Redactor:
         """Return the text without secrets."""
         if len(text) < _SHORTEST_SECRET:
             return text
+        shown = self._without_forms(text)
+        plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), shown)
+        hidden = shown if plain == shown else self._without_forms(plain)
+        return shown if hidden == plain else hidden
+
+    def _without_forms(self, text: str) -> str:
         for form in self.forms:
             text = text.replace(form, HIDDEN)
         # Examples are not keys, such as `ghp_xxxxxxxxxxxx…` and `sk-000000000000…`.

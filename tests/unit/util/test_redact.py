@@ -77,6 +77,16 @@ def test_no_whole_secret_is_left(secret, around, spelled):
     assert secret not in Redactor.of([secret]).text(around + spelled(secret) + around)
 
 
+@pytest.mark.parametrize("escape", ["\\u00%02x", "%%%02X"], ids=["json", "url"])
+def test_a_key_of_which_every_character_is_escaped(escape):
+    """A page shows the value of an argument, in which it would be the key again."""
+    written = "".join(escape % ord(character) for character in KEY)
+    ordinary = f'{{"a": "{escape % ord("A")} b"}}'
+
+    assert Redactor.of([KEY]).text(f'{{"a": "{written}"}}') == f'{{"a": "{HIDDEN}"}}'
+    assert Redactor.of([KEY]).text(ordinary) == ordinary
+
+
 # --- keys of published formats ------------------------------------------------------------------------
 
 
