@@ -199,7 +199,7 @@ def miss_of(record: Record, validator: Any, turns: Sequence[JsonObject]) -> str:
     """
     due = [*_due_tools(validator)]
     calls = [call for turn in turns for call in turn["calls"]]
-    text = one_line(turns[-1]["text"], MOST_SAID) if turns else ""
+    text = one_line(turns[-1]["text"], MOST_SAID // 2) if turns else ""
     quoted = f': "{text}"' if text else ""
     if not due or record.harm:
         return ""

@@ -72,13 +72,14 @@ class CellRun:
         verdict_errors: the exceptions that mean a verdict on the model.
     """
 
-    __slots__ = ("cell", "parts", "result")  # ten thousand cells have one each
+    __slots__ = ("_is_settled", "cell", "parts", "result")  # ten thousand cells have one each
     verdict_errors: ClassVar[tuple[type[BaseException], ...]] = (Missed,)
 
     def __init__(self, cell: Cell, parts: CellParts) -> None:
         self.cell = cell
         self.parts = parts
         self.result: CellResult | None = None
+        self._is_settled = False
 
     # --- the phases of a test ---
 
@@ -99,6 +100,7 @@ class CellRun:
         try:
             self.result = CellResult(cell=cell, call=parts.ask(token, cell))
         except CellNotSent as why:
+            self._is_settled = True
             raise pytest.skip.Exception(str(why), _use_item_location=True) from None
         except Exception as error:
             self.result = CellResult.never_sent(cell, error)
@@ -166,7 +168,13 @@ class CellRun:
         result = self.result_after(call)
         if result is None:
             suite, prompt_id, target, repeat = self.cell.key
-            return LeftOut(suite=suite, prompt_id=prompt_id, target=target.label, repeat=repeat)
+            return LeftOut(
+                suite=suite,
+                prompt_id=prompt_id,
+                target=target.label,
+                repeat=repeat,
+                is_settled=self._is_settled,
+            )
         return self.record(result, report)
 
     def result_after(self, call: pytest.CallInfo[None]) -> CellResult | None:

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.requests import CellKey, Target
     from pytest_openclaw.values.rows import Payload
 
+_NOT_NEEDED = "openclaw_not_needed"
+"""The attribute of the report of a repeat that was not sent, because its target is settled."""
 MOST_NAMED = 4
 """Targets that the header names."""
 
@@ -191,10 +193,15 @@ class Owner(Role):
             self._take(self.run, report, payload)
             self._publish_decisions(self.run)
 
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        """Count a repeat that was not needed as deselected, and print no letter for it."""
+        return ("deselected", "", "NOT NEEDED") if getattr(report, _NOT_NEEDED, False) else None
+
     def _take(self, run: RunSession, report: pytest.TestReport, payload: Payload) -> None:
         match payload:
             case LeftOut():
                 run.leave_out(payload)
+                vars(report)[_NOT_NEEDED] = payload.is_settled
             case KeptVerdict():
                 self._n_verdicts_failed += report.failed and (not payload.passed or passed_strictly(report))
             case Record():

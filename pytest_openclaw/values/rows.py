@@ -296,6 +296,7 @@ class LeftOut:
     prompt_id: str
     target: str
     repeat: int
+    is_settled: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
