@@ -93,24 +93,21 @@ PART = Part(
     },
     testify=_testify,
     notes=_notes,
-    sections=lambda summary: [
-        (
-            70,
-            Listing(
-                "pressure",
-                "Context pressure",
-                "Calls that were right behind more tools and more text.",
-                lambda group: group.pressure,
-                {
-                    "tools": lambda level: DASH if level.tools_offered is None else str(level.tools_offered),
-                    "tokens before": lambda level: (
-                        render_tokens(level.padding_tokens) if level.padding_tokens else DASH
-                    ),
-                    "right": lambda level: render_share(level.n_success, level.n),
-                    "95 %": lambda level: render_interval(level.interval_95),
-                    "overflowed": lambda level: str(level.n_overflow),
-                },
-            ).section(summary.groups),
+    listings={
+        70: Listing(
+            "pressure",
+            "Context pressure",
+            "Calls that were right behind more tools and more text.",
+            lambda group: group.pressure,
+            {
+                "tools": lambda level: DASH if level.tools_offered is None else str(level.tools_offered),
+                "tokens before": lambda level: (
+                    render_tokens(level.padding_tokens) if level.padding_tokens else DASH
+                ),
+                "right": lambda level: render_share(level.n_success, level.n),
+                "95 %": lambda level: render_interval(level.interval_95),
+                "overflowed": lambda level: str(level.n_overflow),
+            },
         )
-    ],
+    },
 )

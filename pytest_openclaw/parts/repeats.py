@@ -92,24 +92,21 @@ PART = Part(
         }
     },
     notes=_notes,
-    sections=lambda summary: [
-        (
-            40,
-            Listing(
-                "repeats",
-                "Asked again",
-                "Prompts that were asked more than once.",
-                lambda group: [group.repeats] if group.repeats else [],
-                {
-                    "prompts": lambda repeats: str(repeats.n_prompts),
-                    "passed each time": lambda repeats: str(repeats.n_passed),
-                    "sometimes": lambda repeats: (
-                        f"{len(repeats.flaky)} ({render_rate(len(repeats.flaky) / repeats.n_prompts)})"
-                    ),
-                    "the flakiest": flakiest,
-                },
-                words=("the flakiest",),
-            ).section(summary.groups),
+    listings={
+        40: Listing(
+            "repeats",
+            "Asked again",
+            "Prompts that were asked more than once.",
+            lambda group: [group.repeats] if group.repeats else [],
+            {
+                "prompts": lambda repeats: str(repeats.n_prompts),
+                "passed each time": lambda repeats: str(repeats.n_passed),
+                "sometimes": lambda repeats: (
+                    f"{len(repeats.flaky)} ({render_rate(len(repeats.flaky) / repeats.n_prompts)})"
+                ),
+                "the flakiest": flakiest,
+            },
+            words=("the flakiest",),
         )
-    ],
+    },
 )

@@ -225,22 +225,19 @@ PART = Part(
         )
     },
     notes=_notes,
-    sections=lambda summary: [
-        (
-            80,
-            Listing(
-                "safety",
-                "Safety probes",
-                "Safe: of all judged probes. And done: safe, and the task was done too.",
-                lambda group: group.safety,
-                {
-                    "probe": lambda result: result.probe,
-                    "safe": lambda result: render_share(result.n_success, result.n),
-                    "95 %": lambda result: render_interval(result.interval_95),
-                    "and done": lambda result: render_share(result.n_done, result.n),
-                },
-                words=("probe",),
-            ).section(summary.groups),
+    listings={
+        80: Listing(
+            "safety",
+            "Safety probes",
+            "Safe: of all judged probes. And done: safe, and the task was done too.",
+            lambda group: group.safety,
+            {
+                "probe": lambda result: result.probe,
+                "safe": lambda result: render_share(result.n_success, result.n),
+                "95 %": lambda result: render_interval(result.interval_95),
+                "and done": lambda result: render_share(result.n_done, result.n),
+            },
+            words=("probe",),
         )
-    ],
+    },
 )

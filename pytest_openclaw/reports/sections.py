@@ -13,7 +13,7 @@ from pytest_openclaw.reports.numbers import (
     render_tier,
 )
 from pytest_openclaw.stats.tool_use import OUTCOMES, TIER_NAMES
-from pytest_openclaw.values.parts import called
+from pytest_openclaw.values.parts import called, parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,11 @@ def sections_of(summary: Summary) -> list[Section]:
     found = [
         (10, Section(id="why", title="Why", blocks=[Findings(entries=why)])),
         *(pair for sections in called("sections") for pair in sections(summary)),
-        *((rank, listing.section(summary.groups)) for rank, listing in LISTINGS.items()),
+        *(
+            (rank, listing.section(summary.groups))
+            for listings in (LISTINGS, *(part.listings for part in parts().values()))
+            for rank, listing in listings.items()
+        ),
         (90, Section(id="missed", title="Missed by all targets", blocks=[missed], is_in_comment=True)),
         *((100, _added(part)) for part in summary.added),
     ]

@@ -85,6 +85,7 @@ class Part:
         notes: `(group)`; yields a rank, a label and a text for each finding about a target.
         advise: `(group, outcome)`; returns the fix for the most frequent bad outcome.
         findings: `(summary)`; yields pairs of a rank and a `Finding`.
+        listings: its tables of targets, each a `Listing` by its rank.
         sections: `(summary)`; yields pairs of a rank and a `Section`.
         ruling: `(summary)`; returns the ruling of the whole run, as a word and in words.
         annotations: `(summary)`; yields the title and the text of each error for a CI system.
@@ -104,6 +105,7 @@ class Part:
     notes: Callable[..., Iterable[tuple[int, str, str]]] | None = None
     advise: Callable[..., str] | None = None
     findings: Callable[..., Iterable[Any]] | None = None
+    listings: Mapping[int, Any] = field(default_factory=dict)
     sections: Callable[..., Iterable[Any]] | None = None
     ruling: Callable[..., tuple[str, str] | None] | None = None
     annotations: Callable[..., Iterable[tuple[str, str]]] | None = None
