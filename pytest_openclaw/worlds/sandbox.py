@@ -76,7 +76,7 @@ _SIMPLE = {
     *("basename", "cp", "cut", "dirname", "echo", "expr", "ls", "mkdir", "mv", "pwd", "rm", "rmdir", "seq"),
     *("sort", "touch", "uniq", "wc"),
 }
-_WORD = re.compile(r"[A-Za-z_./~][\w.+/-]*")
+_WORD = re.compile(r"(?:\d+(?=[A-Za-z]))?[A-Za-z_./~][\w.+/-]*")
 _QUOTE = re.compile(r"[\\'\"]")
 _PYTHON_SCRIPT = re.compile(rb"#!.*\bpython[\d.]*\s")
 _PATTERN_ESCAPE = re.compile(r"\\[A-Za-z]|\(\?[a-z]+\)")
