@@ -128,8 +128,8 @@ def pytest_openclaw_suite(path: Path, config: pytest.Config) -> Callable[[str], 
     ```
 
     Called in each process that collects, for each file in a folder of suites, and for each file that the
-    command line names, itself or by its folder. `name` is the suite's name in rows. A `SuiteError` is a
-    collection error with its text.
+    command line names, itself or by a folder above it. `name` is the suite's name in rows. A `SuiteError`
+    is a collection error with its text.
     """
     raise AssertionError("a specification is never called")
 

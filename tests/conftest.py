@@ -35,6 +35,7 @@ settings.load_profile("same")
 # For the sessions that tests start, in PYTEST_ADDOPTS: plugins of other packages take a fifth of a start, and
 # pytest-rerunfailures leaves a socket and a thread behind for each session in the same process.
 NO_OTHER_PLUGINS = "-p no:hypothesispytest -p no:anyio -p no:canitoolcall -p no:rerunfailures"
+CACHES = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
 REQUIRED = os.environ.get("OPENCLAW_TEST_REQUIRE", "").split()
 
 
@@ -91,10 +92,14 @@ def require_engine() -> None:
 
 
 @pytest.fixture
-def world_python() -> None:
-    """Skip a test, or fail it if CI requires it, if Python for worlds is not installed."""
+def world_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Skip a test, or fail it if CI requires it, if Python for worlds is not installed.
+
+    Tests with a home of their own use the compiled interpreter of the others.
+    """
     if not python.is_installed():
         skip_or_fail("python", python.hint())
+    monkeypatch.setenv("XDG_CACHE_HOME", CACHES)
 
 
 def require_claude() -> str:

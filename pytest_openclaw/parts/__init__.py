@@ -173,7 +173,20 @@ TABLE: Mapping[str, Entry] = {
     "history": Entry(commands=("history",)),
     "export": Entry(commands=("export",)),
     "capture": Entry(commands=("capture-tools",)),
-    "pinchbench": Entry(is_plugin=True),
+    "tasks": Entry(
+        is_plugin=True,
+        options=(
+            Option("tasks", "Also collect the tasks of an installed package: claw-bench.", "NAME"),
+            Option("tasks-pass", "Score from which a task passes, 0 to 1 (1).", "SCORE", RATE),
+            flag_option(
+                "oracle", "Play each task's reference solution in place of a model; send no request."
+            ),
+            flag_option(
+                "run-model-code",
+                "Run graders that no world can run, and so files of a model, on this machine (Linux).",
+            ),
+        ),
+    ),
 }
 """The parts, in the order in which they are called."""
 

@@ -95,7 +95,7 @@ class SuiteFiles:
         paths = (path, path.resolve())  # a link in a folder of suites may lead elsewhere
         in_folder = any(options.is_below(each, self._settings.suite_dirs) for each in paths)
         is_chosen = in_folder or path.resolve() in self._named
-        if not is_chosen and path.resolve().parent not in self._named:
+        if not is_chosen and not options.is_below(path.resolve(), self._named):
             return None
         reader: Callable[[str], Suite] | None = self._config.hook.pytest_openclaw_suite(
             path=path, config=self._config
@@ -105,8 +105,8 @@ class SuiteFiles:
         return reader
 
     @cached_property
-    def _named(self) -> frozenset[Path]:
-        return frozenset(options.named_paths(self._config))
+    def _named(self) -> tuple[Path, ...]:
+        return tuple(options.named_paths(self._config))
 
     def _load(self, path: Path, name: str) -> Suite:
         file = self._settings.catalogue_file

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import LockFile, install_command, packaged_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from wasmtime import Caller, Engine, Module
 
@@ -41,7 +41,14 @@ MOST_OUTPUT_BYTES = 4 << 20
 MOST_FILES, MOST_FILE_BYTES = 5000, 64 << 20
 _TICK_S = 0.05
 _LIBRARY = "/usr/lib/python3/site-packages"
-_THIRD_PARTY = ("packaging", "tzdata", "yaml")
+#: where a grader has its own files, which no other program of its world sees
+GRADER = "/run/grader"
+REQUEST, ANSWER, RESULT = "request.json", "answer.json", "result.jsonl"
+_PACKAGES = "/usr/lib/python3/dist-packages"
+_THIRD_PARTY = ("_pytest", "iniconfig", "packaging", "pluggy", "py", "pygments", "pytest", "tzdata", "yaml")
+_COMPILE = ("-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "/")
+_COMPILE_S = 100.0
+_EIO = 29  # in WASI
 #: a file that a system has, and that is not one of the world's
 _NULL = "/dev/null"
 #: options with a value of their own
@@ -55,6 +62,8 @@ from importlib.machinery import PathFinder
 sys.executable = "/usr/bin/python3"
 os.chdir(os.environ["PWD"])
 time.sleep = lambda seconds: None
+_PYTEST = "--capture=sys --basetemp=/tmp/pytest -p no:cacheprovider -p no:faulthandler"
+os.environ.setdefault("PYTEST_ADDOPTS", _PYTEST)
 _uname = os.uname
 os.uname = lambda: os.uname_result(("Linux", "openclaw", *_uname()[2:]))
 os.getuid = os.geteuid = os.getgid = os.getegid = lambda: 1000
@@ -111,6 +120,7 @@ class Ended:
         timed_out: whether it exceeded its time, or what it may write; it then has no effect.
         files: absolute path → content of each file that it changed; None for one that it removed.
         folders: absolute paths of all folders after it.
+        result: of a grader, the content of its file `RESULT`.
     """
 
     stdout: bytes = b""
@@ -119,6 +129,23 @@ class Ended:
     timed_out: bool = False
     files: dict[str, bytes | None] = field(default_factory=dict)
     folders: tuple[str, ...] = ()
+    result: bytes = b""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """What only a grader has: a folder of its own at `GRADER`, and commands.
+
+    It writes a request into its folder, calls `os.sched_yield()`, and reads the answer there.
+
+    Attributes:
+        files: path in the folder → content.
+        call: takes a request, and the changes of files since the start, or since the last call, and returns
+            the answer and the files of the world, with which later changes are compared.
+    """
+
+    files: Mapping[str, bytes]
+    call: Callable[[bytes, Ended], tuple[bytes, Mapping[str, bytes]]]
 
 
 def is_installed() -> bool:
@@ -134,14 +161,18 @@ def hint() -> str:
 
 
 @cache
-def load() -> tuple[Engine, Module]:
+def load(*, for_grader: bool = False) -> tuple[Engine, Module]:
     """Return the engine and the compiled interpreter, which is compiled once for each user and machine.
+
+    The end of a program's time ends all programs of an engine, so graders, whose commands may run other
+    programs, have one of their own.
 
     Raises:
         OpenClawError: the interpreter is missing, or not the known one.
     """
     import wasmtime
 
+    del for_grader  # it only has an entry of its own in the cache
     path = packaged_file(_DISTRIBUTION, _FILE)
     if path is None:
         raise OpenClawError(hint())
@@ -192,6 +223,7 @@ def run(
     env: Mapping[str, str],
     stdin: bytes,
     seconds: float,
+    host: Host | None = None,
 ) -> Ended:
     """Run Python with these arguments in a world.
 
@@ -203,15 +235,15 @@ def run(
         env: environment variables of the program.
         stdin: its whole input.
         seconds: the time after which it ends as `timed_out`.
+        host: of a grader.
     """
     import wasmtime
 
-    engine, module = load()
+    engine, module = load(for_grader=host is not None)
     with tempfile.TemporaryDirectory(prefix="openclaw-world-") as scratch:
         root, library, given = Path(scratch, "root"), Path(scratch, "library"), Path(scratch, "stdin")
         _lay_out(root, files, folders)
-        for name in _third_party():  # importlib lists a folder before it looks into it
-            (library / name).mkdir(parents=True)
+        library.mkdir()
         script, argv = _argv(arguments, cwd)
         start = _START if script is None else f"{_START}sys.argv[0] = {script!r}\n"
         (library / "sitecustomize.py").write_text(start, "utf-8", "surrogatepass")
@@ -220,7 +252,12 @@ def run(
         ended, out, errors = Ended(), _Output(), _Output()
         config = wasmtime.WasiConfig()
         config.argv = ["python3", *argv]
-        own = {"PWD": cwd, "PYTHONPATH": _LIBRARY, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+        own = {
+            "PWD": cwd,
+            "PYTHONPATH": f"{_LIBRARY}:{_PACKAGES}",
+            "PYTHONHASHSEED": "0",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
         if path := env.get("PYTHONPATH"):
             own["PYTHONPATH"] += "".join(f":{PurePosixPath(cwd, folder)}" for folder in path.split(":"))
         config.env = [*{**env, **own}.items()]
@@ -228,8 +265,12 @@ def run(
         config.stdout_custom, config.stderr_custom = out.write, errors.write
         config.preopen_dir(str(root), "/")
         config.preopen_dir(str(library), _LIBRARY, fs_mutable=False)
-        for name, folder in _third_party().items():
-            config.preopen_dir(str(folder), f"{_LIBRARY}/{name}", fs_mutable=False)
+        if compiled := None if arguments == _COMPILE else packages():
+            config.preopen_dir(str(compiled), _PACKAGES, fs_mutable=False)
+        private = Path(scratch, "private")
+        if host is not None:
+            _lay_out(private, {f"/{name}": content for name, content in host.files.items()}, ())
+            config.preopen_dir(str(private), GRADER)
         store = wasmtime.Store(engine)
         store.set_limits(memory_size=MOST_MEMORY_BYTES)
         store.set_epoch_deadline(1)  # see `_limiting`
@@ -237,8 +278,10 @@ def run(
         linker = wasmtime.Linker(engine)
         linker.define_wasi()
         _replace_functions(linker)
+        if host is not None:
+            _link_calls(linker, host, root, private, files)
         try:
-            with _limiting(engine, root, seconds):
+            with _limiting(engine, Path(scratch), seconds):
                 linker.instantiate(store, module).exports(store)["_start"](store)  # type: ignore[operator]
         except _Exited as error:
             ended.code = error.code
@@ -246,7 +289,8 @@ def run(
             ended.timed_out = getattr(error, "trap_code", None) == wasmtime.TrapCode.INTERRUPT
             ended.code = 134  # as after an abort
         ended.stdout, ended.stderr = out.content, errors.content
-        ended.timed_out |= _is_too_full(root)  # it may have ended between two looks
+        ended.timed_out |= _is_too_full(Path(scratch))  # it may have ended between two looks
+        ended.result = _content(private / RESULT)
         if not ended.timed_out:
             _read_back(root, files, ended)
     return ended
@@ -346,15 +390,41 @@ def _replace_functions(linker: Any) -> None:
         linker.define_func("wasi_snapshot_preview1", function.__name__, kind, function, access_caller=True)
 
 
+def _link_calls(linker: Any, host: Host, root: Path, private: Path, files: Mapping[str, bytes]) -> None:
+    """Answer the calls of a grader; its own program writes the changes of files, as only it is confined."""
+    from wasmtime import FuncType, ValType
+
+    known = files
+
+    def sched_yield() -> int:
+        nonlocal known
+        changes = Ended()
+        _read_back(root, known, changes)
+        answer, known = host.call(_content(private / REQUEST), changes)
+        try:
+            (private / ANSWER).unlink(missing_ok=True)  # it may be a link
+            (private / ANSWER).write_bytes(answer)
+        except OSError:  # a folder of this name, for example
+            return _EIO
+        return 0
+
+    linker.define_func("wasi_snapshot_preview1", "sched_yield", FuncType([], [ValType.i32()]), sched_yield)
+
+
+def _content(file: Path) -> bytes:
+    """Return the content of a program's file; empty for a link, which could lead out of its world."""
+    return file.read_bytes() if file.is_file() and not file.is_symlink() else b""
+
+
 @contextmanager
-def _limiting(engine: Engine, root: Path, seconds: float) -> Iterator[None]:
+def _limiting(engine: Engine, folder: Path, seconds: float) -> Iterator[None]:
     """Interrupt the program after its time, or if it writes more to its files than it may."""
     is_over = threading.Event()
 
     def watch() -> None:
         deadline = time.monotonic() + seconds
         while not is_over.wait(_TICK_S):
-            if time.monotonic() > deadline or _is_too_full(root):
+            if time.monotonic() > deadline or _is_too_full(folder):
                 engine.increment_epoch()
                 return
 
@@ -380,7 +450,35 @@ def _is_too_full(root: Path) -> bool:
 
 
 @cache
-def _third_party() -> dict[str, Path]:
-    """Return the folders of the packages that Python in worlds may import, if they are installed here."""
-    specs = {name: importlib.util.find_spec(name) for name in _THIRD_PARTY}
-    return {name: Path(spec.origin).parent for name, spec in specs.items() if spec and spec.origin}
+def packages() -> Path | None:
+    """Return the folder of packages that Python in worlds may import: those installed here, compiled once.
+
+    None if this user's folder for caches cannot be written.
+    """
+    load()
+    files: dict[str, bytes] = {}
+    for name in _THIRD_PARTY:
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.origin is None:
+            continue
+        origin = Path(spec.origin)
+        is_folder = origin.name == "__init__.py"
+        for file in origin.parent.rglob("*") if is_folder else (origin,):
+            if file.is_file() and file.suffix not in (".pyc", ".so"):
+                path = file.relative_to(origin.parent.parent if is_folder else origin.parent)
+                files[f"/{path.as_posix()}"] = file.read_bytes()
+        with suppress(PackageNotFoundError):  # programs ask for their versions
+            about = f"Name: {name}\nVersion: {version(name)}\n"
+            files[f"/{name}-{version(name)}.dist-info/METADATA"] = about.encode()
+    digest = sha256(_SHA256.encode() + b"".join(path.encode() + files[path] for path in sorted(files)))
+    with _cache_folder() as folder:
+        compiled = folder / f"packages-{digest.hexdigest()[:16]}"
+        with LockFile(folder / "packages.lock", waits=True):
+            if not compiled.is_dir():
+                where = {"folders": (), "cwd": "/", "env": {}, "stdin": b""}
+                ended = run(_COMPILE, files=files, seconds=_COMPILE_S, **where)  # type: ignore[arg-type]
+                made = {path: content for path, content in ended.files.items() if content is not None}
+                with tempfile.TemporaryDirectory(dir=folder) as temporary:
+                    _lay_out(Path(temporary, "new"), {**files, **made}, ())
+                    Path(temporary, "new").rename(compiled)
+    return compiled if compiled.is_dir() else None

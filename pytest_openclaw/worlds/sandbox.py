@@ -20,6 +20,7 @@ from posixpath import join, normpath
 from typing import TYPE_CHECKING, Any
 
 from bashkit import Bash, BuiltinResult
+from msgspec import Struct, convert
 
 from pytest_openclaw.util.bounded import within
 from pytest_openclaw.util.errors import OpenClawError
@@ -54,6 +55,8 @@ _HIDDEN = ("busybox", "make", "nano", "openssl", "parallel", "sudo", "vi", "yq")
 #: folders of bashkit's own files, which do not belong to the world
 _OWN = ("/bin", "/dev", "/proc", "/sys", "/usr")
 _SHELLS = ("bash", "sh")
+#: No program takes the place of bashkit's shells, so they are functions.
+_FUNCTIONS = tuple(f'{name}() {{ __{name} "$@"; }}' for name in _SHELLS)
 _FAILED = "the sandbox of commands failed: {!r}"
 #: folders in which a command may name a program; bashkit's are in the first ones
 _FOLDERS = ("", "/bin/", "/usr/bin/")
@@ -105,8 +108,14 @@ def play(asked: Mapping[str, Any]) -> dict[str, Any]:
     try:
         if asked["python"]:
             python.load()
+            python.packages()
+        if grader := asked.get("grader"):
+            with closing(_Run(asked, asked["seconds"])) as run:
+                return run.graded(**grader)
         with closing(_Run(asked, asked["seconds"])) as run:
             result, python_runs = run.result(), run.python_runs
+        if not asked["records"]:
+            return result
         seconds = RECORD_ENDLESS_S if result["timed_out"] else RECORD_S
         with closing(_Run(asked, seconds, repeats=python_runs, records=True)) as run:
             again = run.result()
@@ -135,6 +144,14 @@ def _differ(one: Mapping[str, Any], other: Mapping[str, Any], path: str) -> bool
     return len({*texts}) > 1
 
 
+class _GraderCommand(Struct):
+    command: str
+    folder: str
+    env: dict[str, str]
+    seconds: float = _UNBOUNDED
+    stdin: str = ""
+
+
 class _Run:
     """One run of a command in a new sandbox.
 
@@ -158,7 +175,6 @@ class _Run:
         self._repeats = None if repeats is None else [*repeats]
         self._records = records
         self._asked = asked
-        self._seconds = seconds
         self._deadline = time.monotonic() + seconds
         self._commands = [Command(**plain) for plain in asked["commands"]]
         self._error: OpenClawError | None = None
@@ -179,8 +195,6 @@ class _Run:
         """Run the command; return its output, exit code and changes."""
         done = self._execute()
         error = done.error or ""
-        is_ended = error.startswith(("resource limit", "execution error"))
-        is_ended |= any(run.timed_out for run in self.python_runs)
         output, code = done.stdout + done.stderr, done.exit_code
         if error:
             output = f"{done.stdout}sh: {re.sub(r'^parse error(?: at line .*?)?: ', '', error)}\n"
@@ -192,7 +206,7 @@ class _Run:
         changed = {path: text for path, text in files.items() if before.get(path) != text}
         self.texts = [done.stdout, *changed.values()]
         return {
-            "timed_out": is_ended,
+            "timed_out": _is_ended(done, self.python_runs),
             "output": output,
             "code": code,
             "files": changed,
@@ -203,11 +217,9 @@ class _Run:
     def _execute(self) -> ExecResult:
         programs = {name: program for name, program in self._programs.items() if name not in _STREAMING}
         bash = self._new_bash(absolute(self._asked["folder"]), {**_ENV, **self._asked["env"]}, programs)
-        # No program takes the place of bashkit's shells, so they are functions.
-        functions = [f'{name}() {{ __{name} "$@"; }}' for name in _SHELLS]
         aliases = [_ALIAS.format(name) for name in _STREAMING & self._programs.keys()]
         bash.execute_sync(
-            "\n".join(["RANDOM=1", "exec 2>&1", "shopt -s expand_aliases", *functions, *aliases])
+            "\n".join(["RANDOM=1", "exec 2>&1", "shopt -s expand_aliases", *_FUNCTIONS, *aliases])
         )
         done = bash.execute_sync(self._asked["command"])
         if self._error:
@@ -221,7 +233,7 @@ class _Run:
             cwd=folder,
             env=dict(env),
             custom_builtins={name: partial(self._guarded, program) for name, program in programs.items()},
-            timeout_seconds=self._seconds,
+            timeout_seconds=max(0.01, self._deadline - time.monotonic()),
             max_commands=_UNBOUNDED,
             max_loop_iterations=_UNBOUNDED,
         )
@@ -237,6 +249,73 @@ class _Run:
         except BaseException as error:  # a panic in bashkit is no `Exception`
             self._error = self._error or OpenClawError(_FAILED.format(error))
         return BuiltinResult(exit_code=MISUSE)
+
+    # --- graders ---
+
+    def graded(self, files: Mapping[str, str], script: str) -> dict[str, Any]:
+        """Run a grader's script, one of its own `files`; its commands run in this world."""
+        world, folders = _content(self._fs)
+        ended = python.run(
+            [f"{python.GRADER}/{script}"],
+            files=world,
+            folders=folders,
+            cwd=ROOT,
+            env={**_ENV, **self._asked["env"]},
+            stdin=b"",
+            seconds=self._deadline - time.monotonic(),
+            host=python.Host(
+                files={name: text.encode("utf-8", "surrogateescape") for name, text in files.items()},
+                call=self._command,
+            ),
+        )
+        if self._error:
+            raise self._error
+        output = (ended.stdout + ended.stderr)[-LONGEST_WORD:].decode("utf-8", "replace")
+        result = ended.result.decode("utf-8", "replace")
+        return {"timed_out": ended.timed_out, "code": ended.code, "output": output, "result": result}
+
+    def _command(self, request: bytes, changes: python.Ended) -> tuple[bytes, Mapping[str, bytes]]:
+        """Run a command of a grader; the answer has its output, and what it changed."""
+        _apply(changes, self._fs)
+        before, folders = _content(self._fs)
+        for path in changes.files.keys() & before.keys():
+            if _is_script(path, _text(before[path])):
+                self._fs.chmod(path, 0o755)
+        deadline, self.python_runs = self._deadline, []
+        answer: dict[str, Any] = {"stdout": "", "timed_out": False}
+        try:
+            done = self._execute_for_grader(convert(json.loads(request), _GraderCommand), before)
+            answer |= {
+                "stdout": done.stdout,
+                "stderr": done.stderr or done.error or "",
+                "code": done.exit_code,
+            }
+            answer["timed_out"] = _is_ended(done, self.python_runs)
+        except (ValueError, RuntimeError) as error:  # not of our script, or of what no shell takes
+            answer |= {"stderr": f"sh: {error!r}", "code": 126}
+        self._deadline = deadline
+        after, kept = _content(self._fs)
+        changed = {path: _text(content) for path, content in after.items() if before.get(path) != content}
+        answer |= {
+            "files": changed | dict.fromkeys(before.keys() - after.keys()),
+            "folders": kept,
+            "gone": sorted({*folders} - {*kept}, reverse=True),
+        }
+        return json.dumps(answer).encode(), after
+
+    def _execute_for_grader(self, asked: _GraderCommand, files: Mapping[str, bytes]) -> ExecResult:
+        texts = {normal_path(path): _text(content) for path, content in files.items()}
+        self._asked = {**self._asked, "command": asked.command, "files": texts}
+        self._programs = self._answering()
+        self._deadline = min(self._deadline, time.monotonic() + asked.seconds)
+        programs = {name: program for name, program in self._programs.items() if name not in _STREAMING}
+        command = asked.command
+        if asked.stdin:
+            command = f"__stdin | {{ {command}\n}}"
+            programs["__stdin"] = lambda _: BuiltinResult(asked.stdin)
+        bash = self._new_bash(asked.folder, asked.env, programs)
+        bash.execute_sync("\n".join(_FUNCTIONS))
+        return bash.execute_sync(command)
 
     # --- files ---
 
@@ -261,7 +340,7 @@ class _Run:
             with suppress(ValueError, OSError, RuntimeError):  # an impossible name, or a link to nowhere
                 path = normal_path(full)
                 if not is_folder:
-                    files[path] = self._fs.read_file(full).decode("utf-8", "surrogateescape")
+                    files[path] = _text(self._fs.read_file(full))
                 elif full not in self._of_system or path in self._asked["folders"]:
                     folders.append(path)
         return files, folders
@@ -410,12 +489,13 @@ class _Run:
 
     def _run_python(self, arguments: list[str], context: BuiltinContext) -> BuiltinResult:
         """Run Python, or repeat the effects of its first run."""
-        fs, before = context.fs, [*_walk(context.fs, "/")]
+        fs = context.fs
         if self._repeats is None:
+            files, folders = _content(fs)
             ended = python.run(
                 arguments,
-                files={path: fs.read_file(path) for path, is_folder in before if not is_folder},
-                folders=[path for path, is_folder in before if is_folder],
+                files=files,
+                folders=folders,
                 cwd=context.cwd,
                 env=context.env,
                 stdin=(context.stdin or "").encode(),
@@ -424,20 +504,7 @@ class _Run:
         else:
             ended = self._repeats.pop(0) if self._repeats else python.Ended(code=MISUSE)
         self.python_runs.append(ended)
-        for folder in ended.folders:
-            fs.mkdir(folder, recursive=True)
-        refused = b""
-        for path, content in ended.files.items():
-            try:
-                if content is None:
-                    fs.remove(path)
-                else:
-                    fs.write_file(path, content)
-            except RuntimeError as error:  # too large, or a name with control characters
-                refused += f"sh: cannot keep {path!r}: {error}\n".encode()
-        for path, is_folder in reversed(before):
-            if is_folder and ended.folders and path not in ended.folders:
-                fs.remove(path)
+        refused = _apply(ended, fs)
         stdout, stderr = (
             output.decode("utf-8", "replace") for output in (ended.stdout, ended.stderr + refused)
         )
@@ -518,6 +585,50 @@ def _system() -> FileSystem:
 
 def _is_script(path: str, text: str) -> bool:
     return path.endswith(".sh") or text.startswith("#!")
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", "surrogateescape")
+
+
+def _content(fs: FileSystem) -> tuple[dict[str, bytes], list[str]]:
+    """Return path → content of the files, and the folders."""
+    files: dict[str, bytes] = {}
+    folders: list[str] = []
+    for path, is_folder in _walk(fs, "/"):
+        if is_folder:
+            folders.append(path)
+        else:
+            with suppress(OSError, RuntimeError):  # a link to nowhere
+                files[path] = fs.read_file(path)
+    return files, folders
+
+
+def _is_ended(done: ExecResult, python_runs: Sequence[python.Ended]) -> bool:
+    """Whether a command exceeded a limit."""
+    return (done.error or "").startswith(("resource limit", "execution error")) or any(
+        run.timed_out for run in python_runs
+    )
+
+
+def _apply(ended: python.Ended, fs: FileSystem) -> bytes:
+    """Apply the changes of a run of Python, and return errors."""
+    before = [path for path, is_folder in _walk(fs, "/") if is_folder]
+    refused = b""
+    for folder in ended.folders:
+        fs.mkdir(folder, recursive=True)
+    for path, content in ended.files.items():
+        try:
+            if content is None:
+                fs.remove(path)
+            else:
+                fs.write_file(path, content)
+        except RuntimeError as error:  # too large, or a name with control characters
+            refused += f"sh: cannot keep {path!r}: {error}\n".encode()
+    for path in reversed(before):
+        if ended.folders and path not in ended.folders:
+            fs.remove(path)
+    return refused
 
 
 def _write(fs: FileSystem, path: str, text: str) -> None:

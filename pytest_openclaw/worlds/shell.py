@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,6 +155,7 @@ class Exec:
                 "names": named_programs() if _DECODES.search(command) else [],
                 "python": world.python,
                 "seconds": RUN_S,
+                "records": True,
             }
         )
         self.parts[-1] = tuple(tuple(words) for words in done["parts"])
@@ -172,6 +173,61 @@ class Exec:
             workspace.make_folder(path)
         for path, text in done["files"].items():
             workspace.put(path, text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Played:
+    """What a script left.
+
+    Attributes:
+        result: of a grader, the content of its file `python.RESULT`.
+        files: of a command, the files of the world that it changed, normal path → text.
+    """
+
+    output: str = ""
+    code: int = 0
+    timed_out: bool = False
+    result: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+def play(command: str, files: Mapping[str, str], seconds: float, **more: Any) -> Played:
+    """Run a command in a new world with these files and Python, without a record of what ran.
+
+    Raises:
+        OpenClawError: the sandbox failed.
+    """
+    done = GRADERS.play(
+        {
+            "command": command,
+            "folder": "",
+            "env": {},
+            "files": dict(files),
+            "folders": [],
+            "commands": [],
+            "names": [],
+            "python": True,
+            "seconds": seconds,
+            "records": False,
+            **more,
+        }
+    )
+    return Played(**{name: done[name] for name in Played.__dataclass_fields__ if name in done})
+
+
+def grade(own: Mapping[str, str], script: str, files: Mapping[str, str], seconds: float) -> Played:
+    """Run a grader's script in a new world; the commands that it starts run there, too.
+
+    Args:
+        own: the grader's files, which only its script sees, in `python.GRADER`.
+        script: the name of the script among them.
+        files: the files of the world.
+        seconds: the time after which it is ended.
+
+    Raises:
+        OpenClawError: the sandbox failed.
+    """
+    return play("", files, seconds, grader={"files": dict(own), "script": script})
 
 
 def _is_variable(name: str, value: object) -> bool:
@@ -262,5 +318,6 @@ def _end(child: subprocess.Popen[bytes]) -> None:
         child.communicate()
 
 
-SANDBOX = Sandbox()
+SANDBOX, GRADERS = Sandbox(), Sandbox()  # a model does not wait for the grader of another cell
 atexit.register(SANDBOX.close)
+atexit.register(GRADERS.close)

@@ -191,10 +191,6 @@ def test_no_output_is_shown_that_is_not_tested(page: Path) -> None:
     assert not shown or page in FOLLOWED | PLUGINS | TESTED_APART
 
 
-OF_FEATURES = {"--openclaw-pinchbench-pass", "openclaw_pinchbench_pass"}
-"""Options that a feature registers itself."""
-
-
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_the_options_that_a_page_names_exist(page: Path) -> None:
     """They are the plugin's options and ini keys."""
@@ -203,8 +199,8 @@ def test_the_options_that_a_page_names_exist(page: Path) -> None:
     keys = set(re.findall(r"(?<![\w/.-])openclaw_[a-z0-9_]+(?= =|`)", text)) - NO_KEYS
     keys -= {provider.name for provider in PROVIDERS}
 
-    assert flags <= {option.flag for option in all_options()} | OF_FEATURES
-    assert keys <= {option.ini for option in all_options()} | OF_FEATURES
+    assert flags <= {option.flag for option in all_options()}
+    assert keys <= {option.ini for option in all_options()}
 
 
 def test_every_validator_is_documented() -> None:

@@ -1,4 +1,4 @@
-"""PinchBench's tasks in whole sessions: played, graded in a child process, and summarized."""
+"""Tasks of public suites in whole sessions: played, graded in a world, and summarized."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ COUNTED = """def grade(transcript: list, workspace_path: str) -> dict:
         "copied": float(copy.exists() and copy.read_bytes() == (folder / "data/photo.bin").read_bytes()),
         "kept": float((folder / "data/photo.bin").read_bytes() == bytes(range(256))),
         "called": bool(calls),
-        "alone": float(not {"HOME", "PATH"} & set(os.environ)),
+        "alone": float("LAB_KEY" not in os.environ),
         "note": "no number",
     }
 """
@@ -104,10 +104,10 @@ def test_tasks_are_graded(skill: Any) -> None:
 
 def test_the_score_from_which_a_task_passes(skill: Any) -> None:
     """An option and an ini key set it; a wrong one is a usage error."""
-    lenient = skill.run("--openclaw-pinchbench-pass=0.4", models="clerk/lazy", target="skill/tasks")
+    lenient = skill.run("--openclaw-tasks-pass=0.4", models="clerk/lazy", target="skill/tasks")
     lenient.outcomes(passed=1, skipped=1)
 
-    skill.ini("openclaw_pinchbench_pass = most")
+    skill.ini("openclaw_tasks_pass = most")
     wrong = skill.run(models="clerk/lazy", target="skill/tasks")
     assert "give a rate from 0 to 1" in wrong.words
 
@@ -151,3 +151,50 @@ def test_stored_runs_keep_their_scores(skill: Any) -> None:
         (part,) = skill.stored(run_id).load("summary.json")["added"]
         scores = {label: one["score"] for label, one in part["value"].items()}
         assert scores == {"clerk/one": 1.0, "clerk/two": 1.0}
+
+
+def write_bench(project: Any, name: str, solution: str | None, setup: str = "") -> None:
+    """Write a task of claw-bench, with a solution."""
+    folder = f"x/share/claw-bench/tasks/files/{name}"
+    project.write(f"{folder}/task.toml", f'id = "{name}"\ntitle = "{name}"\ndomain = "files"\n')
+    project.write(f"{folder}/instruction.md", "Write ab into `workspace/out.txt`.")
+    project.write(f"{folder}/environment/setup.sh", setup)
+    check = 'import os\n\n\ndef test_ab():\n    assert open(os.environ["WORKSPACE"] + "/out.txt").read() == "ab"\n'
+    project.write(f"{folder}/verifier/test_output.py", check)
+    if solution is not None:
+        project.write(f"{folder}/solution/solve.sh", solution)
+
+
+@pytest.mark.under_workers
+def test_an_oracle_plays_reference_solutions(project: Any) -> None:
+    """It asks no model; a broken task is one collection error, and checks are not collected as tests."""
+    write_bench(project, "right", 'printf ab > "$1/out.txt"')
+    write_bench(project, "wrong", 'printf ba > "$1/out.txt"')
+    write_bench(project, "none", None)
+    tasks = "x/share/claw-bench/tasks"
+
+    session = project.run("--openclaw-oracle", "-rs", "--openclaw-run-id=a", models=None, target=tasks)
+    write_bench(project, "broken", "", setup="exit 3")
+    broken = project.run(
+        "--openclaw-oracle",
+        "--continue-on-collection-errors",
+        "--openclaw-run-id=b",
+        models=None,
+        target=tasks,
+    )
+
+    session.outcomes(passed=1, failed=1, skipped=1)
+    criteria = {row["prompt_id"]: row["parsed_output"]["criteria"] for row in session.rows}
+    assert criteria == {"right": {"test_ab": 1.0}, "wrong": {"test_ab": 0.0}}
+    assert "it has no reference solution" in session.text
+    broken.outcomes(passed=1, failed=1, skipped=1, errors=1)
+    assert "environment/setup.sh failed with status 3" in broken.text
+
+
+def test_an_oracle_takes_no_models(project: Any) -> None:
+    """Models and an oracle exclude each other; an unknown package is a usage error, too."""
+    both = project.run("--openclaw-oracle", models="clerk/good")
+    unknown = project.run("--openclaw-tasks=no-bench", "--openclaw-oracle", models=None)
+
+    assert "leave out --openclaw-models" in both.words
+    assert "--openclaw-tasks=no-bench: give claw-bench" in unknown.words

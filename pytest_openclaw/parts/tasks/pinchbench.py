@@ -7,24 +7,19 @@ from __future__ import annotations
 
 import ast
 import re
-from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from pytest_openclaw.openclaw.dispatch import BRIDGE
-from pytest_openclaw.parts.pinchbench.grading import Grade
-from pytest_openclaw.suites.load import check_id
-from pytest_openclaw.suites.offered import read_tools
-from pytest_openclaw.util.errors import SuiteError
+from pytest_openclaw.parts.tasks.grading import Grader, transcript_of
+from pytest_openclaw.parts.tasks.task import Task
 from pytest_openclaw.util.typed import Filled, converted, shown
-from pytest_openclaw.values.prompts import Prompt, Suite
-from pytest_openclaw.values.worlds import World
 from pytest_openclaw.worlds.workspace import is_inside, normal_path
 
-STEPS, OUTPUT_TOKENS = 30, 2048  # PinchBench limits the time only
-TOOLS, OPTIONAL = "direct", ("sessions_yield", *BRIDGE)  # OpenClaw's default
+if TYPE_CHECKING:
+    from pytest_openclaw.values.replies import Reply
+
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"^```python[ \t]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
@@ -55,31 +50,39 @@ class TaskSpec(Struct):
     prerequisites: list[str] | None = None
 
 
-def read_task(file: Path, name: str, *, pass_at: float, is_timed: bool = True) -> Suite:
-    """Return the suite of a task; without a prompt if only a judge grades it.
+def read_task(file: Path) -> Task:
+    """Return the task of a file; it is left out if only a judge grades it."""
+    text = file.read_text("utf-8-sig")
+    spec = converted(_front_matter(text), TaskSpec)
+    if spec.sessions or spec.prerequisites or spec.grading_type == "llm_judge":
+        why = "it has several sessions" if spec.sessions else "only an LLM judge grades it"
+        why = f"it needs {', '.join(spec.prerequisites)}" if spec.prerequisites else why
+        return Task(id=spec.id, left_out=why)
+    sections = _sections(text)
+    prompt = sections.get("Prompt", "").strip()
+    if not prompt:
+        raise ValueError("has no section ## Prompt, or an empty one.")
+    code = _code(sections.get("Automated Checks", ""))
+    return Task(
+        id=spec.id,
+        name=spec.name,
+        prompt=prompt,
+        timeout_s=spec.timeout_seconds,
+        files=_files(spec, file),
+        grader=Grader(run={"code": code, "function": "grade"}, arguments=_arguments),
+        labels={"category": spec.category},
+    )
 
-    Raises:
-        SuiteError: the file is broken; the message says what is wrong.
-    """
-    try:
-        text = file.read_text("utf-8-sig")
-        task = converted(_front_matter(text), TaskSpec)
-        check_id({"id": task.id})
-        if task.sessions or task.prerequisites or task.grading_type == "llm_judge":
-            why = "it has several sessions" if task.sessions else "only an LLM judge grades it"
-            why = f"it needs {', '.join(task.prerequisites)}" if task.prerequisites else why
-            return Suite(path=name, prompts=(), left_out={task.id: why})
-        prompt = _prompt(task, text, file, name, pass_at=pass_at, is_timed=is_timed)
-        return Suite(path=name, prompts=(prompt,))
-    except (ValueError, OSError) as error:
-        raise SuiteError(f"{name}: {' '.join(str(error).split())}") from None
+
+def _arguments(prompt: str, reply: Reply, workspace: str) -> list[Any]:
+    return [[*transcript_of(prompt, reply)], workspace]
 
 
 def _front_matter(text: str) -> Any:
     try:
         import yaml
     except ImportError:
-        raise ValueError("needs PyYAML: pip install 'pytest-openclaw[pinchbench]'") from None
+        raise ValueError("needs PyYAML: pip install 'pytest-openclaw[tasks]'") from None
     found = _FRONT_MATTER.match(text)
     if found is None:
         raise ValueError("has no front matter. Begin it with a line --- and end that part with another.")
@@ -87,29 +90,6 @@ def _front_matter(text: str) -> Any:
         return yaml.safe_load(found[1])
     except yaml.YAMLError as error:
         raise ValueError(f"its front matter is not YAML: {error}") from None
-
-
-def _prompt(task: TaskSpec, text: str, file: Path, name: str, *, pass_at: float, is_timed: bool) -> Prompt:
-    sections = _sections(text)
-    prompt = sections.get("Prompt", "").strip()
-    if not prompt:
-        raise ValueError("has no section ## Prompt, or an empty one.")
-    code = _code(sections.get("Automated Checks", ""))
-    return Prompt(
-        suite=name,
-        id=task.id,
-        name=task.name or task.id,
-        prompt=prompt,
-        category=task.category,
-        timeout_s=task.timeout_seconds if is_timed else None,
-        max_output_tokens=OUTPUT_TOKENS,
-        tools=read_tools(TOOLS),
-        tools_spec=TOOLS,
-        world=World(files=_files(task, file), optional_tools=OPTIONAL, python=True, steps=STEPS),
-        validator=Grade(code=code, prompt=prompt, pass_at=pass_at, where=name),
-        # As of a benchmark in Python: `rescore` runs no code.
-        validator_spec={"type": "python", "sha256": sha256(code.encode()).hexdigest(), "pass_at": pass_at},
-    )
 
 
 def _sections(text: str) -> dict[str, str]:

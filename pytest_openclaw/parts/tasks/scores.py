@@ -1,7 +1,8 @@
-"""The mean scores of PinchBench's tasks, by target and by category."""
+"""The mean scores of tasks, by target and by category."""
 
 from __future__ import annotations
 
+import re
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +19,18 @@ _INTRO = (
     "Mean scores, 0 to 1, with their 95 % intervals over tasks, as if two more had been asked: one with the "
     "score 0, one with 1. Of hybrid tasks only the automated checks count. An unusable answer scores 0."
 )
+_TASK = re.compile(r"(?:^|/)(?:task\.toml|task_[^/]*\.md)\Z")
 
 
 def scores_of(records: Iterable[Record]) -> SummaryPart | None:
     """Return the part of a summary; None without answered tasks."""
     rows: dict[tuple[str, str], list[Record]] = {}
     for record in records:
-        is_task = record.suite.rpartition("/")[2].startswith("task_") and record.suite.endswith(".md")
-        if is_task and record.availability_status == "ok" and record.failure_type != "harness_error":
+        if (
+            _TASK.search(record.suite)
+            and record.availability_status == "ok"
+            and record.failure_type != "harness_error"
+        ):
             rows.setdefault((record.target.label, record.category or "none"), []).append(record)
     if not rows:
         return None
@@ -41,9 +46,9 @@ def scores_of(records: Iterable[Record]) -> SummaryPart | None:
     texts = {label: f"{m['score']:.2f} ({m['low']:.2f}–{m['high']:.2f})" for label, m in values.items()}
     shown = {key: f"{mean['score']:.2f}" for key, mean in by_category.items()}
     return SummaryPart(
-        name="pinchbench",
+        name="tasks",
         value=values,
-        title="PinchBench",
+        title="Tasks",
         intro=_INTRO,
         tables=[
             AddedTable(

