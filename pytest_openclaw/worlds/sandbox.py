@@ -79,7 +79,7 @@ _SIMPLE = {
     *("basename", "cp", "cut", "dirname", "echo", "expr", "ls", "mkdir", "mv", "pwd", "rm", "rmdir", "seq"),
     *("sort", "touch", "uniq", "wc"),
 }
-_WORD = re.compile(r"(?:\d+(?=[A-Za-z]))?[A-Za-z_./~][\w.+/-]*")
+_WORD = re.compile(r"(?:(?<!\d)\d{1,9}(?=[A-Za-z]))?[A-Za-z_./~][\w.+/-]*")
 _QUOTE = re.compile(r"[\\'\"]")
 _PYTHON_SCRIPT = re.compile(rb"#!.*\bpython[\d.]*\s")
 _PATTERN_ESCAPE = re.compile(r"\\[A-Za-z]|\(\?[a-z]+\)")
