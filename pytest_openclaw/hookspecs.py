@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.conclusions.summary import SummaryPart
     from pytest_openclaw.reports.pages import Report
-    from pytest_openclaw.values.prompts import Suite
+    from pytest_openclaw.values.prompts import Cell, Suite
     from pytest_openclaw.values.protocols import Provider, Validator
     from pytest_openclaw.values.rows import Record
 
@@ -148,7 +148,29 @@ def pytest_openclaw_summary(records: Sequence[Record], config: pytest.Config) ->
     and by `merge` and `rescore`. An exception is reported at the end, and the part is left out.
 
     Args:
-        records: the records of all cells, without texts; `parsed_output` has only the `score`.
+        records: the records of all cells, without texts; `parsed_output` has only `score` and `agreement`.
         config: as in `pytest_openclaw_record`.
+    """
+    raise AssertionError("a specification is never called")
+
+
+@pytest.hookspec
+def pytest_openclaw_begin(
+    cells: Sequence[Cell], providers: Mapping[str, Provider], config: pytest.Config
+) -> None:
+    """Look at the cells of a run before anything is sent; a `pytest.UsageError` ends the session.
+
+    ```python
+    def pytest_openclaw_begin(cells):
+        if len(cells) > 1000:
+            raise pytest.UsageError(f"{len(cells)} cells are more than this lab pays for")
+    ```
+
+    Called once, in a plain session or in xdist's controller.
+
+    Args:
+        cells: all selected cells, in order.
+        providers: the providers of their targets, by name.
+        config: pytest's.
     """
     raise AssertionError("a specification is never called")

@@ -80,6 +80,7 @@ def request_for(cell: Cell, settings: Settings, provider: Provider | None = None
         system=prompt.system,
         images=prompt.images,
         messages=prompt.messages,
+        history=prompt.history,
         thinking_level=level,
         max_output_tokens=prompt.max_output_tokens + room,
         temperature=None if settings.temperature == SERVER else settings.temperature,
@@ -241,7 +242,7 @@ class Sender:
         """Return the reason why a request is not sent at all, or None."""
         if request.tools and not provider.takes_tools:
             return faults.takes_no("tools", target.provider)
-        if (request.messages or request.turns) and not provider.takes_messages:
+        if (request.messages or request.history or request.turns) and not provider.takes_messages:
             return faults.takes_no("messages", target.provider)
         if request.images and "images" not in provider.takes:
             return faults.takes_no("images", target.provider)

@@ -338,8 +338,9 @@ def _claims_undone_work(facts: Facts) -> bool:
         return True
     from pytest_openclaw.openclaw.claims import claims_done, mentions_error
 
-    results = [result for turn in (*prompt.messages, *answer.turns) for result in turn.results]
-    n_calls = sum(len(turn.calls) for turn in prompt.messages) + len(answer.dispatched)
+    past = (*prompt.messages, *prompt.history)
+    results = [result for turn in (*past, *answer.turns) for result in turn.results]
+    n_calls = sum(len(turn.calls) for turn in past) + len(answer.dispatched)
     # A call without a result was refused, or its result is unknown: either may be an error.
     may_have_failed = len(results) < n_calls or any(call.problem for call in answer.dispatched)
     is_failed = may_have_failed or any(map(mentions_error, results))

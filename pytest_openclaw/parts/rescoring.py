@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 Rules = dict[tuple[str, str], "Prompt"]
 """The current prompts, by suite and id."""
-_QUESTION = ("prompt", "system", "messages", "turns", "images_sha256", "tools_sha256", "world")
+_QUESTION = ("prompt", "system", "messages", "history", "turns", "images_sha256", "tools_sha256", "world")
 """The keys of a prompt that must be unchanged, because a rule cannot judge a reply to another question."""
 _RULE = ("validator", "expected_tool_calls", "xfail")
 """The keys of a prompt that a rescored run takes from the current suites."""

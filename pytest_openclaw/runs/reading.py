@@ -37,25 +37,27 @@ LEFT_OUT: dict[str, Any] = {
     "extra": {},
 }  # fmt: skip
 """The texts of a record, with the values that replace them: no figure depends on them."""
+_FIGURES = ("score", "agreement")
+"""The keys of `parsed_output` from which plugins make figures."""
 _KEPT = tuple(one.name for one in fields(Record) if one.name not in LEFT_OUT)
 _kept_of = attrgetter(*_KEPT)
 
 
 def without_texts(record: Record, shared: dict[Any, Any]) -> Record:
-    """Return a record without the texts of `LEFT_OUT`, except a `score`.
+    """Return a record without the texts of `LEFT_OUT`, except a `score` and an `agreement`.
 
     Args:
         record: as in its row.
         shared: holds equal values of records once, so that a record takes about a kilobyte.
     """
-    score = (record.parsed_output or {}).get("score")
+    parsed = {key: value for key, value in (record.parsed_output or {}).items() if key in _FIGURES}
     kept = [
         shared.setdefault(value, value) if type(value) in (str, tuple) else value
         for value in _kept_of(record)
     ]
     return Record(
         **dict(zip(_KEPT, kept, strict=True)),
-        **{**LEFT_OUT, "parsed_output": None if score is None else {"score": score}},
+        **{**LEFT_OUT, "parsed_output": parsed or None},
     )
 
 

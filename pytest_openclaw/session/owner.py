@@ -151,6 +151,7 @@ class Owner(Role):
         resumed, kept = self.start.resumed, self.start.kept
         if not self.start.sends or self.run or not (resumed or selected):
             return
+        self._config.hook.pytest_openclaw_begin(cells=selected, providers=self.providers, config=self._config)
         plan = Plan.of(selected, self.settings, describe(self.providers), collected.divided)
         if resumed and (why := resumed.refusal(plan, self.settings)):
             raise pytest.UsageError(why)

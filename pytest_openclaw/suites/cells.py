@@ -250,6 +250,7 @@ def _fields(prompt: Prompt) -> dict[str, Any]:
         "images": [image.path for image in prompt.images] or None,
         "images_sha256": [image.sha256 for image in prompt.images] or None,
         "messages": written_messages(prompt.messages) or None,
+        "history": written_messages(prompt.history) or None,
         "turns": prompt.turns or None,
         "padding_tokens": prompt.padding_tokens or None,
         "tools": prompt.tools_spec,
@@ -257,7 +258,24 @@ def _fields(prompt: Prompt) -> dict[str, Any]:
         "tools_sha256": None if prompt.tools is None else tools_sha256(prompt.tools),
         "world": prompt.world and _world(prompt.world),
     }
-    return {name: getattr(prompt, name) for name in KEYS if name not in in_other_form} | in_other_form
+    found = {name: getattr(prompt, name) for name in KEYS if name not in in_other_form} | in_other_form
+    return _hashed(found) if prompt.is_private else found
+
+
+def _hashed(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields with hashes in place of the texts that are sent."""
+    hashes = {
+        name: f"sha256:{hashlib.sha256(json.dumps(fields[name]).encode()).hexdigest()}"
+        for name in ("prompt", "system", "messages", "history", "turns", "tools")
+        if fields[name] is not None
+    }
+    lists = {
+        name: [{"role": "user", "content": hashes[name]}]
+        for name in ("messages", "history")
+        if name in hashes
+    }
+    turns = {"turns": [hashes["turns"]]} if "turns" in hashes else {}
+    return fields | hashes | lists | turns
 
 
 def _world(world: World) -> JsonObject:

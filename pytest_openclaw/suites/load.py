@@ -33,6 +33,7 @@ from pytest_openclaw.values.prompts import (
     KEYS,
     MOST_REPEATS,
     NOTE,
+    AssistantSpec,
     KnownFailure,
     ModelRole,
     Prompt,
@@ -62,11 +63,20 @@ if TYPE_CHECKING:
 # --- messages -------------------------------------------------------------------------------------
 
 
-def turns_of(messages: list[Message]) -> tuple[Turn, ...]:
+def history_of(messages: list[Message]) -> tuple[Turn, ...]:
+    """Return the turns of messages after a prompt, the last of which the model answers."""
+    if not isinstance(messages[-1], ResultSpec):
+        raise ValueError("do not end with a tool's result, which the model then answers.")
+    return turns_of(messages, follows_prompt=True)
+
+
+def turns_of(messages: list[Message], *, follows_prompt: bool = False) -> tuple[Turn, ...]:
     """Return the turns of messages; each result belongs to the first call without one."""
     turns: list[Turn] = []
     for n, message in enumerate(messages):
         try:
+            if not (turns or follows_prompt) and isinstance(message, AssistantSpec):
+                raise ValueError("is the assistant's. Begin with a message of the user.")
             _add(turns, message)
         except ValueError as error:
             raise ValueError(f"[{n}] {error}") from None
@@ -97,8 +107,6 @@ def _add(turns: list[Turn], message: Message) -> None:
     if isinstance(message, UserSpec):
         turns.append(Turn(user=message.content))
         return
-    if not turns:
-        raise ValueError("is the assistant's. Begin with a message of the user.")
     written = ((one.name, json.dumps(one.arguments, ensure_ascii=False)) for one in message.calls)
     calls = tuple(ToolCall(name=name, arguments=arguments) for name, arguments in written)
     turns.append(Turn(text=message.content, calls=calls))
@@ -213,6 +221,7 @@ def _share(text: str) -> tuple[int, int]:
 
 _BUILDERS: Mapping[str, Callable[[Any], Any]] = {
     "messages": turns_of,
+    "history": history_of,
     "expected_tool_calls": lambda tools: tuple(one if isinstance(one, str) else one.name for one in tools),
     "world": checked_world,
     "pass": _share,
@@ -319,8 +328,9 @@ def _disagreements(values: Mapping[str, Any]) -> Iterator[str]:
         yield "has probe and twin_of. A twin is harmless, so remove one of them."
     if "world" in values and "tools" not in values:
         yield 'has a world, but no "tools" to act in it. Write for example tools = "direct".'
-    if any(turn.calls for turn in values.get("messages", ())) and "tools" not in values:
-        yield 'has messages with calls, but no "tools". Offer the tools that were called.'
+    for key in ("messages", "history"):
+        if any(turn.calls for turn in values.get(key, ())) and "tools" not in values:
+            yield f'has {key} with calls, but no "tools". Offer the tools that were called.'
     if {"turns", "tools"} <= values.keys() and "world" not in values:
         yield 'has turns and "tools", but no "world" that answers calls. Write world = { files = {} }.'
     share, repeat = values.get("pass"), values.get("repeat")

@@ -141,6 +141,8 @@ def why_not_on_openclaw(prompt: Prompt) -> str:
     """Return why a prompt is asked only on `listed`; empty if it can be asked on `openclaw`."""
     if prompt.tools is None:
         return "lists no tools"
+    if prompt.is_private:
+        return "has the tools and the system text of a recorded session"
     return "varies the tools that it lists" if prompt.pressure_of else ""
 
 

@@ -100,6 +100,7 @@ class Prompt(Labels):
         expected_tool_calls: tools, one of which must be invoked, unless the validator has a list itself.
         images: images that are sent with `prompt`.
         messages: the conversation before `prompt`, with calls and their results.
+        history: the model's own turns after `prompt`, so that it answers the results of the last one.
         turns: further messages of the user, each sent after the answer to the previous message.
         timeout_s: seconds for one attempt, and for judging it; None means the run's `--openclaw-timeout`.
         tools: the tools offered on the wire; None for tool use in text, or no tools.
@@ -112,6 +113,7 @@ class Prompt(Labels):
             the suite, and `tools` and `system` come from the surface; see `suites/offered.py`.
         extra: keys of the file that have no meaning here; kept for `config.json`. `world` is the whole world
             if it has such keys.
+        is_private: whether `config.json` has hashes in place of the texts of the request.
     """
 
     suite: str
@@ -126,6 +128,7 @@ class Prompt(Labels):
     system: str | None = None
     images: tuple[Image, ...] = ()
     messages: tuple[Turn, ...] = ()
+    history: tuple[Turn, ...] = ()
     turns: tuple[str, ...] = ()
     max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS
     timeout_s: float | None = None
@@ -138,6 +141,7 @@ class Prompt(Labels):
     surface: Surface | None = None
     listed: Prompt | None = None
     extra: JsonObject = field(default_factory=dict)
+    is_private: bool = False
 
 
 NOTE = "x_"
@@ -258,6 +262,12 @@ KEYS: Mapping[str, Key] = {
         Annotated[list[Message], Meta(min_length=1)],
         '[{ role = "user", content = "Hi" }, { role = "assistant", content = "Hello" }]; roles are user,'
         " assistant and tool, and the system text is the prompt's key system",
+        _ASKED,
+        list[dict[str, Any]] | None,
+    ),
+    "history": Key(
+        Annotated[list[Message], Meta(min_length=1)],
+        '[{ role = "assistant", calls = [{ name = "ls" }] }, { role = "tool", content = "a.txt" }]',
         _ASKED,
         list[dict[str, Any]] | None,
     ),

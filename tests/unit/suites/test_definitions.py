@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
 from pytest_openclaw.suites.cells import definition
 from pytest_openclaw.values.prompts import KEYS, Prompt
+from pytest_openclaw.values.replies import Turn
 
 
 def test_every_key_is_there_with_its_default():
@@ -29,10 +30,25 @@ def test_every_key_is_there_with_its_default():
 def test_every_field_is_kept():
     """No field of a prompt is missing in its definition, under the keys of a suite."""
     in_other_words = {"min_passes": "pass", "known_failures": "xfail"}
-    named = {one.name for one in fields(Prompt)} - {"validator_spec", "tools_spec", "surface", "listed"}
+    apart = {"validator_spec", "tools_spec", "surface", "listed", "is_private"}
+    named = {one.name for one in fields(Prompt)} - apart
     hashes = {"images_sha256", "tools_sha256"}
 
     assert {in_other_words.get(name, name) for name in named} | hashes == {*KEYS}
+
+
+def test_a_private_prompt_has_hashes_of_its_texts():
+    """They change with the texts, and the texts are not in the definition."""
+    turns = (Turn(user="my secret plan"), Turn(text="a plan"))
+    prompt = Prompt(
+        suite="s", id="P1", name="n", prompt="my secret plan", system="my secret plan", validator=None,
+        messages=turns, history=turns[1:], tools_spec=["read"], is_private=True,
+    )  # fmt: skip
+
+    kept, other = definition(prompt), definition(replace(prompt, messages=turns[:1]))
+
+    assert "plan" not in str(kept)
+    assert {name for name in kept if kept[name] != other[name]} == {"messages"}
 
 
 def test_a_value_that_json_cannot_represent_is_refused():

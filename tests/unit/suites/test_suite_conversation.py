@@ -68,6 +68,22 @@ def test_calls_need_tools(registry: Any) -> None:
     assert complaints == ['has messages with calls, but no "tools". Offer the tools that were called.']
 
 
+def test_history_is_what_the_model_did_after_the_prompt(registry: Any) -> None:
+    """It begins with the model's turn, ends with a result, and is in the definition as it is read again."""
+    raw = {"prompt": "Which port?", "tools": ["read"], "history": [CALLS, RESULT]}
+
+    prompt, _ = read_prompt(raw, "M1", suite="s", registry=registry)
+    _, toolless = read_prompt({**raw, "tools": None}, "M1", suite="s", registry=registry)
+    _, open_end = read_prompt({**raw, "history": [CALLS, RESULT, SAYS]}, "M1", suite="s", registry=registry)
+
+    assert prompt is not None
+    (turn,) = prompt.history
+    assert (turn.calls[0].name, turn.results) == ("read", ("8080",))
+    assert definition(prompt)["history"] == [CALLS, RESULT]
+    assert toolless == ['has history with calls, but no "tools". Offer the tools that were called.']
+    assert "do not end with a tool's result" in open_end[0]
+
+
 def test_the_definition_has_them(registry: Any) -> None:
     """`config.json` keeps them as they can be read again; those of a prompt without them are null."""
     raw: dict[str, Any] = {
