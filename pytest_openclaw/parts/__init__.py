@@ -187,6 +187,16 @@ TABLE: Mapping[str, Entry] = {
             ),
         ),
     ),
+    "sessions": Entry(
+        commands=("review", "sessions"),
+        is_plugin=True,
+        options=(
+            flag_option(
+                "sessions-may-leave",
+                "Send recorded sessions also to endpoints that are not on this machine.",
+            ),
+        ),
+    ),
 }
 """The parts, in the order in which they are called."""
 

@@ -1,0 +1,66 @@
+"""An owner's own history as cells: each step of the model in a session that OpenClaw has recorded."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    import pytest
+
+    from pytest_openclaw.conclusions.summary import SummaryPart
+    from pytest_openclaw.values.prompts import Cell, Suite
+    from pytest_openclaw.values.protocols import Provider
+    from pytest_openclaw.values.rows import Record
+
+MAY_LEAVE = "openclaw_sessions_may_leave"
+_MAY_LEAVE = "Send recorded sessions also to endpoints that are not on this machine."
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that lets sessions leave the machine; an ini file cannot decide that for all."""
+    group = parser.getgroup("openclaw")
+    group.addoption("--openclaw-sessions-may-leave", dest=MAY_LEAVE, action="store_true", help=_MAY_LEAVE)
+
+
+def pytest_openclaw_suite(path: Path) -> Callable[[str], Suite] | None:
+    """Read the file of a recorded session as a suite of its steps."""
+    if path.name != "manifest.json" and path.suffix != ".jsonl":
+        return None
+    from pytest_openclaw.parts.sessions.records import is_session
+
+    if not is_session(path):
+        return None
+    from pytest_openclaw.parts.sessions.prompts import read_session
+
+    return partial(read_session, path)
+
+
+def pytest_openclaw_begin(
+    cells: Sequence[Cell], providers: Mapping[str, Provider], config: pytest.Config
+) -> None:
+    """Refuse to send sessions to an endpoint that is not on this machine, unless the user allows it."""
+    private = [cell for cell in cells if cell.prompt.is_private]
+    if private and not config.getoption(MAY_LEAVE):
+        from pytest_openclaw.parts.sessions.prompts import check_stays
+
+        check_stays(private, providers)
+
+
+def pytest_openclaw_summary(records: Sequence[Record]) -> SummaryPart | None:
+    """Add how often each target agrees with the sessions."""
+    from pytest_openclaw.parts.sessions.figures import agreement_of
+
+    return agreement_of(records)
+
+
+def __getattr__(name: str) -> Any:
+    """Import the commands with the command line, and not with every pytest session."""
+    if name != "COMMANDS":
+        raise AttributeError(name)
+    from pytest_openclaw.parts.sessions.commands import COMMANDS
+
+    return COMMANDS

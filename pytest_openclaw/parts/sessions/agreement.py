@@ -1,0 +1,170 @@
+"""Judges an answer by what differs from the recorded step, which may be wrong itself."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from posixpath import normpath
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pytest_openclaw.judging.calls import called_tool
+from pytest_openclaw.judging.judge import UNREAD
+from pytest_openclaw.openclaw.dispatch import reaching
+from pytest_openclaw.openclaw.dispatch import dispatch
+from pytest_openclaw.openclaw.thinking import split_thinking
+from pytest_openclaw.util.json_text import identity
+from pytest_openclaw.util.text import shortened
+from pytest_openclaw.values.replies import MALFORMED_CALL, Verdict
+from pytest_openclaw.values.tool_calls import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pytest_openclaw.util.files import JsonObject
+    from pytest_openclaw.values.replies import Reply
+    from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolCall
+
+Word = Literal["same", "same_tool", "other_tool", "answered", "called", "leaked_as_text"] | Problem
+"""`answered`: a text where a call was recorded; `called`: a call where a text was."""
+_UNREADABLE = ("leaked_as_text", "malformed_json")
+"""OpenClaw cannot execute such an answer, so no review can accept it."""
+_PATH = re.compile(r"(?:path|file|folder|dir|directory|cwd|workdir)\Z|(?:Path|File|Dir)\Z")
+_WORKSPACE = re.compile(r"(?:\$WORKSPACE_DIR|/workspace)(?=/|\Z)")
+
+
+def _plain(key: str, value: Any) -> Any:
+    """Return an argument in a form in which paths, white space and shell words do not count."""
+    if isinstance(value, dict):
+        return {name: _plain(name, inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(key, inner) for inner in value]
+    if not isinstance(value, str):
+        return value
+    if _PATH.search(key) and value.strip():
+        return _path(value.strip())
+    if key == "command":
+        return [_path(one) if one.startswith(("./", "$WORK", "/work")) else one for one in _words(value)]
+    # Blanks within a line count where there are several lines, such as those of a program.
+    lines = [line.rstrip() for line in value.strip().splitlines()]
+    return "\n".join(lines) if len(lines) > 1 else " ".join(value.split())
+
+
+def _path(path: str) -> str:
+    return normpath(_WORKSPACE.sub(".", path, count=1))
+
+
+def _words(command: str) -> list[str]:
+    reader = shlex.shlex(command, posix=True, punctuation_chars=True)
+    reader.whitespace_split, reader.commenters = True, ""
+    try:
+        return [*reader]
+    except ValueError:  # an open quote
+        return command.split()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """Passes an answer that does the same as the recorded step, or what a review has accepted.
+
+    Attributes:
+        calls: the recorded calls.
+        tools: the offered tools.
+        key: of the step in reviews.
+        accepted: the calls of each accepted answer, as in `parsed_output`.
+        cut: the parts of the request that the record does not have.
+    """
+
+    type: ClassVar[str] = "session"
+    calls: tuple[ToolCall, ...]
+    tools: tuple[Tool, ...]
+    key: str = ""
+    accepted: tuple[list[JsonObject], ...] = ()
+    cut: tuple[str, ...] = ()
+
+    @cached_property
+    def recorded(self) -> list[JsonObject]:
+        """The recorded calls as OpenClaw handled them."""
+        return _as_json(reaching([dispatch(call, self.tools) for call in self.calls], self.tools))
+
+    def check(self, reply: Reply) -> Verdict:
+        """Compare the calls; the texts of answers are not compared."""
+        made = [
+            {"tool": called_tool(one.meant), "arguments": one.meant.arguments} for one in reply.dispatched
+        ]
+        problem = next((one.meant.problem for one in reply.dispatched if one.meant.problem), None)
+        word, differs = self._compared(made, problem) if made else (self._of_text(reply), [])
+        parsed: JsonObject = {"agreement": word, "recorded": self.recorded, "answered": made}
+        parsed |= {"differs": differs} if differs else {}
+        parsed |= {"cut": [*self.cut]} if self.cut else {}
+        if word != "same" and word not in _UNREADABLE and self.keys(made) in map(self.keys, self.accepted):
+            parsed["accepted"] = True
+        if word == "same" or "accepted" in parsed:
+            return Verdict(passed=True, parsed=parsed)
+        also = f" ({', '.join(differs)})" if differs else ""
+        sides = f"recorded {shown_calls(self.recorded)}, answered {shown_calls(made)}"
+        return Verdict(passed=False, violation=f"{word}{also}: {shortened(sides)}", parsed=parsed)
+
+    def keys(self, calls: Iterable[JsonObject]) -> Counter[Any]:
+        """Return calls in a form that is equal for equal calls, in any order."""
+        return Counter((one["tool"], identity(self._arguments(one))) for one in calls)
+
+    def _arguments(self, call: JsonObject) -> JsonObject:
+        """Return the normalized arguments of a call, without those that have their default."""
+        tool = next((one for one in self.tools if one.name == call["tool"]), None)
+        rules = tool.parameters.get("properties") if tool else None
+
+        def is_default(name: str, value: Any) -> bool:
+            rule = rules.get(name) if isinstance(rules, dict) else None
+            default = rule.get("default") if isinstance(rule, dict) else None
+            return value is None or value == _plain(name, default) or (name, value) == ("workdir", ".")
+
+        plain = _plain("", call["arguments"] or {})
+        return {name: value for name, value in plain.items() if not is_default(name, value)}
+
+    def _compared(self, made: Sequence[JsonObject], problem: Problem | None) -> tuple[Word, list[str]]:
+        """Return the word of calls, and the arguments that differ, such as `exec.command`."""
+        if not self.recorded:
+            return "called", []
+        if self.keys(self.recorded) == self.keys(made):
+            return "same", []
+        if problem:
+            return problem, []
+        both = [sorted(calls, key=lambda one: str(one["tool"])) for calls in (self.recorded, made)]
+        if [one["tool"] for one in both[0]] != [one["tool"] for one in both[1]]:
+            return "other_tool", []
+        names = (
+            f"{one['tool']}.{name}"
+            for one, other in zip(*both, strict=True)
+            for name in _differing(self._arguments(one), self._arguments(other))
+        )
+        return "same_tool", [*dict.fromkeys(names)]
+
+    def _of_text(self, reply: Reply) -> Word:
+        from pytest_openclaw.judging.written_calls import WrittenCallFinder
+
+        if reply.finish_reason in UNREAD:
+            return "malformed_json" if reply.finish_reason == MALFORMED_CALL else "unknown_tool"
+        thinking = reply.reasoning or split_thinking(reply.raw)[0]
+        if WrittenCallFinder(self.tools, [one["tool"] for one in self.recorded]).find(reply.text, thinking):
+            return "leaked_as_text"
+        return "answered" if self.recorded else "same"
+
+
+def _as_json(made: Iterable[Dispatched]) -> list[JsonObject]:
+    return [{"tool": called_tool(one.meant), "arguments": one.meant.arguments} for one in made]
+
+
+def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    absent = object()
+    names = {**one, **other}
+    return [name for name in names if identity(one.get(name, absent)) != identity(other.get(name, absent))]
+
+
+def shown_calls(calls: Sequence[JsonObject]) -> str:
+    """Return calls for a person; `a text` if there is none."""
+    texts = (f"{one['tool']} {json.dumps(one['arguments'], ensure_ascii=False)}" for one in calls)
+    return " and ".join(texts) or "a text"

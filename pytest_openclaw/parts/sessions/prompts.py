@@ -1,0 +1,239 @@
+"""Makes a suite of a recorded session: each step of the recorded model is a prompt."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import defaultdict
+from functools import cache, lru_cache
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
+import pytest
+from msgspec import Struct
+
+from pytest_openclaw.openclaw.catalog import DIRECT, load_catalogue
+from pytest_openclaw.parts.sessions.agreement import Agreement
+from pytest_openclaw.parts.sessions.records import CUT_TEXT, Session, read_entries
+from pytest_openclaw.suites.offered import of_catalogue, read_tools
+from pytest_openclaw.util.errors import OpenClawError, SuiteError
+from pytest_openclaw.util.text import counted
+from pytest_openclaw.values.prompts import Prompt, Suite
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_openclaw.openclaw.catalog import Catalogue
+    from pytest_openclaw.parts.sessions.records import Context, Step
+    from pytest_openclaw.util.files import JsonObject
+    from pytest_openclaw.values.prompts import Cell
+    from pytest_openclaw.values.protocols import Provider
+    from pytest_openclaw.values.tool_calls import Tool
+
+OUTPUT_TOKENS = 2048
+ACCEPTED = "accepted.jsonl"
+_TOOLING = re.compile(r"^## Tooling\n(.*?)(?=^#|\Z)", re.DOTALL | re.MULTILINE)
+_TOOL = re.compile(r"^- ([A-Za-z0-9_.-]+)(?::|$)", re.MULTILINE)
+
+
+def read_session(path: Path, name: str) -> Suite:
+    """Return the suite of a session's file; steps that are not asked are left out with the reason.
+
+    Raises:
+        SuiteError: the session cannot be read.
+    """
+    session = Session(read_entries(path, name))
+    if not session.steps:
+        raise SuiteError(f"{name}: has no message of a model.")
+    labels = read_labels(path)
+    for step in session.steps:
+        if any(one.label == "recorded_wrong" for one in labels.get(key_of(step), ())):
+            step.left_out = step.left_out or "a review says that the recorded step is wrong"
+    asked = [step for step in session.steps if not step.left_out]
+    contexts = {id(step.context): step.context for step in asked}
+    offers = {key: offer_of(context, session) for key, context in contexts.items()}
+    return Suite(
+        path=name,
+        prompts=tuple(
+            _prompt(step, name, offers[id(step.context)], labels.get(key_of(step), ())) for step in asked
+        ),
+        left_out={step.id: step.left_out for step in session.steps if step.left_out},
+    )
+
+
+def _prompt(step: Step, name: str, offer: Offer, labels: Sequence[Label]) -> Prompt:
+    n = max(n for n, turn in enumerate(step.before, start=1) if turn.user is not None)
+    accepted = tuple(one.calls for one in labels if one.label == "accepted")
+    rule = Agreement(calls=step.calls, tools=offer.tools, key=key_of(step), accepted=accepted, cut=offer.cut)
+    tools = [one["tool"] for one in rule.recorded] or ["answer"]
+    facts = json.dumps([key_of(step), accepted], sort_keys=True)
+    return Prompt(
+        suite=name,
+        id=step.id,
+        name="+".join(tools),
+        category=tools[0],
+        prompt=step.before[n - 1].user or "",
+        system=offer.system,
+        messages=step.before[: n - 1],
+        history=step.before[n:],
+        max_output_tokens=OUTPUT_TOKENS,
+        tools=offer.tools,
+        tools_spec=offer.spec,
+        validator=rule,
+        # As of a benchmark in Python: `rescore` cannot judge without the session.
+        validator_spec={"type": "python", "sha256": sha256(facts.encode()).hexdigest()},
+        is_private=True,
+    )
+
+
+def check_stays(cells: Sequence[Cell], providers: Mapping[str, Provider]) -> None:
+    """Check that steps are sent only to endpoints on this machine.
+
+    Raises:
+        pytest.UsageError: says what would be sent where.
+    """
+    for name in dict.fromkeys(cell.target.provider for cell in cells):
+        provider, own = providers[name], [cell for cell in cells if cell.target.provider == name]
+        # OpenClaw itself may use any server, and a local Ollama passes requests for `…-cloud` on.
+        stays = provider.is_local and not provider.is_openclaw
+        if stays and not any(cell.target.model.endswith(("-cloud", ":cloud")) for cell in own):
+            continue
+        sent = {(cell.prompt.suite, cell.prompt.id) for cell in own}
+        sessions = counted(len({suite for suite, _ in sent}), "recorded session")
+        raise pytest.UsageError(
+            f"{name}: {counted(len(sent), 'step')} of {sessions}, with system prompt, messages and results"
+            f" of tools before them, would be sent to {provider.endpoint}, and may leave this machine"
+            " from there. If they may, add --openclaw-sessions-may-leave."
+        )
+
+
+# --- the tools ------------------------------------------------------------------------------------
+
+
+class Offer(NamedTuple):
+    """The system prompt and the tools of a request, and the parts of them that the record does not have.
+
+    Attributes:
+        spec: the tools as a suite lists them.
+    """
+
+    system: str | None
+    tools: tuple[Tool, ...]
+    spec: Any
+    cut: tuple[str, ...]
+
+
+def offer_of(context: Context, session: Session) -> Offer:
+    """Return what is offered: the tools that the system prompt lists as sent, and those that were called.
+
+    Of the record's definitions only the first ones are whole; the others are from the installed OpenClaw if
+    it is the recorded release and its requests have been captured, else from the shipped catalogue.
+    """
+    catalogue = _catalogue(context.release)
+    recorded = {one["name"]: one for one in context.tools}
+    section = _TOOLING.search(context.system)
+    known = {*recorded, *catalogue.tools}
+    listed = [name for name in (_TOOL.findall(section[1]) if section else ()) if name in known]
+    names = dict.fromkeys([*(listed or catalogue.surfaces[DIRECT]), *session.called])
+    found = {name: _definition(name, recorded.get(name), catalogue) for name in names}
+    spec = [definition for definition, _ in found.values()]
+    system, cut = context.system, ["system prompt"] if context.is_cut else []
+    if context.is_cut and catalogue.file:
+        captured = catalogue.requests.get(DIRECT, {}).get("system")
+        system, cut = (captured, []) if isinstance(captured, str) else (system, cut)
+    cut += [f"schema of {name}" for name, (_, is_cut) in found.items() if is_cut]
+    whole: Any = of_catalogue(catalogue, spec) if catalogue.file else spec
+    return Offer(system or None, _tools(json.dumps(whole)), whole, tuple(cut))
+
+
+@cache
+def _catalogue(release: str) -> Catalogue:
+    from pytest_openclaw.providers.openclaw.capture import installed_catalogue
+
+    try:
+        captured = installed_catalogue(os.environ, may_capture=False)
+    except (OpenClawError, OSError):
+        captured = None
+    is_same = captured is not None and captured.name == f"openclaw-{release}"
+    return captured if captured and is_same else load_catalogue()
+
+
+@lru_cache(maxsize=64)
+def _tools(spec: str) -> tuple[Tool, ...]:
+    return read_tools(json.loads(spec))
+
+
+def _definition(name: str, recorded: JsonObject | None, catalogue: Catalogue) -> tuple[Any, bool]:
+    """Return a tool as a suite lists it, and whether a part of its schema is missing and accepts anything."""
+    given = recorded or {}
+    text, rule = str(given.get("description") or ""), given.get("parameters")
+    own = {"name": name, "description": "" if text.startswith("[") else text, "parameters": rule}
+    if text == own["description"] and isinstance(rule, dict) and not _is_cut(rule) and _is_usable(own):
+        return own, False
+    if name in catalogue.tools:
+        return name, False
+    found = rule.get("properties") if isinstance(rule, dict) else None
+    parts = found if isinstance(found, dict) else {}
+    known = {key: {} if _is_cut(part) else part for key, part in parts.items()}
+    opened = {**own, "parameters": {"type": "object", "properties": {} if _is_cut(known) else known}}
+    return (opened if _is_usable(opened) else {**own, "parameters": {"type": "object"}}), True
+
+
+def _is_usable(spec: JsonObject) -> bool:
+    try:
+        return bool(read_tools([spec]))
+    except ValueError:
+        return False
+
+
+def _is_cut(value: Any) -> bool:
+    if isinstance(value, dict):
+        is_mark = value.get("truncated") is True and str(value.get("reason")).startswith("trajectory-")
+        return is_mark or any(map(_is_cut, value.values()))
+    return any(map(_is_cut, value)) if isinstance(value, list) else bool(value == CUT_TEXT)
+
+
+# --- reviews --------------------------------------------------------------------------------------
+
+
+class Label(Struct):
+    """A line of `accepted.jsonl`: what a review says of a step.
+
+    Attributes:
+        session: the name of the session's file.
+        step: see `key_of`.
+        calls: the answer that is accepted, as `{tool, arguments}`.
+    """
+
+    session: str
+    step: str
+    label: Literal["accepted", "wrong", "recorded_wrong"]
+    calls: list[dict[str, Any]] = []
+    target: str = ""
+
+
+def key_of(step: Step) -> str:
+    """Return the key of a step, which changes with the recorded calls."""
+    calls = json.dumps([(call.name, call.arguments) for call in step.calls])
+    return f"{step.id}:{sha256(calls.encode()).hexdigest()[:16]}"
+
+
+def read_labels(path: Path) -> dict[str, list[Label]]:
+    """Return the labels of a session's steps, by the key of the step.
+
+    Raises:
+        SuiteError: `accepted.jsonl` is broken.
+    """
+    file, found = path.with_name(ACCEPTED), defaultdict[str, list[Label]](list)
+    if file.is_file():
+        for number, line in enumerate(file.read_bytes().splitlines(), start=1):
+            try:
+                label = msgspec.json.decode(line, type=Label)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                raise SuiteError(f"{file.name}: line {number} is not a label: {error}.") from None
+            if label.session == path.name:
+                found[label.step].append(label)
+    return found

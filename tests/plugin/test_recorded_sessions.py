@@ -1,0 +1,348 @@
+"""Recorded sessions of OpenClaw in whole sessions: collected, asked, judged by agreement, summarized."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.recorded import (
+    NOTES,
+    SYSTEM,
+    bundle_lines,
+    calls,
+    compaction,
+    result,
+    says,
+    user,
+    write_bundle,
+    write_transcript,
+)
+
+pytestmark = pytest.mark.newest
+
+# Answers each message of the user as replies.json says, and records the requests in requests.jsonl.
+PROVIDER = """
+class Heir(Provider):
+    name = "heir"
+    takes_tools = takes_messages = True
+    is_local = True
+
+    async def ask(self, request):
+        note(request.model)
+        turns = [
+            {"user": one.user, "text": one.text, "calls": [call.name for call in one.calls], "results": one.results}
+            for one in request.conversation
+        ]
+        entry = {"system": request.system, "turns": turns, "tools": {one.name: one.parameters for one in request.tools}}
+        with open(FOLDER / "requests.jsonl", "a") as file:
+            file.write(json.dumps(entry) + "\\n")
+        replies = json.loads((FOLDER / "replies.json").read_text())
+        said = replies.get(turns[-1]["user"] or turns[-1]["results"][-1], "Well.")
+        if isinstance(said, str):
+            return Reply(text=said)
+        made = (ToolCall(name=name, arguments=json.dumps(given)) for name, given in said)
+        return Reply(tool_calls=tuple(made))
+
+
+class Cloud(Heir):
+    name = "cloud"
+    is_local = False
+
+
+PROVIDERS += [Heir, Cloud]
+"""
+STEP = "openclaw-trajectory-s1/manifest.json"
+
+
+class History:
+    """A project with recorded sessions."""
+
+    def __init__(self, project: Any) -> None:
+        project.extend_conftest(PROVIDER)
+        self.project = project
+        self.answers()
+
+    def record(self, *entries: Any, name: str = "s1", **more: Any) -> Path:
+        return write_bundle(self.project.folder, *entries, name=name, **more)
+
+    def answers(self, **replies: Any) -> None:
+        """Set the replies by the last message, which may be a result."""
+        self.project.write(
+            "replies.json", json.dumps({key.replace("_", " "): one for key, one in replies.items()})
+        )
+
+    def run(self, *words: str, models: str = "heir/m", target: str = "") -> Any:
+        (self.project.folder / "requests.jsonl").unlink(missing_ok=True)
+        names = [target] if target else sorted(one.name for one in self.project.folder.glob("openclaw-traj*"))
+        return self.project.run(*names[1:], *words, models=models, target=names[0])
+
+    @property
+    def requests(self) -> list[Any]:
+        return [
+            json.loads(line) for line in (self.project.folder / "requests.jsonl").read_text().splitlines()
+        ]
+
+
+@pytest.fixture
+def history(plain_project: Any) -> History:
+    """A project whose sessions run plain."""
+    return History(plain_project)
+
+
+@pytest.mark.under_workers
+def test_each_step_is_a_cell(project: Any) -> None:
+    """Its request has what was there before it, as recorded; its row has what differs."""
+    history = History(project)
+    history.record(*NOTES)
+    history.answers(
+        **{"What is in my notes?": [("read", {"path": "./notes.txt", "limit": 100})], "milk, bread": "Milk."}
+    )
+
+    session = history.run()
+
+    session.outcomes(passed=2)
+    first, second = sorted(history.requests, key=lambda one: len(one["turns"]))
+    assert first["system"] == second["system"] == SYSTEM
+    assert [turn["user"] for turn in first["turns"]] == ["What is in my notes?"]
+    assert second["turns"][1:] == [{"user": None, "text": "", "calls": ["read"], "results": ["milk, bread"]}]
+    assert [*first["tools"]] == ["read", "exec", "write"]
+    row = session.row("1.1")
+    assert row["parsed_output"] == {
+        "agreement": "same",
+        "recorded": [{"tool": "read", "arguments": {"path": "notes.txt"}}],
+        "answered": [{"tool": "read", "arguments": {"path": "./notes.txt", "limit": 100}}],
+    }
+    assert (row["suite"], row["category"], row["tool_outcome"]) == (STEP, "read", None)
+    assert session.summary["groups"][0]["tool_use"]["tier"] is None
+    assert "milk" not in json.dumps(session.load("config.json")).lower()
+
+
+def test_the_words_of_agreement(history: History) -> None:
+    """Each way in which an answer may differ has its word; a call that OpenClaw refuses has its outcome."""
+    recorded = calls(("exec", {"command": "grep -n  'port' ./a.txt"}))
+    words: dict[str, Any] = {
+        "same": [("exec", {"command": "grep -n port a.txt ", "workdir": "$WORKSPACE_DIR"})],
+        "same_tool": [("exec", {"command": "cat a.txt"})],
+        "other_tool": [("read", {"path": "a.txt"})],
+        "answered": "It is 8080.",
+        "leaked_as_text": '<tool_call>{"name": "exec", "arguments": {"command": "cat a.txt"}}</tool_call>',
+        "unknown_tool": [("find_port", {})],
+        "bad_arguments": [("exec", {"command": 5, "yieldMs": "x"})],
+    }
+    for n, word in enumerate(words):
+        history.record(user(f"Q{word}"), recorded, result("1:port 8080"), says("8080"), name=f"s{n}")
+    history.record(user("Hi"), says("Hello"), name="called")
+    replies = {f"Q{word}": said for word, said in words.items()} | {"Hi": [("exec", {"command": "ls"})]}
+    history.project.write("replies.json", json.dumps(replies))
+
+    session = history.run()
+
+    found = {
+        row["suite"][20:-14]: row["parsed_output"]["agreement"]
+        for row in session.rows
+        if row["prompt_id"] == "1.1"
+    }
+    assert found == {f"s{n}": word for n, word in enumerate(words)} | {"called": "called"}
+    (differing,) = (row for row in session.rows if row["parsed_output"]["agreement"] == "same_tool")
+    assert differing["parsed_output"]["differs"] == ["exec.command"]
+    assert differing["violation"].startswith("same_tool (exec.command): recorded exec")
+
+
+def test_steps_that_say_nothing_are_left_out(history: History) -> None:
+    """A failed call, an objection, an image and a cut message: each is a skipped test with its reason."""
+    history.record(
+        user("Show it"), calls(("exec", {"command": "cat x"})), result("no", details={"exitCode": 1}), says("Gone."),
+        user("Delete it"), calls(("exec", {"command": "rm a"})), result("ok"), says("Deleted."),
+        user("No, I meant b!"), calls(("exec", {"command": "rm b"})), result("bad", isError=True), says("Hm."),
+    )  # fmt: skip
+    image = [{"type": "image", "mimeType": "image/png", "data": "<redacted>"}]
+    history.record(user([*image, {"type": "text", "text": "What is it?"}]), says("A cat."), name="s2")
+    history.record(*NOTES, user("And?"), "[Truncated]", says("Yes."), name="s3")
+
+    session = history.run("-rs")
+
+    session.outcomes(passed=3, failed=1, skipped=6)
+    reasons = "its call of exec failed", "the user objected to", "an image before it", "a message is cut"
+    assert all(reason in session.text for reason in reasons)
+
+
+def test_figures(history: History) -> None:
+    """Summary, terminal and report have the rate, with an interval over sessions, by tool and by position."""
+    for n in range(4):
+        history.record(*NOTES, name=f"s{n}")
+    history.answers(**{"What is in my notes?": [("exec", {"command": "ls"})]})
+
+    session = history.run()
+
+    (part,) = session.summary["added"]
+    figures = part["value"]["heir/m"]
+    assert (figures["n"], figures["n_agree"], figures["n_sessions"]) == (8, 4, 4)
+    assert (figures["tools"]["read"]["n_agree"], figures["tools"]["answer"]["n_agree"]) == (0, 4)
+    assert (figures["positions"]["first"]["n_agree"], figures["positions"]["second"]["n_agree"]) == (0, 4)
+    assert figures["differences"] == {"other_tool": 4}
+    assert "agrees in 4 of 8 steps (" in session.words
+    assert "most differences in read" in session.words
+    assert "Agreement with recorded sessions" in session.page
+
+
+def test_after_a_compaction_only_its_summary_and_the_kept_messages_are_sent(history: History) -> None:
+    """As OpenClaw does it."""
+    history.record(
+        *NOTES, user("More?"), says("No."), compaction("They have milk.", kept=4), user("And?"), says("Ok.")
+    )
+
+    history.run("--openclaw-prompts=3.1")
+
+    (request,) = history.requests
+    summary, kept, _, last = request["turns"]
+    assert "<summary>\nThey have milk.\n</summary>" in summary["user"]
+    assert (kept["user"], last["user"]) == ("More?", "And?")
+
+
+def test_a_transcript_of_an_older_release(history: History) -> None:
+    """Its active branch is collected; the tools are those that OpenClaw sends by default."""
+    write_transcript(history.project.folder, [*NOTES, user("Lost"), says("Lost"), user("Hi"), says("Hello")],
+                     [None, 0, 1, 2, 3, 4, 3, 6])  # fmt: skip
+
+    session = history.run(target="agents/main/sessions")
+
+    session.outcomes(passed=2, failed=1)
+    assert {"read", "exec", "tool_call"} <= {*history.requests[0]["tools"]}
+    assert session.row("2.1")["parsed_output"]["cut"] == ["system prompt"]
+    assert not any(turn["user"] == "Lost" for request in history.requests for turn in request["turns"])
+
+
+def test_a_tool_whose_schema_is_cut_accepts_anything(history: History) -> None:
+    """A tool of the catalogue has its whole schema; the row names a tool that has none."""
+    tools = [{"name": "my_tool", "description": "Mine.", "parameters": {
+        "type": "object", "required": ["x"], "properties": {"x": {"truncated": True, "reason": "trajectory-depth-limit"}},
+    }}]  # fmt: skip
+    history.record(user("Go"), calls(("my_tool", {"x": 1})), result("ok"), calls(("browser", {"action": "tabs"})),
+                   result("none"), says("Done"), tools=tools)  # fmt: skip
+    history.answers(Go=[("my_tool", {"x": 1})])
+
+    session = history.run("--openclaw-prompts=1.1")
+
+    (row,) = session.rows
+    assert row["parsed_output"]["agreement"] == "same"
+    assert row["parsed_output"]["cut"] == ["schema of my_tool"]
+    assert history.requests[0]["tools"]["my_tool"] == {"type": "object", "properties": {"x": {}}}
+    assert "targetUrl" in history.requests[0]["tools"]["browser"]["properties"]
+
+
+def test_sessions_leave_the_machine_only_if_allowed(project: Any) -> None:
+    """Without the option nothing is sent, and the error says what would be sent where."""
+    history = History(project)
+    history.record(*NOTES)
+
+    history.run(models="cloud/m").is_refused("cloud: 2 steps of 1 recorded session, with system prompt")
+    history.run(models="heir/gpt-oss:120b-cloud").is_refused("may leave this machine")
+    allowed = history.run("--openclaw-sessions-may-leave", models="cloud/m")
+
+    assert len(allowed.rows) == 2
+
+
+def test_secrets_are_masked(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A secret of the environment that was recorded is in no file of the run."""
+    monkeypatch.setenv("ACME_API_KEY", "v9Kq-2Lw8xTz7Rb4")
+    history.record(
+        user("Use v9Kq-2Lw8xTz7Rb4"), calls(("exec", {"command": "curl -H v9Kq-2Lw8xTz7Rb4"})), result("ok")
+    )
+
+    session = history.run()
+
+    files = [path.read_text("utf-8") for path in session.run_dir.rglob("*") if path.is_file()]
+    assert not any("v9Kq-2Lw8xTz7Rb4" in text for text in files)
+    assert session.rows[0]["parsed_output"]["recorded"][0]["arguments"]["command"] == "curl -H [secret]"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        pytest.param("manifest.json", "{}", "manifest.json: line 1 is not one of OpenClaw's", id="no-manifest"),
+        pytest.param("manifest.json", "[" * 100_000, "manifest.json: line 1 is not", id="deep-manifest"),
+        pytest.param("manifest.json", '{"traceSchema": "openclaw-trajectory", "schemaVersion": 2}', "version 2", id="new"),
+        pytest.param("events.jsonl", None, "events.jsonl: cannot be read (No such file", id="no-events"),
+        pytest.param("events.jsonl", "", "events.jsonl: is empty", id="empty"),
+        pytest.param("events.jsonl", '{"type": "x"}\n', "line 1 is not one of OpenClaw's", id="foreign"),
+        pytest.param("events.jsonl", bundle_lines(NOTES)[0] + "\n" + '{"a": ' * 90_000, "line 2 is not", id="deep"),
+        pytest.param("events.jsonl", bundle_lines(NOTES)[0][:60], "line 1 is not", id="torn"),
+        pytest.param("events.jsonl", b"\xff\xfe\x00", "line 1 is not", id="binary"),
+        pytest.param("events.jsonl", bundle_lines(NOTES)[0], "has no message of a model", id="no-model"),
+        pytest.param("accepted.jsonl", "{}", "accepted.jsonl: line 1 is not a label", id="labels"),
+    ],
+)  # fmt: skip
+def test_a_broken_session_is_a_collection_error(history: History, name: str, content: Any, why: str) -> None:
+    """It names the file and the reason, without a traceback; nothing is asked."""
+    file = history.record(*NOTES) / name
+    if content is None:
+        file.unlink()
+    else:
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    session = history.run()
+
+    session.outcomes(errors=1)
+    assert "openclaw-trajectory-s1/" in session.text
+    assert why in session.words
+    assert "Traceback" not in session.text
+    assert not session.has_run
+
+
+HOSTILE = [
+    user({"a": 1}), user(None), user([1, None, {"type": "text", "text": 5}, {"type": 7}]), user("\ud800 x"), user(""),
+    {"role": "assistant", "content": [{"type": "toolCall", "name": None, "arguments": "x"}]},
+    {"role": "assistant", "content": [{"type": "toolCall", "id": 5, "name": "a b[::]/", "arguments": {"x": {"y": [1]}}}]},
+    {"role": "assistant", "content": None, "stopReason": "error"}, {"role": "system", "content": "Obey"},
+    result("late", n=9), result("x", details="[Truncated]"), compaction("s", kept=99), says("ok", provider="openclaw"),
+]  # fmt: skip
+
+
+def test_odd_messages_do_no_harm(history: History) -> None:
+    """Whatever form a message has, the session is collected, or is a collection error."""
+    history.record(
+        *HOSTILE[1:], user("Hi"), says("Hello"), name="s1", system={"truncated": True}, tools="[Truncated]"
+    )
+    history.record(*HOSTILE[:1], name="s2")
+
+    session = history.run()
+
+    assert session.result.parseoutcomes()["errors"] == 1
+    assert "openclaw-trajectory-s2/manifest.json: has no message of a model" in session.words
+    assert "INTERNALERROR" not in session.text
+
+
+def test_reading_takes_little_longer_than_parsing(tmp_path: Path) -> None:
+    """A large bundle is mostly runtime events, which are skipped: a ratio, as machines differ."""
+    from pytest_openclaw.parts.sessions.prompts import read_session
+
+    bundle = write_bundle(tmp_path, *NOTES * 100)
+    snapshot = json.dumps({"messages": [{"role": "user", "content": "x" * 90}] * 1000})
+    line = '{"traceSchema": "openclaw-trajectory", "schemaVersion": 1, "source": "runtime", "type": "model.completed", "data": '
+    with (bundle / "events.jsonl").open("a", encoding="utf-8") as file:
+        file.writelines(f"{line}{snapshot}}}\n" for _ in range(200))
+
+    def seconds(act: Any) -> float:
+        start = time.perf_counter()
+        act()
+        return time.perf_counter() - start
+
+    lines = (bundle / "events.jsonl").read_bytes().splitlines()
+    parsing = min(seconds(lambda: [json.loads(line) for line in lines]) for _ in range(3))
+    reading = min(seconds(lambda: read_session(bundle / "manifest.json", "s")) for _ in range(3))
+
+    assert reading < parsing
+
+
+def test_a_bundle_under_another_name(history: History) -> None:
+    """A folder that the user has named is collected by its manifest; other folders with a manifest are not."""
+    shutil.move(history.record(*NOTES), history.project.folder / "bug-1234")
+    history.project.write("app/manifest.json", '{"name": "my app"}')
+
+    assert len(history.run(target="bug-1234").rows) == 2
+    assert history.run(target="app").status == pytest.ExitCode.NO_TESTS_COLLECTED

@@ -1,0 +1,134 @@
+"""The commands of recorded sessions: list, export, write a suite, review, and a page to share."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.cli import main
+from tests.plugin.test_recorded_sessions import History
+from tests.recorded import NOTES, calls, result, says, user
+
+pytestmark = pytest.mark.newest
+
+OPENCLAW = """
+import json, os, sys
+words = sys.argv[1:]
+if words[:2] == ["sessions", "--json"]:
+    print("A notice.")
+    print(json.dumps({"sessions": [{"key": "agent:main:a"}, {"key": "agent:work:b"}]}, indent=2))
+elif words[:2] == ["sessions", "export-trajectory"]:
+    key, where = words[words.index("--session-key") + 1], words[words.index("--workspace") + 1]
+    print(json.dumps({"outputDir": os.path.join(where, ".openclaw", key.rpartition(":")[2])}, indent=2))
+else:
+    sys.exit("no such command")
+"""
+
+
+@pytest.fixture
+def history(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> History:
+    """A project with one recorded session, of which the model gets the first step wrong."""
+    monkeypatch.chdir(plain_project.folder)
+    history = History(plain_project)
+    history.record(*NOTES)
+    history.answers(**{"What is in my notes?": [("exec", {"command": "cat notes.txt"})]})
+    return history
+
+
+def test_sessions_are_listed_and_exported_by_openclaw(
+    history: History, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its own command writes them; the next command is shown."""
+    script = history.project.write("openclaw.py", OPENCLAW)
+    monkeypatch.setenv("OPENCLAW_AGENT_COMMAND", f"{sys.executable} {script}")
+
+    assert main(["sessions"]) == 0
+    listed = capsys.readouterr().out
+    assert main(["sessions", "agent:main:*", "--export"]) == 0
+    exported = capsys.readouterr().out
+    assert main(["sessions", "nobody"]) == 4
+
+    assert listed.splitlines()[:2] == ["agent:main:a", "agent:work:b"]
+    assert exported.splitlines()[0] == ".openclaw/a"
+    assert "next: pytest .openclaw/a --openclaw-models=MODEL" in exported
+    assert "no such session" in capsys.readouterr().err
+
+
+def test_a_suite_of_steps(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+    """It has each call once, spread over tools, and is asked and judged like any other, tiers included."""
+    twice = (user("Count"), calls(("exec", {"command": "wc notes.txt"})), result("1"))
+    history.record(*NOTES, *twice, *twice, says("One."), name="s2")
+    folders = sorted(str(path) for path in history.project.folder.glob("openclaw-*"))
+
+    assert main(["sessions", "--write", "prompts_mine.json", *folders]) == 0
+    assert main(["sessions", "--write", "prompts_mine.json", *folders]) == 4
+    session = history.run(target="prompts_mine.json")
+
+    written = json.loads((history.project.folder / "prompts_mine.json").read_text())
+    assert [entry["name"] for entry in written] == ["read", "answer", "exec", "answer"]
+    assert "wrote 4 prompts of 2 sessions" in capsys.readouterr().out
+    assert {row["prompt_id"]: row["objective_pass"] for row in session.rows} == {
+        "H1": False, "H2": True, "H3": False, "H4": True,
+    }  # fmt: skip
+    assert session.summary["groups"][0]["tool_use"]["n"] == 2
+
+
+def review(monkeypatch: pytest.MonkeyPatch, letters: str) -> None:
+    """Decide with these letters."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(letters) + "\n"))
+    assert main(["review", "last"]) == 0
+
+
+def test_an_accepted_answer_counts_in_later_runs(
+    history: History, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A review shows both sides, can be undone, ends where it is stopped, and continues there."""
+    history.run()
+
+    review(monkeypatch, "q")
+    review(monkeypatch, "w")
+    shown = capsys.readouterr().out
+    labels = history.project.folder / "openclaw-trajectory-s1/accepted.jsonl"
+    assert '"label":"wrong"' in labels.read_text()
+    review(monkeypatch, "")
+    assert "0 differences decided, 0 left" in capsys.readouterr().out
+    labels.unlink()
+    review(monkeypatch, "a")
+    again = history.run("--openclaw-run-id=again")
+
+    assert 'recorded  read {"path": "notes.txt"}' in shown
+    assert 'answered  exec {"command": "cat notes.txt"}' in shown
+    again.outcomes(passed=2)
+    row = again.row("1.1")
+    assert (row["parsed_output"]["agreement"], row["parsed_output"]["accepted"]) == ("other_tool", True)
+
+
+def test_undo_and_a_wrong_record(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step whose record is wrong is left out from then on, without the undone decision."""
+    history.record(*NOTES, name="s2")
+    history.run()
+
+    review(monkeypatch, "wuru" + "rs")
+    session = history.run("-rs")
+
+    session.outcomes(passed=2, failed=1, skipped=1)
+    assert "a review says that the recorded step is wrong" in session.text
+
+
+def test_a_page_to_share_has_no_texts(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rates and outcomes are there; what was said and called is not."""
+    history.run()
+
+    assert main(["report", "last", "--share", "--into", "share.html"]) == 0
+    assert main(["report", "last", "--into", "whole.html"]) == 0
+
+    capsys.readouterr()
+    share, whole = (
+        history.project.folder.joinpath(name).read_text() for name in ("share.html", "whole.html")
+    )
+    assert "cat notes.txt" in whole
+    assert not any(text in share for text in ("notes.txt", "milk", "What is in"))
