@@ -261,6 +261,9 @@ def test_secrets_are_masked(history: History, monkeypatch: pytest.MonkeyPatch) -
     assert session.rows[0]["parsed_output"]["recorded"][0]["arguments"]["command"] == "curl -H [secret]"
 
 
+BAD_LABEL = '{"session": "manifest.json", "step": "1.1:x", "label": "accepted", "calls": [7]}'
+
+
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
@@ -275,6 +278,7 @@ def test_secrets_are_masked(history: History, monkeypatch: pytest.MonkeyPatch) -
         pytest.param("events.jsonl", b"\xff\xfe\x00", "line 1 is not", id="binary"),
         pytest.param("events.jsonl", bundle_lines(NOTES)[0], "has no message of a model", id="no-model"),
         pytest.param("accepted.jsonl", "{}", "accepted.jsonl: line 1 is not a label", id="labels"),
+        pytest.param("accepted.jsonl", BAD_LABEL, "line 1 is not a label: Expected `object`", id="bad-label"),
     ],
 )  # fmt: skip
 def test_a_broken_session_is_a_collection_error(history: History, name: str, content: Any, why: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.options import lookup
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
@@ -15,15 +17,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.prompts import Cell, Suite
     from pytest_openclaw.values.protocols import Provider
     from pytest_openclaw.values.rows import Record
-
-MAY_LEAVE = "openclaw_sessions_may_leave"
-_MAY_LEAVE = "Send recorded sessions also to endpoints that are not on this machine."
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that lets sessions leave the machine; an ini file cannot decide that for all."""
-    group = parser.getgroup("openclaw")
-    group.addoption("--openclaw-sessions-may-leave", dest=MAY_LEAVE, action="store_true", help=_MAY_LEAVE)
 
 
 def pytest_openclaw_suite(path: Path) -> Callable[[str], Suite] | None:
@@ -44,7 +37,7 @@ def pytest_openclaw_begin(
 ) -> None:
     """Refuse to send sessions to an endpoint that is not on this machine, unless the user allows it."""
     private = [cell for cell in cells if cell.prompt.is_private]
-    if private and not config.getoption(MAY_LEAVE):
+    if private and not lookup(config, "sessions-may-leave")[0]:
         from pytest_openclaw.parts.sessions.prompts import check_stays
 
         check_stays(private, providers)

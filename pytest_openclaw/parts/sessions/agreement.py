@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pytest_openclaw.judging.calls import called_tool
 from pytest_openclaw.judging.judge import UNREAD
-from pytest_openclaw.openclaw.dispatch import reaching
-from pytest_openclaw.openclaw.dispatch import dispatch
+from pytest_openclaw.openclaw.dispatch import dispatch, reaching
 from pytest_openclaw.openclaw.thinking import split_thinking
 from pytest_openclaw.util.json_text import identity
 from pytest_openclaw.util.text import shortened
@@ -108,11 +107,11 @@ class Agreement:
         sides = f"recorded {shown_calls(self.recorded)}, answered {shown_calls(made)}"
         return Verdict(passed=False, violation=f"{word}{also}: {shortened(sides)}", parsed=parsed)
 
-    def keys(self, calls: Iterable[JsonObject]) -> Counter[Any]:
+    def keys(self, calls: Iterable[Mapping[str, Any]]) -> Counter[Any]:
         """Return calls in a form that is equal for equal calls, in any order."""
         return Counter((one["tool"], identity(self._arguments(one))) for one in calls)
 
-    def _arguments(self, call: JsonObject) -> JsonObject:
+    def _arguments(self, call: Mapping[str, Any]) -> JsonObject:
         """Return the normalized arguments of a call, without those that have their default."""
         tool = next((one for one in self.tools if one.name == call["tool"]), None)
         rules = tool.parameters.get("properties") if tool else None

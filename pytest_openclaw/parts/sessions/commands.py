@@ -21,8 +21,7 @@ from pytest_openclaw.parts.sessions.agreement import Agreement, shown_calls
 from pytest_openclaw.parts.sessions.prompts import ACCEPTED, Label, read_labels, read_session
 from pytest_openclaw.parts.sessions.records import MANIFEST
 from pytest_openclaw.providers.openclaw.call import find_command
-from pytest_openclaw.suites.load import written_messages
-from pytest_openclaw.suites.load import parse_suite
+from pytest_openclaw.suites.load import parse_suite, written_messages
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_there, replacing
 from pytest_openclaw.util.redact import Redactor
@@ -101,11 +100,11 @@ def _of_openclaw(*words: str) -> JsonObject:
         done = subprocess.run(argv, encoding="utf-8", errors="replace", check=False, **pipes)  # noqa: S603
     except subprocess.TimeoutExpired:
         raise OpenClawError(f"openclaw {words[0]} did not end within {PATIENCE_S} s") from None
-    said = (
-        None if done.returncode else re.search(r"^\{.*", done.stdout, re.MULTILINE | re.DOTALL)
-    )  # after its notices
+    said = re.search(r"^\{", done.stdout, re.MULTILINE)  # after its notices
     try:
-        return dict(json.JSONDecoder().raw_decode(said[0] if said else "")[0])
+        if done.returncode or said is None:
+            raise ValueError
+        return dict(json.JSONDecoder().raw_decode(done.stdout, said.start())[0])
     except ValueError:
         why = shortened((done.stderr or done.stdout).strip())
         raise OpenClawError(f"openclaw {words[0]}: {why}") from None

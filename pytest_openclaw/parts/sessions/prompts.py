@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from functools import cache, lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 import msgspec
 import pytest
@@ -66,7 +66,7 @@ def read_session(path: Path, name: str) -> Suite:
 
 def _prompt(step: Step, name: str, offer: Offer, labels: Sequence[Label]) -> Prompt:
     n = max(n for n, turn in enumerate(step.before, start=1) if turn.user is not None)
-    accepted = tuple(one.calls for one in labels if one.label == "accepted")
+    accepted = tuple([dict(call) for call in one.calls] for one in labels if one.label == "accepted")
     rule = Agreement(calls=step.calls, tools=offer.tools, key=key_of(step), accepted=accepted, cut=offer.cut)
     tools = [one["tool"] for one in rule.recorded] or ["answer"]
     facts = json.dumps([key_of(step), accepted], sort_keys=True)
@@ -199,19 +199,26 @@ def _is_cut(value: Any) -> bool:
 # --- reviews --------------------------------------------------------------------------------------
 
 
+class MadeCall(TypedDict):
+    """A call as in `parsed_output`."""
+
+    tool: str
+    arguments: dict[str, Any] | None
+
+
 class Label(Struct):
     """A line of `accepted.jsonl`: what a review says of a step.
 
     Attributes:
         session: the name of the session's file.
         step: see `key_of`.
-        calls: the answer that is accepted, as `{tool, arguments}`.
+        calls: the answer that it is about.
     """
 
     session: str
     step: str
     label: Literal["accepted", "wrong", "recorded_wrong"]
-    calls: list[dict[str, Any]] = []
+    calls: list[MadeCall] = []
     target: str = ""
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -49,8 +50,10 @@ _OBJECTIONS = re.compile("|".join(_WORDS["begins"]), re.IGNORECASE)
 def is_session(path: Path) -> bool:
     """Whether a session is collected by this file: the manifest of a bundle, or a transcript."""
     if path.name == MANIFEST:
-        is_named = path.parent.name.startswith(f"{SCHEMA}-")
-        return is_named or f'"{SCHEMA}"' in path.read_text("utf-8", "replace")[:200]
+        if path.parent.name.startswith(f"{SCHEMA}-"):
+            return True
+        with suppress(OSError), path.open("rb") as file:
+            return f'"{SCHEMA}"'.encode() in file.read(200)
     is_other = path.name.endswith((".trajectory.jsonl", "accepted.jsonl"))
     return path.suffix == ".jsonl" and path.parent.name == "sessions" and not is_other
 
