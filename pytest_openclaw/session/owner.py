@@ -109,6 +109,7 @@ class Owner(Role):
         self._config = start.config
         self._redactor = start.redactor
         self._failures = CellFailures(start.config, start.settings.targets)
+        self._shows_skips = not {"s", "a", "A"}.isdisjoint(getattr(start.config.option, "reportchars", ""))
         self._threshold = RepeatThreshold()
         self._cells: dict[CellKey, Cell] = {}
         self._summary: Summary | None = None
@@ -195,8 +196,9 @@ class Owner(Role):
             self._publish_decisions(self.run)
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Count a repeat that was not needed as deselected, and print no letter for it."""
-        return ("deselected", "", "NOT NEEDED") if getattr(report, _NOT_NEEDED, False) else None
+        """Deselect a repeat that was not needed, and print no letter, unless `-rs` asks for the reason."""
+        is_deselected = getattr(report, _NOT_NEEDED, False) and not self._shows_skips
+        return ("deselected", "", "NOT NEEDED") if is_deselected else None
 
     def _take(self, run: RunSession, report: pytest.TestReport, payload: Payload) -> None:
         match payload:

@@ -178,11 +178,16 @@ def called(point: str) -> Iterator[Callable[..., Any]]:
 # --- types of the core, completed ------------------------------------------------------------------
 
 
+def _extends(base: type, kind: type) -> bool:
+    # A `TypedDict` does not know its bases before Python 3.12.
+    both = is_typeddict(base) and is_typeddict(kind)
+    return base is kind or (both and kind.__annotations__.keys() <= base.__annotations__.keys())
+
+
 @cache
 def added_to(base: type) -> Mapping[str, Key]:
     """Return the keys that parts add to a type of the core, in the order of the table."""
-    kinds = {base, *getattr(base, "__orig_bases__", ())}
-    keys = (keys for part in parts().values() for kind, keys in part.keys.items() if kind in kinds)
+    keys = (keys for part in parts().values() for kind, keys in part.keys.items() if _extends(base, kind))
     return {name: key for each in keys for name, key in each.items()}
 
 

@@ -24,7 +24,7 @@ def test_the_first_run_works(created: Any) -> None:
     """`pytest benchmarks/` asks the prompts, the tool prompts twice, without a model option."""
     session = created.run(models=None, target="benchmarks/")
 
-    session.outcomes(passed=4, failed=2, skipped=16)
+    session.outcomes(passed=4, failed=2, deselected=16)
     assert sorted(row["prompt_id"] for row in session.rows) == ["M1", "M2", "M3", "M3", "M4", "M4"]
     assert {row["availability_status"] for row in session.rows} == {"ok"}
     for words in (["show", "last", "M4-r1"], ["history"], ["export", "last"]):

@@ -15,6 +15,9 @@ from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
 from pytest_openclaw.values.worlds import WorldState
 
+# Most of them run Python in a world.
+pytestmark = pytest.mark.newest
+
 FRONT = "---\nid: task_a\ngrading_type: automated\ntimeout_seconds: 90\n"
 PROMPT = "---\n\n## Prompt\n\nDo it.\n\n```md\n## Not a section\n```\n\n---\n\n"
 CODE = "def grade(transcript, workspace_path):\n    return {}\n"
