@@ -50,6 +50,7 @@ def _failed(project: Any, ids: list[str]) -> set[str]:
     session = project.run(
         "--openclaw-tasks=claw-bench",
         "--openclaw-oracle",
+        "--noconftest",  # the installed tasks may be below this repository, and its conftest.py with them
         f"--openclaw-prompts={','.join(ids)}",
         models=None,
         target=None,

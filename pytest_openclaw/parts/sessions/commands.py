@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.rows import Record
 
 PATIENCE_S = 300
-SESSIONS = """List the sessions of the installed OpenClaw, export some, or make a suite of them.
+SESSIONS = """List, export or turn into a suite the sessions of the installed OpenClaw.
 
 With --export, OpenClaw's own command writes the sessions whose key fits into
 .openclaw/trajectory-exports; nothing is sent. With --write, the steps of
@@ -48,7 +48,7 @@ each tool; it contains their texts.
 Example:
   pytest-openclaw sessions
   pytest-openclaw sessions --export "agent:main:*"
-  pytest-openclaw sessions --write benchmarks/prompts_mine.json .openclaw/trajectory-exports/*
+  pytest-openclaw sessions --write mine.json .openclaw/trajectory-exports/*
 """
 REVIEW = """Decide on the answers of a run that differ from the recorded sessions.
 
