@@ -48,7 +48,7 @@ each tool; it contains their texts.
 Example:
   pytest-openclaw sessions
   pytest-openclaw sessions --export "agent:main:*"
-  pytest-openclaw sessions --write mine.json .openclaw/trajectory-exports/*
+  pytest-openclaw sessions --write prompts_mine.json exports/*
 """
 REVIEW = """Decide on the answers of a run that differ from the recorded sessions.
 
