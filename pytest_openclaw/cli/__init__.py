@@ -30,6 +30,8 @@ OWN = {"init": "init", "providers": "lists", "show": "show", "surfaces": "lists"
 
 REFUSED = 4
 """Exit status if a command could not do its work, as in pytest for wrong usage; argparse's own is 2."""
+PLAIN = str.maketrans("├─●┤·–…", "[-o]|-~", "") | {ord("→"): "->"}
+"""For a terminal without UTF-8."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -134,8 +136,9 @@ def _show(answer: CommandResult, *, as_json: bool) -> None:
         lines = [inert(json.dumps(answer.data, indent=2))]  # ASCII, which every terminal and pipe takes
     else:
         encoding = sys.stdout.encoding or "utf-8"
-        shown = (printable(line).encode(encoding, "backslashreplace") for line in answer.lines)
-        lines = [line.decode(encoding) for line in shown]
+        plain = {} if encoding.lower().startswith("utf") else PLAIN
+        shown = "\n".join(printable(line.translate(plain)) for line in answer.lines)
+        lines = [shown.encode(encoding, "backslashreplace").decode(encoding)]
     print("\n".join(lines), flush=True)  # noqa: T201
 
 

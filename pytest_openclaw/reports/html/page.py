@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.tool_calls import Tool
 
 FIRST_WORDS = '<!doctype html>\n<html lang="en" data-made-by="pytest-openclaw">'
-SCRIPTS = ("base.js", "cells.js", "panel.js", "main.js")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,25 +64,14 @@ def render_page(run: ShownRun) -> str:
         "sections": [section_data(section) for section in _sections(run) if section.filled],
         "cells": {"targets": shown, "baseline": run.baseline, "texts": run.has_texts, **cells.matrix},
     }
-    script = "(() => {\n'use strict';\n" + "\n".join(map(_asset, SCRIPTS)) + "})();"
-    style = _asset("page.css")
-    # Nothing is loaded, sent or framed; only script and style of the page are used.
-    policy = (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; "
-        "form-action 'none'"
-    )
-    return fill(
-        {
-            "first_words": FIRST_WORDS,
-            "policy": policy,
-            "title": html.escape(f"{_title(run)} · OpenClaw benchmark"),
-            "style": style,
-            "islands": "\n".join(
-                [element("page", page), element("details", cells.details), element("notes", run.notes)]
-            ),
-            "script": script,
-        },
-        _asset("page.html"),
+    return document(
+        "page.html",
+        f"{_title(run)} · OpenClaw benchmark",
+        styles=("page.css",),
+        scripts=("base.js", "cells.js", "panel.js", "main.js"),
+        islands="\n".join(
+            [element("page", page), element("details", cells.details), element("notes", run.notes)]
+        ),
     )
 
 
@@ -313,6 +301,19 @@ def element(name: str, value: Any) -> str:
 def fill(values: Mapping[str, str], template: str) -> str:
     """Fill `{{name}}` in a template, once: names inside a value are not filled."""
     return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], template)
+
+
+def document(template: str, title: str, styles: Iterable[str], scripts: Iterable[str], **values: str) -> str:
+    """Return a page made of files of `assets/`; `values` fill the other names in the template."""
+    script = "(() => {\n'use strict';\n" + "\n".join(map(_asset, scripts)) + "})();"
+    style = "".join(map(_asset, styles))
+    # Nothing is loaded, sent or framed; only script and style of the page are used.
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; "
+        "form-action 'none'"
+    )
+    head = {"first_words": FIRST_WORDS, "policy": policy, "title": html.escape(title)}
+    return fill({**head, "style": style, "script": script, **values}, _asset(template))
 
 
 def _hash(text: str) -> str:

@@ -68,3 +68,12 @@ function table({ caption, head, left, kept, rows }) {
     make('thead', null, make('tr', null, kept.map((column) => make('th', { scope: 'col', class: look(column) }, worded(head[column]))))),
     make('tbody', null, body)));
 }
+
+// Light, dark, or as the system has it.
+function setTheme(name) {
+  document.documentElement.dataset.theme = name;
+  for (const button of document.querySelectorAll('[data-theme-is]')) button.setAttribute('aria-pressed', String(button.dataset.themeIs === name));
+}
+
+for (const button of document.querySelectorAll('[data-theme-is]')) button.addEventListener('click', () => setTheme(button.dataset.themeIs));
+setTheme('auto');

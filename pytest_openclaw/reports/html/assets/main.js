@@ -48,12 +48,6 @@ function sectionOf({ id, title, intro, blocks }) {
     blocks.filter(({ kind }) => kind !== 'answers').map((block) => SHOW[block.kind](block)));
 }
 
-// Light, dark, or as the system has it.
-function setTheme(name) {
-  document.documentElement.dataset.theme = name;
-  for (const button of document.querySelectorAll('[data-theme-is]')) button.setAttribute('aria-pressed', String(button.dataset.themeIs === name));
-}
-
 function buildSections() {
   const { title, ruling, said, facts, notes } = page.header;
   byId('title').append(plain(title));
@@ -66,8 +60,6 @@ function buildSections() {
   byId('before').append(...early.map(sectionOf));
   byId('after').append(...late.map(sectionOf));
   byId('nav').append(...[...early, ...cells, ...late].map((one) => make('a', { href: '#' + one.id }, one.title)));
-  for (const button of document.querySelectorAll('[data-theme-is]')) button.addEventListener('click', () => setTheme(button.dataset.themeIs));
-  setTheme('auto');
 }
 
 buildSections();
