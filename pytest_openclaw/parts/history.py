@@ -1,9 +1,9 @@
-"""Show the trend of each target on each suite over the runs of a folder, oldest first.
+"""Show the trend of each target on each suite in the runs of a folder.
 
 Each run is drawn as its share of passed cells with the 95 % interval, next to
 median latency, tier (? if it is not conclusive) and correct tool calls. A line
-before a run says what changed: OpenClaw's release, the server, the model that
-answered, its digest, or the prompts. A run that cannot be read causes a warning.
+above a run says what changed: OpenClaw's release, the server, the model that
+answered, its digest or the prompts. A run that cannot be read is a warning.
 
 Example:
   pytest-openclaw history
@@ -178,7 +178,7 @@ def _lines(targets: Sequence[JsonObject], width: int) -> Iterator[str]:
         yield from [*([""] if n else []), *lines_of(f"{one['target']} · {one['suite']}", width), first]
         for run, line in zip(one["runs"], lines, strict=True):
             if run["changes"]:
-                yield from lines_of(f"── {'; '.join(run['changes'])}", width, "   ")
+                yield from lines_of(f"── {'; '.join(run['changes'])}", width - 4, "   ")
             yield line
 
 

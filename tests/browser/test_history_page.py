@@ -61,6 +61,17 @@ def test_an_interrupted_run_is_hollow(open_page: Opener, trend: Path) -> None:
     assert page.locator("figure").first.locator(".interrupted circle").count() == 1
 
 
+def test_the_newest_of_many_runs_are_seen(open_page: Opener, tmp_path: Path) -> None:
+    """A chart that is wider than a phone begins at its end."""
+    for day in range(60):
+        store(tmp_path / f"runs/{day}", [row(A, "P1", ended_at_ms=(20000 + day) * DAY, started_at_ms=0)])
+    assert main(["history", str(tmp_path / "runs"), "--page", str(tmp_path / "many.html")]) == 0
+
+    page = open_page(tmp_path / "many.html", width=390)
+
+    assert page.locator("circle").last.evaluate("one => one.getBoundingClientRect().right <= innerWidth")
+
+
 def test_a_page_without_runs(open_page: Opener, trend: Path) -> None:
     """If no target is chosen, the page says so."""
     empty = trend.with_name("empty.html")

@@ -75,5 +75,7 @@ function setTheme(name) {
   for (const button of document.querySelectorAll('[data-theme-is]')) button.setAttribute('aria-pressed', String(button.dataset.themeIs === name));
 }
 
-for (const button of document.querySelectorAll('[data-theme-is]')) button.addEventListener('click', () => setTheme(button.dataset.themeIs));
-setTheme('auto');
+function startTheme() {
+  for (const button of document.querySelectorAll('[data-theme-is]')) button.addEventListener('click', () => setTheme(button.dataset.themeIs));
+  setTheme('auto');
+}

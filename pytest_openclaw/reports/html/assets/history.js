@@ -68,5 +68,8 @@ function figure({ target, suite, runs }) {
 }
 
 byId('charts').append(...(page.targets.length ? page.targets.map(figure) : [make('p', null, 'No run has such a target.')]));
+// The newest runs are seen first.
+for (const box of document.querySelectorAll('.scroll')) box.scrollLeft = box.scrollWidth;
 byId('run-notes').append(...page.unreadable.map((reason) => make('p', null, 'Left out: ' + reason)));
+startTheme();
 document.body.dataset.ready = 'yes';

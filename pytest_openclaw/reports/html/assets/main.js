@@ -63,5 +63,6 @@ function buildSections() {
 }
 
 buildSections();
+startTheme();
 buildCells();
 document.body.dataset.ready = 'yes';
