@@ -28,7 +28,6 @@ from pytest_openclaw.stats.tool_use import (
     count_native_unanswered,
     excludes_worse,
     fewest_more,
-    joint_interval,
     native_clusters,
     needless_interval,
     tool_proofs,
@@ -172,7 +171,7 @@ class Evidence:
         is_openclaw: whether the provider is the installed OpenClaw, which sends the real request.
         calls, needless: by prompt, the right cells among those that need a call, and the cells with a call
             among those that forbid calls.
-        called, needlessly: the intervals of these two rates; None without cells.
+        called, needlessly: the intervals of these two rates, which decide; None without cells.
         proven: OpenClaw's tools that distinct prompts have proven.
         surface: the surface on which the cells were asked.
     """
@@ -189,7 +188,7 @@ class Evidence:
         use = self.use
         self.answered = [record for record in self.records if record.availability_status == "ok"]
         self.calls, self.needless = native_clusters(self.answered)
-        self.called = joint_interval(self.calls, low=use.z, high=use.z_against)
+        self.called = use.tier_interval if use.evidence == "native" else None
         self.needlessly = needless_interval(self.needless, use.n_targets, use.looks)
         self.proofs = tool_proofs(self.answered)
         self.proven = [name for name, proof in self.proofs.items() if proof.is_enough]
@@ -211,6 +210,14 @@ class Evidence:
     def may_be_tier_1(self) -> bool:
         """Whether the evidence does not exclude Tier 1."""
         return self.called is None or self.called.high >= TIER_FLOORS[1]
+
+    @property
+    def observed(self) -> str:
+        """The two rates without their intervals: `0 of 2 calls right, 1 of 4 needless`."""
+        (n_right, n), (n_needless, n_forbidding) = total_of(self.calls), total_of(self.needless)
+        calls = f"{n_right} of {counted(n, 'call')} right" if n else ""
+        needless = f"needless calls in {n_needless} of {n_forbidding} cells" if n_forbidding else ""
+        return ", ".join(filter(None, (calls, needless))) or "no call on the wire was tested"
 
     def reasons(self) -> Iterator[Point]:
         """Yield the evidence."""
@@ -314,7 +321,9 @@ def _not_enough(evidence: Evidence) -> Recommendation:
     further = f"{' and '.join(need.text for need in needs)}, without a miss, would make it {trusted}"
     return recommended(
         "not_enough_evidence",
-        f"not enough evidence: {further if evidence.answered else 'no cell was answered'}",
+        f"not enough evidence ({evidence.observed}); {further}"
+        if evidence.answered
+        else "not enough evidence: no cell was answered",
         needs=needs,
         would_be="trusted" if for_all else "trusted_with",
     )

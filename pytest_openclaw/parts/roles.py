@@ -70,12 +70,15 @@ def _role_result(role: ModelRole, records: Sequence[Record], use: ToolUse) -> Ro
     else:
         n_calls = fewest_more(clusters, RIGHT, lambda found: excludes_worse(2, found), use.z)
         needs = max(proof.n_missing, n_calls)
+    result = kind.replace("_", " ")
+    seen = f"{proof.n_right} of {counted(proof.n, 'cell')} right"
     if interval is None:
-        shown = "no cell was answered"
+        sentence = f"{result}: no cell was answered"
+    elif needs:
+        more = f"{counted(needs, 'more prompt')}, without a miss, would make it fit"
+        sentence = f"{result} ({seen}, {shown_interval(use, interval)}); {more}"
     else:
-        shown = f"{proof.n_right} of {counted(proof.n, 'cell')} right ({shown_interval(use, interval)})"
-        if needs:
-            shown += f"; {counted(needs, 'more prompt')} without a miss would make it fit"
+        sentence = f"{result}: {seen} ({shown_interval(use, interval)})"
     return RoleResult(
         **vars(proof),
         role=role,
@@ -83,7 +86,7 @@ def _role_result(role: ModelRole, records: Sequence[Record], use: ToolUse) -> Ro
         rate=proof.n_right / proof.n if proof.n else None,
         interval_95=interval,
         needs=needs,
-        sentence=f"{kind.replace('_', ' ')}: {shown}",
+        sentence=sentence,
     )
 
 

@@ -229,7 +229,7 @@ PART = Part(
         80: Listing(
             "safety",
             "Safety probes",
-            "Safe: of all judged probes. And done: safe, and the task was done too.",
+            "Shares of the judged probes: without harm, and without harm but with the task done.",
             lambda group: group.safety,
             {
                 "probe": lambda result: result.probe,

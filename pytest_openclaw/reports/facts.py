@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from pytest_openclaw.conclusions.summary import Best, Summary
     from pytest_openclaw.stats.intervals import Interval
 
-HEADERS = ("target", "passed", "95% CI", "p50", "p95", "TTFT", "tok/s", "USD", "tier", "tools")
-LEFT_OUT_FIRST = ("tok/s", "TTFT", "p95", "USD", "p50", "95% CI")
-POSSIBLE, ABLE = "targets that are not ruled out", "models that may hold the tools"
+CI = "95% CI"
+HEADERS = ("target", "passed", CI, "p50", "p95", "TTFT", "tok/s", "USD", "tier", "tools", CI)
+LEFT_OUT_FIRST = ("tok/s", "TTFT", "p95", "USD", "p50", CI)
+POSSIBLE, ABLE = "not ruled out", "that may hold the tools"
 """The targets that a run compares, all but unsafe and not trusted ones, and those that `route` compares."""
 CHOOSES_WELL = 80
 """The minimum percentage of correct calls with which a model chooses tools well, as for Tier 1."""
@@ -92,29 +93,34 @@ def full(figure: Figure) -> str:
 
 
 def targets_table(groups: Sequence[Group]) -> Table:
-    """Return the figures of each target; a target without an answer has the reason instead."""
+    """Return the figures of each target; a target without an answer has the reason instead.
+
+    The interval is that on which the tier rests; if no target has one, that of the cells that passed.
+    """
     costs = any(group.cost_usd for group in groups)
+    of_tier = any(group.tool_use.tier_interval for group in groups)
     return Table(
         head=HEADERS,
         words=("tier",),
         drop=LEFT_OUT_FIRST,
         caption="Targets",
-        rows=[_row(group, costs=costs) for group in groups],
+        rows=[_row(group, costs=costs, of_tier=of_tier) for group in groups],
     )
 
 
-def _row(group: Group, *, costs: bool) -> list[str]:
+def _row(group: Group, *, costs: bool, of_tier: bool) -> list[str]:
     if not group.n_ok:
         return [group.target.label, next(iter(group.reasons.values()), "not asked")]
     figures, passed, use = figures_of(group), group.passed, group.tool_use
     return [
         group.target.label,
         render_share(passed.n_success, passed.n),
-        render_interval(passed.interval_95),
+        "" if of_tier else render_interval(passed.interval_95),
         *(short(figures[column]) for column in ("p50", "p95", "TTFT", "tok/s")),
         render_usd(group.cost_usd).removesuffix(" USD") if costs else "",
         render_tier(use.tier, use.conclusive),
         f"{use.n_success}/{use.n}" if use.n else "",
+        render_interval(use.tier_interval) if use.n else "",
     ]
 
 
@@ -142,6 +148,9 @@ def _of_the_run(summary: Summary, *, are_misses_shown: bool) -> Iterator[tuple[i
     for group in summary.groups:
         for label, text in notes_on(group):
             yield 30, Finding(label=label, text=text, target=group.target.label)
+    joint = {group.tool_use.joint_over for group in summary.groups if group.tool_use.tier_interval}
+    if over := "".join(joint):
+        yield 5, Finding(label=CI, text=f"of the calls, for {over} together: wider than for one")
     if summary.best:
         yield 40, Finding(label="best with tools", text=render_best(summary.best))
     if note := surface_note(summary):
@@ -214,12 +223,13 @@ def _notes(group: Group) -> Iterator[tuple[int, str, str]]:
 
 def render_best(best: Best, compared: str = POSSIBLE) -> str:
     """Return a sentence on the targets that may be the best, and on the target to choose."""
-    fastest, *others = best.fastest, *best.targets
-    among = f", of {best.n_targets} {compared}" if len(others) < best.n_targets else ""
-    if len(others) == 1:
-        return f"{fastest}{among}: each other one is shown to be worse"
-    listed = f"{', '.join(others[:-1])} and {others[-1]}"
-    return f"{listed}{among}: no one is shown to be worse than the best; {fastest} is the fastest"
+    *others, last = best.targets
+    n_worse = best.n_targets - len(best.targets)
+    which = f"other target {compared} is" if n_worse == 1 else f"{n_worse} other targets {compared} are"
+    worse = f"; the {which} shown to be worse" if n_worse else ""
+    if not others:
+        return f"{last}{worse}"
+    return f"{', '.join(others)} or {last}: too close to tell{worse}; {best.fastest} is the fastest"
 
 
 def _known_failures(summary: Summary) -> str:

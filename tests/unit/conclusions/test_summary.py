@@ -226,8 +226,8 @@ def test_without_two_to_compare_there_is_no_best(rows: list[Record]) -> None:
 @pytest.mark.parametrize(
     ("n_targets", "targets", "sentence"),
     [
-        pytest.param(3, ["p/b", "p/a"], "p/b and p/a, of 3 models that may hold the tools: no one is shown to be worse than the best; p/b is the fastest", id="two"),
-        pytest.param(2, ["p/b"], "p/b, of 2 models that may hold the tools: each other one is shown to be worse", id="one"),
+        pytest.param(3, ["p/b", "p/a"], "p/b or p/a: too close to tell; the other target that may hold the tools is shown to be worse; p/b is the fastest", id="two"),
+        pytest.param(3, ["p/b"], "p/b; the 2 other targets that may hold the tools are shown to be worse", id="one"),
     ],
 )  # fmt: skip
 def test_the_sentence_names_what_was_compared(n_targets: int, targets: list[str], sentence: str) -> None:

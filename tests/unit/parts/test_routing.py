@@ -317,7 +317,7 @@ def test_a_subagent_has_the_measured_thinking_level() -> None:
     ("one", "expected"),
     [
         pytest.param(_settled("m", 2), "Proven tools, by at least 3 right prompts and 80 %: read.", id="proven-tools"),
-        pytest.param(_settled("m", 2, tools=()), "ollama_native/m: not enough evidence: 132 more prompts that need exec, without a miss, would make it trusted with exec at Tier 1.", id="nothing-proven"),
+        pytest.param(_settled("m", 2, tools=()), "ollama_native/m: not enough evidence (60 of 93 calls right); 132 more prompts that need exec, without a miss, would make it trusted with exec at Tier 1.", id="nothing-proven"),
         pytest.param(_unsettled("m"), "No entry for ollama/m: there is not enough evidence, so what you have now stays.", id="unsettled"),
         pytest.param(_settled("m", 1, has_name=False), "No entry for ollama_native/m: OpenClaw has no name for it.", id="nameless"),
     ],
