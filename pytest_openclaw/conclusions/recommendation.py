@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw.stats.intervals import Cluster, Interval, percent_range, total_of
@@ -47,6 +48,8 @@ Kind = Literal["unsafe", "not_trusted", "trusted", "trusted_with", "not_enough_e
 
 _MISS, RIGHT = Cluster(0, 1), Cluster(1, 1)
 LISTED_TOOLS = "on listed tools only"
+SUITE_OF_TOOLS = "native"
+"""The shipped suite whose prompts settle a recommendation."""
 
 
 # --- the recommendation -----------------------------------------------------------------------------
@@ -68,12 +71,14 @@ class Need:
         kind: whether the prompts need any call, need a call of `tool`, or forbid calls.
         tool: the tool that is nearest to being proven; None if no tool was demanded so far.
         text: the need in words.
+        suite: the shipped suite with such prompts; None if the target was asked some of them, and for a tool.
     """
 
     kind: Literal["call", "tool", "restraint"]
     n: int
     text: str
     tool: str | None = None
+    suite: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,9 +268,9 @@ class Evidence:
     def needs_for_all(self) -> Iterator[Need]:
         """Yield the further prompts after which the target would be trusted with all tools."""
         if n := self._n_calls(lambda found: excludes_worse(1, found)):
-            yield _need("call", n)
+            yield self._need("call", n)
         if n := fewest_more(self.needless, _MISS, _is_restrained, self.use.z):
-            yield _need("restraint", n)
+            yield self._need("restraint", n)
 
     def needs_for_some(self) -> Iterator[Need]:
         """Yield the further prompts after which the target would be trusted with one tool."""
@@ -276,11 +281,19 @@ class Evidence:
                 key=lambda found: found[1],
                 default=(None, PROVEN_PROMPTS),
             )
-            yield _need("tool", n_of_tool, tool)
+            yield self._need("tool", n_of_tool, tool)
         # A prompt that needs the tool also needs a call.
         n = self._n_calls(lambda found: excludes_worse(2, found))
         if n > n_of_tool:
-            yield _need("call", n - n_of_tool)
+            yield self._need("call", n - n_of_tool)
+
+    def _need(self, kind: Literal["call", "tool", "restraint"], n: int, tool: str | None = None) -> Need:
+        demand = ("forbid" if kind == "restraint" else "need") + ("s" if n == 1 else "")
+        what = (tool or "the same tool of OpenClaw") if kind == "tool" else "a call"
+        asked = {PurePosixPath(record.suite).stem for record in self.records}
+        suite = None if kind == "tool" or f"prompts_{SUITE_OF_TOOLS}" in asked else SUITE_OF_TOOLS
+        text = f"{counted(n, 'more prompt')} that {demand} {what}"
+        return Need(kind=kind, n=n, tool=tool, text=text, suite=suite)
 
     def _n_calls(self, holds: Callable[[Interval | None], bool]) -> int:
         return fewest_more(self.calls, RIGHT, holds, self.use.z)
@@ -327,12 +340,6 @@ def _not_enough(evidence: Evidence) -> Recommendation:
         needs=needs,
         would_be="trusted" if for_all else "trusted_with",
     )
-
-
-def _need(kind: Literal["call", "tool", "restraint"], n: int, tool: str | None = None) -> Need:
-    demand = {"call": "need", "tool": "need", "restraint": "forbid"}[kind] + ("s" if n == 1 else "")
-    what = (tool or "the same tool of OpenClaw") if kind == "tool" else "a call"
-    return Need(kind=kind, n=n, tool=tool, text=f"{counted(n, 'more prompt')} that {demand} {what}")
 
 
 def shown_interval(use: ToolUse, interval: Interval) -> str:

@@ -165,6 +165,10 @@ def _of_the_run(summary: Summary, *, are_misses_shown: bool) -> Iterator[tuple[i
     if summary.known_failures:
         yield 40, Finding(label="known failures", text=_known_failures(summary))
     yield from _of_cost(summary)
+    needed = (need.suite for group in headline(summary.groups) for need in group.recommendation.needs)
+    for suite in () if summary.is_owing else dict.fromkeys(filter(None, needed)):
+        yield 50, Finding(label="more prompts", text=f"pytest-openclaw init --suite {suite}")
+        yield 50, Finding(label="more prompts", text=f"pytest benchmarks/prompts_{suite}.toml")
 
 
 def _of_cost(summary: Summary) -> Iterator[tuple[int, Finding]]:

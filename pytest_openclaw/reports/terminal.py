@@ -71,7 +71,7 @@ def finding_lines(found: Iterable[Finding], width: int, *, names_targets: bool =
         # A command stays on one line, so that it can be copied.
         lines = (
             [one_line(finding.text, LONGEST_COMMAND)]
-            if finding.label == "next"
+            if finding.label in ("next", "more prompts")
             else lines_of(f"{name}{finding.text}", width - LABEL_WIDTH)
         )
         by_label.setdefault(finding.label, []).extend(lines)

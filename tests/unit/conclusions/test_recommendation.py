@@ -166,6 +166,21 @@ def test_limits_are_data() -> None:
     assert found.breaks_at == Load(padding_tokens=8000)
 
 
+@pytest.mark.parametrize(
+    ("suite", "commands"),
+    [
+        pytest.param("mine", ["pytest-openclaw init --suite native", "pytest benchmarks/prompts_native.toml"], id="other-suites"),
+        pytest.param("benchmarks/prompts_native.toml", [], id="already-asked"),
+    ],
+)  # fmt: skip
+def test_missing_prompts_come_with_the_commands_that_write_and_ask_them(suite: str, commands: list[str]) -> None:
+    """Unless the target was asked the shipped suite."""
+    rows = calls(2, suite=suite)
+    summary = summary_of(rows, n_selected={TARGET: len(rows)})
+
+    assert [one.text for one in facts.findings(summary) if one.label == "more prompts"] == commands
+
+
 def test_cells_without_a_row_are_a_caveat() -> None:
     """What an interrupted run did not ask might have spoken against the target."""
     rows = [*calls(16), *clean(16)]

@@ -161,7 +161,8 @@ def _tables(page: str) -> list[list[str]]:
 
 def test_sections_without_lines_are_left_out() -> None:
     """A run without problems has no empty headings, and one without replies no times."""
-    page, silent = render_markdown(summary_of([record()])), render_markdown(summary_of([fault()]))
+    asked = record(suite="prompts_native.toml")
+    page, silent = render_markdown(summary_of([asked])), render_markdown(summary_of([fault()]))
 
     titles = [re.findall("^## (.*)", text, re.MULTILINE) for text in (page, silent)]
     assert titles == [["Why", "How long it took"], ["Findings", "Why"]]
