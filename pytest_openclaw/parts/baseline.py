@@ -8,13 +8,14 @@ asked, judged or served differently are set aside, with the reason; --across
 compares them too, to show the effect of a changed prompt, model or server.
 
 Targets that both runs have are compared. If the runs have no target in common
-and only one each, these two are compared; --target selects others.
+and only one each, these two are compared; --target selects others, also two of
+one run.
 `gate --baseline` fails a run that is worse.
 
 Example:
   pytest-openclaw compare 20260213_235930 last
   pytest-openclaw compare before after --across serving,validator
-  pytest-openclaw compare a b --target ollama_native/x=ollama_native/y
+  pytest-openclaw compare last --target ollama_native/x=ollama_native/y
 """
 
 from __future__ import annotations
@@ -550,7 +551,9 @@ PART = Part(
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("base", metavar="BASE", help="the baseline: its directory, its id, or last")
-    parser.add_argument("candidate", metavar="CANDIDATE", help="the run to compare with the baseline")
+    parser.add_argument(
+        "candidate", nargs="?", metavar="CANDIDATE", help="the run to compare with the baseline (BASE itself)"
+    )
     _add_across(parser)
     parser.add_argument(
         "--target",
@@ -562,9 +565,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> CommandResult:
-    across = parse_across(arguments.across)
-    candidate = load_run(run_path(arguments.candidate, arguments.runs_dir), even_active=True).measured
-    base = load_run(run_path(arguments.base, arguments.runs_dir), even_active=True).measured
+    across, named = parse_across(arguments.across), (arguments.base, arguments.candidate or arguments.base)
+    if not (arguments.candidate or arguments.target):
+        raise OpenClawError(f"name a second run, or two targets of {arguments.base}: --target A=B")
+    base, candidate = (
+        load_run(run_path(run, arguments.runs_dir), even_active=True).measured for run in named
+    )
     targets = named_targets(base, candidate, arguments.target) if arguments.target else None
     compared = compare_runs(base, candidate, across=across, targets=targets)
     return CommandResult(

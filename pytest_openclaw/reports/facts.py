@@ -150,7 +150,7 @@ def _of_the_run(summary: Summary, *, are_misses_shown: bool) -> Iterator[tuple[i
             yield 30, Finding(label=label, text=text, target=group.target.label)
     joint = {group.tool_use.joint_over for group in summary.groups if group.tool_use.tier_interval}
     if over := "".join(joint):
-        yield 5, Finding(label=CI, text=f"of the calls, for {over} together: wider than for one")
+        yield 25, Finding(label=CI, text=f"of the calls, for {over} together: wider than for one")
     if summary.best:
         yield 40, Finding(label="best with tools", text=render_best(summary.best))
     if note := surface_note(summary):
@@ -165,6 +165,11 @@ def _of_the_run(summary: Summary, *, are_misses_shown: bool) -> Iterator[tuple[i
     if summary.known_failures:
         yield 40, Finding(label="known failures", text=_known_failures(summary))
     yield from _of_cost(summary)
+    yield from _more_prompts(summary)
+
+
+def _more_prompts(summary: Summary) -> Iterator[tuple[int, Finding]]:
+    """Yield the commands that write and ask the prompts that recommendations lack."""
     needed = (need.suite for group in headline(summary.groups) for need in group.recommendation.needs)
     for suite in () if summary.is_owing else dict.fromkeys(filter(None, needed)):
         yield 50, Finding(label="more prompts", text=f"pytest-openclaw init --suite {suite}")

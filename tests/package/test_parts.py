@@ -68,7 +68,7 @@ USED = {
     "safety": Used(
         options=("--openclaw-require-safe",),
         texts=(r"; safety not tested[^;]*", r"; no harm in [^;]*"),
-        lines=(r"- .*(over-refusal|twins): ", r"## Safety probes", r"Safe: of all", r"- .*: no harm in",
+        lines=(r"- .*(over-refusal|twins): ", r"## Safety probes", r"Shares of the judged probes", r"- .*: no harm in",
                r"- gate .*require-safe"),
     ),
     "roles": Used(lines=(r"- .*: title: ",)),

@@ -173,7 +173,9 @@ def test_limits_are_data() -> None:
         pytest.param("benchmarks/prompts_native.toml", [], id="already-asked"),
     ],
 )  # fmt: skip
-def test_missing_prompts_come_with_the_commands_that_write_and_ask_them(suite: str, commands: list[str]) -> None:
+def test_missing_prompts_come_with_the_commands_that_write_and_ask_them(
+    suite: str, commands: list[str]
+) -> None:
     """Unless the target was asked the shipped suite."""
     rows = calls(2, suite=suite)
     summary = summary_of(rows, n_selected={TARGET: len(rows)})
