@@ -13,12 +13,13 @@ from pytest_openclaw.cli.result import Command, CommandResult, add_rootdir, term
 from pytest_openclaw.openclaw.catalog import load_catalogue, read_catalogue
 from pytest_openclaw.providers import Builtin
 from pytest_openclaw.reports.blocks import Table
+from pytest_openclaw.reports.numbers import columns, lines_of, padded
 from pytest_openclaw.reports.terminal import table_lines
 from pytest_openclaw.util.errors import OpenClawError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
     from pytest_openclaw.openclaw.catalog import Catalogue
     from pytest_openclaw.util.files import JsonObject
@@ -62,9 +63,13 @@ def _add_catalogue(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    last = len(head) - 1
-    return [*table_lines(Table(head=head, rows=rows, words=head, shrinks=last), terminal_width())]
+def _wrapped(*rows: tuple[str, str]) -> Iterator[str]:
+    """Yield names with their texts, which are wrapped at the terminal's width."""
+    size = max(columns(name) for name, _ in rows)
+    for name, text in rows:
+        first, *rest = lines_of(text, terminal_width() - size - 2)
+        yield f"{padded(name, size, left=True)}  {first}"
+        yield from (f"{'':{size}}  {line}" for line in rest)
 
 
 def _list_providers(arguments: argparse.Namespace) -> CommandResult:
@@ -79,8 +84,8 @@ def _list_providers(arguments: argparse.Namespace) -> CommandResult:
     for one in project.endpoints:
         asks = f"A server from openclaw_endpoints, called like {one.kind}."
         found.append({"name": one.name, "asks": asks, "example": f"{one.name}/MODEL"})
-    lines = _table(("--openclaw-models=", "asks"), [(one["example"], one["asks"]) for one in found])
-    return CommandResult(lines=lines, data={"providers": found})
+    lines = _wrapped(("--openclaw-models=", "asks"), *((one["example"], one["asks"]) for one in found))
+    return CommandResult(lines=[*lines], data={"providers": found})
 
 
 def _list_surfaces(arguments: argparse.Namespace) -> CommandResult:
@@ -98,7 +103,8 @@ def _list_surfaces(arguments: argparse.Namespace) -> CommandResult:
 def surface_lines(catalogue: Catalogue) -> list[str]:
     """Return a table of a catalogue's surfaces."""
     rows = [(name, f"{len(tools)}", ", ".join(tools)) for name, tools in catalogue.surfaces.items()]
-    return _table(("surface", "tools", "such as"), rows)
+    head = ("surface", "tools", "such as")
+    return [*table_lines(Table(head=head, rows=rows, words=head, shrinks=2), terminal_width())]
 
 
 def surfaces_as_json(catalogue: Catalogue) -> list[JsonObject]:
@@ -121,7 +127,7 @@ def _list_validators(arguments: argparse.Namespace) -> CommandResult:
         found.append({**known, "required_keys": keys[True], "optional_keys": keys[False]})
         shown = ", ".join([*keys[True], *(f"{key}?" for key in keys[False])])
         rows.append((validator.type, f"{shown}{': ' if shown else ''}{meaning}"))
-    return CommandResult(lines=_table(("type", "keys"), rows), data={"validators": found})
+    return CommandResult(lines=[*_wrapped(("type", "keys"), *rows)], data={"validators": found})
 
 
 COMMANDS = (

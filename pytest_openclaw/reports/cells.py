@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.dispatch import dispatch
@@ -22,6 +23,7 @@ from pytest_openclaw.reports.numbers import (
 from pytest_openclaw.suites.cells import tools_sha256
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.util.text import printable
+from pytest_openclaw.values.requests import LISTED
 from pytest_openclaw.values.rows import call_of, to_row
 
 if TYPE_CHECKING:
@@ -64,9 +66,16 @@ def render_failure(record: Record, prompt: Mapping[str, Any], tools: Sequence[To
 
 
 def render_cell(
-    name: str, record: Record, prompt: Mapping[str, Any], turns: Sequence[JsonObject]
+    name: str,
+    record: Record,
+    prompt: Mapping[str, Any],
+    turns: Sequence[JsonObject],
+    usual: Mapping[str, Any],
 ) -> list[str]:
-    """Return the lines that show a cell in full; `prompt` is its definition in `config.json`, or empty."""
+    """Return the lines that show a cell in full, without fields that have the `usual` value.
+
+    `prompt` is its definition in `config.json`, or empty.
+    """
     why = _why(record)
     texts = [
         ("suite", record.suite),
@@ -77,7 +86,7 @@ def render_cell(
         ("validator", as_text(prompt.get("validator"))),
         ("parsed", as_text(record.parsed_output)),
         *_facts(record),
-        ("measured", "\n".join(f"{label}: {text}" for label, text in measured(record).items())),
+        ("measured", "\n".join(f"{label}: {text}" for label, text in measured(record, usual).items())),
         ("system", prompt.get("system") or ""),
         *message_texts(prompt.get("messages")),
         ("prompt", prompt.get("prompt") or ""),
@@ -250,12 +259,20 @@ _SHOWN_ELSEWHERE = frozenset(
 )  # fmt: skip
 
 
-def measured(record: Record) -> dict[str, str]:
-    """Return every further field of a row that has a value, in words."""
+def usual_of(records: Iterable[Record]) -> JsonObject:
+    """Return the values that cells of a run usually have in fields of no interest."""
+    found = [(record.host, record.run_id) for record in records]
+    host, run_id = Counter(found).most_common(1)[0][0] if found else (None, None)
+    return {"host": host, "run_id": run_id, "attempts": 1, "in_flight": 1, "surface": LISTED}
+
+
+def measured(record: Record, usual: Mapping[str, Any]) -> dict[str, str]:
+    """Return every further field of a row that has a value other than the usual one, in words."""
+    usual = {**usual, "effective_model": record.model}
     return {
         _title(name): _worded(name, value)
         for name, value in to_row(record).items()
-        if name not in _SHOWN_ELSEWHERE and value not in (None, False, "", [], {}, ())
+        if name not in _SHOWN_ELSEWHERE and value not in (None, False, "", [], {}, (), usual.get(name))
     }
 
 

@@ -13,10 +13,16 @@ from tests.unit.runs.stored_runs import A, B, files_of, row, store
 
 @pytest.fixture
 def runs(project: Path) -> Path:
-    """Three runs of a target, a good one, an equal one and a worse one; and one of another target."""
+    """Three runs of a target, a good one, an equal one and a worse one; one of another target; one of both."""
     for name, target, passes in (("good", A, 9), ("same", A, 9), ("bad", A, 2), ("other", B, 9)):
         rows = [row(target, f"P{n}", objective_pass=n < passes) for n in range(9)]
         store(project / "runs" / name, rows)
+    both = [
+        row(target, f"P{n}", objective_pass=n < passes)
+        for target, passes in ((A, 9), (B, 2))
+        for n in range(9)
+    ]
+    store(project / "runs/both", both)
     return project / "runs"
 
 
@@ -45,9 +51,16 @@ def test_a_run_is_compared_with_another(
     assert {path.name: files_of(path) for path in runs.iterdir()} == before
 
 
+def test_two_targets_of_one_run_are_compared(runs: Path, command: CommandLine) -> None:
+    """With all their cells: both are in the run, and no cell is set aside."""
+    shown = command("compare", "both", "--target=lab/a=lab/b@low").out
+
+    assert shown.startswith("both -> both\n\nlab/a -> lab/b@low: worse\n")
+    assert "set aside" not in shown
+
+
 def test_cells_of_only_one_run_are_set_aside(runs: Path, command: CommandLine) -> None:
     """Runs without a common target are not compared."""
-    store(runs / "both", [row(target, "P1") for target in (A, B)])
     store(runs / "neither", [row(Target(provider="lab", model="c"), "P1")])
 
     shown = command("compare", "both", "neither").out

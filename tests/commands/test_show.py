@@ -214,7 +214,7 @@ def test_no_line_of_a_cell_can_control_a_terminal() -> None:
 
     for turns in (None, (turn,)):
         record = row(A, bad, suite=bad, turns=turns, raw_output=bad, tool_call_details=(call,), **texts)
-        lines = render_cell(bad, record, prompt, turns_of(record, None))
+        lines = render_cell(bad, record, prompt, turns_of(record, None), {})
         assert not set("\x1b\r\u202e") & set("".join(lines))
 
 

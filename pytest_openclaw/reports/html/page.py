@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.reports.blocks import Details, Findings, Section, section_data
-from pytest_openclaw.reports.cells import as_text, measured, message_texts, turns_of
+from pytest_openclaw.reports.cells import as_text, measured, message_texts, turns_of, usual_of
 from pytest_openclaw.reports.due import brief_call, did_of, due_of
 from pytest_openclaw.reports.facts import answers, findings, ruling_of, targets_table
 from pytest_openclaw.reports.numbers import one_line, render_duration, render_time
@@ -170,7 +170,8 @@ def cell_data(cells: Sequence[Shown], prompts: Iterable[JsonObject], targets: Se
         entries.setdefault((record.suite, record.prompt_id), _prompt({**known, "category": record.category}))
     prompt_numbers = {key: number for number, key in enumerate(entries)}
     target_numbers = {target: number for number, target in enumerate(targets)}
-    rows = [measured(record) for record in records]
+    usual = usual_of(records)
+    rows = [measured(record, usual) for record in records]
     turns = [turns_of(cell.record, cell.tools) for cell in cells]
     shown = [*zip(cells, turns, strict=True)]
     fields = list(dict.fromkeys(name for row in rows for name in row))
