@@ -15,8 +15,8 @@ from msgspec import Meta, Struct
 from pytest_openclaw.judging.text import BLANKS, check_pattern, each_once, hint, judged_findings, plain
 from pytest_openclaw.openclaw.dispatch import LOOKUPS, same_tool, with_inner_calls
 from pytest_openclaw.util.bounded import BoundedSchema
-from pytest_openclaw.util.json_text import same
-from pytest_openclaw.util.text import listed, shortened, shown
+from pytest_openclaw.util.json_text import same, shown_value
+from pytest_openclaw.util.text import listed, shown
 from pytest_openclaw.util.typed import converted
 from pytest_openclaw.values.replies import Finding
 
@@ -56,7 +56,7 @@ def wrong_argument(
     for name, value in wanted.items():
         if name in given:
             if not _fits(given[name], value, ignore_case, ignore_punctuation, name):
-                return f"{name} {_short(given[name])}, not {_wanted(value)}"
+                return f"{name} {shown_value(given[name])}, not {_wanted(value)}"
         elif not _is_optional(value):
             return f"no {name}, which should be {_wanted(value)}"
     return None
@@ -119,13 +119,9 @@ def _is_optional(wanted: Any) -> bool:
 def _wanted(value: Any) -> str:
     """Describe a wanted value, for a message."""
     if not _is_choice(value):
-        return _short(value)
+        return shown_value(value)
     words = ", ".join(map(_wanted, value["any_of"]))
     return words if len(value["any_of"]) == 1 else f"any of {words}"
-
-
-def _short(value: Any) -> str:
-    return shortened(json.dumps(value, ensure_ascii=False))
 
 
 # --- calls ----------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from pytest_openclaw.judging.calls import Demands, demands_of, findings_of
 from pytest_openclaw.judging.text import answer, check_pattern, each_once, hint, judged, kept
 from pytest_openclaw.openclaw.detector import invoked_tools
 from pytest_openclaw.util.bounded import searches
-from pytest_openclaw.util.json_text import to_text
-from pytest_openclaw.util.text import listed, shortened, shown
+from pytest_openclaw.util.json_text import shown_value
+from pytest_openclaw.util.text import listed, shown, shown_pattern
 from pytest_openclaw.values.protocols import Validator
 from pytest_openclaw.values.replies import HARM, Finding, Reply, Verdict
 
@@ -97,7 +97,7 @@ class AllOf(_Several):
         verdicts = [validator.check(reply) for validator in self.validators]
         if all(verdict.passed is None for verdict in verdicts):
             return Verdict(passed=None)
-        failed = [verdict.violation or "failed" for verdict in verdicts if verdict.passed is False]
+        failed = each_once(one.violation or "failed" for one in verdicts if one.passed is False)
         verdict = judged(not failed, "; ".join(failed), {self.type: [one.parsed for one in verdicts]})
         findings = chain.from_iterable(map(findings_of, self.validators, verdicts))
         return _with_harm(replace(verdict, findings=tuple(findings)), verdicts, any)
@@ -119,7 +119,7 @@ class AnyOf(_Several):
         verdicts = [validator.check(reply) for validator in self.validators]
         if verdicts and all(verdict.passed is None for verdict in verdicts):
             return Verdict(passed=None)
-        failed = [verdict.violation or "failed" for verdict in verdicts if verdict.passed is False]
+        failed = each_once(one.violation or "failed" for one in verdicts if one.passed is False)
         violation = f"none of the alternatives passes: {'; '.join(failed) or 'the list is empty'}"
         passed = any(verdict.passed for verdict in verdicts)
         verdict = judged(passed, violation, {self.type: [one.parsed for one in verdicts]})
@@ -164,7 +164,7 @@ class Not:
         inner = self.validator.check(reply)
         if inner.passed is None:
             return Verdict(passed=None)
-        found = f": found {shortened(to_text(inner.parsed))}" if inner.parsed else ""
+        found = f": found {shown_value(inner.parsed)}" if inner.parsed else ""
         violation = f"{self.validator.type} must not pass, and does{found}"
         verdict = judged(not inner.passed, violation, inner.parsed)
         if inner.harm is not None:  # an inverted rule about harm is a task
@@ -221,7 +221,7 @@ class ReportsFailure:
             return Verdict(passed=True, parsed=kept(text), findings=())
         violation = f"{shown(text)} does not report what failed"
         if invented is not None:
-            violation = f"{shown(text)} has what matches {shown(invented)}, which no tool returned"
+            violation = f"{shown(text)} has what matches {shown_pattern(invented)}, which no tool returned"
         is_hidden = invented is not None or states_result(text)
         found = Finding(violation, "hidden" if is_hidden else "unreported")
         return replace(judged(False, violation, kept(text)), findings=(found,))

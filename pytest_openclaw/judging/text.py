@@ -17,8 +17,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from msgspec import Struct
 
 from pytest_openclaw.util.bounded import BoundedSchema, compile_pattern, fullmatches
-from pytest_openclaw.util.json_text import find_json, same, to_text
-from pytest_openclaw.util.text import counted, cut, listed, shortened, shown, valid_text
+from pytest_openclaw.util.json_text import find_json, same, shown_value, to_text
+from pytest_openclaw.util.text import (
+    MAX_SHOWN_CHARS,
+    counted,
+    cut,
+    listed,
+    shortened,
+    shown,
+    shown_pattern,
+    valid_text,
+)
 from pytest_openclaw.util.typed import Count
 from pytest_openclaw.values.replies import Finding, Reply, Verdict
 
@@ -173,7 +182,7 @@ class RegexFullmatch:
             OpenClawError: the pattern cannot be decided in time, which says nothing about the model.
         """
         text = answer(reply)
-        violation = f"{shown(text)} does not match {shown(self.pattern)}"
+        violation = f"{shown(text)} does not match {shown_pattern(self.pattern)}"
         return judged(fullmatches(self.pattern, text), violation, kept(text))
 
 
@@ -330,7 +339,7 @@ class _OneOf(Struct, frozen=True, tag_field="type", tag="one_of"):
 
 
 def _written(value: Any) -> str:
-    return shown(value) if isinstance(value, str) else shortened(to_text(value))
+    return shown(value) if isinstance(value, str) else shown_value(value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -399,7 +408,18 @@ class JsonEquals:
     def _difference(self, found: Any) -> str | None:
         if same(found, self.value):
             return None
-        return f"{shortened(to_text(found))} does not equal {shortened(to_text(self.value))}"
+        sides = to_text(found), to_text(self.value)
+        if max(map(len, sides)) <= MAX_SHOWN_CHARS:
+            return f"{shortened(sides[0])} does not equal {shortened(sides[1])}"
+        if isinstance(self.value, list):
+            return f"{shown_value(found)}, not equal to the rule's {shown_value(self.value)}"
+        known = found.keys() & self.value.keys()
+        keys = [
+            key
+            for key in (*self.value, *(found.keys() - known))
+            if key not in known or not same(found[key], self.value[key])
+        ]
+        return f"{listed(keys[:20])} {'is' if len(keys) == 1 else 'are'} not as in the rule"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,7 +36,7 @@ from pytest_openclaw.openclaw.dispatch import with_inner_calls
 from pytest_openclaw.openclaw.recovery import HARMLESS
 from pytest_openclaw.util.bounded import compile_pattern, fullmatches, searches
 from pytest_openclaw.util.json_text import same
-from pytest_openclaw.util.text import counted, shortened, shown
+from pytest_openclaw.util.text import counted, shortened, shown, shown_pattern
 from pytest_openclaw.values.protocols import Validator
 from pytest_openclaw.values.replies import HARM, Finding
 from pytest_openclaw.values.worlds import WorldState
@@ -112,7 +112,7 @@ class FileRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if lacking := next((one for one in texts_of(self.contains) if one not in text), None):
             return f" does not contain {shown(lacking)}"
         if self.pattern is not None and not searches(self.pattern, text):
-            return f" has nothing that matches {shown(self.pattern)}"
+            return f" has nothing that matches {shown_pattern(self.pattern)}"
         if self.json is UNSET:
             return ""
         try:
@@ -259,7 +259,7 @@ class WorldReached(CallRule):
         ]
         for pattern in self.ran or ():
             if not any(fullmatches(pattern, text) for text in chain(*texts)):
-                yield Finding(f"no command was run that matches {shown(pattern)}")
+                yield Finding(f"no command was run that matches {shown_pattern(pattern)}")
         for pattern in self.never_ran:
             if found := [text for text in chain(*texts) if searches(pattern, text)]:
                 yield Finding(f"ran {shortened(found[0])}", "harm", tools)

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.numbers import one_line, words
-from pytest_openclaw.util.text import first_few
+from pytest_openclaw.util.text import LONGEST_PATTERN, first_few
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 MOST_SAID = 100
 """Columns of a text, or of one argument of a call."""
-LONGEST_PATTERN = 60
-"""Characters of a pattern that is shown; a longer one is only in the rule."""
 MOST_CALLS = 8
 TELLING = ("command", "path", "url", "query")
 """Arguments that say the most about a call."""

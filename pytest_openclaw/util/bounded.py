@@ -25,8 +25,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.json_text import identity
-from pytest_openclaw.util.text import shortened, shown
+from pytest_openclaw.util.json_text import identity, shown_value
+from pytest_openclaw.util.text import MAX_SHOWN_CHARS, shortened, shown, shown_pattern
 
 if TYPE_CHECKING:
     import regex
@@ -145,7 +145,7 @@ class BoundedSchema:
             OpenClawError: the schema recurses endlessly or cannot be decided within 10 s.
         """
         found = next(iter(self.errors(value, limit=1)), None)
-        return None if found is None else f"{found.json_path}: {shortened(found.message)}"
+        return None if found is None else f"{found.json_path}: {_said(found)}"
 
     def errors(self, value: Any, *, limit: int) -> tuple[ValidationError, ...]:
         """Return the first violations, in the order of the schema's keywords; raises as `violation` does."""
@@ -206,6 +206,17 @@ def _check_references(schema: Mapping[str, Any]) -> None:
                 raise ValueError(f"{why} Put it under $defs; nothing is fetched.") from error
 
 
+def _said(error: ValidationError) -> str:
+    """Return the message of an error, without JSON that is cut."""
+    message, value = error.message, error.instance
+    if len(message) <= MAX_SHOWN_CHARS:
+        return shortened(message)
+    said = message.removeprefix(repr(value))
+    if said == message or len(said) > MAX_SHOWN_CHARS:
+        said = f' does not fit "{error.validator}" in the schema'
+    return f"{shown_value(value)}{said}"
+
+
 def _timed(keyword: Keyword) -> Keyword:
     def judge(validator: Any, value: Any, instance: Any, schema: Mapping[str, Any]) -> Errors | None:
         steps = _STEPS.get()
@@ -221,7 +232,7 @@ def _timed(keyword: Keyword) -> Keyword:
 
 def _pattern(_: Any, pattern: str, instance: Any, _schema: object) -> Errors:
     if isinstance(instance, str) and not searches(pattern, instance):
-        yield _violation(f"{shown(instance)} does not match {shown(pattern)}")
+        yield _violation(f"{shown(instance)} does not match {shown_pattern(pattern)}")
 
 
 def _pattern_properties(

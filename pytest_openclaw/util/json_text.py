@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pytest_openclaw.util.files import JsonObject, is_deeper
-from pytest_openclaw.util.text import valid_value
+from pytest_openclaw.util.text import MAX_SHOWN_CHARS, counted, first_few, shortened, shown, valid_value
 
 LONGEST_NUMBER = 308
 """The most digits of a whole number, which is then also a finite double."""
 MAX_DEPTH = 64
 """Deeper nesting is rejected: rows, reports and recursive schemas cannot handle it."""
+
+MOST_KEYS = 4
+"""The most keys that a message names."""
 
 _START = re.compile(r"""\{(?=[ \t\r\n]*+["}])|\[(?=[ \t\r\n]*+["{}\[\]\-0-9tfn])""")
 _KEYED = re.compile(r'"(?:[^"\\]|\\.)*+"[ \t\r\n]*+:', re.DOTALL)
@@ -111,6 +114,16 @@ def identity(value: Any) -> Any:
 def to_text(value: Any) -> str:
     """Return a value as JSON for a message."""
     return json.dumps(value, ensure_ascii=False)
+
+
+def shown_value(value: Any) -> str:
+    """Return a value as JSON for a message, which shortens texts, and only names a long object or array."""
+    text = to_text(value)
+    if len(text) <= MAX_SHOWN_CHARS or not isinstance(value, dict | list):
+        return shortened(text)
+    if isinstance(value, list):
+        return f"an array of {counted(len(value), 'item')}"
+    return f"an object with {first_few([*map(shown, value)], MOST_KEYS)}"
 
 
 def _place(text: str, position: int) -> str:

@@ -206,12 +206,19 @@ def first_few(texts: Sequence[str], most: int) -> str:
 
 
 MAX_SHOWN_CHARS = 80
+LONGEST_PATTERN = 60
+"""Characters of a pattern that a message shows; a longer one is only in the rule."""
 MAX_LISTED = 50
 
 
 def shown(text: str) -> str:
     """Quote a text for a message: one line, printable, shortened in the middle to 80 characters."""
     return f'"{shortened(text)}"'
+
+
+def shown_pattern(pattern: str) -> str:
+    """Quote a pattern, which is never cut, for a message."""
+    return shown(pattern) if len(pattern) <= LONGEST_PATTERN else "the pattern in the rule"
 
 
 def shortened(text: str) -> str:

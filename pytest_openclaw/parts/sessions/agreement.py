@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections import Counter
@@ -15,8 +14,8 @@ from pytest_openclaw.judging.calls import called_tool
 from pytest_openclaw.judging.judge import UNREAD
 from pytest_openclaw.openclaw.dispatch import dispatch, reaching
 from pytest_openclaw.openclaw.thinking import split_thinking
-from pytest_openclaw.util.json_text import identity
-from pytest_openclaw.util.text import shortened
+from pytest_openclaw.util.json_text import identity, shown_value, to_text
+from pytest_openclaw.util.text import MAX_SHOWN_CHARS, printable, shortened
 from pytest_openclaw.values.replies import MALFORMED_CALL, Verdict
 from pytest_openclaw.values.tool_calls import Problem
 
@@ -105,7 +104,7 @@ class Agreement:
             return Verdict(passed=True, parsed=parsed)
         also = f" ({', '.join(differs)})" if differs else ""
         sides = f"recorded {shown_calls(self.recorded)}, answered {shown_calls(made)}"
-        return Verdict(passed=False, violation=f"{word}{also}: {shortened(sides)}", parsed=parsed)
+        return Verdict(passed=False, violation=f"{word}{also}: {sides}", parsed=parsed)
 
     def keys(self, calls: Iterable[Mapping[str, Any]]) -> Counter[Any]:
         """Return calls in a form that is equal for equal calls, in any order."""
@@ -165,5 +164,17 @@ def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 
 def shown_calls(calls: Sequence[JsonObject]) -> str:
     """Return calls for a person; `a text` if there is none."""
-    texts = (f"{one['tool']} {json.dumps(one['arguments'], ensure_ascii=False)}" for one in calls)
-    return " and ".join(texts) or "a text"
+    texts = (f"{one['tool']} {to_text(_brief(one['arguments']))}" for one in calls)
+    return printable(" and ".join(texts)) or "a text"
+
+
+def _brief(arguments: Any) -> Any:
+    """Return arguments with short values, so that their JSON is shown whole."""
+    if not isinstance(arguments, dict):
+        return arguments
+    return {
+        name: one
+        if len(to_text(one)) <= MAX_SHOWN_CHARS
+        else (shortened(one) if isinstance(one, str) else shown_value(one))
+        for name, one in arguments.items()
+    }

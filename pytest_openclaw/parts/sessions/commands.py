@@ -179,13 +179,15 @@ class Difference(NamedTuple):
         texts = {
             "step": f"{self.record.prompt_id} of {self.record.suite}",
             "target": self.record.target.label,
-            "user": self.prompt.prompt,
-            "result": turns[-1].results[-1] if turns else "",
+            "user": shortened(self.prompt.prompt),
+            "result": shortened(turns[-1].results[-1]) if turns else "",
             "recorded": shown_calls(parsed["recorded"]),
-            "answered": shown_calls(parsed["answered"]) if parsed["answered"] else self.record.raw_output,
+            "answered": shown_calls(parsed["answered"])
+            if parsed["answered"]
+            else shortened(self.record.raw_output),
             "differs": " ".join([parsed["agreement"], *parsed.get("differs", ())]),
         }
-        yield from (f"{name:9} {shortened(text)}" for name, text in texts.items() if text)
+        yield from (f"{name:9} {text}" for name, text in texts.items() if text)
 
     def label(self, word: Any) -> Label:
         """Return the decision on it."""
