@@ -28,14 +28,7 @@ from pytest_openclaw.cli.result import (
     terminal_width,
 )
 from pytest_openclaw.conclusions.summary import to_json
-from pytest_openclaw.reports.cells import (
-    offered_tools,
-    render_cell,
-    render_cells,
-    turns_of,
-    usual_of,
-    verdict_of,
-)
+from pytest_openclaw.reports.cells import offered_tools, render_cell, render_cells, turns_of, verdict_of
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.util.errors import OpenClawError
@@ -87,7 +80,7 @@ def _show_cell(run: StoredRun, record: Record) -> CommandResult:
     turns = turns_of(record, offered_tools(definition))
     name = full_names(run.records)[record.key]
     return CommandResult(
-        lines=render_cell(name, record, definition, turns, usual_of(run.records)),
+        lines=render_cell(name, record, definition, turns, run.records),
         data={
             "run": run.name,
             "cell": _as_json(record, name),

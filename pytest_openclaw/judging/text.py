@@ -413,11 +413,9 @@ class JsonEquals:
             return f"{shortened(sides[0])} does not equal {shortened(sides[1])}"
         if isinstance(self.value, list):
             return f"{shown_value(found)}, not equal to the rule's {shown_value(self.value)}"
-        known = found.keys() & self.value.keys()
+        both = found.keys() & self.value.keys()
         keys = [
-            key
-            for key in (*self.value, *(found.keys() - known))
-            if key not in known or not same(found[key], self.value[key])
+            one for one in {**self.value, **found} if one not in both or not same(found[one], self.value[one])
         ]
         return f"{listed(keys[:20])} {'is' if len(keys) == 1 else 'are'} not as in the rule"
 

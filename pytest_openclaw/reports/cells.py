@@ -70,9 +70,9 @@ def render_cell(
     record: Record,
     prompt: Mapping[str, Any],
     turns: Sequence[JsonObject],
-    usual: Mapping[str, Any],
+    of_run: Iterable[Record] = (),
 ) -> list[str]:
-    """Return the lines that show a cell in full, without fields that have the `usual` value.
+    """Return the lines that show a cell in full, without fields in which it is like the cells of its run.
 
     `prompt` is its definition in `config.json`, or empty.
     """
@@ -86,7 +86,10 @@ def render_cell(
         ("validator", as_text(prompt.get("validator"))),
         ("parsed", as_text(record.parsed_output)),
         *_facts(record),
-        ("measured", "\n".join(f"{label}: {text}" for label, text in measured(record, usual).items())),
+        (
+            "measured",
+            "\n".join(f"{label}: {text}" for label, text in measured(record, usual_of(of_run)).items()),
+        ),
         ("system", prompt.get("system") or ""),
         *message_texts(prompt.get("messages")),
         ("prompt", prompt.get("prompt") or ""),

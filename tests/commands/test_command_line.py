@@ -258,3 +258,17 @@ def test_the_current_folder_s_runs_come_first(
     monkeypatch.chdir(project / "below")
 
     assert Path(command.json("show", "one")["run"]).name == "one"
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+@pytest.mark.parametrize("name", ["providers", "validators"])
+def test_a_list_wraps_at_the_terminals_width(
+    name: str, width: int, monkeypatch: pytest.MonkeyPatch, project: Path, command: CommandLine
+) -> None:
+    """Its texts are whole."""
+    monkeypatch.setenv("COLUMNS", str(width))
+
+    shown = command(name).out
+
+    assert max(map(len, shown.splitlines())) <= width
+    assert "…" not in shown

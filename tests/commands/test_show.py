@@ -152,6 +152,7 @@ def test_a_cell_in_full(runs: Path, command: CommandLine) -> None:
         'validator { "type": "noop" }', "system Be kind.", "prompt Do P1.", "thinking hm so", "reply yes it is",
     ]  # fmt: skip
     assert " attempts: 2\n" in shown
+    assert not any(usual in shown for usual in ("host:", "run id:", "in flight:", "surface:"))
 
 
 def _lines(shown: str) -> list[str]:
@@ -214,7 +215,7 @@ def test_no_line_of_a_cell_can_control_a_terminal() -> None:
 
     for turns in (None, (turn,)):
         record = row(A, bad, suite=bad, turns=turns, raw_output=bad, tool_call_details=(call,), **texts)
-        lines = render_cell(bad, record, prompt, turns_of(record, None), {})
+        lines = render_cell(bad, record, prompt, turns_of(record, None))
         assert not set("\x1b\r\u202e") & set("".join(lines))
 
 

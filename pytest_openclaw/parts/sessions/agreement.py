@@ -14,8 +14,8 @@ from pytest_openclaw.judging.calls import called_tool
 from pytest_openclaw.judging.judge import UNREAD
 from pytest_openclaw.openclaw.dispatch import dispatch, reaching
 from pytest_openclaw.openclaw.thinking import split_thinking
-from pytest_openclaw.util.json_text import identity, shown_value, to_text
-from pytest_openclaw.util.text import MAX_SHOWN_CHARS, printable, shortened
+from pytest_openclaw.util.json_text import identity, to_text
+from pytest_openclaw.util.text import MAX_SHOWN_CHARS, map_texts, printable, shortened
 from pytest_openclaw.values.replies import MALFORMED_CALL, Verdict
 from pytest_openclaw.values.tool_calls import Problem
 
@@ -164,17 +164,9 @@ def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 
 def shown_calls(calls: Sequence[JsonObject]) -> str:
     """Return calls for a person; `a text` if there is none."""
-    texts = (f"{one['tool']} {to_text(_brief(one['arguments']))}" for one in calls)
+
+    def brief(text: str) -> str:
+        return text if len(text) <= MAX_SHOWN_CHARS else shortened(text)
+
+    texts = (f"{one['tool']} {to_text(map_texts(one['arguments'], brief))}" for one in calls)
     return printable(" and ".join(texts)) or "a text"
-
-
-def _brief(arguments: Any) -> Any:
-    """Return arguments with short values, so that their JSON is shown whole."""
-    if not isinstance(arguments, dict):
-        return arguments
-    return {
-        name: one
-        if len(to_text(one)) <= MAX_SHOWN_CHARS
-        else (shortened(one) if isinstance(one, str) else shown_value(one))
-        for name, one in arguments.items()
-    }
