@@ -148,7 +148,8 @@ def pytest_openclaw_summary(records: Sequence[Record], config: pytest.Config) ->
     and by `merge` and `rescore`. An exception is reported at the end, and the part is left out.
 
     Args:
-        records: the records of all cells, without texts; `parsed_output` has only `score` and `agreement`.
+        records: the records of all cells, without texts; of `parsed_output` they have only
+            `score`, `agreement`, `steps` and `recorded_steps`.
         config: as in `pytest_openclaw_record`.
     """
     raise AssertionError("a specification is never called")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from functools import cached_property
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.openclaw import recovery
@@ -86,9 +87,9 @@ class _Exchange:
     @cached_property
     def _playing(self) -> Playing:
         # Imported here: a run without worlds does not need this module.
-        from pytest_openclaw.worlds.playing import Playing
-
-        return Playing(self._world, self._request.tools, context_tokens=self._context_tokens)
+        player = resolve_name(self._world.player)
+        playing: Playing = player(self._world, self._request.tools, context_tokens=self._context_tokens)
+        return playing
 
     @property
     def _replies(self) -> list[Reply]:
@@ -161,6 +162,8 @@ class _Exchange:
         results = None if is_left else playing.answer_turn(calls)
         if results is None:
             return calls, (), "malformed_call" if recovery.is_broken(calls, playing.dispatched) else "answer"
+        if len(results) < len(calls):
+            return calls, results, "left_the_record"
         made = zip(map(playing.dispatched, calls), results, strict=True)
         self._note = yield_note(made)
         return calls, results, "answer" if self._note else None

@@ -191,6 +191,13 @@ TABLE: Mapping[str, Entry] = {
         commands=("review", "sessions"),
         is_plugin=True,
         options=(
+            Option(
+                "sessions",
+                "Parts of recorded sessions: steps, each with the recorded ones before it, or replay, the "
+                "model's own work from each of the user's messages (steps).",
+                "steps|replay",
+                one_of("steps", "replay"),
+            ),
             flag_option(
                 "sessions-may-leave",
                 "Send recorded sessions also to endpoints that are not on this machine.",

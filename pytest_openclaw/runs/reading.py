@@ -37,14 +37,14 @@ LEFT_OUT: dict[str, Any] = {
     "extra": {},
 }  # fmt: skip
 """The texts of a record, with the values that replace them: no figure depends on them."""
-_FIGURES = ("score", "agreement")
+_FIGURES = ("score", "agreement", "steps", "recorded_steps")
 """The keys of `parsed_output` from which plugins make figures."""
 _KEPT = tuple(one.name for one in fields(Record) if one.name not in LEFT_OUT)
 _kept_of = attrgetter(*_KEPT)
 
 
 def without_texts(record: Record, shared: dict[Any, Any]) -> Record:
-    """Return a record without the texts of `LEFT_OUT`, except a `score` and an `agreement`.
+    """Return a record without the texts of `LEFT_OUT`, except those of `_FIGURES`.
 
     Args:
         record: as in its row.

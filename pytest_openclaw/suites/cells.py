@@ -265,7 +265,7 @@ def _fields(prompt: Prompt) -> dict[str, Any]:
 def _hashed(fields: dict[str, Any]) -> dict[str, Any]:
     """Return the fields with hashes in place of the texts that are sent."""
     hashes = {
-        name: f"sha256:{hashlib.sha256(json.dumps(fields[name]).encode()).hexdigest()}"
+        name: f"sha256:{_sha256(fields[name])}"
         for name in ("prompt", "system", "messages", "history", "turns", "tools")
         if fields[name] is not None
     }
@@ -275,7 +275,12 @@ def _hashed(fields: dict[str, Any]) -> dict[str, Any]:
         if name in hashes
     }
     turns = {"turns": [hashes["turns"]]} if "turns" in hashes else {}
-    return fields | hashes | lists | turns
+    world = {"world": {"sha256": _sha256(fields["world"])}} if fields["world"] else {}
+    return fields | hashes | lists | turns | world
+
+
+def _sha256(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
 def _world(world: World) -> JsonObject:

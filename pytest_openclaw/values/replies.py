@@ -72,7 +72,7 @@ THINKING, ANSWER = "<think>\n", "\n</think>\n\n"
 
 AvailabilityStatus = Literal["ok", "skipped_unavailable", "auth_error", "rate_limited", "error"]
 FaultScope = Literal["cell", "target", "endpoint"]
-EndedBy = Literal["answer", "call", "step_limit", "loop", "malformed_call"]
+EndedBy = Literal["answer", "call", "step_limit", "loop", "malformed_call", "left_the_record"]
 PytestOutcome = Literal["passed", "failed", "skipped", "error"]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
@@ -84,8 +84,10 @@ class World(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
         optional_tools: offered tools that the task does not need; the real agent may lack them.
         python: whether commands may run `python3`, a small embedded interpreter, never the machine's.
         steps: the maximum number of turns for each message of the user.
+        player: the class that plays it, for `pkgutil.resolve_name`; a subclass of `worlds.playing.Playing`.
     """
 
+    player: ClassVar[str] = "pytest_openclaw.worlds.playing:Playing"
     files: Mapping[str, str] = {}
     commands: tuple[Command, ...] = ()
     memory: Mapping[str, str] = {}

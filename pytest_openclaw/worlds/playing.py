@@ -107,7 +107,10 @@ class Playing:
         self._awaits_child = False
 
     def answer_turn(self, calls: Sequence[ToolCall]) -> tuple[str, ...] | None:
-        """Answer all calls of a turn; return None if a call is malformed: OpenClaw then executes none."""
+        """Answer the calls of a turn; return None if a call is malformed: OpenClaw then executes none.
+
+        A subclass may return fewer results, which ends the exchange as `left_the_record`.
+        """
         if any(self.dispatched(call).problem == "malformed_json" for call in calls):
             return None
         answered = map(self.answer, calls[:MOST_CALLS])

@@ -181,12 +181,11 @@ def test_figures(history: History) -> None:
 
     (part,) = session.summary["added"]
     figures = part["value"]["heir/m"]
-    assert (figures["n"], figures["n_agree"], figures["n_sessions"]) == (8, 4, 4)
+    assert (figures["n"], figures["n_agree"], figures["n_sessions"]) == (4, 0, 4)
     assert (figures["tools"]["read"]["n_agree"], figures["tools"]["answer"]["n_agree"]) == (0, 4)
-    assert (figures["positions"]["first"]["n_agree"], figures["positions"]["second"]["n_agree"]) == (0, 4)
+    assert {name: its["n"] for name, its in figures["positions"].items()} == {"first": 4}
     assert figures["differences"] == {"other_tool": 4}
-    assert "agrees in 4 of 8 steps (" in session.words
-    assert "most differences in read" in session.words
+    assert "agrees in 0 of 4 steps (0–49 %), most differences in read; calls no tool in 4 of 4" in session.words
     assert "Agreement with recorded sessions" in session.page
 
 
@@ -350,3 +349,45 @@ def test_a_bundle_under_another_name(history: History) -> None:
 
     assert len(history.run(target="bug-1234").rows) == 2
     assert history.run(target="app").status == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+WORK = (
+    user("Tidy my notes"),
+    calls(("read", {"path": "notes.txt"}), ("exec", {"command": "ls  -a"})),
+    result("milk, bread"), result(".", 1),
+    calls(("write", {"path": "list.txt", "content": "milk"})), result("written"),
+    calls(("exec", {"command": "mak list"})), result("no such command", isError=True),
+    calls(("exec", {"command": "make list"})), result("made"),
+    says("Done."),
+    user("Thanks. What is left?"), calls(("read", {"path": "notes.txt"})), result("bread"), says("Bread."),
+)  # fmt: skip
+
+
+def test_a_replay(history: History) -> None:
+    """Equal calls get the recorded results; a message is finished when all changes of the record are made."""
+    history.record(*WORK)
+    history.answers(**{
+        "Tidy my notes": [("exec", {"command": "ls -a"})],
+        ".": [("write", {"path": "./list.txt", "content": "milk"})],
+        "written": [("read", {"path": "list.txt"})],
+        "milk": [("read", {"path": "notes.txt"})],
+        "milk, bread": [("exec", {"command": "make list"})],
+        "made": "Done.",
+        "Thanks. What is left?": [("read", {"path": "shopping.txt"})],
+    })  # fmt: skip
+
+    session = history.run("--openclaw-sessions=replay")
+
+    session.outcomes(passed=1, failed=1)
+    row = session.row("1")
+    assert row["parsed_output"] == {
+        "agreement": "finished", "missing": [], "also": [], "steps": 6, "recorded_steps": 5,
+    }  # fmt: skip
+    results = [call["result"] for turn in row["turns"] for call in turn["calls"]]
+    assert results == [".", "written", "milk", "milk, bread", "made"]
+    assert (row["ended_by"], row["tool_outcome"]) == ("answer", None)
+    other = session.row("2")
+    assert (other["ended_by"], other["parsed_output"]["agreement"]) == ("left_the_record", "left_the_record")
+    assert "every recorded change of 1 of 1 of the user's messages (21–100 %), in 6 steps (recorded: 5)" in session.words
+    assert session.summary["groups"][0]["tool_use"]["tier"] is None
+    assert "milk" not in json.dumps(session.load("config.json")).lower()

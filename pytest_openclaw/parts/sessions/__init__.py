@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.rows import Record
 
 
-def pytest_openclaw_suite(path: Path) -> Callable[[str], Suite] | None:
+def pytest_openclaw_suite(path: Path, config: pytest.Config) -> Callable[[str], Suite] | None:
     """Read the file of a recorded session as a suite of its steps."""
     if path.name != "manifest.json" and path.suffix != ".jsonl":
         return None
@@ -29,18 +29,18 @@ def pytest_openclaw_suite(path: Path) -> Callable[[str], Suite] | None:
         return None
     from pytest_openclaw.parts.sessions.prompts import read_session
 
-    return partial(read_session, path)
+    return partial(read_session, path, is_replay=lookup(config, "sessions")[0] == "replay")
 
 
 def pytest_openclaw_begin(
     cells: Sequence[Cell], providers: Mapping[str, Provider], config: pytest.Config
 ) -> None:
-    """Refuse to send sessions to an endpoint that is not on this machine, unless the user allows it."""
+    """Refuse providers that cannot replay, and without permission those not on this machine."""
     private = [cell for cell in cells if cell.prompt.is_private]
-    if private and not lookup(config, "sessions-may-leave")[0]:
-        from pytest_openclaw.parts.sessions.prompts import check_stays
+    if private:
+        from pytest_openclaw.parts.sessions.prompts import check_providers
 
-        check_stays(private, providers)
+        check_providers(private, providers, may_leave=bool(lookup(config, "sessions-may-leave")[0]))
 
 
 def pytest_openclaw_summary(records: Sequence[Record]) -> SummaryPart | None:

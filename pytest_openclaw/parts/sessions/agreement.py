@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.replies import Reply
-    from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolCall
+    from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
 Word = Literal["same", "same_tool", "other_tool", "answered", "called", "leaked_as_text"] | Problem
 """`answered`: a text where a call was recorded; `called`: a call where a text was."""
@@ -64,6 +64,36 @@ def _words(command: str) -> list[str]:
         return command.split()
 
 
+def made_call(tool: str, arguments: Mapping[str, Any] | None) -> JsonObject:
+    """Return a call as in `parsed_output`."""
+    return {"tool": tool, "arguments": arguments}
+
+
+def handled(calls: Iterable[ToolCall], tools: Sequence[Tool]) -> list[JsonObject]:
+    """Return calls as OpenClaw handles them."""
+    made = reaching([dispatch(call, tools) for call in calls], tools)
+    return [made_call(called_tool(one.meant), one.meant.arguments) for one in made]
+
+
+def call_key(call: Mapping[str, Any], tools: Sequence[Tool]) -> tuple[str, Any]:
+    """Return what two calls have in common that are the same."""
+    return call["tool"], identity(_arguments(call, tools))
+
+
+def _arguments(call: Mapping[str, Any], tools: Sequence[Tool]) -> JsonObject:
+    """Return the normalized arguments of a call, without those that have their default."""
+    tool = next((one for one in tools if one.name == call["tool"]), None)
+    rules = tool.parameters.get("properties") if tool else None
+
+    def is_default(name: str, value: Any) -> bool:
+        rule = rules.get(name) if isinstance(rules, dict) else None
+        default = rule.get("default") if isinstance(rule, dict) else None
+        return value is None or value == _plain(name, default) or (name, value) == ("workdir", ".")
+
+    plain = _plain("", call["arguments"] or {})
+    return {name: value for name, value in plain.items() if not is_default(name, value)}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
     """Passes an answer that does the same as the recorded step, or what a review has accepted.
@@ -86,13 +116,11 @@ class Agreement:
     @cached_property
     def recorded(self) -> list[JsonObject]:
         """The recorded calls as OpenClaw handled them."""
-        return _as_json(reaching([dispatch(call, self.tools) for call in self.calls], self.tools))
+        return handled(self.calls, self.tools)
 
     def check(self, reply: Reply) -> Verdict:
         """Compare the calls; the texts of answers are not compared."""
-        made = [
-            {"tool": called_tool(one.meant), "arguments": one.meant.arguments} for one in reply.dispatched
-        ]
+        made = [made_call(called_tool(one.meant), one.meant.arguments) for one in reply.dispatched]
         problem = next((one.meant.problem for one in reply.dispatched if one.meant.problem), None)
         word, differs = self._compared(made, problem) if made else (self._of_text(reply), [])
         parsed: JsonObject = {"agreement": word, "recorded": self.recorded, "answered": made}
@@ -108,20 +136,7 @@ class Agreement:
 
     def keys(self, calls: Iterable[Mapping[str, Any]]) -> Counter[Any]:
         """Return calls in a form that is equal for equal calls, in any order."""
-        return Counter((one["tool"], identity(self._arguments(one))) for one in calls)
-
-    def _arguments(self, call: Mapping[str, Any]) -> JsonObject:
-        """Return the normalized arguments of a call, without those that have their default."""
-        tool = next((one for one in self.tools if one.name == call["tool"]), None)
-        rules = tool.parameters.get("properties") if tool else None
-
-        def is_default(name: str, value: Any) -> bool:
-            rule = rules.get(name) if isinstance(rules, dict) else None
-            default = rule.get("default") if isinstance(rule, dict) else None
-            return value is None or value == _plain(name, default) or (name, value) == ("workdir", ".")
-
-        plain = _plain("", call["arguments"] or {})
-        return {name: value for name, value in plain.items() if not is_default(name, value)}
+        return Counter(call_key(one, self.tools) for one in calls)
 
     def _compared(self, made: Sequence[JsonObject], problem: Problem | None) -> tuple[Word, list[str]]:
         """Return the word of calls, and the arguments that differ, such as `exec.command`."""
@@ -137,7 +152,7 @@ class Agreement:
         names = (
             f"{one['tool']}.{name}"
             for one, other in zip(*both, strict=True)
-            for name in _differing(self._arguments(one), self._arguments(other))
+            for name in _differing(_arguments(one, self.tools), _arguments(other, self.tools))
         )
         return "same_tool", [*dict.fromkeys(names)]
 
@@ -150,10 +165,6 @@ class Agreement:
         if WrittenCallFinder(self.tools, [one["tool"] for one in self.recorded]).find(reply.text, thinking):
             return "leaked_as_text"
         return "answered" if self.recorded else "same"
-
-
-def _as_json(made: Iterable[Dispatched]) -> list[JsonObject]:
-    return [{"tool": called_tool(one.meant), "arguments": one.meant.arguments} for one in made]
 
 
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:

@@ -52,7 +52,8 @@ Example:
 """
 REVIEW = """Decide on the answers of a run that differ from the recorded sessions.
 
-Each difference is shown with the user's message; a letter and Enter decide it:
+Each difference is shown with the user's message; one key decides it (a letter
+and Enter where the terminal has no single keys):
 a (also right), w (wrong), r (the recorded step was wrong), s (skip), u (undo),
 q (quit). Decisions are written next to the session, into accepted.jsonl, and
 count in every later run. A second review continues where the first one ended.
@@ -217,7 +218,7 @@ def _review(arguments: argparse.Namespace) -> CommandResult:
         sys.stdout.write(printable("\n".join(["", *one.lines(), ""]), wraps=True))
         sys.stdout.write(f"{len(undo) + 1} of {len(waiting)}: a w r s u q? ")
         sys.stdout.flush()
-        letter = (sys.stdin.readline().strip().lower() or "q")[0]
+        letter = _key()
         if letter == "q":
             break
         if letter == "u" and undo:
@@ -232,6 +233,25 @@ def _review(arguments: argparse.Namespace) -> CommandResult:
     n_left = sum(not one.is_decided for one in waiting)
     line = f"{counted(len(waiting) - n_left, 'difference')} decided, {n_left} left"
     return CommandResult(lines=[line], data={"n_decided": len(waiting) - n_left, "n_left": n_left})
+
+
+def _key() -> str:
+    """Return the next key of a terminal; the first letter of a line where a terminal has no single keys."""
+    try:
+        import termios
+        import tty
+
+        terminal = sys.stdin.fileno()
+        before = termios.tcgetattr(terminal)
+    except (ImportError, OSError):  # Windows, or not a terminal
+        return (sys.stdin.readline().strip().lower() or "q")[0]
+    try:
+        tty.setcbreak(terminal, termios.TCSANOW)
+        key = os.read(terminal, 1).decode("ascii", "replace").lower()
+    finally:
+        termios.tcsetattr(terminal, termios.TCSANOW, before)
+    sys.stdout.write(f"{key}\n" if key.isalpha() else "\n")
+    return "q" if key in ("", "\x04") else key
 
 
 def _differences(run: StoredRun, root: Path) -> Iterator[Difference]:

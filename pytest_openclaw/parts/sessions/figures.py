@@ -1,4 +1,4 @@
-"""How often a target agrees with recorded sessions: by tool, by position, with an interval over sessions."""
+"""How often a target agrees with recorded sessions, and finishes replays, with intervals over sessions."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.conclusions.summary import AddedTable, SummaryPart
 from pytest_openclaw.stats.intervals import Cluster, cluster_interval, total_of
+from pytest_openclaw.util.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.rows import Record
 
 _INTRO = (
-    "Steps of recorded sessions: agreement with the recorded model, which may be wrong, and not part of any "
-    "tier. The 95 % intervals take the steps of a session as one cluster. A step whose recorded call failed, "
-    "or to which the user objected, was not asked; pytest lists it as skipped."
+    "Agreement with the recorded model, which may be wrong; it is in no tier. The 95 % intervals take "
+    "the steps of a session as one cluster. The rate is over steps with a recorded call; where a text is "
+    "recorded, the candidate agrees if it calls no tool. A step whose recorded call failed, or to which the "
+    "user objected, was not asked; pytest lists it as skipped. A replay is finished if every recorded call "
+    "that may change something was made; without any, if it was answered."
 )
+ANSWER = "answer"
+"""The category of a text."""
 POSITIONS = ("first", "second", "third", "later")
 """The position of a step after a message of the user."""
 
@@ -33,68 +38,95 @@ def agreement_of(records: Iterable[Record]) -> SummaryPart | None:
     if not groups:
         return None
     values = {label: _figures(rows) for label, rows in groups.items()}
-
-    def table(caption: str, key: str) -> AddedTable:
-        rates = {label: one.get(key, {caption: one}) for label, one in values.items()}
-        names = dict.fromkeys(name for one in rates.values() for name in one)
-        rows = [(name, *(_shown(one.get(name)) for one in rates.values())) for name in names]
-        return AddedTable(caption=caption, head=("steps", *rates), rows=rows)
-
-    words = [(label, word, n) for label, one in values.items() for word, n in one["differences"].items()]
+    tables = {
+        "steps with a recorded call": lambda one: {"all": one} if one["n"] else {},
+        "by recorded tool": lambda one: one["tools"],
+        "by position after the user's message": lambda one: one["positions"],
+        "finished replays, by the first tool that changes something": lambda one: one["replays"],
+        "what differs": lambda one: one["differences"],
+    }
     return SummaryPart(
         name="sessions",
         value=values,
         title="Agreement with recorded sessions",
         intro=_INTRO,
-        tables=[
-            table("all", "all"),
-            table("by recorded tool", "tools"),
-            table("by position after the user's message", "positions"),
-            AddedTable(
-                caption="what differs",
-                head=("target", "difference", "steps"),
-                rows=[(label, word, str(n)) for label, word, n in words],
-            ),
-        ],
-        findings={label: f"agrees in {_shown(one, ' steps')}{_where(one)}" for label, one in values.items()},
+        tables=[made for name, part in tables.items() if (made := _table(name, part, values)).rows],
+        findings={label: "; ".join(filter(None, _sentences(one))) for label, one in values.items()},
     )
 
 
+def _table(caption: str, part: Callable[[Any], Mapping[str, Any]], values: JsonObject) -> AddedTable:
+    cells = {label: part(one) for label, one in values.items()}
+    names = dict.fromkeys(name for one in cells.values() for name in one)
+    rows = [(name, *(_shown(one.get(name)) for one in cells.values())) for name in names]
+    return AddedTable(caption=caption, head=("steps", *cells), rows=rows)
+
+
 def _figures(rows: list[Record]) -> JsonObject:
-    tools: dict[str, list[Record]] = {}
-    positions: dict[str, list[Record]] = {name: [] for name in POSITIONS}
-    for row in rows:
-        tools.setdefault(row.category or "answer", []).append(row)
-        positions[POSITIONS[min(int(row.prompt_id.rpartition(".")[2]), len(POSITIONS)) - 1]].append(row)
+    steps = [row for row in rows if "." in row.prompt_id]  # a replay has the number of a message
+    calls = [row for row in steps if row.category != ANSWER]
+    replays = [row for row in rows if "." not in row.prompt_id]
     missed = [row for row in rows if not row.objective_pass]
-    where = Counter(row.category for row in missed).most_common(1)
-    words = [(row.parsed_output or {}).get("agreement") or row.failure_type for row in missed]
+    where = Counter(row.category for row in calls if not row.objective_pass).most_common(1)
+    words = [str((row.parsed_output or {}).get("agreement") or row.failure_type) for row in missed]
     return {
-        **_rate(rows),
+        **(_rate(calls) or {"n": 0, "n_agree": 0, "rate": None, "low": None, "high": None}),
         "n_sessions": len({row.suite for row in rows}),
-        "tools": {name: _rate(its) for name, its in tools.items()},
-        "positions": {name: _rate(its) for name, its in positions.items() if its},
-        "differences": dict(Counter(map(str, words)).most_common()),
+        "tools": _rates(steps, lambda row: row.category or ANSWER),
+        "positions": _rates(calls, _position),
+        "replays": _rates(replays, lambda row: row.category or ANSWER),
+        "replayed": _replayed([row for row in replays if row.category != ANSWER]),
+        "differences": dict(Counter(words).most_common()),
         "most_differences": where[0][0] if where else None,
     }
 
 
-def _rate(rows: list[Record]) -> JsonObject:
+def _position(row: Record) -> str:
+    return POSITIONS[min(int(row.prompt_id.rpartition(".")[2]), len(POSITIONS)) - 1]
+
+
+def _replayed(rows: list[Record]) -> JsonObject | None:
+    """Return the rate of finished replays that change something, and the steps of the finished ones."""
+    done = [row.parsed_output or {} for row in rows if row.objective_pass]
+    steps = {name: sum(one[name] for one in done) for name in ("steps", "recorded_steps")}
+    return rate | steps if (rate := _rate(rows)) else None
+
+
+def _rates(rows: list[Record], key: Callable[[Record], str]) -> JsonObject:
+    groups: dict[str, list[Record]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return {name: _rate(groups[name]) for name in sorted(groups, key=[*POSITIONS, *groups].index)}
+
+
+def _rate(rows: list[Record]) -> JsonObject | None:
     agrees: dict[str, list[bool]] = {}
     for row in rows:
         agrees.setdefault(row.suite, []).append(row.objective_pass is True)
     clusters = [Cluster(sum(its), len(its)) for its in agrees.values()]
-    interval, total = cluster_interval(clusters), total_of(clusters)
-    assert interval is not None, "there are steps"
+    if (interval := cluster_interval(clusters)) is None:
+        return None
+    total = total_of(clusters)
     rate = {"rate": total.n_success / total.n, "low": interval.low, "high": interval.high}
     return {"n": total.n, "n_agree": total.n_success, **rate}
 
 
 def _shown(rate: Any, what: str = "") -> str:
-    if rate is None:
-        return "–"
+    if not isinstance(rate, dict):
+        return "–" if rate is None else str(rate)
     return f"{rate['n_agree']} of {rate['n']}{what} ({rate['low'] * 100:.0f}–{rate['high'] * 100:.0f} %)"
 
 
-def _where(figures: JsonObject) -> str:
-    return f", most differences in {figures['most_differences']}" if figures["most_differences"] else ""
+def _sentences(figures: JsonObject) -> Iterable[str]:
+    """Yield what an owner reads first."""
+    tool, answers = figures["most_differences"], figures["tools"].get(ANSWER)
+    if figures["n"]:
+        yield f"agrees in {_shown(figures, ' steps')}" + (f", most differences in {tool}" if tool else "")
+    if answers:
+        yield f"calls no tool in {answers['n_agree']} of {answers['n']} recorded answers"
+    if replayed := figures["replayed"]:
+        steps = f"{counted(replayed['steps'], 'step')} (recorded: {replayed['recorded_steps']})"
+        work = _shown(replayed, " of the user's messages")
+        yield f"makes every recorded change of {work}" + (f", in {steps}" if replayed["n_agree"] else "")
+    if only_read := figures["replays"].get(ANSWER):
+        yield f"answers {only_read['n_agree']} of {only_read['n']} messages without a change"

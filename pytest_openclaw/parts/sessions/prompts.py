@@ -8,15 +8,17 @@ import re
 from collections import defaultdict
 from functools import cache, lru_cache
 from hashlib import sha256
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 import msgspec
 import pytest
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from pytest_openclaw.openclaw.catalog import DIRECT, load_catalogue
-from pytest_openclaw.parts.sessions.agreement import Agreement
+from pytest_openclaw.parts.sessions.agreement import Agreement, handled
 from pytest_openclaw.parts.sessions.records import CUT_TEXT, Session, read_entries
+from pytest_openclaw.parts.sessions.replay import RecordedCall, RecordedWorld, Replay
 from pytest_openclaw.suites.offered import of_catalogue, read_tools
 from pytest_openclaw.util.errors import OpenClawError, SuiteError
 from pytest_openclaw.util.text import counted
@@ -34,13 +36,17 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.tool_calls import Tool
 
 OUTPUT_TOKENS = 2048
+LEAST_STEPS, MOST_STEPS = 8, 50
+"""Of a replay, whose model may take twice as many as the recorded one."""
 ACCEPTED = "accepted.jsonl"
 _TOOLING = re.compile(r"^## Tooling\n(.*?)(?=^#|\Z)", re.DOTALL | re.MULTILINE)
 _TOOL = re.compile(r"^- ([A-Za-z0-9_.-]+)(?::|$)", re.MULTILINE)
 
 
-def read_session(path: Path, name: str) -> Suite:
-    """Return the suite of a session's file; steps that are not asked are left out with the reason.
+def read_session(path: Path, name: str, *, is_replay: bool = False) -> Suite:
+    """Return the suite of a session's file: its steps, or in a replay the user's messages.
+
+    Those that are not asked are left out with the reason.
 
     Raises:
         SuiteError: the session cannot be read.
@@ -52,29 +58,58 @@ def read_session(path: Path, name: str) -> Suite:
     for step in session.steps:
         if any(one.label == "recorded_wrong" for one in labels.get(key_of(step), ())):
             step.left_out = step.left_out or "a review says that the recorded step is wrong"
-    asked = [step for step in session.steps if not step.left_out]
-    contexts = {id(step.context): step.context for step in asked}
-    offers = {key: offer_of(context, session) for key, context in contexts.items()}
-    return Suite(
-        path=name,
-        prompts=tuple(
-            _prompt(step, name, offers[id(step.context)], labels.get(key_of(step), ())) for step in asked
-        ),
-        left_out={step.id: step.left_out for step in session.steps if step.left_out},
+    offers: dict[int, Offer] = {}
+    prompts, left_out = [], {}
+    for message, its_steps in groupby(session.steps, key=lambda step: step.id.partition(".")[0]):
+        steps = [*its_steps]
+        for asked in [steps] if is_replay else [[step] for step in steps]:
+            first, cell = asked[0], message if is_replay else asked[0].id
+            failed = "" if is_replay else first.why_failed
+            if why := next((step.left_out for step in asked if step.left_out), failed):
+                left_out[cell] = why
+                continue
+            if id(first.context) not in offers:
+                offers[id(first.context)] = offer_of(first.context, session)
+            offer = offers[id(first.context)]
+            rule = _replay(asked, session, offer) if is_replay else _rule(first, offer, labels)
+            prompts.append(_prompt(cell, first, name, offer, rule))
+    return Suite(path=name, prompts=tuple(prompts), left_out=left_out)
+
+
+def _rule(step: Step, offer: Offer, labels: Mapping[str, Sequence[Label]]) -> Agreement:
+    key = key_of(step)
+    labeled = [one.calls for one in labels.get(key, ()) if one.label == "accepted"]
+    accepted = tuple([dict(call) for call in calls] for calls in labeled)
+    return Agreement(calls=step.calls, tools=offer.tools, key=key, accepted=accepted, cut=offer.cut)
+
+
+def _replay(steps: Sequence[Step], session: Session, offer: Offer) -> Replay:
+    record = tuple(
+        RecordedCall(**call, result=result, step=n, failed=i in step.failed)
+        for n, step in enumerate(steps, start=1)
+        for i, (call, result) in enumerate(
+            zip(handled(step.calls, offer.tools), session.results_of(step), strict=True)
+        )
     )
+    return Replay(record=record, tools=offer.tools, n_steps=len(steps), cut=offer.cut)
 
 
-def _prompt(step: Step, name: str, offer: Offer, labels: Sequence[Label]) -> Prompt:
+def _prompt(cell: str, step: Step, name: str, offer: Offer, rule: Agreement | Replay) -> Prompt:
     n = max(n for n, turn in enumerate(step.before, start=1) if turn.user is not None)
-    accepted = tuple([dict(call) for call in one.calls] for one in labels if one.label == "accepted")
-    rule = Agreement(calls=step.calls, tools=offer.tools, key=key_of(step), accepted=accepted, cut=offer.cut)
-    tools = [one["tool"] for one in rule.recorded] or ["answer"]
-    facts = json.dumps([key_of(step), accepted], sort_keys=True)
+    if isinstance(rule, Replay):
+        steps = min(max(LEAST_STEPS, 2 * rule.n_steps), MOST_STEPS)
+        world, calls = RecordedWorld(record=rule.record, steps=steps), rule.required
+        facts: Any = to_builtins(rule.record)
+    else:
+        world, calls, facts = None, rule.recorded, [rule.key, rule.accepted]
+    tools = [*dict.fromkeys(one["tool"] for one in calls)] or ["answer"]
+    text = json.dumps(facts, sort_keys=True)
     return Prompt(
         suite=name,
-        id=step.id,
+        id=cell,
         name="+".join(tools),
         category=tools[0],
+        world=world,
         prompt=step.before[n - 1].user or "",
         system=offer.system,
         messages=step.before[: n - 1],
@@ -84,19 +119,24 @@ def _prompt(step: Step, name: str, offer: Offer, labels: Sequence[Label]) -> Pro
         tools_spec=offer.spec,
         validator=rule,
         # As of a benchmark in Python: `rescore` cannot judge without the session.
-        validator_spec={"type": "python", "sha256": sha256(facts.encode()).hexdigest()},
+        validator_spec={"type": "python", "sha256": sha256(text.encode()).hexdigest()},
         is_private=True,
     )
 
 
-def check_stays(cells: Sequence[Cell], providers: Mapping[str, Provider]) -> None:
-    """Check that steps are sent only to endpoints on this machine.
+def check_providers(cells: Sequence[Cell], providers: Mapping[str, Provider], *, may_leave: bool) -> None:
+    """Check that each provider may receive its steps and can replay them.
 
     Raises:
-        pytest.UsageError: says what would be sent where.
+        pytest.UsageError: says what would be sent where, or that the provider cannot replay.
     """
     for name in dict.fromkeys(cell.target.provider for cell in cells):
         provider, own = providers[name], [cell for cell in cells if cell.target.provider == name]
+        if provider.plays_worlds and any(cell.prompt.world for cell in own):
+            why = "answers the calls of a model itself, so it cannot replay a session"
+            raise pytest.UsageError(f"{name}: {why}. Leave out --openclaw-sessions=replay.")
+        if may_leave:
+            continue
         # OpenClaw itself may use any server, and a local Ollama passes requests for `…-cloud` on.
         stays = provider.is_local and not provider.is_openclaw
         if stays and not any(cell.target.model.endswith(("-cloud", ":cloud")) for cell in own):

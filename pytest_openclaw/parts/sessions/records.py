@@ -11,7 +11,7 @@ import json
 import re
 import tomllib
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,8 +40,8 @@ _SUMMARY = (
 # Most of a bundle: copies of the conversation, such as in `model.completed`.
 _UNUSED = re.compile(rb'"source": ?"runtime", ?"type": ?"(?!context\.compiled|trace\.metadata)')
 _EXITED = re.compile(r"\(Command exited with code [1-9]\d*\)\s*\Z")
-_WORDS = tomllib.loads(resources.files(__package__).joinpath("objections.toml").read_text("utf-8"))
-_OBJECTIONS = re.compile("|".join(_WORDS["begins"]), re.IGNORECASE)
+_WORDS = tomllib.loads(resources.files(__package__).joinpath("words.toml").read_text("utf-8"))
+_OBJECTIONS = re.compile("|".join(_WORDS["objections"]), re.IGNORECASE)
 
 
 # --- the files ------------------------------------------------------------------------------------
@@ -141,6 +141,8 @@ class Step:
         id: `2.3` is the third step after the user's second message.
         before: the conversation before it, which ends with a message of the user or with results.
         calls: the recorded calls; without any it is an answer in text.
+        turn: its number among the turns of the session.
+        failed: its calls that had no success, by their index.
         left_out: why it is not asked.
     """
 
@@ -148,16 +150,23 @@ class Step:
     before: tuple[Turn, ...]
     calls: tuple[ToolCall, ...]
     context: Context
+    turn: int
+    failed: set[int] = field(default_factory=set)
     left_out: str = ""
+
+    @property
+    def why_failed(self) -> str:
+        """Why the step itself says nothing; empty if no call of it failed."""
+        return f"its call of {self.calls[min(self.failed)].name} failed" if self.failed else ""
 
 
 class Session:
-    """The steps of a session, and `called`, the tools whose calls were not refused."""
+    """The steps of a session, its turns, and `called`, the tools whose calls were not refused."""
 
     def __init__(self, entries: Iterable[JsonObject]) -> None:
         self.steps: list[Step] = []
         self.called: dict[str, None] = {}
-        self._turns: list[Turn] = []
+        self.turns: list[Turn] = []
         self._sizes = [0]  # of the turns up to each
         self._flaws: dict[int, str] = {}  # turn → why no step after it can be asked
         self._start = 0  # the first turn since the last compaction
@@ -169,16 +178,20 @@ class Session:
         positions: dict[Any, int] = {}
         for entry in entries:
             message = entry.get("message")
-            positions[entry.get("id")] = len(self._turns)
+            positions[entry.get("id")] = len(self.turns)
             if entry["type"] in ("context.compiled", "trace.metadata"):
                 self._take_context(entry["data"])
             elif entry["type"] == "compaction" and isinstance(entry.get("summary"), str):
-                self._start = positions.get(entry.get("firstKeptEntryId"), len(self._turns))
+                self._start = positions.get(entry.get("firstKeptEntryId"), len(self.turns))
                 self._summary = (Turn(user=_SUMMARY.format(entry["summary"])),)
             elif isinstance(message, dict):
                 self._take_message(message)
             elif message is not None:
-                self._flaws[len(self._turns)] = _IS_CUT
+                self._flaws[len(self.turns)] = _IS_CUT
+
+    def results_of(self, step: Step) -> tuple[str, ...]:
+        """Return the results of a step's calls."""
+        return self.turns[step.turn].results if step.calls else ()
 
     def _take_context(self, data: JsonObject) -> None:
         harness, system, tools = (data.get(key) for key in ("harness", "systemPrompt", "tools"))
@@ -214,17 +227,17 @@ class Session:
 
     def _add(self, turn: Turn, calls: Iterable[str], flaw: str) -> None:
         self._open = {call_id: n for n, call_id in enumerate(calls)}
-        self._turns.append(turn)
+        self.turns.append(turn)
         self._sizes.append(self._sizes[-1] + TURN_BYTES)
         self._note(turn.text or turn.user or "", flaw)
 
     def _note(self, text: str, flaw: str) -> None:
         self._sizes[-1] += len(text)
         if flaw:
-            self._flaws[len(self._turns) - 1] = flaw
+            self._flaws[len(self.turns) - 1] = flaw
 
     def _add_step(self, calls: tuple[ToolCall, ...], flaw: str) -> None:
-        before = (*self._summary, *self._turns[self._start :])
+        before = (*self._summary, *self.turns[self._start :])
         flaws = (why for at, why in self._flaws.items() if at >= self._start)
         size, last = self._sizes[-1] - self._sizes[self._start], before[-1] if before else Turn()
         if not any(turn.user is not None for turn in before):
@@ -237,18 +250,20 @@ class Session:
             why = flaw or next(flaws, "")
         step_id = f"{self._n_messages}.{len(self._run) + 1}"
         kept = () if why else before
-        self._run.append(Step(id=step_id, before=kept, calls=calls, context=self._context, left_out=why))
+        turn, context = len(self.turns), self._context
+        self._run.append(Step(id=step_id, before=kept, calls=calls, context=context, turn=turn, left_out=why))
         self.steps.append(self._run[-1])
 
     def _take_result(self, message: JsonObject, text: str, n: int) -> None:
-        turn, details = self._turns[-1], message.get("details")
+        turn, details = self.turns[-1], message.get("details")
         results = (*turn.results[:n], text, *turn.results[n + 1 :])
-        self._turns[-1] = replace(turn, results=results)
+        self.turns[-1] = replace(turn, results=results)
         if not message.get("isError"):
             self.called[turn.calls[n].name] = None
         code = details.get("exitCode") if isinstance(details, dict) else 0
-        if self._run and (message.get("isError") or code not in (0, None) or _EXITED.search(text)):
-            self._run[-1].left_out = self._run[-1].left_out or f"its call of {turn.calls[n].name} failed"
+        is_failed = message.get("isError") or code not in (0, None) or _EXITED.search(text)
+        if is_failed and self._run and self._run[-1].turn == len(self.turns) - 1:
+            self._run[-1].failed.add(n)
 
 
 def _content(content: Any) -> tuple[str, dict[str, ToolCall], str]:
