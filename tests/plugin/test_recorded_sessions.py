@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.parts.sessions.replay import changes
 from tests.recorded import (
     NOTES,
     SYSTEM,
@@ -185,7 +186,9 @@ def test_figures(history: History) -> None:
     assert (figures["tools"]["read"]["n_agree"], figures["tools"]["answer"]["n_agree"]) == (0, 4)
     assert {name: its["n"] for name, its in figures["positions"].items()} == {"first": 4}
     assert figures["differences"] == {"other_tool": 4}
-    assert "agrees in 0 of 4 steps (0–49 %), most differences in read; calls no tool in 4 of 4" in session.words
+    assert (
+        "agrees in 0 of 4 steps (0–49 %), most differences in read; calls no tool in 4 of 4" in session.words
+    )
     assert "Agreement with recorded sessions" in session.page
 
 
@@ -388,6 +391,57 @@ def test_a_replay(history: History) -> None:
     assert (row["ended_by"], row["tool_outcome"]) == ("answer", None)
     other = session.row("2")
     assert (other["ended_by"], other["parsed_output"]["agreement"]) == ("left_the_record", "left_the_record")
-    assert "every recorded change of 1 of 1 of the user's messages (21–100 %), in 6 steps (recorded: 5)" in session.words
+    assert (
+        "every recorded change of 1 of 1 of the user's messages (21–100 %), in 6 steps (recorded: 5)"
+        in session.words
+    )
     assert session.summary["groups"][0]["tool_use"]["tier"] is None
     assert "milk" not in json.dumps(session.load("config.json")).lower()
+
+
+def test_a_replay_leaves_the_record_where_the_result_is_not_known(history: History) -> None:
+    """At a change that is not due yet, or at a command that was never run; it says which."""
+    history.record(*WORK)
+    history.answers(**{
+        "Tidy my notes": [("read", {"path": "notes.txt"}), ("exec", {"command": "make list"})],
+        "Thanks. What is left?": [("read", {"path": "notes.txt"})],
+        "bread": [("exec", {"command": "cat notes.txt > a.txt"})],
+    })  # fmt: skip
+
+    session = history.run("--openclaw-sessions=replay")
+
+    early, other = session.row("1")["parsed_output"], session.row("2")["parsed_output"]
+    assert [call["tool"] for call in early["missing"]] == ["write", "exec"]
+    assert early["left_at"] == [{"tool": "exec", "arguments": {"command": "make list"}}]
+    assert other["left_at"][0]["arguments"] == {"command": "cat notes.txt > a.txt"}
+    assert session.row("1")["violation"].startswith("left_the_record at exec ")
+
+
+def test_a_provider_that_plays_worlds_cannot_replay(history: History) -> None:
+    """It answers calls itself, so nothing is sent."""
+    history.project.extend_conftest(
+        "class Agent(Heir):\n    name = 'agent'\n    plays_worlds = True\n\n\nPROVIDERS += [Agent]\n"
+    )
+    history.record(*WORK)
+
+    history.run("--openclaw-sessions=replay", models="agent/m").is_refused("it cannot replay a session")
+
+
+@pytest.mark.parametrize(
+    ("command", "is_change"),
+    [
+        pytest.param("ls -la && cat a.txt 2>/dev/null | grep x", False, id="looks"),
+        pytest.param("cat a > b", True, id="redirected"),
+        pytest.param("sed -n 1,5p a", False, id="sed"),
+        pytest.param("sed -i s/a/b/ a", True, id="sed-in-place"),
+        pytest.param("find . -name x -delete", True, id="find-delete"),
+        pytest.param("git status", False, id="git-status"),
+        pytest.param("git push", True, id="git-push"),
+        pytest.param("echo $(rm a)", True, id="nested"),
+        pytest.param("cat a; sh -c 'rm a'", True, id="shell"),
+        pytest.param("sort -o a a", True, id="sort-into"),
+    ],
+)
+def test_commands_that_change_something(command: str, *, is_change: bool) -> None:
+    """A command only looks if each of its simple commands is known to."""
+    assert changes({"tool": "exec", "arguments": {"command": command}}) is is_change

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from typing import Any
 
@@ -105,6 +106,26 @@ def test_an_accepted_answer_counts_in_later_runs(
     again.outcomes(passed=2)
     row = again.row("1.1")
     assert (row["parsed_output"]["agreement"], row["parsed_output"]["accepted"]) == ("other_tool", True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such terminals")
+def test_a_terminal_needs_no_enter(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One key decides, and the terminal is left as it was."""
+    import pty
+    import termios
+
+    history.run()
+    ours, its = pty.openpty()
+    before = termios.tcgetattr(its)
+    with os.fdopen(its, encoding="utf-8") as terminal:
+        monkeypatch.setattr(sys, "stdin", terminal)
+        os.write(ours, b"W")
+        assert main(["review", "last"]) == 0
+        assert termios.tcgetattr(its) == before
+    os.close(ours)
+
+    labels = history.project.folder / "openclaw-trajectory-s1/accepted.jsonl"
+    assert '"label":"wrong"' in labels.read_text()
 
 
 def test_undo_and_a_wrong_record(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
