@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.replies import Reply
-    from pytest_openclaw.values.tool_calls import Tool, ToolCall
+    from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolCall
 
 Word = Literal["same", "same_tool", "other_tool", "answered", "called", "leaked_as_text"] | Problem
 """`answered`: a text where a call was recorded; `called`: a call where a text was."""
@@ -64,15 +64,14 @@ def _words(command: str) -> list[str]:
         return command.split()
 
 
-def made_call(tool: str, arguments: Mapping[str, Any] | None) -> JsonObject:
-    """Return a call as in `parsed_output`."""
-    return {"tool": tool, "arguments": arguments}
+def as_json(made: Iterable[Dispatched]) -> list[JsonObject]:
+    """Return calls as in `parsed_output`."""
+    return [{"tool": called_tool(one.meant), "arguments": one.meant.arguments} for one in made]
 
 
 def handled(calls: Iterable[ToolCall], tools: Sequence[Tool]) -> list[JsonObject]:
     """Return calls as OpenClaw handles them."""
-    made = reaching([dispatch(call, tools) for call in calls], tools)
-    return [made_call(called_tool(one.meant), one.meant.arguments) for one in made]
+    return as_json(reaching([dispatch(call, tools) for call in calls], tools))
 
 
 def call_key(call: Mapping[str, Any], tools: Sequence[Tool]) -> tuple[str, Any]:
@@ -120,7 +119,7 @@ class Agreement:
 
     def check(self, reply: Reply) -> Verdict:
         """Compare the calls; the texts of answers are not compared."""
-        made = [made_call(called_tool(one.meant), one.meant.arguments) for one in reply.dispatched]
+        made = as_json(reply.dispatched)
         problem = next((one.meant.problem for one in reply.dispatched if one.meant.problem), None)
         word, differs = self._compared(made, problem) if made else (self._of_text(reply), [])
         parsed: JsonObject = {"agreement": word, "recorded": self.recorded, "answered": made}
@@ -149,12 +148,13 @@ class Agreement:
         both = [sorted(calls, key=lambda one: str(one["tool"])) for calls in (self.recorded, made)]
         if [one["tool"] for one in both[0]] != [one["tool"] for one in both[1]]:
             return "other_tool", []
-        names = (
-            f"{one['tool']}.{name}"
-            for one, other in zip(*both, strict=True)
-            for name in _differing(_arguments(one, self.tools), _arguments(other, self.tools))
-        )
-        return "same_tool", [*dict.fromkeys(names)]
+        names: dict[str, None] = {}
+        for pair in zip(*both, strict=True):
+            one, other = (_arguments(call, self.tools) for call in pair)
+            values = {name: (one.get(name), other.get(name)) for name in {**one, **other}}
+            differing = [name for name, (own, its) in values.items() if identity(own) != identity(its)]
+            names |= dict.fromkeys(f"{pair[0]['tool']}.{name}" for name in differing)
+        return "same_tool", [*names]
 
     def _of_text(self, reply: Reply) -> Word:
         from pytest_openclaw.judging.written_calls import WrittenCallFinder
@@ -165,12 +165,6 @@ class Agreement:
         if WrittenCallFinder(self.tools, [one["tool"] for one in self.recorded]).find(reply.text, thinking):
             return "leaked_as_text"
         return "answered" if self.recorded else "same"
-
-
-def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    absent = object()
-    names = {**one, **other}
-    return [name for name in names if identity(one.get(name, absent)) != identity(other.get(name, absent))]
 
 
 def shown_calls(calls: Sequence[JsonObject]) -> str:

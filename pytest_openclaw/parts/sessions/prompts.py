@@ -17,7 +17,7 @@ from msgspec import Struct, to_builtins
 
 from pytest_openclaw.openclaw.catalog import DIRECT, load_catalogue
 from pytest_openclaw.parts.sessions.agreement import Agreement, handled
-from pytest_openclaw.parts.sessions.records import CUT_TEXT, Session, read_entries
+from pytest_openclaw.parts.sessions.records import CUT_TEXT, NO_RESULT, Session, read_entries
 from pytest_openclaw.parts.sessions.replay import RecordedCall, RecordedWorld, Replay
 from pytest_openclaw.suites.offered import of_catalogue, read_tools
 from pytest_openclaw.util.errors import OpenClawError, SuiteError
@@ -84,14 +84,13 @@ def _rule(step: Step, offer: Offer, labels: Mapping[str, Sequence[Label]]) -> Ag
 
 
 def _replay(steps: Sequence[Step], session: Session, offer: Offer) -> Replay:
-    record = tuple(
-        RecordedCall(**call, result=result, step=n, failed=i in step.failed)
-        for n, step in enumerate(steps, start=1)
-        for i, (call, result) in enumerate(
-            zip(handled(step.calls, offer.tools), session.results_of(step), strict=True)
-        )
-    )
-    return Replay(record=record, tools=offer.tools, n_steps=len(steps), cut=offer.cut)
+    record: list[RecordedCall] = []
+    for n, step in enumerate(steps, start=1):
+        results = session.turns[step.turn].results if step.calls else ()
+        for i, (call, result) in enumerate(zip(handled(step.calls, offer.tools), results, strict=True)):
+            if result != NO_RESULT:
+                record.append(RecordedCall(call=call, result=result, step=n, failed=i in step.failed))
+    return Replay(record=tuple(record), tools=offer.tools, n_steps=len(steps), cut=offer.cut)
 
 
 def _prompt(cell: str, step: Step, name: str, offer: Offer, rule: Agreement | Replay) -> Prompt:

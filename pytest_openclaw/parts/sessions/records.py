@@ -167,8 +167,8 @@ class Session:
         self.steps: list[Step] = []
         self.called: dict[str, None] = {}
         self.turns: list[Turn] = []
-        self._sizes = [0]  # of the turns up to each
-        self._flaws: dict[int, str] = {}  # turn → why no step after it can be asked
+        self._sizes: list[int] = []  # of each turn
+        self._flaws: list[str] = []  # why no step after a turn can be asked; empty if it can
         self._start = 0  # the first turn since the last compaction
         self._summary: tuple[Turn, ...] = ()
         self._context = Context()
@@ -187,11 +187,7 @@ class Session:
             elif isinstance(message, dict):
                 self._take_message(message)
             elif message is not None:
-                self._flaws[len(self.turns)] = _IS_CUT
-
-    def results_of(self, step: Step) -> tuple[str, ...]:
-        """Return the results of a step's calls."""
-        return self.turns[step.turn].results if step.calls else ()
+                self._add(Turn(user=""), {}, _IS_CUT)
 
     def _take_context(self, data: JsonObject) -> None:
         harness, system, tools = (data.get(key) for key in ("harness", "systemPrompt", "tools"))
@@ -223,31 +219,26 @@ class Session:
                 self._add(Turn(text=text, calls=made, results=none), calls, flaw)
         elif role == "toolResult" and call_id in self._open:
             self._take_result(message, text, self._open.pop(call_id))
-            self._note(text, flaw)
+            self._sizes[-1] += len(text)
+            self._flaws[-1] = self._flaws[-1] or flaw
 
     def _add(self, turn: Turn, calls: Iterable[str], flaw: str) -> None:
         self._open = {call_id: n for n, call_id in enumerate(calls)}
         self.turns.append(turn)
-        self._sizes.append(self._sizes[-1] + TURN_BYTES)
-        self._note(turn.text or turn.user or "", flaw)
-
-    def _note(self, text: str, flaw: str) -> None:
-        self._sizes[-1] += len(text)
-        if flaw:
-            self._flaws[len(self.turns) - 1] = flaw
+        self._sizes.append(TURN_BYTES + len(turn.text or turn.user or ""))
+        self._flaws.append(flaw)
 
     def _add_step(self, calls: tuple[ToolCall, ...], flaw: str) -> None:
         before = (*self._summary, *self.turns[self._start :])
-        flaws = (why for at, why in self._flaws.items() if at >= self._start)
-        size, last = self._sizes[-1] - self._sizes[self._start], before[-1] if before else Turn()
+        last = before[-1] if before else Turn()
         if not any(turn.user is not None for turn in before):
             why = "no message of the user comes before it"
         elif last.user is None and not last.calls:
             why = "it follows a text of the model"
-        elif size > MOST_CONTEXT_BYTES:
+        elif sum(self._sizes[self._start :]) > MOST_CONTEXT_BYTES:
             why = f"the conversation before it has more than {MOST_CONTEXT_BYTES >> 10} KiB"
         else:
-            why = flaw or next(flaws, "")
+            why = flaw or next(filter(None, self._flaws[self._start :]), "")
         step_id = f"{self._n_messages}.{len(self._run) + 1}"
         kept = () if why else before
         turn, context = len(self.turns), self._context

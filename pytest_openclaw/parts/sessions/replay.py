@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 
-from pytest_openclaw.judging.calls import called_tool
 from pytest_openclaw.openclaw.dispatch import LOOKUPS, reaching
 from pytest_openclaw.openclaw.recovery import HARMLESS, SENDS
-from pytest_openclaw.parts.sessions.agreement import call_key, made_call, shown_calls
+from pytest_openclaw.parts.sessions.agreement import as_json, call_key, shown_calls
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import counted, shortened
 from pytest_openclaw.values.replies import Verdict
@@ -50,8 +49,7 @@ class RecordedCall(Struct, frozen=True, kw_only=True):
         failed: whether it need not be made, because it had no success.
     """
 
-    tool: str
-    arguments: JsonObject | None
+    call: JsonObject
     result: str
     step: int
     failed: bool
@@ -59,7 +57,7 @@ class RecordedCall(Struct, frozen=True, kw_only=True):
     @property
     def is_change(self) -> bool:
         """Whether it may have changed something."""
-        return changes(made_call(self.tool, self.arguments))
+        return changes(self.call)
 
 
 class RecordedWorld(World, frozen=True, kw_only=True):
@@ -90,7 +88,7 @@ class Progress:
         self._looks: list[tuple[RecordedCall, Any, int]] = []
         self._now = since = 0  # the steps of the last changes, made and recorded
         for one in record:
-            key = call_key(made_call(one.tool, one.arguments), tools)
+            key = call_key(one.call, tools)
             if one.is_change:
                 self._left.append((one, key))
                 since = one.step
@@ -136,7 +134,7 @@ class Replaying(Playing):
     def _known(self, call: ToolCall) -> str | None:
         (made,) = reaching([self.dispatched(call)], self._tools)
         meant = made.meant
-        recorded = self._progress.take(made_call(called_tool(meant), meant.arguments))
+        recorded = self._progress.take(*as_json([made]))
         if recorded is None:
             return self.answer(call) if self._is_played(meant) else None
         if meant.tool != "exec":  # what it writes can be read again
@@ -169,15 +167,15 @@ class Replay:
     @cached_property
     def required(self) -> list[JsonObject]:
         """The calls that must be made."""
-        return [made_call(one.tool, one.arguments) for one in self.record if one.is_change and not one.failed]
+        return [one.call for one in self.record if one.is_change and not one.failed]
 
     def check(self, reply: Reply) -> Verdict:
         """Compare the answered calls with the record."""
         progress, answered = Progress(self.record, self.tools), answered_calls(reply)
-        made = [made_call(called_tool(one.meant), one.meant.arguments) for one in reply.dispatched]
+        made = as_json(reply.dispatched)
         ran = [made[n] for n, one in enumerate(reply.dispatched) if n in answered and one.meant.is_executed]
         also = [call for call in ran if progress.take(call) is None and changes(call)]
-        missing = [made_call(one.tool, one.arguments) for one in progress.missing]
+        missing = [one.call for one in progress.missing]
         parsed: JsonObject = {"missing": missing, "also": also}
         parsed |= {"steps": len(reply.turns), "recorded_steps": self.n_steps}
         parsed |= {"cut": [*self.cut]} if self.cut else {}
