@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import sys
+import tempfile
 from typing import Any
 
 import pytest
@@ -80,8 +80,11 @@ def test_a_suite_of_steps(history: History, capsys: pytest.CaptureFixture[str]) 
 
 def review(monkeypatch: pytest.MonkeyPatch, letters: str) -> None:
     """Decide with these letters."""
-    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(letters) + "\n"))
-    assert main(["review", "last"]) == 0
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
+        file.write("\n".join(letters) + "\n")
+        file.seek(0)
+        monkeypatch.setattr(sys, "stdin", file)
+        assert main(["review", "last"]) == 0
 
 
 def test_an_accepted_answer_counts_in_later_runs(

@@ -236,15 +236,14 @@ def _review(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _key() -> str:
-    """Return the next key of a terminal; the first letter of a line where a terminal has no single keys."""
-    try:
-        import termios
-        import tty
-
-        terminal = sys.stdin.fileno()
-        before = termios.tcgetattr(terminal)
-    except (ImportError, OSError):  # Windows, or not a terminal
+    """Return the next key of a terminal; the first letter of a line where there are no single keys."""
+    if not sys.stdin.isatty() or sys.platform == "win32":
         return (sys.stdin.readline().strip().lower() or "q")[0]
+    import termios
+    import tty
+
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
     try:
         tty.setcbreak(terminal, termios.TCSANOW)
         key = os.read(terminal, 1).decode("ascii", "replace").lower()
