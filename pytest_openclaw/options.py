@@ -1,4 +1,4 @@
-"""The options and their ini keys, with the parser of each value; the table of parts has those of parts.
+"""The options and their ini keys, with the parser of each value; options of parts are in `parts/__init__.py`.
 
 Every pytest session in every project imports this, and few other modules of ours; `session/settings.py`
 turns the values into `Settings`.
@@ -107,7 +107,7 @@ class Option:
 
     Attributes:
         parse: parses the value, or each word of a list; None leaves this to `session/settings.py`.
-        needs: the part without which there is no such option.
+        needs: the part that must be present for this option to exist.
     """
 
     name: str

@@ -318,7 +318,7 @@ def _misses(facts: Facts) -> bool:
 
 
 def _has_started(facts: Facts) -> bool:
-    """Whether a required tool ran, or any tool if none is named."""
+    """Whether a required tool ran; any tool will do if the rule names no tool."""
     wanted = facts.demands.calls
     return any(not wanted or any(rule.is_for(call.tool or "") for rule in wanted) for call in facts.ran)
 
@@ -472,7 +472,7 @@ def judge_done(prompt: Prompt, turns: Sequence[Turn], *, timeout_s: float = math
 
 
 def conclude(facts: Facts, verdict: Verdict) -> Judgment:
-    """Return the judgment for a verdict on a reply; without an answer there is no verdict."""
+    """Return the judgment for a verdict on a reply; the verdict of a reply without an answer is dropped."""
     answer, harmful = facts.answer, facts.done.findings
     tool_outcome = tool_outcome_of(facts)
     if verdict.passed and (violation := _written_instead(facts)):

@@ -86,8 +86,8 @@ def compare_runs(
 ) -> ComparedRuns:
     """Compare two runs; a difference in `across` (see `ACROSS`) does not set cells aside.
 
-    Without `targets`, the targets that both runs have are compared. If there are no such targets and each
-    run has only one, the two are compared with each other.
+    Without `targets`, the targets that both runs have are compared. If the runs share no target and
+    each has only one, these two are compared.
     """
     paired = _default_pairs(base, candidate, across) if targets is None else list(targets)
     obstacles = Obstacles(
@@ -422,7 +422,7 @@ def _rule(target: str, summary: Any, gap: str | None) -> dict[str, Any]:
 
 
 def _held(settings: Any, resumed: Path | None) -> Compare | None:
-    """Read the baseline before any call; reject a gate that needs a baseline if none is named."""
+    """Read the baseline before any call; reject a gate that needs a baseline that is not named."""
     name, gates = settings.baseline, getattr(settings, "gates", None)
     compares = gates is not None and "fail_on" in gates.of_any_target
     if not name and compares:
@@ -448,7 +448,7 @@ def read_baseline(name: str, runs_dir: Path, *, besides: Path | None = None) -> 
         besides: a run to exclude, because this session continues it.
 
     Raises:
-        OpenClawError: there is no such run, or it cannot be read.
+        OpenClawError: the run does not exist, or cannot be read.
     """
     own = besides and besides.resolve()
     if name == LAST:
