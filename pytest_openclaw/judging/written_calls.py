@@ -275,7 +275,8 @@ class _ToolNames:
 
     def find(self, name: str) -> Tool | None:
         """Return the tool that a written name means, or None."""
-        return self._tools.get(_key(_bare_name(name).removesuffix(".call")))  # of Llama's built-in tools
+        bare = _bare_name(name).removesuffix(".call")  # of Llama's built-in tools
+        return self._tools.get(_key(name)) or self._tools.get(_key(bare))
 
     def unknown(self, name: str, *, is_any: bool = False) -> Tool | None:
         """Return a tool for an unknown name, with `is_any` for any short text; None if it is not a name."""
@@ -465,6 +466,8 @@ class _Code:
         tool, is_known, (tag, _) = name.tool, name.is_known, self._fence(name.start)
         line, before = self._before(name.start)
         lead = _CODE["before"].match(before)
+        if is_known and (_CODE["list"].fullmatch(before) or (lead and self._is_alone(name.start, end))):
+            return not _CODE["types"].search(written)  # whatever its arguments
         is_nested = not before.strip() and self.text[max(0, line - 99) : line].rstrip().endswith("(")
         newline = self.text.find("\n", end, end + 300)
         after = self.text[end : newline if newline >= 0 else end + 300]
@@ -482,6 +485,10 @@ class _Code:
             known = parameters_of(tool)
             return not known or bool(is_tool_code) or (named["keyword"] or named["key"]) in known
         return bool(is_known and not _CODE["language"].fullmatch(tag) and _CODE["quoted"].match(written))
+
+    def _is_alone(self, start: int, end: int) -> bool:
+        """Whether a reply has nothing else with letters than what is between two places."""
+        return not _letters(self.text[:start]) and not _letters(self.text[end:])
 
     def is_program(self, start: int) -> bool:
         """Whether a place is in code for a shell, or code before its line makes it a part of a program."""
