@@ -150,6 +150,19 @@ def test_every_reader_refuses_malformed_files(
     assert not Path("nowhere").exists()
 
 
+def test_a_summary_of_other_models_loses_no_row(bad: Path, command: CommandLine) -> None:
+    """The page has the rows of all targets, including those that a foreign summary does not name."""
+    summary = json.loads((bad / "summary.json").read_text())
+    (bad / "summary.json").write_text(
+        json.dumps({**summary, "groups": [{**one, "model": "../.."} for one in summary["groups"]]})
+    )
+
+    command("report", "bad", "--into", "page.html")
+
+    page = Path("page.html").read_text()
+    assert [one["model"] for one in summary["groups"] if f'"{one["model"]}"' not in page] == []
+
+
 def test_a_run_folder_may_be_a_link_itself(folder: Path, tmp_path: Path, command: CommandLine) -> None:
     """The user made the link; only a link that leads out of the folder is refused."""
     (tmp_path / "mine").symlink_to(folder / "runs/good")

@@ -53,7 +53,9 @@ class ShownRun:
 
 def render_page(run: ShownRun) -> str:
     """Return the page of a run."""
-    targets = [group.target for group in run.summary.groups]
+    # A foreign summary may lack the targets of some rows.
+    named = (*(group.target for group in run.summary.groups), *(cell.record.target for cell in run.cells))
+    targets = list(dict.fromkeys(named))
     shown = [
         {"label": one.label, "provider": one.provider, "model": one.model, "level": one.thinking_level}
         for one in targets
