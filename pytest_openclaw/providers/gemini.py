@@ -147,6 +147,8 @@ def _read_usage(usage: JsonObject, answer: Answer) -> None:
     if not usage:
         return
     counts = wire.counts_in(usage, _COUNTS)
+    if counts["input_tokens"] is not None:  # what Google's own tools found is a part of the total
+        counts["input_tokens"] += wire.count_in(usage, "toolUsePromptTokenCount") or 0
     n_written, n_thought = counts["output_tokens"], counts["reasoning_tokens"]
     if n_thought is not None and None in (n_written, counts["total_tokens"]):
         counts |= {"output_tokens": (n_written or 0) + n_thought, "total_tokens": None}
