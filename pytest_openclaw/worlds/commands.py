@@ -75,6 +75,7 @@ class Tables(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     wrappers: dict[str, Wrapper]
     programs: dict[str, tuple[str, ...]]
     patterns: dict[str, tuple[str, ...]]
+    others: tuple[CommandRule, ...]
     destroys: tuple[CommandRule, ...]
     sends: tuple[CommandRule, ...]
     controls: tuple[CommandRule, ...]
@@ -91,7 +92,9 @@ def tables() -> Tables:
 def _rules_for(program: str) -> tuple[CommandRule, ...]:
     known = tables()
     rules = (*known.destroys, *known.sends, *known.controls)
-    return tuple(rule for rule in rules if any(fnmatchcase(program, one) for one in rule.programs))
+    found = tuple(rule for rule in rules if any(fnmatchcase(program, one) for one in rule.programs))
+    is_known = found or "/" in program or program in known.wrappers
+    return found if is_known or any(_is_among(program, kind) for kind in known.programs) else known.others
 
 
 @lru_cache(maxsize=4096)
@@ -400,7 +403,9 @@ class Commands:
 
     def _does_harm(self, words: Words, line: _Line) -> bool:
         program, parsed = program_of(words), Parsed.of(words)
-        if any(
+        # https://www.gnu.org/prep/standards/html_node/Command_002dLine-Interfaces.html
+        only_says = words[-1] in ("--help", "--version") and "--" not in words
+        if not only_says and any(
             parsed.fits(rule, lambda path: self._is_free(normal(path, line.folder)))
             for rule in _rules_for(program)
         ):
