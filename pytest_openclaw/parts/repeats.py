@@ -97,7 +97,7 @@ PART = Part(
             "repeats",
             "Asked again",
             "Prompts that were asked more than once.",
-            lambda group: [group.repeats] if group.repeats else [],
+            lambda group: [group.repeats] if group.repeats and group.repeats.n_prompts else [],
             {
                 "prompts": lambda repeats: str(repeats.n_prompts),
                 "passed each time": lambda repeats: str(repeats.n_passed),
