@@ -9,7 +9,6 @@ from typing import get_args
 import pytest
 
 from pytest_openclaw.cli import main
-from pytest_openclaw.options import all_options
 from pytest_openclaw.parts.baseline import ACROSS as DIFFERENCES
 from pytest_openclaw.reports.numbers import words
 from pytest_openclaw.stats.comparison import Reason
@@ -55,8 +54,7 @@ def test_the_comparison_is_what_is_printed(
 
 
 def test_every_reason_and_option_is_documented() -> None:
-    """The table has all reasons; every option that the page names exists."""
+    """The table has all reasons, and all options that compare anyway."""
     assert set(words("set_aside")) == set(get_args(Reason))
     assert all(reason in PAGE for reason in words("set_aside").values())
     assert set(words("across").values()) == set(DIFFERENCES) == set(re.findall(r"`--across=(\w+)` \|", PAGE))
-    assert set(re.findall(r"--openclaw-[a-z-]+[a-z]", PAGE)) <= {option.flag for option in all_options()}

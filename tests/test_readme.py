@@ -81,6 +81,7 @@ def test_the_python_benchmark_works(pytester: pytest.Pytester) -> None:
 
 
 EXAMPLES = {path.read_text("utf-8"): path.stem for path in (ROOT / "tests/examples").glob("*.py")}
+QUOTING = [f"docs/{name}.md" for name in ("extending", "how-to/cost", "how-to/validator", "how-to/provider")]
 HOOKS = {name for name in vars(hookspecs) if name.startswith("pytest_openclaw_")}
 
 
@@ -89,9 +90,7 @@ def _quoted(page: str) -> list[str]:
     return [block for block in blocks if "def pytest_openclaw_" in block]
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", "docs/extending.md", "docs/how-to/validator.md", "docs/how-to/provider.md"]
-)
+@pytest.mark.parametrize("page", ["README.md", *QUOTING])
 def test_an_extension_that_is_shown_is_an_example(page: str) -> None:
     """It is quoted word for word, so that the tests have run the code that a reader pastes."""
     quoted = _quoted(page)
@@ -103,8 +102,7 @@ def test_an_extension_that_is_shown_is_an_example(page: str) -> None:
 def test_every_hook_has_an_example_and_every_example_is_shown() -> None:
     """The pages quote all examples, and the table of extensions names every hook."""
     page = (ROOT / "docs/extending.md").read_text("utf-8")
-    pages = ("docs/extending.md", "docs/how-to/validator.md", "docs/how-to/provider.md")
-    shown = [block for one in pages for block in _quoted(one)]
+    shown = [block for one in QUOTING for block in _quoted(one)]
 
     assert {EXAMPLES[block] for block in shown} == set(EXAMPLES.values())
     assert {name for text in EXAMPLES for name in re.findall(r"def (pytest_openclaw_\w+)", text)} == HOOKS

@@ -2,7 +2,7 @@
 
 Servers should send each piece once. Many gateways also send the whole text, or all calls, at the end, at the
 start or with every piece; some number all calls 0, cut or repeat names, or send a new id with every piece.
-`docs/explanation/servers.md` lists these habits. A model may repeat itself, so a short repetition is kept.
+`docs/reference/servers.md` lists these habits. A model may repeat itself, so a short repetition is kept.
 """
 
 from __future__ import annotations

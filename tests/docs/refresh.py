@@ -1,7 +1,7 @@
-"""Write true output into pages: `python -m tests.docs.refresh docs/tutorial.md README.md`.
+"""Write true output into pages: `python -m tests.docs.refresh docs/tutorial.md docs/tutorial-gate.md`.
 
 Every command of a page that is not marked `elsewhere` is run, and its output replaces the output that the
-page shows, even if that is only `…`. The published JSON Schemas of a run's files are rewritten too.
+page shows, even if that is only `…`. Pages continue each other in one folder. The published JSON Schemas of a run's files are rewritten too.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ def main(pages: list[str]) -> None:
     """Refresh the named pages, and the schemas."""
     for name, schema in made_schemas().items():
         SCHEMAS.joinpath(f"{name}.schema.json").write_text(json.dumps(schema, indent=2) + "\n", "utf-8")
-    for page in map(Path, pages):
-        with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
+        for page in map(Path, pages):
             page.write_text(refreshed(page.read_text("utf-8"), Terminal(Path(folder))), "utf-8")
 
 

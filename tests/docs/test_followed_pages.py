@@ -1,4 +1,4 @@
-"""README and tutorial, followed as by a reader, print the output that they show."""
+"""README and tutorials, followed as by a reader, print the output that they show."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ ROOT = Path(__file__).parent.parent.parent
 pytestmark = pytest.mark.engine
 
 
-@pytest.mark.parametrize("page", ["README.md", pytest.param("docs/tutorial.md", marks=pytest.mark.nightly)])
-def test_a_page_prints_what_it_shows(page: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "pages",
+    [["README.md"], pytest.param(["docs/tutorial.md", "docs/tutorial-gate.md"], marks=pytest.mark.nightly)],
+)
+def test_pages_print_what_they_show(pages: list[str], tmp_path: Path) -> None:
     """Files are written and commands run in order, in a fresh folder."""
     require_engine()
 
-    n_compared = follow(read_page((ROOT / page).read_text("utf-8")), Terminal(tmp_path))
-
-    assert n_compared >= 2
+    for page in pages:
+        assert follow(read_page((ROOT / page).read_text("utf-8")), Terminal(tmp_path)) >= 2

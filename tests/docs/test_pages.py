@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.newest, pytest.mark.xdist_group("pages")]
 
 ROOT = DOCS.parent
 # Their commands are run in order: with the embedded engine in test_followed_pages.py, or in test_images_page.py.
-FOLLOWED = {ROOT / "README.md", DOCS / "tutorial.md", DOCS / "how-to/images.md"}
+FOLLOWED = {ROOT / "README.md", *DOCS.glob("tutorial*.md"), DOCS / "how-to/images.md"}
 PLUGINS = {DOCS / "how-to/validator.md", DOCS / "how-to/provider.md"}
 # Its output is compared with the commands in test_comparison_page.py.
 TESTED_APART = {DOCS / "comparison.md", DOCS / "how-to/route.md"}
@@ -240,6 +240,17 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
     places = [(page.parent / link).resolve() for link in links]
     assert [str(place) for place in places if not place.exists() and place not in made] == []
     assert page.name != "README.md" or not set(places) & made
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_a_page_for_users_is_short_and_one_leads_to_maintaining(page: Path) -> None:
+    """Three screens at most, except references; only the first page leads to the pages of maintainers."""
+    text, kind = page.read_text("utf-8"), page.relative_to(ROOT).parts[1:2]
+
+    assert kind in {("reference",), ("maintaining",), ()} or len(text.split()) <= 900
+    assert kind == ("maintaining",) or text.count("](maintaining/") + text.count("/maintaining/") == (
+        page == DOCS / "index.md"
+    )
 
 
 def test_the_tests_behind_the_promises_exist() -> None:

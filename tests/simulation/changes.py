@@ -1,6 +1,6 @@
 """Simulated pairs of runs, compared and gated by the code that ships.
 
-`python -m tests.simulation.changes` prints the table of docs/comparison.md.
+`python -m tests.simulation.changes` prints how often comparisons of simulated runs are right.
 """
 
 from __future__ import annotations

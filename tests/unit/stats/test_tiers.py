@@ -136,8 +136,8 @@ def test_a_stored_run_says_when_it_looked(config: dict[str, object], looks: tupl
 
 
 def test_the_page_has_these_limits() -> None:
-    """The table of docs/statistics.md, for 1, 3 and 8 targets."""
-    page = (Path(__file__).parents[3] / "docs/statistics.md").read_text("utf-8")
+    """The table of docs/reference/statistics.md, for 1, 3 and 8 targets."""
+    page = (Path(__file__).parents[3] / "docs/reference/statistics.md").read_text("utf-8")
     table = page.partition("| looks after repeats |")[2].partition("\n\n")[0].splitlines()[2:]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
 
@@ -147,7 +147,7 @@ def test_the_page_has_these_limits() -> None:
         assert limits == [f"{joint_z(n_targets, looks):.3f}" for n_targets in (1, 3, 8)]
 
 
-# --- shares that docs/statistics.md states -------------------------------------------------------
+# --- shares that docs/reference/statistics.md states -------------------------------------------------------
 
 
 @pytest.mark.parametrize(("rate", "share"), [(0.85, 0.0975), (0.90, 0.3256), (0.95, 0.7593)])
@@ -186,7 +186,7 @@ def _share_seen(n: int, turned_worse: float, turned_better: float) -> float:
     [(1.0, 0.1, 78), (1.0, 0.3, 25), (0.95, 0.2, 59), (0.9, 0.3, 43), (0.8, 0.3, 55), (0.5, 0.3, 55)],
 )
 def test_how_many_prompts_show_a_loss(rate: float, loss: float, n: int) -> None:
-    """The table of docs/statistics.md: with one prompt less, four runs in five do not show it."""
+    """The table of docs/reference/statistics.md: with one prompt less, four runs in five do not show it."""
     others = (rate - loss) / (1 - loss)
     turned_better = (1 - loss) * others * (1 - others)
 
