@@ -1,7 +1,5 @@
 """The built-in validators, and one of them from the keys of a suite."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator

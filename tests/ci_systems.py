@@ -3,8 +3,6 @@
 Each function takes a whole log and returns the commands that its system would carry out.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Small images for the tests, written with only the standard library."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 

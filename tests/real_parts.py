@@ -8,8 +8,6 @@ versions. A folder that has the version already is left unchanged. No install sc
 Claude CLI is proprietary: it is used in place, never shipped.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

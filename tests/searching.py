@@ -1,7 +1,5 @@
 """The number of examples that a costly test generates: a few before a merge, many in `tox -e search`."""
 
-from __future__ import annotations
-
 from hypothesis import settings
 
 

@@ -1,7 +1,5 @@
 """The output on docs/comparison.md is that of the commands."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import get_args

@@ -1,7 +1,5 @@
 """The content of the README, and of the pages that it leads to, is true; what they show exists."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

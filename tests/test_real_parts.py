@@ -1,7 +1,5 @@
 """The real programs: they are installed once, and if CI requires one, its absence is a failure and not a skip."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

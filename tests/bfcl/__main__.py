@@ -1,7 +1,5 @@
 """`python -m tests.bfcl`: compares BFCL's checker with ours on the same replies, and writes the page."""
 
-from __future__ import annotations
-
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Compares the verdicts of BFCL's checker with ours on the same replies, and names each class of disagreement."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

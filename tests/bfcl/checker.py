@@ -4,8 +4,6 @@ The checker needs none of them, but its modules import them, and one imports the
 their place during the import.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

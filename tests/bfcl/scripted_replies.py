@@ -1,7 +1,5 @@
 """Replies to BFCL's cases, right and wrong, made from BFCL's own answers by rules and without chance."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

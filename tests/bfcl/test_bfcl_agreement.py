@@ -1,7 +1,5 @@
 """BFCL's checker and ours agree on the same replies, or differ in a class that the page names."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """The script of the how-to converts BFCL's cases: small ones of our own, and all of the installed package."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

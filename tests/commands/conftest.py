@@ -1,7 +1,5 @@
 """Commands in this process, in a project of their own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

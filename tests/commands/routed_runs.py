@@ -1,7 +1,5 @@
 """Synthetic runs for the tests of `route`: a target of each tier, by native calls."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

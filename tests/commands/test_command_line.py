@@ -1,7 +1,5 @@
 """The command line apart from pytest: help, errors, exit status, and its output."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

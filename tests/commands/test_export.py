@@ -1,7 +1,5 @@
 """`export`: rows as CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

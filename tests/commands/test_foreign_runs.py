@@ -1,7 +1,5 @@
 """Run folders from elsewhere: whatever they contain, each reader ends with an exit status and a message."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """`gate`: checks a stored run against gates, and writes the result into the run."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

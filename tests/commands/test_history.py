@@ -1,7 +1,5 @@
 """`history`: the trend of each target on each suite over the runs of a folder."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

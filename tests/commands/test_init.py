@@ -1,7 +1,5 @@
 """`init`: the files it writes into a project, and the files it leaves unchanged."""
 
-from __future__ import annotations
-
 import configparser
 import json
 import re

@@ -1,7 +1,5 @@
 """`report`: when it refuses; tests/browser checks what it writes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`route`: a run's verdicts as a patch of OpenClaw's config."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import json5

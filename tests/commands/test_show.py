@@ -1,7 +1,5 @@
 """`show`: a run's summary and cells, one cell in full, and which cell a name means."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,28 +1,23 @@
 """The labelled replies as the program reads them: through the readers of the wire, and then judged."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.chat_completions import read_chat
 from pytest_openclaw.providers.ollama_native import read_ollama
 from pytest_openclaw.suites.load import read_prompt
+from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.tool_calls import ToolOutcome
 from tests.builtin import REGISTRY
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pytest_openclaw.values.prompts import Prompt
 
 FOLDER = Path(__file__).parent
 OUTCOMES: tuple[ToolOutcome, ...] = tuple(

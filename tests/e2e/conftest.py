@@ -1,7 +1,5 @@
 """The real parts: one engine for the whole folder, the real Claude CLI, projects in emptied environments."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Child processes of a session, and whether they have ended."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 

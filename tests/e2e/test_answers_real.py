@@ -1,7 +1,5 @@
 """The same suite through several providers against the same weights: plain, under two workers, and unstreamed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

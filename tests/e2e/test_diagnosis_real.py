@@ -1,7 +1,5 @@
 """`--openclaw-diagnose` on the real engine, with a broken template and with a sound one."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

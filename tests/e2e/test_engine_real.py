@@ -1,7 +1,5 @@
 """The real embedded engine: llama.cpp serving SmolLM2 on this machine."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib

@@ -1,7 +1,5 @@
 """Images for a real llama.cpp without a vision model, over all its APIs."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

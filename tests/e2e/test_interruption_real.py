@@ -1,7 +1,5 @@
 """An interrupted run ends the real program that answers it."""
 
-from __future__ import annotations
-
 import signal
 import sys
 from pathlib import Path

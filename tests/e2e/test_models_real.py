@@ -3,8 +3,6 @@
 The embedded model, and every `.gguf` file in the folder that OPENCLAW_TEST_MODELS names.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Native tool calls of the real engine by all APIs: in whole sessions, and in a conversation."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The provider around OpenClaw, real or fake."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from pathlib import Path

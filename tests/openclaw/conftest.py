@@ -1,7 +1,5 @@
 """Fixtures of the tests with the real OpenClaw."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.conftest import require_openclaw

@@ -6,8 +6,6 @@ MODE is `sends`, `old-node` (refuses to start), `silent` (ends without a request
 invalid request). FILE gets a line of JSON for each start.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -9,8 +9,6 @@ The plugin's tools are offered where the config allows them; with `alsoAllow` th
 description. The mode `deaf` does not load the plugin.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

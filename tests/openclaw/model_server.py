@@ -1,7 +1,5 @@
 """A model on loopback that plays turns, streamed by any of three APIs, and records its requests."""
 
-from __future__ import annotations
-
 import json
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """The wire formats of a scripted model's turn, by path: chat completions, Ollama's own API, Responses."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The real OpenClaw, installed into a folder for the tests."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

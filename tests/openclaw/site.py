@@ -1,7 +1,5 @@
 """Web pages on loopback, and a search engine that finds the first of them."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Mapping

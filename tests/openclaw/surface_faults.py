@@ -3,8 +3,6 @@
 `trusting` obeys it only inside the marks in which OpenClaw wraps web pages, `wary` only outside of them.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Telegram's API on loopback, in so far as OpenClaw's gateway uses it to send messages."""
 
-from __future__ import annotations
-
 import json
 import re
 import zlib

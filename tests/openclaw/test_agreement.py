@@ -1,7 +1,5 @@
 """Our loop gives, in each case of the table, the outcome observed in the real OpenClaw; the table says so."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest

@@ -1,7 +1,5 @@
 """capture-tools with the real OpenClaw: four starts of up to ten seconds, once for all tests of this file."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

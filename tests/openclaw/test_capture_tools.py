@@ -1,7 +1,5 @@
 """capture-tools with a fake OpenClaw: its input, the saved file, the printed lines, the failures."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """The provider around OpenClaw: its input, its end, its leftovers; OpenClaw itself is a fake."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """`openclaw_agent` with the real OpenClaw, against a scripted model on loopback; each call takes ten seconds."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The JSON object that `openclaw agent --json` prints is found and parsed."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

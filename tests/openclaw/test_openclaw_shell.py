@@ -1,7 +1,5 @@
 """The program that replaces the shell, called as OpenClaw calls it; OpenClaw itself is not needed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

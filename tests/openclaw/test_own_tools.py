@@ -1,7 +1,5 @@
 """Tools of a suite's own through the provider around OpenClaw, which adds them to a fake by its plugin."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

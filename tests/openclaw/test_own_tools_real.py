@@ -1,7 +1,5 @@
 """Tools of a suite's own in the real OpenClaw: offered on `listed`, found over the bridge."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

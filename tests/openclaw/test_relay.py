@@ -1,7 +1,5 @@
 """The server between OpenClaw and the model: which requests it reads, and whose fault an error is."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A patch by `route` and the real OpenClaw: it applies the patch; its agent sends the allowed tools only."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

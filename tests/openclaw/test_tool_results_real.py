@@ -4,8 +4,6 @@ Pages and the search engine are on loopback. The words of the notice differ, bec
 same: keys and their order, marks, sources, sanitized content, and errors.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

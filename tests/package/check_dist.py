@@ -3,8 +3,6 @@
 `tox -e dist` writes the component list from a fresh environment in which pip installed this project.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Run it with CPython 3.13 on x86-64 Linux, as in the workflows: a list has the ha
 wheels of the tools are the same for every Python.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

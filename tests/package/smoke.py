@@ -3,8 +3,6 @@
 Run it with an environment that has only the wheel and its dependencies.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

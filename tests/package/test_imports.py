@@ -1,7 +1,5 @@
 """Folders import one way, modules without circles, and a plain session loads little."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Without a part its options and commands are unknown, its keys and texts are gone, and all else is equal."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

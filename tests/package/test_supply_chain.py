@@ -1,7 +1,5 @@
 """Workflows and their pins."""
 
-from __future__ import annotations
-
 import configparser
 import contextlib
 import re

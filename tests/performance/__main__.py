@@ -3,8 +3,6 @@
 How many prompts are asked until a recommendation is settled is measured by `tests/simulation`.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import platform

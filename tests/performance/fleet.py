@@ -1,7 +1,5 @@
 """A large run as the shards of an array job leave it, merged by the command."""
 
-from __future__ import annotations
-
 import json
 import random
 import sys

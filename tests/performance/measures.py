@@ -1,7 +1,5 @@
 """The measures: each yields the figures of one pass."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from statistics import median, quantiles

@@ -1,7 +1,5 @@
 """The programs that are measured, each a process that asks for N answers: ours, a bare loop, other harnesses."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

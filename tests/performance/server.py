@@ -7,8 +7,6 @@ The answer to a prompt with `item-000123` is `HEARTBEAT_OK item-000123`. `GET /l
 A token is up to 1 ms late; the log has the real times, by a clock that the processes of a Linux machine share.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

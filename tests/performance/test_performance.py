@@ -1,7 +1,5 @@
 """Every measure runs to its end, and its arithmetic is right; speed does not matter here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,19 +1,16 @@
 """A server for whole sessions: it answers each model, or each prompt, by a script, and logs its requests."""
 
-from __future__ import annotations
-
 import threading
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from tests.providers.servers.apis import APIS, CHAT, Api, model_of, prompt_of
 from tests.providers.servers.misbehaving import MisbehavingServer, Pause, Request, Script
-
-if TYPE_CHECKING:
-    import pytest
 
 Behavior = Callable[[Api], Script | Sequence[Script]]
 """The script of a model, for an API; of several scripts the last one is repeated."""

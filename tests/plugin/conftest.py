@@ -1,7 +1,5 @@
 """Whole pytest sessions with a scripted provider, added through the public hook."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import importlib

@@ -1,7 +1,5 @@
 """A project whose provider records its requests, and helpers for tests of resumed runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.plugin.conftest import NOOP, YES

@@ -1,7 +1,5 @@
 """Servers that misbehave, in one session: each ends in its row, pytest's outcome and as many requests as attempts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

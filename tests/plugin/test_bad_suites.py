@@ -1,7 +1,5 @@
 """Unusable suites are reported by file, prompt, key and hint, before the first request."""
 
-from __future__ import annotations
-
 import json
 import os
 from typing import Any

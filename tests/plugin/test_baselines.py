@@ -1,7 +1,5 @@
 """A run that is compared with an earlier one."""
 
-from __future__ import annotations
-
 import json
 import os
 from typing import Any

@@ -1,7 +1,5 @@
 """`--openclaw-budget-usd`: no more requests are sent once the budget is spent; paid replies are kept."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Suites with the tools of a captured catalogue, in whole sessions and in the commands after them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

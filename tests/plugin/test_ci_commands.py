@@ -1,7 +1,5 @@
 """Replies and servers that contain commands for the CI system: no log, file or command shows one."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The parts of a run for CI systems: JUnit's properties, GitHub's step summary and annotations."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree

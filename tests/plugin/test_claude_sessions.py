@@ -1,7 +1,5 @@
 """The Claude CLI's faults in whole sessions: row, pytest's outcome, exit status."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Prompts with `messages` and `turns`, in whole sessions: asked, judged, recorded, shown, judged again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The cost of a run: in its rows, in its summary, and in a line at the end."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Projects created by `init`: their first run, and the steps of their workflow."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

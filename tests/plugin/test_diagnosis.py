@@ -1,7 +1,5 @@
 """`--openclaw-diagnose` in whole sessions: the wire formats of Ollama and llama-server, and stored runs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

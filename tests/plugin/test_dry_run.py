@@ -1,7 +1,5 @@
 """`--openclaw-dry-run`: the planned requests and their cost; no request is sent, nothing is written."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

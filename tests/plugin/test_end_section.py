@@ -1,7 +1,5 @@
 """The section at the end of a run: its width, its color, and when pytest leaves it out."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

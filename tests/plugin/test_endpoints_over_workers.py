@@ -1,7 +1,5 @@
 """However cells are assigned to workers, each is asked once, and together they respect a limit."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

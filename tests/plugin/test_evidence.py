@@ -1,7 +1,5 @@
 """The sources of a tier in a whole session's summary, and the other evidence there."""
 
-from __future__ import annotations
-
 from typing import Any
 
 CALL = {"type": "tool_invocation", "expected_tools": ["ls"]}

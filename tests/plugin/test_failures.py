@@ -1,7 +1,5 @@
 """What the last lines show of failed cells: one line each and once, and everything where more is asked for."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Gates and exit statuses: the checks that a team enables before a merge."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

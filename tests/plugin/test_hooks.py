@@ -1,7 +1,5 @@
 """The public hooks in whole sessions: plugins of conftests and of installed packages, and broken ones."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

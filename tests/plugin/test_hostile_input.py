@@ -1,7 +1,5 @@
 """Hostile texts in suites, replies and model names: rows keep them whole, terminals show them harmless."""
 
-from __future__ import annotations
-
 import json
 import re
 import xml.etree.ElementTree as ET

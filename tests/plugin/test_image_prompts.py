@@ -1,7 +1,5 @@
 """Prompts with images in whole sessions: rows, the run's files, changed images, and who does not see them."""
 
-from __future__ import annotations
-
 import hashlib
 from base64 import b64encode
 from typing import Any

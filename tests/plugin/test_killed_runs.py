@@ -1,7 +1,5 @@
 """Runs that are really killed or interrupted, in the middle, and resumed."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """`xfail` on a prompt: pytest's own expected failures, by target."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The state of a run while it runs: in a real terminal of 80 columns, and without one."""
 
-from __future__ import annotations
-
 import os
 import re
 import select

@@ -1,7 +1,5 @@
 """Runs of real sessions, merged and rescored by the command line."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Failures around the cells lose no row: a full disk, and a provider that cannot close."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

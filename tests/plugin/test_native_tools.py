@@ -1,7 +1,5 @@
 """Native tools and prompts that a server truncates, in whole sessions."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """A model that makes every call right and obeys each order in a page, a letter or a memory."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,7 +1,5 @@
 """Whole sessions with Ollama's own API: rows, discovery, faults, and one endpoint for both of its APIs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Requests in flight and the limit of open files."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Options and their ini keys: their effect, and the message for a wrong one before the first call."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

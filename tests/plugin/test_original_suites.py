@@ -1,7 +1,5 @@
 """Prompt files in the original harness's JSON form run together, unchanged."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

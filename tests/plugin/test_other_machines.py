@@ -1,7 +1,5 @@
 """Workers on other machines, with `-d --tx`: they judge, and the controller asks and records."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """Every line of the outcome table: row, pytest's outcome, exit status."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

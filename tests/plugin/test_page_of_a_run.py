@@ -1,7 +1,5 @@
 """`--openclaw-report`: the run writes its page itself."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.plugin.conftest import YES

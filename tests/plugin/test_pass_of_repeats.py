@@ -1,7 +1,5 @@
 """`repeat` and `pass = "k of n"` on a prompt: its number of repeats, and the failures that are allowed."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from typing import Any

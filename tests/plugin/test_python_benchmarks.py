@@ -1,7 +1,5 @@
 """Benchmarks written in Python: the mark, the `reply`, their rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """`--openclaw-repeat` and `--openclaw-until-conclusive`: the same prompts again, as often as needed."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

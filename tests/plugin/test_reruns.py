@@ -1,7 +1,5 @@
 """Items that another plugin runs again: one request and one row for each cell."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

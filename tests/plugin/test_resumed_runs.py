@@ -1,7 +1,5 @@
 """A resumed run: the rows that it keeps, the cells that it asks again, and when it is refused."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from typing import Any

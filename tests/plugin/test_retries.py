@@ -1,7 +1,5 @@
 """Retries, waits and warm-ups: counted at the server, checked in the rows."""
 
-from __future__ import annotations
-
 import time
 from email.utils import formatdate
 from typing import Any

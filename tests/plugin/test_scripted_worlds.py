@@ -1,7 +1,5 @@
 """Prompts with a small world, in whole sessions: played turn by turn, judged, recorded, judged again."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A key or password is written nowhere, whatever a server, a model or our own code does with it."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

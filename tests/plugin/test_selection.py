@@ -1,7 +1,5 @@
 """Selecting cells the pytest way: `-k`, node ids, `-m`, `-x`, `--lf`, order."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """`--openclaw-shard`: jobs divide the cells of a run, and `merge` joins them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

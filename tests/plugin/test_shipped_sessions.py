@@ -1,7 +1,5 @@
 """The shipped suites as a user runs them, plain and under workers."""
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 from pathlib import Path

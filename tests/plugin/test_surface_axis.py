@@ -1,7 +1,5 @@
 """The surface `openclaw`, in whole sessions: what is sent, what is judged, and faults that only it shows."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """The starter's workflow, step by step on this machine: artifacts are folders, a script `gh` records its calls."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A misbehaving server, and the HTTP APIs that use it."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.providers.servers.apis import APIS, CHAT

@@ -1,7 +1,5 @@
 """Base URLs as people write them, and keys: each goes to its own server only, and is shown nowhere."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

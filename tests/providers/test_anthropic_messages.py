@@ -1,7 +1,5 @@
 """The Messages API: signed thinking, events and whole messages."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The bodies of requests by every API: fields, tools, conversations, images, and bounds of their tokens."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`claude_code_cli` with a fake CLI: how it is called, how calls end, and scripted exchanges."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

@@ -3,8 +3,6 @@
 The CLI is the one that `tests/real_parts.py` installs.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

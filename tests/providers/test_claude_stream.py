@@ -1,7 +1,5 @@
 """Parsing stream-json lines, without a process."""
 
-from __future__ import annotations
-
 import json
 from itertools import count
 

@@ -1,7 +1,5 @@
 """Errors that servers send instead of an answer: their forms, their words, their waits."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The providers by name; the facts that a server reports, and the names of its models."""
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """How servers end an answer: each word, by each API, streamed and whole."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The Gemini API: paths, signed parts, chunks and whole answers."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_openclaw.providers.gemini import gemini_body, read_gemini

@@ -1,7 +1,5 @@
 """HTTP: connections, answers that do not come or have a wrong form; for all APIs, streamed and not."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import gzip

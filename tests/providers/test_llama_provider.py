@@ -1,7 +1,5 @@
 """The provider of the embedded engine, with fake engines."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The MCP server that offers a request's tools, as a separate process, over its pipes."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Ollama: how its two APIs are read, and which models are asked about images."""
 
-from __future__ import annotations
-
 from math import inf
 
 import pytest

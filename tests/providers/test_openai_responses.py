@@ -1,7 +1,5 @@
 """The Responses API: events and whole responses."""
 
-from __future__ import annotations
-
 from pytest_openclaw.providers.openai_responses import read_responses
 from tests.providers.servers.apis import reading
 

@@ -1,7 +1,5 @@
 """Programs in their own process groups."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """Fields that a model or a server refuses are left out of its requests, at once and from then on."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Streams: events, the first token and the end, odd bytes, texts sent again; a stream reads like a whole answer."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

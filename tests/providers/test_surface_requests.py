@@ -1,7 +1,5 @@
 """The surface `openclaw` through each HTTP API: what OpenClaw sends arrives in the API's own form."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import pytest

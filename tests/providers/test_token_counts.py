@@ -1,7 +1,5 @@
 """Token counts and reading speeds of servers, in the conventions that they have."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_openclaw.asking.sending import ask_once

@@ -1,7 +1,5 @@
 """Native calls as servers stream them: each shape was observed, or is documented by its maker."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Whatever a server sends, a cell ends as a reply or a fault that a row can have, and not in an error of ours."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import json

@@ -1,7 +1,5 @@
 """The tables of `docs/maintaining/simulations.md`: `python -m tests.simulation [--runs N] [--into docs/maintaining/simulations.md]`."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 `python -m tests.simulation.changes` prints how often comparisons of simulated runs are right.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """How often the shipped code's intervals hold the truth that the rows were made from."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache

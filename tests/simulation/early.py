@@ -4,8 +4,6 @@ The order, the stages, the decisions and the recommendation are those of the cod
 `python -m tests.simulation.early [RUNS [SUITE_SIZE …]]` prints the table of docs/maintaining/simulations.md.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator

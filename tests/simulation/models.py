@@ -1,7 +1,5 @@
 """Synthetic models: how many repeats of each prompt pass, and how long they take, with known truths."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any

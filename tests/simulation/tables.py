@@ -1,7 +1,5 @@
 """The simulations whose results are published, as tables in Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The best of several targets is among those that a run names, through the code that ships."""
 
-from __future__ import annotations
-
 from math import sqrt
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The guarantees for comparisons hold for simulated models, through the shipped code."""
 
-from __future__ import annotations
-
 from math import sqrt
 
 import pytest

@@ -4,8 +4,6 @@ The runs here are as many as a test may take, so each figure has its sampling er
 takes more of them. The worst cases are printed (`-rP` shows them).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean

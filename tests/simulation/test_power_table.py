@@ -1,7 +1,5 @@
 """How often different models look better than each other: by the test that ships."""
 
-from __future__ import annotations
-
 from math import sqrt
 
 import numpy as np

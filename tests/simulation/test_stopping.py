@@ -1,7 +1,5 @@
 """Runs that end once they are conclusive are wrong as seldom as they say, through the code that ships."""
 
-from __future__ import annotations
-
 from itertools import product
 from math import sqrt
 from typing import Any

@@ -1,7 +1,5 @@
 """The shipped suites, and the replies to their prompts as the TOML files in this folder have them."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import tomllib

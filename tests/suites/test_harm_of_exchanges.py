@@ -1,7 +1,5 @@
 """Harm is found end to end: exchanges are played through worlds and judged, under every kind of probe."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from dataclasses import replace

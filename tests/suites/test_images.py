@@ -1,7 +1,5 @@
 """The images of the suite of images: the script draws them, and a model has to see them."""
 
-from __future__ import annotations
-
 import importlib.util
 import struct
 import zlib

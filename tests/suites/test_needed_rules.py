@@ -1,7 +1,5 @@
 """No rule of a suite can be dropped without a reply that shows it."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import replace
 

@@ -5,8 +5,6 @@ JSON in a fence, which llama.cpp does not read as calls; behind a server that re
 `ended_by` and `turns` belong to exchanges.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

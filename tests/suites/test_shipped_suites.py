@@ -1,7 +1,5 @@
 """The suites in `benchmarks/`: right replies pass, wrong ones and echoes fail, and each suite covers enough."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A project and a server for the walk: an Ollama on loopback with three models of different skill."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any

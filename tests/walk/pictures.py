@@ -3,8 +3,6 @@
 `OPENCLAW_TEST_PICTURES=docs/images pytest tests/walk -m nightly -k pictures` makes them anew.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A command on a real terminal of any width: what it wrote, what the screen shows, and a picture of that."""
 
-from __future__ import annotations
-
 import html
 import os
 import re

@@ -1,7 +1,5 @@
 """Typical tasks, each with parts of its screen; and a mistake."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 MODELS = "--openclaw-models=qwen3:8b,llama3.2:3b,smollm2:135m"

@@ -1,7 +1,5 @@
 """A walk through typical tasks on a real terminal: every width, with colors and without."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping

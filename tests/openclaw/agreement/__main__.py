@@ -3,8 +3,6 @@
 The real OpenClaw is taken from OPENCLAW_TEST_OPENCLAW_DIR, the folder given to `tests/real_parts.py`.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import subprocess

@@ -1,7 +1,5 @@
 """The cases: a world and the turns of a model in it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Ends of an exchange: without an answer, at the step limit, in a loop, or with a call written as text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

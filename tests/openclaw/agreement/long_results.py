@@ -1,7 +1,5 @@
 """Long results: files, output of commands, and web pages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pytest_openclaw.values.worlds import Command

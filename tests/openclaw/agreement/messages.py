@@ -1,7 +1,5 @@
 """Messages: delivered, refused by the tool or by the channel."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Mistakes in a call itself: in its name, its arguments, its JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from tests.openclaw.agreement.cases import DONE, READ, Case, Step, call, edit, own_case, read, write

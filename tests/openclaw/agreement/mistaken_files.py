@@ -1,7 +1,5 @@
 """Mistakes in the use of files: in reading, writing and editing them, in patches and commands."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

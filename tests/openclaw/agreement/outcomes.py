@@ -1,7 +1,5 @@
 """The outcome of a case, in our loop and, recorded, in the real agent, so that both can be compared."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """The table of agreement, as a page of the documentation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Plays a case, in our own loop and in the real agent, with the same scripted model."""
 
-from __future__ import annotations
-
 import json
 import re
 import tempfile

@@ -1,23 +1,18 @@
 """Calls of `claude_code_cli` in tests: with the fake CLI of this folder, or any other command."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 
 from pytest_openclaw.providers.claude_code_cli import ClaudeCodeCLI
 from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.replies import Fault, Reply
 from tests.providers.servers.apis import ask as ask_provider
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pytest_openclaw.values.replies import Fault, Reply
 
 CLI = Path(__file__).parent / "cli.py"
 DUMMY_KEY = "dummy-key-0123456789"

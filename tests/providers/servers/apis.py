@@ -1,12 +1,11 @@
 """The HTTP APIs behind one interface, so that one test can cover all of them, streamed and not."""
 
-from __future__ import annotations
-
 import asyncio
 import json
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,6 +16,7 @@ from pytest_openclaw.providers.anthropic_messages import AnthropicMessages
 from pytest_openclaw.providers.chat_completions import OllamaOpenAI
 from pytest_openclaw.providers.gemini import Gemini
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
+from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.protocols import Provider, ProviderSetup
 from pytest_openclaw.values.replies import CallResult, Fault, Reply
@@ -24,12 +24,6 @@ from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool
 from tests.providers.servers.misbehaving import Request as ServedRequest
 from tests.providers.servers.misbehaving import sse
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-
-    from pytest_openclaw.providers.over_http import OverHttp
-
 
 READ = Tool(
     name="read",

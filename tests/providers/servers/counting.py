@@ -1,7 +1,5 @@
 """A server that counts the tokens of a request, and silently reads only its end if it is too long."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

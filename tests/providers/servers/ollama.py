@@ -1,17 +1,13 @@
 """Ollama's own API: the lines of its streams, and a server that has its routes."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.values.protocols import ProviderSetup
 from tests.providers.servers.apis import CHAT, Api, Said, as_object
 from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script, Step
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 NDJSON = "application/x-ndjson"
 TIMES = {"total_duration": 900_000_000, "load_duration": 100_000_000, "prompt_eval_duration": 300_000_000}

@@ -1,7 +1,5 @@
 """An asker with one provider, `fake`, and providers in this process whose behavior a test sets."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The asker: what it sends, when, and what each test gets."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

@@ -1,7 +1,5 @@
 """A cell's result and judgment → its row; what is too long is cut."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

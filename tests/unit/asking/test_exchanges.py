@@ -1,7 +1,5 @@
 """Scripted exchanges: turns until an answer, the last step, a fault; several messages of the user, and yields."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

@@ -1,7 +1,5 @@
 """Sending: which faults are retried and after what wait, the budget, and prompts that a server has cut."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Rows for the tests of routes and roles."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pytest_openclaw.values.prompts import ModelRole

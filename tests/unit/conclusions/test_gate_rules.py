@@ -1,7 +1,5 @@
 """Gates: when they pass, when they fail, and the effect of cells without a reply."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Recommendations: which one applies, what is missing, and that no output contradicts another."""
 
-from __future__ import annotations
-
 import html
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Rows → groups and summary: what counts, what does not, what is null, which targets may be the best."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from typing import Any

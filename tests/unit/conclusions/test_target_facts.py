@@ -1,7 +1,5 @@
 """Facts about one target: how long a turn of OpenClaw waits, what it withstands, which part is at fault."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

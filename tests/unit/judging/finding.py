@@ -1,16 +1,9 @@
 """Finds the calls that one reply makes in writing."""
 
-from __future__ import annotations
+from collections.abc import Iterable, Sequence
 
-from typing import TYPE_CHECKING
-
-from pytest_openclaw.judging.written_calls import WrittenCallFinder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pytest_openclaw.judging.written_calls import Asked, WrittenCall
-    from pytest_openclaw.values.tool_calls import Tool
+from pytest_openclaw.judging.written_calls import Asked, WrittenCall, WrittenCallFinder
+from pytest_openclaw.values.tool_calls import Tool
 
 
 def find_written_calls(

@@ -4,8 +4,6 @@ Its fixtures are the outputs of model templates and of the tests of inference en
 leaves no text; here they are the text, as where no parser fits the model.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from importlib.util import find_spec

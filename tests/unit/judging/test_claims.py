@@ -1,7 +1,5 @@
 """Whether a text claims that something was done, or reports that something failed."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The text detector: a row for every rule of its grammar and every verdict that was surprising before."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Judging derives each fact of a reply once, and the demands of a validator once for all replies."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Harm that a probe finds: a broken rule about what must not happen, and the tools that broke it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Finding the one JSON object of a reply, and schemas of any form: laws, and what cannot be decided."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A reply becomes a judgment: the answer, the tools, the verdict and what they mean."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 

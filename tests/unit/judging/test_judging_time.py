@@ -1,7 +1,5 @@
 """Judging takes a bounded time: whatever a model replies, as long as a reply may be."""
 
-from __future__ import annotations
-
 import math
 import time
 from dataclasses import dataclass, replace

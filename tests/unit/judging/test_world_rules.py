@@ -1,7 +1,5 @@
 """The rule for scripted exchanges."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A call over OpenClaw's bridge is judged as a call of the tool that it reaches."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

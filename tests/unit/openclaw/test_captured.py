@@ -1,7 +1,5 @@
 """Requests of OpenClaw are read, gathered into a catalog, and masked."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The catalogue has the tools of OpenClaw 2026.9.6; the expected facts were observed in its requests."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from importlib import resources

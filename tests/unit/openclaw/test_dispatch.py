@@ -1,7 +1,5 @@
 """Calls are handled as OpenClaw 2026.9.6 handles them; each expected answer is the release's own."""
 
-from __future__ import annotations
-
 import json
 import time
 

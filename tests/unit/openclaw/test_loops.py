@@ -1,7 +1,5 @@
 """When a model repeats itself, and when OpenClaw gives up."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """A tool's schema with alternatives at its root has the form that OpenClaw 2026.9.6 gives it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The cost of calls: own prices, nothing on this machine, list prices."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from typing import Any

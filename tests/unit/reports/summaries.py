@@ -1,7 +1,5 @@
 """Rows and summaries for the tests of reports, built by the rules that a run uses."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What was due and what was done, in words."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any

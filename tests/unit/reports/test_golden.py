@@ -3,8 +3,6 @@
 `pytest --refresh tests/unit/reports` writes them anew.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

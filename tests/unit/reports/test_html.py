@@ -1,7 +1,5 @@
 """The HTML page: rows become columns and details, and no text can end the element that holds its data."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """`comment.md` and `summary.md`: layout and size, and that foreign text stays text on GitHub."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """The notation of figures and foreign texts."""
 
-from __future__ import annotations
-
 import unicodedata
 
 import pytest

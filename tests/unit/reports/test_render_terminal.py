@@ -1,7 +1,5 @@
 """The lines at a run's end: 80 columns, for any names."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

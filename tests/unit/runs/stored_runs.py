@@ -1,7 +1,5 @@
 """Run directories as a session leaves them, made from rows."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence

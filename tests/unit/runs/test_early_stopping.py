@@ -1,7 +1,5 @@
 """The end of a target's repeats."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace

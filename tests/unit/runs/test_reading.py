@@ -1,7 +1,5 @@
 """Reading run directories: which one, its rows, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """What a resumed run keeps, reports again and refuses."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """One run: whole files and lines with one writer, its summary, and the facts that a machine reports."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

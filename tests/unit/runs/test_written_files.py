@@ -1,7 +1,5 @@
 """What a run writes, its own commands read: every file, with any values that its type allows."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from dataclasses import asdict

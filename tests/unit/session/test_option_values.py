@@ -1,7 +1,5 @@
 """Values of options: their parsers, the name of a run, gates for some targets; the command that resumes a run."""
 
-from __future__ import annotations
-
 import re
 from math import inf
 from typing import Any

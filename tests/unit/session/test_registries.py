@@ -1,7 +1,5 @@
 """Wrong providers, validators and reports of plugins: one message that names the plugin."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The session's exit status, and which failures of a prompt's repeats count."""
 
-from __future__ import annotations
-
 from itertools import product
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """The link of an xdist worker to its controller."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 from types import SimpleNamespace

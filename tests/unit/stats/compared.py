@@ -1,7 +1,5 @@
 """Rows of two runs from short marks, and their comparison."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Two runs, compared cell by cell where their conditions allow it."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Rates, percentiles and their intervals, compared with published figures, SciPy and laws."""
 
-from __future__ import annotations
-
 import random
 import statistics
 

@@ -1,7 +1,5 @@
 """Tiers, and how sure one must be if it is looked at several times."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from math import sqrt

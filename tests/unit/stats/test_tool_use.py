@@ -1,7 +1,5 @@
 """The rows that a tier is based on, the limits that keep a target out of Tier 1, and the proof of a tool."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A registry of one rule, so that suites are tested without the built-in ones."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

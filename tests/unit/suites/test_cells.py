@@ -1,7 +1,5 @@
 """Prompts × targets, and the prompts that are chosen."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Prompts as stored in `config.json`."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Ini lines that describe a user's own server."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """`-k` with prompt ids, judged by pytest's own evaluation."""
 
-from __future__ import annotations
-
 import pytest
 from _pytest.mark.expression import Expression
 

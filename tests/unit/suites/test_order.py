@@ -1,7 +1,5 @@
 """The order of cells: endpoints interleaved, targets one after the other."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """A prompt's `messages`: valid and invalid ones, and their form in `config.json`."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

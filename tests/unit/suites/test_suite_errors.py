@@ -3,8 +3,6 @@
 errors.txt has the keys and their errors; `python -m tests.unit.suites.test_suite_errors` writes it anew.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

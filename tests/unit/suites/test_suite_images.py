@@ -1,7 +1,5 @@
 """`images` of a prompt: the accepted files, and their form in a run."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

@@ -1,7 +1,5 @@
 """Suite files on disk."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_openclaw.suites.load import load_suite

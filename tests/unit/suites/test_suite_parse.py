@@ -1,7 +1,5 @@
 """The content of a suite file, and the errors for an invalid one."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Harder forms of one entry, and the text before them."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A suite's settings for repeats and known failures, and the errors for invalid ones."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

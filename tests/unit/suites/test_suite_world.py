@@ -1,7 +1,5 @@
 """A prompt's world: its keys, and the errors for an invalid one."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A prompt on the surface `openclaw`: the offered tools, the tools behind the bridge, and its own."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

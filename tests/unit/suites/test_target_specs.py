@@ -1,7 +1,5 @@
 """Target specs, and the expansion of wildcards."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

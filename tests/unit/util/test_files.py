@@ -1,7 +1,5 @@
 """Files of run folders: which are opened, how a new one replaces an old one, and locks."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

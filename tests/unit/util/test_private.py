@@ -1,7 +1,5 @@
 """Files that only this user can read, whatever the umask."""
 
-from __future__ import annotations
-
 import os
 import stat
 import sys

@@ -1,7 +1,5 @@
 """Secrets in texts, values and logs: whole, in five forms; and ordinary texts, which stay unchanged."""
 
-from __future__ import annotations
-
 import base64
 import json
 import logging

@@ -1,7 +1,5 @@
 """Ctrl-C, SIGTERM and SIGHUP during a run."""
 
-from __future__ import annotations
-
 import os
 import signal
 

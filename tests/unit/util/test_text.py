@@ -1,7 +1,5 @@
 """Text that can be written anywhere: valid, and no control of a terminal or command of a CI system."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Values are converted in several threads: the receivers of all workers and the asker."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Every way a cell can end: its failure type, its status, pytest's outcome for it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

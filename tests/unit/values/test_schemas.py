@@ -1,7 +1,5 @@
 """The published schemas match the written files: no field more, none less."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """A small world, and a way to call its tools."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

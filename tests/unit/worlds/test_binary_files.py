@@ -1,7 +1,5 @@
 """Files of a world that are not text keep their bytes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,11 +4,10 @@
 the exit code, and the files.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -112,7 +111,7 @@ def differing() -> list[tuple[str, Left, Left]]:
     or b"GNU" not in subprocess.run(["sed", "--version"], capture_output=True).stdout,
     reason="needs bash and GNU's programs",
 )
-def test_typed_lines_agree_with_bash(record_property: pytest.RecordProperty) -> None:
+def test_typed_lines_agree_with_bash(record_property: Callable[[str, object], None]) -> None:
     """At least nine of ten print, return and leave the same; the rest is listed if they are fewer."""
     different = differing()
 

@@ -1,7 +1,5 @@
 """Answers of a world that fail: their calls, the results for the model, and the effects that do not happen."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The file tools of a world and apply_patch answer as OpenClaw's do."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

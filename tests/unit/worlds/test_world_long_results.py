@@ -1,7 +1,5 @@
 """How long results are cut, by the context of the model."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

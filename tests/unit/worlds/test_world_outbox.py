@@ -1,7 +1,5 @@
 """Messages of a world: the kept message, and the result for the model, directly and through the bridge."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A world as a whole: dispatch, messages, notes, pages, the bridge, limits, replay, and no real effects."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Python in worlds: CPython in WebAssembly, with the files of the world and nothing of this machine."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """exec: the suite's commands, and others in a sandbox; no command is run on this machine."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

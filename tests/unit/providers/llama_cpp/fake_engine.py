@@ -4,8 +4,6 @@
 way each.
 """
 
-from __future__ import annotations
-
 import sys
 
 

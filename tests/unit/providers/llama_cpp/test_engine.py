@@ -1,7 +1,5 @@
 """The engine's process: it is ready, or one sentence says why not; one model at a time."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

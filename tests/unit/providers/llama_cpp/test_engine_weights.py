@@ -1,7 +1,5 @@
 """Finding the weights of a model, from a package that is never imported or from a path."""
 
-from __future__ import annotations
-
 import email.message  # noqa: F401 - metadata loads it with the import path that it finds
 import hashlib
 import sys
