@@ -237,30 +237,6 @@ def test_an_active_run_is_counted_so_far(runs: Path, command: CommandLine) -> No
     assert (run["run_id"], run["n_total"]) == ("now", 2)
 
 
-DAMAGES = [
-    pytest.param("config.json", "{", "config.json is not JSON", id="config"),
-    pytest.param("summary.json", '{"schema_version": 2}', "schema_version is 2", id="summary-format"),
-    pytest.param("results.jsonl", "{}\n", "line 1 is not a row of this format", id="row"),
-]
-
-
-@pytest.mark.parametrize(("name", "text", "message"), DAMAGES)
-def test_an_unreadable_run_is_reported(
-    runs: Path, name: str, text: str, message: str, command: CommandLine
-) -> None:
-    """The other runs are shown, and the exit status reports success."""
-    (runs / "middle" / name).write_text(text)
-    if name == "results.jsonl":
-        (runs / "middle/summary.json").unlink()
-
-    shown = command("history")
-
-    assert all(part in shown.err for part in ("history: ", "runs/middle", message))
-    assert ("zero" in shown.out, "middle" in shown.out) == (True, False)
-    (unreadable,) = command.json("history")["unreadable"]
-    assert unreadable["path"] == "runs/middle"
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.images import png
-from tests.providers.servers.misbehaving import MisbehavingServer, Script
+from tests.providers.servers.misbehaving import Script
 from tests.providers.servers.ollama import OllamaServer, answer, done, lines, said
 
 pytestmark = pytest.mark.newest
@@ -94,30 +94,3 @@ def test_a_provider_that_sends_no_images(gallery: Any) -> None:
     row = session.row("I1")
     assert (row["availability_status"], row["attempts"]) == ("skipped_unavailable", 0)
     assert "the prompt has images, which this provider does not send" in row["fault_message"]
-
-
-def test_a_server_whose_model_takes_no_images(gallery: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A refused image is not a wrong answer and is sent once; a rate counts only answered cells."""
-    message = "image input is not supported - hint: provide the mmproj"
-    error = {"code": 500, "message": message, "type": "server_error"}
-    with MisbehavingServer() as server:
-
-        def complete(request: Any) -> Script:
-            content = request.json["messages"][-1]["content"]
-            if isinstance(content, list):
-                return Script.answer({"error": error}, status=500)
-            choice = {"message": {"role": "assistant", "content": "7"}, "finish_reason": "stop"}
-            return Script.answer({"object": "chat.completion", "choices": [choice]})
-
-        server.on("/v1/chat/completions", complete)
-        gallery.ini(f"openclaw_endpoints = lab = ollama_openai {server.url}", "openclaw_stream = off")
-        session = gallery.run(models="lab/m")
-        asked = [request.json for request in server.requests if request.path == "/v1/chat/completions"]
-
-    session.outcomes(passed=1, skipped=1)
-    row = session.row("I1")
-    assert (row["availability_status"], row["failure_type"]) == ("skipped_unavailable", "no_image_input")
-    assert "cannot be shown images there" in row["fault_message"]
-    assert sum(isinstance(body["messages"][-1]["content"], list) for body in asked) == 1
-    (group,) = session.summary["groups"]
-    assert (group["passed"]["n"], group["n_skipped_unavailable"]) == (1, 1)

@@ -10,18 +10,6 @@ from tests.providers.servers.ollama import SPEED, OllamaServer, answer, done, li
 
 pytestmark = pytest.mark.newest
 
-TOOLS = """
-[[prompts]]
-id = "N1"
-prompt = "Read notes.md."
-tools = [{ name = "read", description = "Reads a file.", parameters = { type = "object", properties = { path = { type = "string" } } } }]
-validator = { type = "tool_call", calls = [{ name = "read", arguments = { path = "notes.md" } }] }
-
-[[prompts]]
-id = "P1"
-prompt = "Say hi."
-"""
-
 
 def is_warm_up(body: dict[str, Any]) -> bool:
     """Whether the request is for one token."""
@@ -66,28 +54,6 @@ def test_rows(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     target = session.load("inventory.json")["targets"]["ollama_native/m@low"]
     assert target["warm_up"]["ok"] is True
     assert (target["server"]["server"], target["server"]["context_length"]) == ("ollama", 4096)
-
-
-def test_a_missing_capability_is_skipped(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One refusal of a thinking level is enough for a target; tools are refused cell by cell."""
-
-    def chat(body: dict[str, Any]) -> Script:
-        if body["think"]:
-            return Script.answer({"error": '"m" does not support thinking'}, status=400)
-        if body.get("tools"):
-            return Script.answer({"error": "m:latest does not support tools"}, status=400)
-        return answer(lines(said("Hi."), done())) if body["stream"] else Script.answer(done(content="Hi."))
-
-    project.suite(TOOLS)
-    with OllamaServer(chat) as server:
-        monkeypatch.setenv("OLLAMA_HOST", server.origin)
-        session = project.run(models="ollama_native/m@high,ollama_native/m")
-
-    session.outcomes(passed=1, skipped=3)
-    assert len([body for body in server.chats if body["think"]]) == 1
-    (row,) = (row for row in session.rows if row["prompt_id"] == "N1" and row["thinking_level"] is None)
-    assert row["availability_status"] == "skipped_unavailable"
-    assert (row["failure_type"], row["attempts"]) == ("no_tools", 1)
 
 
 def test_both_apis_of_one_server_never_have_two_requests(

@@ -8,7 +8,7 @@ import pytest
 
 from tests.plugin.bad_servers import Behavior, ModelServer, point_at
 from tests.plugin.conftest import NOOP
-from tests.providers.servers.apis import APIS, CHAT, Api
+from tests.providers.servers.apis import CHAT, Api
 from tests.providers.servers.misbehaving import Pause, Reset, Script
 
 pytestmark = pytest.mark.newest
@@ -28,24 +28,6 @@ def row_of(session: Any, model: str) -> dict[str, Any]:
     """The only row of a model."""
     (row,) = (row for row in session.rows if (row["provider"], row["model"]) == (CHAT.kind.name, model))
     return row
-
-
-def test_a_lost_connection_is_tried_again(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that resets at first and then answers has answered, by any API; `retries=0` means one request."""
-    plain_project.suite({"P1": ("Hi", NOOP)})
-    models = ",".join(f"{api.kind.name}/reset" for api in APIS)
-
-    with ModelServer({"reset": at_first(Script.of(Reset()))}, keeps=False) as server:
-        point_at(monkeypatch, server)
-        session = plain_project.run("--openclaw-concurrency=8", "--openclaw-run-id=one", models=models)
-    with ModelServer({"reset": at_first(Script.of(Reset()))}, keeps=False) as server:
-        point_at(monkeypatch, server)
-        none = plain_project.run("--openclaw-retries=0", "--openclaw-run-id=none", models="reset")
-
-    session.outcomes(passed=len(APIS))
-    assert [(row["attempts"], row["raw_output"]) for row in session.rows] == [(2, "Hi.")] * len(APIS)
-    none.outcomes(errors=1)
-    assert [row["attempts"] for row in none.rows] == [1]
 
 
 def test_the_server_says_how_long_to_wait(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,49 +85,6 @@ def test_a_retry_does_not_pollute_a_latency(project: Any, monkeypatch: pytest.Mo
 
 def _busy(wait_ms: int) -> bytes:
     return b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\nretry-after-ms: %d\r\n\r\n" % wait_ms
-
-
-def test_a_target_that_keeps_failing_is_asked_no_more(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After three cells that were refused to the last retry, the others are recorded; resume asks them again."""
-    project.suite({f"P{n}": ("Hi", NOOP) for n in range(9)})
-    busy = Script.answer({"error": {"message": "slow down"}}, status=429, retry_after="0")
-
-    with ModelServer({"m": lambda _: busy, "n": answers}) as server:
-        point_at(monkeypatch, server)
-        down = project.run("--openclaw-retries=2", "--openclaw-run-id=r", models="m,n")
-        rows, n_asked = [row for row in down.rows if row["model"] == "m"], server.times("m")
-        server.behaviors, server._left = {"m": answers, "n": answers}, {}
-        again = project.run("--openclaw-resume=r", models=None)
-
-    down.outcomes(passed=9, errors=9)
-    assert n_asked == 9
-    assert sorted(row["attempts"] for row in rows) == [0] * 6 + [3] * 3
-    assert {(row["availability_status"], row["failure_type"]) for row in rows} == {
-        ("rate_limited", "http_429")
-    }
-    left = [row["fault_message"] for row in rows if not row["attempts"]]
-    assert all("not asked: " in text and "slow down" in text and "3 cells in a row" in text for text in left)
-    again.outcomes(passed=18)
-    assert server.times("m") == n_asked + 9
-
-
-def test_each_local_target_is_warmed_up_once(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each target gets one request of one token, over all workers; it is in the inventory and has no row."""
-    project.suite({f"P{n}": ("Hi", NOOP) for n in range(6)})
-
-    with ModelServer({"a": answers, "b": answers, "c": answers}) as server:
-        point_at(monkeypatch, server)
-        session = project.run("--openclaw-concurrency=2", models="a,b,openai_responses/c")
-
-    assert sorted(server.warm_ups) == ["ollama_openai/a", "ollama_openai/b"]
-    assert len(session.rows) == len(server.asked) == 18
-    targets = session.load("inventory.json")["targets"]
-    for name in ("ollama_openai/a", "ollama_openai/b"):
-        warm_up = targets[name]["warm_up"]
-        assert (warm_up["ok"], warm_up["message"]) == (True, None)
-        assert warm_up["e2e_ms"] >= 0
-    assert "warm_up" not in targets["openai_responses/c"]
-    assert {row["cold_start"] for row in session.rows if row["model"] in "ab"} == {False}
 
 
 @pytest.mark.parametrize(

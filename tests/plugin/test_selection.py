@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.plugin.conftest import NOOP, YES
+from tests.plugin.conftest import NOOP
 
 TOML = """
 [[prompts]]
@@ -69,16 +69,6 @@ def test_named_suites_and_cells_run(project: Any, target: str, ids: list[str]) -
     assert {row["suite"] for row in session.rows} <= {target.partition("::")[0], "benchmarks/prompts_a.toml"}
 
 
-def test_cells_go_target_by_target(plain_project: Any) -> None:
-    """Over all suites a target is asked to its end before the next one, so that a model is loaded once."""
-    plain_project.suite(TOML)
-    plain_project.suite({"B1": ("say b", NOOP)}, name="prompts_b.toml")
-
-    session = plain_project.run(models="scripted/x,scripted/y")
-
-    assert [row["model"] for row in session.rows] == ["x"] * 4 + ["y"] * 4
-
-
 def test_m_selects_cells(plain_project: Any) -> None:
     """`-m openclaw` means the cells, under strict markers too."""
     plain_project.suite(TOML)
@@ -100,13 +90,3 @@ def test_x_stops_the_asking(project: Any) -> None:
     assert session.summary["state"] == "interrupted"
     assert session.summary["n_cells"] == 41
     assert session.status in {1, 2}
-
-
-def test_lf_asks_the_failed_again(plain_project: Any) -> None:
-    """`--lf` runs the failed cells, as a new run."""
-    plain_project.suite({"P1": ("say no", YES), "P2": ("say yes", NOOP)})
-    plain_project.run("--openclaw-run-id=first")
-
-    session = plain_project.run("--lf", "--openclaw-run-id=second")
-
-    assert [row["prompt_id"] for row in session.rows] == ["P1"]
