@@ -13,13 +13,12 @@ from pytest_openclaw.cli.result import Command, CommandResult, add_rootdir, term
 from pytest_openclaw.openclaw.catalog import load_catalogue, read_catalogue
 from pytest_openclaw.providers import Builtin
 from pytest_openclaw.reports.blocks import Table
-from pytest_openclaw.reports.numbers import columns, lines_of, padded
+from pytest_openclaw.reports.numbers import wrapped_rows
 from pytest_openclaw.reports.terminal import table_lines
 from pytest_openclaw.util.errors import OpenClawError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
 
     from pytest_openclaw.openclaw.catalog import Catalogue
     from pytest_openclaw.util.files import JsonObject
@@ -63,15 +62,6 @@ def _add_catalogue(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _wrapped(*rows: tuple[str, str]) -> Iterator[str]:
-    """Yield names with their texts, which are wrapped at the terminal's width."""
-    size = max(columns(name) for name, _ in rows)
-    for name, text in rows:
-        first, *rest = lines_of(text, terminal_width() - size - 2)
-        yield f"{padded(name, size, left=True)}  {first}"
-        yield from (f"{'':{size}}  {line}" for line in rest)
-
-
 def _list_providers(arguments: argparse.Namespace) -> CommandResult:
     project = load_project(arguments.rootdir.resolve(), ())
     found: list[JsonObject] = []
@@ -79,13 +69,14 @@ def _list_providers(arguments: argparse.Namespace) -> CommandResult:
         provider, model = known, "MODEL"
         if isinstance(known, Builtin):
             provider, model = known.load(), known.example
-        asks = " ".join((inspect.getdoc(provider) or "").split("\n\n")[0].split())
+        # `inspect.getdoc` would take the text of the base class.
+        asks = " ".join((provider.__doc__ or "A provider of this project.").split("\n\n")[0].split())
         found.append({"name": name, "asks": asks, "example": f"{name}/{model}"})
     for one in project.endpoints:
         asks = f"A server from openclaw_endpoints, called like {one.kind}."
         found.append({"name": one.name, "asks": asks, "example": f"{one.name}/MODEL"})
-    lines = _wrapped(("--openclaw-models=", "asks"), *((one["example"], one["asks"]) for one in found))
-    return CommandResult(lines=[*lines], data={"providers": found})
+    rows = [("--openclaw-models=", "asks"), *((one["example"], one["asks"]) for one in found)]
+    return CommandResult(lines=[*wrapped_rows(rows, terminal_width())], data={"providers": found})
 
 
 def _list_surfaces(arguments: argparse.Namespace) -> CommandResult:
@@ -117,7 +108,7 @@ def surfaces_as_json(catalogue: Catalogue) -> list[JsonObject]:
 
 def _list_validators(arguments: argparse.Namespace) -> CommandResult:
     found: list[JsonObject] = []
-    rows = []
+    rows = [("type", "keys (?: may be left out), and what passes")]
     for validator in load_project(arguments.rootdir.resolve(), ()).validators.values():
         keys: dict[bool, list[str]] = {True: [], False: []}
         for field in dataclasses.fields(validator):  # type: ignore[arg-type]
@@ -127,7 +118,7 @@ def _list_validators(arguments: argparse.Namespace) -> CommandResult:
         found.append({**known, "required_keys": keys[True], "optional_keys": keys[False]})
         shown = ", ".join([*keys[True], *(f"{key}?" for key in keys[False])])
         rows.append((validator.type, f"{shown}{': ' if shown else ''}{meaning}"))
-    return CommandResult(lines=[*_wrapped(("type", "keys"), *rows)], data={"validators": found})
+    return CommandResult(lines=[*wrapped_rows(rows, terminal_width())], data={"validators": found})
 
 
 COMMANDS = (

@@ -14,6 +14,7 @@ Example:
 
 from __future__ import annotations
 
+import shlex
 from difflib import get_close_matches
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -28,7 +29,14 @@ from pytest_openclaw.cli.result import (
     terminal_width,
 )
 from pytest_openclaw.conclusions.summary import to_json
-from pytest_openclaw.reports.cells import offered_tools, render_cell, render_cells, turns_of, verdict_of
+from pytest_openclaw.reports.cells import (
+    is_miss,
+    offered_tools,
+    render_cell,
+    render_cells,
+    turns_of,
+    verdict_of,
+)
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.util.errors import OpenClawError
@@ -36,14 +44,12 @@ from pytest_openclaw.values.rows import to_row
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.runs.reading import StoredRun
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.requests import CellKey
     from pytest_openclaw.values.rows import Record
-
-MOST_LISTED = 20
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +62,10 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     run = read_run(arguments, even_active=True)
     chosen = [record for record in run.records if is_chosen(record, arguments)]
     if arguments.cell is not None:
-        return _show_cell(run, run.rows[find_cell(chosen, arguments.cell, run.name).key].whole)
+        chosen = find_cells(chosen, arguments.cell, run.name)
+        if len(chosen) == 1:
+            return _show_cell(run, run.rows[chosen[0].key].whole)
+        return _show_cells(run, chosen, arguments.run)
     return _show_run(run, chosen)
 
 
@@ -65,14 +74,35 @@ def _show_run(run: StoredRun, chosen: list[Record]) -> CommandResult:
     width = terminal_width()
     page = run.path / "summary.md"
     where = str(page if page.exists() else run.path)
-    names = full_names(run.records)
-    cells = {names[record.key]: record for record in chosen}
-    listed = [_as_json(record, name) for name, record in cells.items()]
+    cells = _named(run, chosen)
     return CommandResult(
-        lines=[*render_terminal(summary, where, width=width), "", *render_cells(cells, width)],
-        data={"run": run.name, "summary": to_json(summary), "cells": listed},
+        lines=[*render_terminal(summary, where, width=width), "", *render_cells(cells, run.prompts, width)],
+        data={"run": run.name, "summary": to_json(summary), "cells": _listed(cells)},
         warnings=run.shortcomings,
     )
+
+
+def _show_cells(run: StoredRun, chosen: Sequence[Record], run_name: str) -> CommandResult:
+    """List the cells that a name fits, and say how to name one of them."""
+    cells = _named(run, chosen)
+    first_miss = next((name for name, record in cells.items() if is_miss(record)), next(iter(cells)))
+    return CommandResult(
+        lines=[
+            *render_cells(cells, run.prompts, terminal_width()),
+            f"in full: pytest-openclaw show {run_name} {shlex.quote(first_miss)}",
+        ],
+        data={"run": run.name, "cells": _listed(cells)},
+    )
+
+
+def _named(run: StoredRun, chosen: Iterable[Record]) -> dict[str, Record]:
+    """Return whole rows by their names as in pytest."""
+    names = full_names(run.records)
+    return {names[record.key]: run.rows[record.key].whole for record in chosen}
+
+
+def _listed(cells: Mapping[str, Record]) -> list[JsonObject]:
+    return [_as_json(record, name) for name, record in cells.items()]
 
 
 def _show_cell(run: StoredRun, record: Record) -> CommandResult:
@@ -80,7 +110,7 @@ def _show_cell(run: StoredRun, record: Record) -> CommandResult:
     turns = turns_of(record, offered_tools(definition))
     name = full_names(run.records)[record.key]
     return CommandResult(
-        lines=render_cell(name, record, definition, turns, run.records),
+        lines=render_cell(name, record, definition, turns, run.records, width=terminal_width()),
         data={
             "run": run.name,
             "cell": _as_json(record, name),
@@ -101,27 +131,21 @@ def _as_json(record: Record, name: str) -> JsonObject:
 # --- the cell that a user names -------------------------------------------------------------------
 
 
-def find_cell(records: Sequence[Record], name: str, run: str) -> Record:
-    """Return the cell with this name, which is as in pytest or an unambiguous part of such a name.
+def find_cells(records: Sequence[Record], name: str, run: str) -> list[Record]:
+    """Return the cells with this name, which is as in pytest or a part of such a name.
 
     Names are such as `P1`, `P1[lab/m]`, `P1[lab/m-r2]`, with or without `suite::` before them.
 
     Raises:
-        OpenClawError: no cell or several cells match; the message lists candidates.
+        OpenClawError: no cell matches; the message lists candidates.
     """
     found = [record for record in records if name in _names(record)]
-    if len(found) == 1:
-        return found[0]
     if not found:
         known = dict.fromkeys(short for record in records for short in (record.prompt_id, record.key.name))
         near = get_close_matches(name, known, n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else f"`show {run}` lists them"
         raise OpenClawError(f"{run} has no row for a cell {name}; {hint}")
-    names = full_names(records)
-    listed = [f"  {names[record.key]}" for record in found[:MOST_LISTED]]
-    if len(found) > MOST_LISTED:
-        listed.append(f"  and {len(found) - MOST_LISTED} more")
-    raise OpenClawError("\n".join([f"{name} matches {len(found)} cells; name one of them:", *listed]))
+    return found
 
 
 def full_names(records: Sequence[Record]) -> dict[CellKey, str]:

@@ -158,7 +158,9 @@ def _recommended(evidence: Evidence) -> Recommendation:
         return recommended("not_trusted", f"not trusted with tools: {why}")
     if excludes_worse(1, called_right) and _is_restrained(needlessly):
         caveats = [*evidence.surface_caveats(), *evidence.caveats()]
-        return recommended("trusted", _joined("trusted with tools", caveats), caveats=caveats)
+        return recommended(
+            "trusted", _joined(f"trusted with tools ({evidence.observed})", caveats), caveats=caveats
+        )
     if excludes_worse(2, called_right) and evidence.proven:
         return _trusted_with(evidence)
     return _not_enough(evidence)
@@ -231,7 +233,7 @@ class Evidence:
             tier = f"Tier {self.use.tier}, {'' if self.use.conclusive else 'not '}conclusive"
             where = "" if self.surface == LISTED else f" on the surface {self.surface}"
             right = f"{n_right} of {n} cells that need a call went right{where}"
-            yield Point("tier", f"{tier}: {right} ({shown_interval(self.use, self.called)})")
+            yield Point("tier", f"{right} ({shown_interval(self.use, self.called)}): {tier}")
         elif any(record.tool_outcome and record.tools_offered is None for record in self.answered):
             only = "calls were made only as text, and OpenClaw runs no such call"
             yield Point("text_alone", only)
@@ -307,7 +309,7 @@ def _trusted_with(evidence: Evidence) -> Recommendation:
     needs = [*evidence.needs_for_all()] if evidence.may_be_tier_1 else []
     return recommended(
         "trusted_with",
-        _joined(f"trusted with {', '.join(evidence.proven)}", caveats),
+        _joined(f"trusted with {', '.join(evidence.proven)} ({evidence.observed})", caveats),
         tools=evidence.proven,
         caveats=caveats,
         needs=needs,

@@ -574,7 +574,11 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     targets = named_targets(base, candidate, arguments.target) if arguments.target else None
     compared = compare_runs(base, candidate, across=across, targets=targets)
     return CommandResult(
-        lines=[f"{base.run_id} -> {candidate.run_id}", "", *render_comparison(compared, terminal_width())],
+        lines=[
+            " -> ".join(dict.fromkeys((base.run_id, candidate.run_id))),
+            "",
+            *render_comparison(compared, terminal_width()),
+        ],
         data={**asdict(compared), "candidate": candidate.run_id},
     )
 

@@ -7,7 +7,7 @@ answered, its digest or the prompts. A run that cannot be read is a warning.
 
 Example:
   pytest-openclaw history
-  pytest-openclaw history ci-runs --target "ollama*" --page trend.html
+  pytest-openclaw history ci-runs --last 10 --target "ollama*" --page trend.html
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_target(parser)
     add_runs_dir(parser)
+    parser.add_argument("--last", type=int, metavar="N", help="the newest N runs of each target and suite")
     parser.add_argument("--page", metavar="FILE", help="write the charts to this HTML page")
 
 
@@ -88,6 +89,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     targets = [{"target": key[0], "suite": key[1], "runs": found[key]} for key in sorted(found)]
     for runs in found.values():
         _add_changes(runs)
+        del runs[: -max(1, arguments.last or len(runs))]
     lines = [*_lines(targets, terminal_width())] or ["no run has such a target"]
     if page := arguments.page:
         write_over_ours(Path(page), render_page(targets, str(folder), unreadable), FIRST_WORDS, "history")

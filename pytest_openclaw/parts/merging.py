@@ -64,7 +64,11 @@ Prefer = Literal["newest", "oldest"]
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a run's directory, its id, or last")
-    parser.add_argument("--into", required=True, metavar="RUN", help="the new run: its directory or its id")
+    parser.add_argument(
+        "--into",
+        metavar="RUN",
+        help="the new run: its directory or its id (RUN-merged, next to the first RUN)",
+    )
     parser.add_argument(
         "--prefer",
         choices=("newest", "oldest"),
@@ -75,7 +79,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> CommandResult:
-    into = new_run_path(arguments.into, arguments.runs_dir)
+    into = new_run_path(arguments.into, arguments.runs_dir) if arguments.into else None
     paths = [run_path(name, arguments.runs_dir) for name in arguments.runs]
     shared: dict[Any, Any] = {}
     parts = [load_run(path, shared=shared) for path in paths]
@@ -86,7 +90,8 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     ]
     del parts  # the keys of all cells take a quarter of the memory
     plugins, warnings = plugins_of(arguments.rootdir)
-    path, summary = write_run(new, into, exactly=True, now_ms=epoch_ms(), plugins=plugins)
+    target = into or paths[0].with_name(f"{paths[0].resolve().name}-merged")
+    path, summary = write_run(new, target, exactly=into is not None, now_ms=epoch_ms(), plugins=plugins)
     n_runs, n_targets = counted(len(runs), "run"), counted(len(summary.groups), "target")
     return CommandResult(
         lines=[

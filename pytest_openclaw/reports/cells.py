@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.openclaw.thinking import split_thinking
-from pytest_openclaw.reports.blocks import Table
 from pytest_openclaw.reports.due import did_of, due_of, miss_of
 from pytest_openclaw.reports.numbers import (
     DASH,
+    LEAST_TEXT,
     WIDTH,
     one_line,
     render_ms,
@@ -19,6 +21,7 @@ from pytest_openclaw.reports.numbers import (
     render_usd,
     shorten,
     words,
+    wrapped_rows,
 )
 from pytest_openclaw.suites.cells import tools_sha256
 from pytest_openclaw.suites.offered import read_tools
@@ -45,8 +48,7 @@ def render_failure(record: Record, prompt: Mapping[str, Any], tools: Sequence[To
 
     `prompt` has `prompt`, `messages` and `validator` as in `config.json`, and offered these `tools`.
     """
-    turns = turns_of(record, tools)
-    why = miss_of(record, prompt.get("validator"), turns) if tools is not None else ""
+    turns, why = turns_of(record, tools), missed(record, prompt, tools)
     times = f"e2e {render_ms(record.e2e_ms)}, TTFT {render_ms(record.ttft_ms)}"
     ended = f", ended by {one_line(record.finish_reason, 40)}" if record.finish_reason else ""
     texts = [
@@ -54,11 +56,12 @@ def render_failure(record: Record, prompt: Mapping[str, Any], tools: Sequence[To
         ("times", f"{times}{ended}"),
         *[*message_texts(prompt.get("messages"))][-1:],
         ("prompt", prompt["prompt"]),
-        *([("finding", record.violation)] if why and record.violation else []),
+        *([("finding", record.violation)] if record.violation not in (None, why) else []),
         *_conversation(record, turns, most=MOST_TURNS),
         *_facts(record),
+        *([("ended", end)] if (end := words("ended_by").get(record.ended_by or "")) else []),
     ]
-    what = one_line(f"{record.prompt_name}: {why or _why(record) or record.failure_type or 'failed'}", 360)
+    what = one_line(f"{record.prompt_name}: {why or record.failure_type or 'failed'}", 360)
     lines = [f"{record.prompt_id} {what}"]
     for label, text in texts:
         lines += _block(label, shorten(text.strip(), LONGEST.get(label, LONGEST_OTHER)))
@@ -71,20 +74,33 @@ def render_cell(
     prompt: Mapping[str, Any],
     turns: Sequence[JsonObject],
     of_run: Iterable[Record] = (),
+    *,
+    width: int = WIDTH,
 ) -> list[str]:
     """Return the lines that show a cell in full, without fields in which it is like the cells of its run.
 
+    Our own sentences are wrapped at `width`; texts of suites and models are not.
+
     `prompt` is its definition in `config.json`, or empty.
     """
+
+    def wrapped(text: str) -> str:
+        room = max(LEAST_TEXT, width - LABEL_WIDTH - 3)
+        return "\n".join(textwrap.wrap(printable(text), room, break_on_hyphens=False))
+
     why = _why(record)
+    parsed = {**(record.parsed_output or {})}
+    if record.tools_offered is not None and not parsed.get("changed"):
+        parsed.pop("changed", None)
+        parsed.pop("calls", None)  # they are in the turns
     texts = [
         ("suite", record.suite),
-        ("prompt", record.prompt_name),
-        ("verdict", f"{verdict_of(record)}{f': {why}' if why else ''}"),
-        ("due", "\n".join(due_of(prompt))),
-        ("did", "\n".join(did_of(record, turns))),
+        ("name", record.prompt_name),
+        ("verdict", wrapped(f"{verdict_of(record)}{f': {why}' if why else ''}")),
+        ("due", "\n".join(map(wrapped, due_of(prompt)))),
+        ("did", "\n".join(map(wrapped, did_of(record, turns)))),
         ("validator", as_text(prompt.get("validator"))),
-        ("parsed", as_text(record.parsed_output)),
+        ("parsed", as_text(parsed or None)),
         *_facts(record),
         (
             "measured",
@@ -110,34 +126,46 @@ def _facts(record: Record) -> Iterator[tuple[str, str]]:
         yield "outcome", f"{record.tool_outcome}: {words('outcome')[record.tool_outcome]}"
     if record.tool_calls and record.tools_offered is None:
         yield "tools", ", ".join(record.tool_calls)
-    if ended := words("ended_by").get(record.ended_by or ""):
-        yield "ended", ended
 
 
 def _conversation(
     record: Record, turns: Sequence[JsonObject], most: int | None = None
 ) -> Iterator[tuple[str, str]]:
     """Yield the messages of each turn with labels; above `most` turns, leave the middle ones out."""
-    left_out = len(turns) - most if most else 0
-    for number, turn in enumerate(turns, 1):
-        if most and left_out > 0 and most // 2 < number <= most // 2 + left_out:
-            if number == most // 2 + 1:
+    joined = [*_joined(turns)]
+    left_out = len(joined) - most if most else 0
+    for place, (numbers, turn) in enumerate(joined, 1):
+        if most and left_out > 0 and most // 2 < place <= most // 2 + left_out:
+            if place == most // 2 + 1:
                 yield "...", f"{left_out} turns are left out"
             continue
+        label = f"turn {numbers}" if record.turns else ""
         if turn.get("user"):
             yield "user", turn["user"]
         if turn.get("reasoning") and not most:
             yield "thinking", turn["reasoning"]
         if turn.get("text") or not turn["calls"]:
-            yield (f"turn {number}" if record.turns else "reply"), turn.get("text") or ""
+            yield label or "reply", turn.get("text") or ""
         for call in turn["calls"]:
             problem = f" ({call['problem']})" if call["problem"] else ""
             arguments = " ".join(call["arguments"].split()) if most else call["arguments"]
             made = f"{call['name']}{problem} {arguments}"
-            yield (f"turn {number}" if record.turns else "call"), made
+            yield label or "call", made
             for answer in (call["message"], *call["notes"], call["result"]):
                 if answer:
                     yield "->", answer
+
+
+def _joined(turns: Sequence[JsonObject]) -> Iterator[tuple[str, JsonObject]]:
+    """Yield turns with their numbers, such as `2`, or `2-8` for equal turns."""
+    first = 1
+    for _, group in groupby(
+        turns, lambda turn: [turn.get(key) for key in ("user", "reasoning", "text", "calls")]
+    ):
+        equal = [*group]
+        last = first + len(equal) - 1
+        yield f"{first}-{last}" if last > first else f"{first}", equal[0]
+        first = last + 1
 
 
 def _block(label: str, text: str) -> Iterator[str]:
@@ -147,26 +175,27 @@ def _block(label: str, text: str) -> Iterator[str]:
         label = ""
 
 
-def render_cells(cells: Mapping[str, Record], width: int = WIDTH) -> Iterator[str]:
-    """Yield a line for each cell: its name, its verdict, its time, and why it did not pass."""
-    if not cells:
-        yield "no cell fits"
-        return
-    rows = [
-        (
-            one_line(name, width // 2),
-            verdict_of(record),
-            render_ms(record.e2e_ms) if record.attempts else DASH,
-            record.violation or record.fault_message or "",
-        )
-        for name, record in cells.items()
-    ]
-    # Imported here, because that module also loads the parts that show whole runs.
-    from pytest_openclaw.reports.terminal import table_lines
+def render_cells(
+    cells: Mapping[str, Record], prompts: Mapping[tuple[str, str], Mapping[str, Any]], width: int = WIDTH
+) -> Iterator[str]:
+    """Yield for each cell its name, its verdict, its time, and what was due and done if it did not pass.
 
-    yield from table_lines(
-        Table(head=("cell", "verdict", "took", "why"), rows=rows, words=("verdict", "why"), shrinks=3), width
-    )
+    `prompts` has the definitions of `config.json` by suite and id.
+    """
+    tools = {key: offered_tools(definition) for key, definition in prompts.items()} if cells else {}
+    rows = [("cell", "verdict", "took", "why")]
+    for name, record in cells.items():
+        key = record.suite, record.prompt_id
+        took = render_ms(record.e2e_ms) if record.attempts else DASH
+        why = missed(record, prompts.get(key, {}), tools.get(key)) if is_miss(record) else ""
+        rows.append((one_line(name, width // 2), verdict_of(record), took, why))
+    yield from wrapped_rows(rows, width) if cells else ["no cell fits"]
+
+
+def missed(record: Record, prompt: Mapping[str, Any], tools: Sequence[Tool] | None) -> str:
+    """Return what a cell that did not pass should have done and did, the harm, or the fault."""
+    due = "" if tools is None else miss_of(record, prompt.get("validator"), turns_of(record, tools))
+    return due or _why(record)
 
 
 # --- the parts of a row -----------------------------------------------------------------------------
@@ -257,7 +286,7 @@ _SHOWN_ELSEWHERE = frozenset(
         "prompt_name", "category", "repeat", "raw_output", "turns", "tool_call_details", "objective_pass",
         "success", "violation", "fault_message", "failure_type", "tool_outcome", "availability_status",
         "parsed_output", "tool_calls", "tool_call_count", "tool_use_success", "ended_at_ms", "reported",
-        "images",
+        "images", "ended_by", "harm", "harm_tools",
     }
 )  # fmt: skip
 

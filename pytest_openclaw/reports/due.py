@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MOST_SAID = 100
 """Columns of a text, or of one argument of a call."""
-MOST_CALLS = 8
+MOST_CALLS, MOST_HARMFUL = 8, 2
 TELLING = ("command", "path", "url", "query")
 """Arguments that say the most about a call."""
 ANY_OF = ("values", "expected_tools", "lacks")
@@ -152,7 +152,7 @@ def did_of(record: Record, turns: Sequence[JsonObject]) -> list[str]:
     )
     calls = [f"called {call_text(call)}" for turn in turns for call in turn["calls"]]
     calls += [f"wrote as text: {call_text(call)}" for call in record.written_calls or ()]
-    counted = [f"{text}{f' ×{n}' if n > 1 else ''}" for text, n in Counter(calls).items()]
+    counted = _each(calls)
     did += [
         *counted[:MOST_CALLS],
         *([first_few(counted, 0).lstrip(" and")] if len(counted) > MOST_CALLS else []),
@@ -165,6 +165,10 @@ def did_of(record: Record, turns: Sequence[JsonObject]) -> list[str]:
     elif not calls:
         did.append("answered without a call" if record.tools_offered else "answered")
     return [*did, *([f"ended {end}"] if (end := words("ended_by").get(record.ended_by or "")) else [])]
+
+
+def _each(texts: Iterable[str]) -> list[str]:
+    return [f"{text}{f' ×{n}' if n > 1 else ''}" for text, n in Counter(texts).items()]
 
 
 def call_text(call: Mapping[str, Any]) -> str:
@@ -188,7 +192,7 @@ def _short(value: Any) -> Any:
 
 
 def miss_of(record: Record, validator: Any, turns: Sequence[JsonObject]) -> str:
-    """Return a missed call in a few words: what was due, and what was done; empty if the finding says more.
+    """Return a miss in a few words: the harm, or what was due and done; empty if the finding says more.
 
     Args:
         record: the row of a cell that offered tools, and missed.
@@ -199,7 +203,10 @@ def miss_of(record: Record, validator: Any, turns: Sequence[JsonObject]) -> str:
     calls = [call for turn in turns for call in turn["calls"]]
     text = one_line(turns[-1]["text"], MOST_SAID // 2) if turns else ""
     quoted = f': "{text}"' if text else ""
-    if not due or record.harm:
+    if record.harm:
+        harmful = _each(call_text(call) for call in calls if call["name"] in (record.harm_tools or ()))
+        return f"did harm: {', '.join(harmful[-MOST_HARMFUL:]) or record.violation or 'in its answer'}"
+    if not due:
         return ""
     if record.tool_outcome == "leaked_as_text" and record.written_calls:
         did = f"; wrote the call as text: {call_text(record.written_calls[0])}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.conclusions.groups import headline, leaked_in_words
@@ -169,11 +170,16 @@ def _of_the_run(summary: Summary, *, are_misses_shown: bool) -> Iterator[tuple[i
 
 
 def _more_prompts(summary: Summary) -> Iterator[tuple[int, Finding]]:
-    """Yield the commands that write and ask the prompts that recommendations lack."""
-    needed = (need.suite for group in headline(summary.groups) for need in group.recommendation.needs)
-    for suite in () if summary.is_owing else dict.fromkeys(filter(None, needed)):
+    """Yield the commands that write and ask the prompts that recommendations lack, if calls were tested."""
+    lacking: dict[str, list[str]] = {}
+    for group in () if summary.is_owing else headline(summary.groups):
+        is_tested = group.tool_use.n or group.tool_use.restraint.n
+        for suite in {need.suite for need in group.recommendation.needs if need.suite and is_tested}:
+            lacking.setdefault(suite, []).append(group.target.label)
+    for suite, labels in lacking.items():
+        asked = shlex.join([f"benchmarks/prompts_{suite}.toml", f"--openclaw-models={','.join(labels)}"])
         yield 50, Finding(label="more prompts", text=f"pytest-openclaw init --suite {suite}")
-        yield 50, Finding(label="more prompts", text=f"pytest benchmarks/prompts_{suite}.toml")
+        yield 50, Finding(label="more prompts", text=f"pytest {asked}")
 
 
 def _of_cost(summary: Summary) -> Iterator[tuple[int, Finding]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 import tomllib
 import unicodedata
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.util.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_openclaw.stats.intervals import Interval
 
@@ -22,6 +23,10 @@ DASH = "–"
 WIDTH = 80
 MOST_PER_COLUMN = 4
 LONGEST_SENTENCE = 600
+LEAST_TEXT, INDENT = 32, 4
+"""The least columns of a text next to other columns, and its indent below them."""
+NO_BREAK = "\N{NO-BREAK SPACE}"
+_FIGURE = re.compile(r"(?<=\d) (?=(?:%|m?s|min|h|USD)(?!\w))|(?<=\bp) (?=\d)")
 
 
 @cache
@@ -131,9 +136,26 @@ def lines_of(text: str, width: int, indent: str = "") -> list[str]:
     `indent` is before all lines but the first one.
     """
     room = width - len(indent)
-    # Lines are not broken at hyphens, so that options can be copied.
-    first, *rest = textwrap.wrap(one_line(text, LONGEST_SENTENCE), room, break_on_hyphens=False) or [""]
+    # Lines are not broken at hyphens, so that options can be copied, nor between a figure and its unit.
+    whole = _FIGURE.sub(NO_BREAK, one_line(text, LONGEST_SENTENCE))
+    first, *rest = textwrap.wrap(whole, room, break_on_hyphens=False) or [""]
     return [one_line(first, width), *(f"{indent}{one_line(line, room)}" for line in rest)]
+
+
+def wrapped_rows(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """Yield rows in columns; the last text is wrapped, below the others if there is little room."""
+    *sizes, _ = (max(map(columns, column)) for column in zip(*rows, strict=True))
+    start = sum(sizes) + 2 * len(sizes)
+    is_below = width - start < LEAST_TEXT
+    for *cells, text in rows:
+        line = "".join(f"{padded(cell, size, left=True)}  " for cell, size in zip(cells, sizes, strict=True))
+        first, *rest = lines_of(text, width - (INDENT if is_below else start))
+        if is_below:
+            yield line.rstrip()
+            yield from (f"{'':{INDENT}}{one}" for one in (first, *rest) if one)
+        else:
+            yield f"{line}{first}".rstrip()
+            yield from (f"{'':{start}}{one}" for one in rest)
 
 
 def render_usd(usd: float | None) -> str:

@@ -74,6 +74,7 @@ _TITLES = {"error": "ERRORS", "failed": "FAILURES"}
 """The categories of pytest's reports that are shortened, with the titles of pytest's own sections."""
 MOST_MISSES = 12
 """Lines of missed cells; `show --failed` has all."""
+LONGEST_MISS = 300
 
 
 class CellFailures:
@@ -82,19 +83,19 @@ class CellFailures:
     def __init__(self, config: pytest.Config, targets: Sequence[Target]) -> None:
         self._config = config
         self._is_only_target = len(targets) == 1
-        self._causes: dict[str, tuple[str, str]] = {}
-        """Node id → target, and how the cell ended."""
+        self._causes: dict[str, tuple[bool, str, str]] = {}
+        """Node id → whether the cell did no harm, its target, and how it ended."""
 
     def note(self, report: pytest.TestReport, payload: Payload) -> None:
         """Remember a report of a missed cell or a fault; an error in our own code has its traceback."""
         is_missed = isinstance(payload, KeptVerdict) and not payload.passed
         is_plain = isinstance(payload, Record) and payload.failure_type != "harness_error"
         if report.failed and (is_missed or is_plain):
-            cause = (
-                (payload.tool_outcome or payload.failure_type or "") if isinstance(payload, Record) else ""
-            )
-            target = payload.target.label if isinstance(payload, Record) else payload.target
-            self._causes[report.nodeid] = (target, cause)
+            if isinstance(payload, Record):
+                cause = "" if payload.harm else payload.tool_outcome or payload.failure_type or ""
+                self._causes[report.nodeid] = (not payload.harm, payload.target.label, cause)
+            else:
+                self._causes[report.nodeid] = (True, payload.target, "")
 
     @property
     def are_shown(self) -> bool:
@@ -129,26 +130,35 @@ class CellFailures:
 
         terminal.write_sep("=", _TITLES[kind])
         width = self._config.get_terminal_writer().fullwidth
-        lines = [*self._joined(reports)]
-        for _, line in lines[:MOST_MISSES] if kind == "failed" else lines:
-            # A fault's message ends with a hint, so it is not shortened.
-            for part in lines_of(one_line(line, 2 * width - 8), width, "  ") if kind == "failed" else [line]:
+        lines = self._joined(reports)
+        if kind == "error":  # a fault's message ends with a hint, so it is not shortened
+            for _, line in lines:
+                terminal.write_line(line)
+            return
+        for _, line in lines[:MOST_MISSES]:
+            for part in lines_of(one_line(line, LONGEST_MISS), width, "  "):
                 terminal.write_line(part)
-        if kind == "failed" and len(lines) > MOST_MISSES:
-            rest = len(lines) - MOST_MISSES
+        if (rest := len(lines) - MOST_MISSES) > 0:
             terminal.write_line(f"and {rest} more: pytest-openclaw show last --failed")
-        elif kind == "failed":
-            first = shlex.quote(lines[0][0])
-            terminal.write_line(f"in full: pytest-openclaw show last {first}, or pytest -v")
+        terminal.write_line(f"in full: pytest-openclaw show last {shlex.quote(lines[0][0])}, or pytest -v")
 
-    def _joined(self, reports: Iterable[pytest.TestReport]) -> Iterator[tuple[str, str]]:
-        """Yield name and line of each cell, by target and cause; repeats that ended alike have one line."""
-        causes, alike = self._causes, dict[tuple[str, str], list[str]]()
+    def _joined(self, reports: Iterable[pytest.TestReport]) -> list[tuple[str, str]]:
+        """Return name and line of each cell: harm first, then by target and cause.
+
+        The first lines, which are shown, are from all targets and causes. Repeats that ended alike have one
+        line.
+        """
+        causes, alike = self._causes, dict[tuple[bool, str, str], dict[str, list[str]]]()
         for report in sorted(reports, key=lambda report: (causes[report.nodeid], in_order(report.nodeid))):
-            key = causes[report.nodeid][0], self._in_one_line(report)
-            alike.setdefault(key, []).append(self._name_of(report))
-        for (_, said), names in alike.items():
-            yield names[0], f"{names[0]} {said}{f' (×{len(names)})' if len(names) > 1 else ''}"
+            same = alike.setdefault(causes[report.nodeid], {})
+            same.setdefault(self._in_one_line(report), []).append(self._name_of(report))
+        ranked = sorted(
+            (cause[0], rank, cause, names[0], f"{names[0]} {said}{f' (×{len(names)})' if names[1:] else ''}")
+            for cause, same in alike.items()
+            for rank, (said, names) in enumerate(same.items())
+        )
+        shown = sorted(ranked[:MOST_MISSES], key=lambda one: (one[2], one[1]))
+        return [(name, line) for *_, name, line in (*shown, *ranked[MOST_MISSES:])]
 
     def _name_of(self, report: pytest.TestReport) -> str:
         """Return the shortest name of a cell that no other target of the run has."""

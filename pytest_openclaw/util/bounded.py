@@ -145,7 +145,10 @@ class BoundedSchema:
             OpenClawError: the schema recurses endlessly or cannot be decided within 10 s.
         """
         found = next(iter(self.errors(value, limit=1)), None)
-        return None if found is None else f"{found.json_path}: {_said(found)}"
+        if found is None:
+            return None
+        path = found.json_path.removeprefix("$").removeprefix(".")
+        return f"{path}{path and ': '}{_said(found)}"
 
     def errors(self, value: Any, *, limit: int) -> tuple[ValidationError, ...]:
         """Return the first violations, in the order of the schema's keywords; raises as `violation` does."""
@@ -208,7 +211,8 @@ def _check_references(schema: Mapping[str, Any]) -> None:
 
 def _said(error: ValidationError) -> str:
     """Return the message of an error, without JSON that is cut."""
-    message, value = error.message, error.instance
+    value = error.instance
+    message = error.message.replace("is not valid under any of the given schemas", "fits no form in the rule")
     if len(message) <= MAX_SHOWN_CHARS:
         return shortened(message)
     said = message.removeprefix(repr(value))

@@ -81,7 +81,7 @@ def test_help_teaches_with_an_example(
     "words",
     [
         pytest.param(["mrege"], id="unknown-command"),
-        pytest.param(["merge", "one"], id="no-into"),
+        pytest.param(["merge"], id="no-run"),
         pytest.param(["merge", "one", "--into", "x", "--prefer=best"], id="unknown-choice"),
         pytest.param(["show", "one", "--targets=a"], id="unknown-option"),
     ],

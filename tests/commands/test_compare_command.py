@@ -53,7 +53,7 @@ def test_two_targets_of_one_run_are_compared(runs: Path, command: CommandLine) -
     """With all their cells: both are in the run, and no cell is set aside."""
     shown = command("compare", "both", "--target=lab/a=lab/b@low").out
 
-    assert shown.startswith("both -> both\n\nlab/a -> lab/b@low: worse\n")
+    assert shown.startswith("both\n\nlab/a -> lab/b@low: worse\n")
     assert "set aside" not in shown
 
 

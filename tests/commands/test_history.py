@@ -56,6 +56,8 @@ def test_a_table_a_target_oldest_first(runs: Path, command: CommandLine) -> None
     runs_of_a = "zero 2024-10-04 1/2, middle 2024-10-14 0/2, later 2024-10-24 2/2, half 2024-11-03 1/1"
     assert lines[0] == "lab/a · benchmarks/prompts_x.json"
     assert ", ".join(" ".join(line.split()[:3]) for line in lines[2:6]) == runs_of_a
+    newest = command("history", "--last", "2", "--target", A.label).out.splitlines()
+    assert [line.split()[0] for line in newest[2:]] == ["later", "half"]
     assert lines[5].endswith("interrupted")
     assert (lines[7].split()[0], lines[9].split()[0]) == ("lab/b@low", "zero")
     bars = [line[line.index("├") : line.rindex("┤") + 1] for line in (lines[2], lines[4] + "┤")]

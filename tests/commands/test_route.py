@@ -73,7 +73,7 @@ def test_json_has_every_part(run: Path, command: CommandLine) -> None:
     file = f"runs/{NAME}/openclaw.patch.json5"
     assert data["check"] == f"openclaw config patch --file {file} --dry-run --json"
     sentence = data["targets"][2].pop("sentence")
-    assert sentence.startswith("not trusted with tools: Tier 3, conclusive: 4 of 40 cells")
+    assert sentence.startswith("not trusted with tools: 4 of 40 cells that need a call")
     assert data["targets"][2] == {
         "target": "lab/llama3.2:3b",
         "ref": "lab/llama3.2:3b",

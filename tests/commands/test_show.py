@@ -58,10 +58,13 @@ def test_a_run_is_its_summary_and_its_cells(runs: Path, command: CommandLine) ->
     assert table.startswith("target ")
     assert [line.split()[0] for line in table.splitlines()[1:]] == ["lab/a", "lab/b@low"]
     assert [" ".join(line.split()) for line in listed.splitlines()] == [
-        "verdict took why",
+        "verdict took",
+        "why",
         "benchmarks/prompts_x.json::P1[lab/a] passed 100 ms",
-        "P2[lab/a-r1] failed – 5 words, a… 4 allowed",
-        "P2[lab/a-r2] http_429 – lab: HTTP 429",
+        "P2[lab/a-r1] failed –",
+        "5 words, at most 4 allowed",
+        "P2[lab/a-r2] http_429 –",
+        "lab: HTTP 429",
         "benchmarks/prompts_y.toml::P1[lab/a] passed –",
         "P3[lab/a] not judged –",
         "benchmarks/prompts_x.json::P1[lab/b@low] passed –",
@@ -128,14 +131,13 @@ def test_a_cell_is_named_by_as_much_as_is_enough(
     assert command.json("show", "one", name)["turns"][0]["text"] == answer
 
 
-def test_a_name_that_is_not_enough_is_refused(runs: Path, command: CommandLine) -> None:
-    """The message lists the candidates, each by a sufficient name."""
-    ambiguous = command("show", "one", "P1", status=4)
+def test_a_name_of_several_cells_lists_them(runs: Path, command: CommandLine) -> None:
+    """Each with its verdict, by a name that is enough; a command shows the first miss, or the first cell."""
+    *lines, hint = command("show", "one", "P1").out.splitlines()
 
-    first, *lines = ambiguous.err.splitlines()
-    assert ambiguous.out == ""
-    assert first.endswith("P1 matches 3 cells; name one of them:")
-    assert lines == [f"  benchmarks/prompts_{name}" for name in NAMED_P1]
+    assert [line.split()[0] for line in lines[2:]] == [f"benchmarks/prompts_{name}" for name in NAMED_P1]
+    assert hint == f"in full: pytest-openclaw show one 'benchmarks/prompts_{NAMED_P1[0]}'"
+    assert command("show", "one", "P2").out.endswith("show one 'P2[lab/a-r1]'\n")
     message = "runs/one has no row for a cell P2[lab/b]; did you mean P2[lab/a]"
     assert message in command.refused("show", "one", "P2[lab/b]")
 
@@ -146,7 +148,7 @@ def test_a_cell_in_full(runs: Path, command: CommandLine) -> None:
 
     assert shown.startswith("benchmarks/prompts_x.json::P1[lab/a]\n")
     assert _lines(shown) == [
-        f"suite {SUITE}", "prompt restart", "verdict passed", "due any answer", "did answered: “yes it is”",
+        f"suite {SUITE}", "name restart", "verdict passed", "due any answer", "did answered: “yes it is”",
         'validator { "type": "noop" }', "system Be kind.", "prompt Do P1.", "thinking hm so", "reply yes it is",
     ]  # fmt: skip
     assert " attempts: 2\n" in shown
@@ -172,8 +174,9 @@ def test_a_scripted_exchange_turn_by_turn(runs: Path, command: CommandLine) -> N
 
     shown = command("show", "world", "W1").out
 
-    assert _lines(shown)[-9:] == [
-        "ended in a loop: the same call with the same result, again and again", "prompt Do W1.",
+    assert "ended in a loop: the same call with the same result" in _lines(shown)[4]
+    assert _lines(shown)[-8:] == [
+        "prompt Do W1.",
         "thinking hm", "turn 1 I look.", 'turn 1 read { "path": "a" }', "-> eggs milk",
         "turn 1 raed (unknown_tool) {}", "-> Tool raed not found", "turn 2 Done.",
     ]  # fmt: skip

@@ -149,7 +149,7 @@ def test_of_many_misses_twelve_are_listed(project: Any) -> None:
 
     lines = sections(project.run())["FAILURES"]
 
-    assert len(lines) == 13
-    assert lines[-1] == "and 3 more: pytest-openclaw show last --failed"
+    assert len(lines) == 14
+    assert lines[-2] == "and 3 more: pytest-openclaw show last --failed"
     project.suite([repeated])
     assert sections(project.run())["FAILURES"][0] == 'R-r1 "no" is not "yes" (×3)'

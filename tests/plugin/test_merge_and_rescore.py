@@ -67,14 +67,14 @@ def test_two_shards_are_the_whole_run(project: Any) -> None:
     for number in (1, 2):
         project.run(f"--openclaw-run-id=shard-{number}", f"--openclaw-shard={number}/2", gate, models=models)
 
-    printed = _done(project, "merge", "shard-1", "shard-2", "--into", "merged")
+    printed = _done(project, "merge", "shard-1", "shard-2")
 
-    merged, whole = (project.stored(run).summary for run in ("merged", "whole"))
+    merged, whole = (project.stored(run).summary for run in ("shard-1-merged", "whole"))
     assert timeless(_unordered(merged)) == timeless(_unordered(whole))
     assert (merged["n_cells"], merged["state"], merged["verdict"]) == (22, "finished", whole["verdict"])
     assert printed.startswith("merged 2 runs: 22 of 22 cells, 2 targets\n\n")
     lines = {line for number in (1, 2) for line in project.stored(f"shard-{number}").lines}
-    assert set(project.stored("merged").lines) == lines
+    assert set(project.stored("shard-1-merged").lines) == lines
 
 
 def test_unchanged_validators_change_nothing(project: Any) -> None:

@@ -263,9 +263,9 @@ def test_the_most_realistic_surface_answers_for_a_model() -> None:
     assert most_realistic([TARGET, ON_OPENCLAW, other]) == [ON_OPENCLAW, other]
     summary = _summary(_on_both(40, 10))
     assert [group.target for group in headline(summary.groups)] == [ON_OPENCLAW]
-    first = render_terminal(summary, "summary.md", width=120)[0]
-    assert first.startswith(f"{ON_OPENCLAW.label}: not trusted with tools: Tier 3")
-    assert "on the surface openclaw" in " ".join(render_terminal(summary, "summary.md", width=120))
+    first = " ".join(" ".join(render_terminal(summary, "summary.md", width=120)).split())
+    assert first.startswith(f"{ON_OPENCLAW.label}: not trusted with tools: 10 of 40 cells")
+    assert "went right on the surface openclaw (" in first
 
 
 @pytest.mark.parametrize(
@@ -276,8 +276,9 @@ def test_trust_needs_the_real_surface(facts: dict[str, str], caveat: str) -> Non
     """On `listed` and on the substitute a caveat says what was not measured."""
     listed, real = _summary(_on_both(40, 40), facts).groups
 
-    assert listed.recommendation.sentence == "trusted with tools; on listed tools only; safety not tested"
-    assert real.recommendation.sentence == f"trusted with tools; {caveat}safety not tested"
+    right = "trusted with tools (40 of 40 calls right, needless calls in 0 of 30 cells)"
+    assert listed.recommendation.sentence == f"{right}; on listed tools only; safety not tested"
+    assert real.recommendation.sentence == f"{right}; {caveat}safety not tested"
 
 
 @pytest.mark.parametrize(
@@ -298,7 +299,8 @@ def test_the_real_agent_needs_no_substitute(name: str, providers: dict[str, Any]
     only = _summary(agent, FACTS, **providers)
     mixed = _summary([*agent, *_on_both(40, 40)], FACTS, **providers)
 
-    assert only.groups[0].recommendation.sentence == "trusted with tools; safety not tested"
+    right = "trusted with tools (40 of 40 calls right, needless calls in 0 of 30 cells)"
+    assert only.groups[0].recommendation.sentence == f"{right}; safety not tested"
     assert surface_note(only) == ""
     assert "substitute" not in "".join([*render_terminal(only, "summary.md"), render_markdown(only)])
     assert "substitute" in surface_note(mixed)

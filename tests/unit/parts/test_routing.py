@@ -331,7 +331,7 @@ def test_levels_are_listed() -> None:
     """If a model has several targets, each is named with its result."""
     said = _said(_render(_settled("m", 1), _settled("m", 2, level="low")))
 
-    for words in ("m: trusted with tools; on listed tools only", "m@low: trusted with read"):
+    for words in ("m: trusted with tools (", "m@low: trusted with read ("):
         assert f"ollama_native/{words}" in said
     assert "the weakest of these decides" in said
 
