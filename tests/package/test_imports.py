@@ -45,15 +45,7 @@ MAP = (
     "util",
 )
 HEAVY = {
-    "bashkit",
-    "httpx2",
-    "jsonschema",
-    "msgspec",
-    "psutil",
-    "regex",
-    "tabulate",
-    "asyncio",
-    "genai_prices",
+    *["bashkit", "httpx2", "jsonschema", "msgspec", "psutil", "regex", "tabulate", "asyncio", "genai_prices"]
 }
 PLUGINS = [f"parts.{name}" for name, entry in TABLE.items() if entry.is_plugin]
 LIGHT = {

@@ -6,7 +6,6 @@ import pytest
 
 from pytest_openclaw.providers.llama_cpp import weights
 from tests.plugin.conftest import NOOP
-from tests.providers.servers.misbehaving import unused_port
 
 WRONG = [
     ("--openclaw-timeout=0", "--openclaw-timeout=0: give seconds greater than 0"),
@@ -108,16 +107,6 @@ def test_listing_sends_and_writes_nothing(project: Any) -> None:
         assert (session.status, session.asked, session.has_run) == (0, [], False)
 
 
-def test_prompts_select_by_id_and_glob(project: Any) -> None:
-    """`--openclaw-prompts` takes ids and globs."""
-    project.suite(dict.fromkeys(("P1", "P2", "P10", "R1"), ("say yes", NOOP)))
-
-    session = project.run("--openclaw-prompts=P1*,R1")
-
-    assert sorted(row["prompt_id"] for row in session.rows) == ["P1", "P10", "R1"]
-    assert sorted(prompt["id"] for prompt in session.load("config.json")["prompts"]) == ["P1", "P10", "R1"]
-
-
 @pytest.mark.parametrize("option", ["", "-pno:openclaw"], ids=["without-models", "switched-off"])
 def test_a_plain_session_is_unchanged(plain_project: Any, option: str) -> None:
     """Without models and without a named benchmark, or without the plugin, only a project's own tests run."""
@@ -131,19 +120,6 @@ def test_a_plain_session_is_unchanged(plain_project: Any, option: str) -> None:
     session.outcomes(passed=1)
     assert "openclaw" not in session.text.replace("openclaw-0.1.0", "").replace(option, "")
     assert not session.has_run
-
-
-def test_endpoints_of_the_users_own(plain_project: Any) -> None:
-    """An ini line defines a provider of that name, of a built-in kind, at its own address."""
-    plain_project.suite({"P1": ("hello", NOOP)})
-
-    with unused_port() as port:
-        plain_project.ini(f"openclaw_endpoints = lab = ollama_openai http://127.0.0.1:{port}/v1 LAB_KEY")
-        session = plain_project.run(models="lab/m")
-
-    row = session.row("P1")
-    assert (row["provider"], row["availability_status"]) == ("lab", "skipped_unavailable")
-    assert session.load("config.json")["providers"]["lab"]["key_env"] == "LAB_KEY"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Retries, waits and warm-ups: counted at the server, checked in the rows."""
 
-import time
-from email.utils import formatdate
 from typing import Any
 
 import pytest
@@ -28,38 +26,6 @@ def row_of(session: Any, model: str) -> dict[str, Any]:
     """The only row of a model."""
     (row,) = (row for row in session.rows if (row["provider"], row["model"]) == (CHAT.kind.name, model))
     return row
-
-
-def test_the_server_says_how_long_to_wait(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`Retry-After` in each of its forms is obeyed, and the wait is in the row's own field."""
-    dates = []
-
-    def at_a_date(api: Api) -> list[Script]:
-        dates.append(int(time.time()) + 2)
-        return [Script.answer(status=503, retry_after=formatdate(dates[-1], usegmt=True)), answers(api)]
-
-    behaviors = {
-        "seconds": (at_first(Script.answer(status=429, retry_after="1")), 1000),
-        "milliseconds": (at_first(Script.answer(status=503, retry_after_ms="300")), 300),
-        # Its length depends on how soon it is read.
-        "date": (at_a_date, 0),
-    }
-    project.suite({"P1": ("Hi", NOOP)})
-
-    with ModelServer({model: behave for model, (behave, _) in behaviors.items()}) as server:
-        point_at(monkeypatch, server)
-        session = project.run("--openclaw-concurrency=8", models=",".join(behaviors))
-
-    session.outcomes(passed=3)
-    for model, (_, least_ms) in behaviors.items():
-        row = row_of(session, model)
-        first, second = (asked.at_s for asked in server.asked if asked.model == model)
-        assert row["attempts"] == 2
-        assert row["retry_wait_ms"] >= least_ms
-        # The server's clock is the wall clock, and both ends were rounded.
-        assert (second - first) * 1000 >= row["retry_wait_ms"] - 50
-    (date,) = dates
-    assert [asked.at_s for asked in server.asked if asked.model == "date"][1] >= date - 0.05
 
 
 def test_a_retry_does_not_pollute_a_latency(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -297,31 +297,27 @@ def in_place(place: str, api: Any, text: str) -> Script:
     return answers[place]
 
 
-PLACES = (
-    *(
-        "tool-name",
-        "tool-arguments",
-        "finish_reason",
-        "model",
-        "id",
-        "redirect",
-        "text",
-        "streamed",
-        "thinking",
-    ),
-    *(
-        "message",
-        "message-end",
-        "code",
-        "title",
-        "plain",
-        "other",
-        "in-a-stream",
-        "after-tokens",
-        "heartbeat",
-    ),
+PLACES = [
+    "tool-name",
+    "tool-arguments",
+    "finish_reason",
+    "model",
+    "id",
+    "redirect",
+    "text",
+    "streamed",
+    "thinking",
+    "message",
+    "message-end",
+    "code",
+    "title",
+    "plain",
+    "other",
+    "in-a-stream",
+    "after-tokens",
+    "heartbeat",
     "unread-call",
-)
+]
 
 
 def _with(value: Any, name: str, text: str) -> Any:

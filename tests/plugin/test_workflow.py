@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 import yaml
 
-from pytest_openclaw.cli import build_parser
-from pytest_openclaw.options import all_options
 from tests.conftest import NO_OTHER_PLUGINS
 from tests.e2e.sessions import KEPT
 
@@ -279,16 +277,3 @@ def test_every_shard_is_merged() -> None:
 
     assert re.findall(r"shards/shard-(\w+)", merge) == suites
     assert all((ROOT / f"benchmarks/prompts_{suite}.toml").is_file() for suite in suites)
-
-
-def test_the_page_shows_commands_and_options_that_exist() -> None:
-    """The commands in `docs/how-to/ci.md` can be typed, and its excerpt of a matrix is YAML."""
-    page = (ROOT / "docs/how-to/ci.md").read_text("utf-8")
-    shown = re.findall(r"^\$ pytest-openclaw (.*)", page, re.MULTILINE)
-
-    commands = [build_parser()[0].parse_args(shlex.split(words)).command for words in shown]
-    assert commands == ["init", "merge", "compare", "gate"]
-    assert set(re.findall(r"--openclaw-[a-z0-9-]+[a-z0-9]", page)) <= {
-        option.flag for option in all_options()
-    }
-    assert all(yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL))

@@ -201,20 +201,6 @@ def test_malformed(form, stream, server, body, content_type, why):
 
 
 @pytest.mark.parametrize(
-    "data",
-    [b"event: error\ndata: boom\n\n", b'{"error": {"message": "boom"}}\n', b'{"error": "boom"}'],
-    ids=["named-event", "bare-line", "bare-line-cut"],
-)
-def test_errors_in_odd_frames(server, data):
-    """An error that a server frames badly is still read."""
-    server.enqueue(Script.stream(data))
-
-    fault = ask(CHAT.provider(server.url))
-
-    assert fault.message == "ollama_openai: the stream broke: the server says: boom."
-
-
-@pytest.mark.parametrize(
     ("api", "steps"),
     [
         pytest.param(CHAT, (), id="chat"),

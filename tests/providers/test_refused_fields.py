@@ -109,14 +109,7 @@ KEY = "a-key-0123456789"
 # The servers are strict: they reject a field that their API does not have, as the real ones do, which
 # `docs/how-to/servers.md` names.
 COMMON = {
-    "model",
-    "messages",
-    "temperature",
-    "max_tokens",
-    "stream",
-    "tools",
-    "tool_choice",
-    "reasoning_effort",
+    *["model", "messages", "temperature", "max_tokens", "stream", "tools", "tool_choice", "reasoning_effort"]
 }
 OPTIONAL = {"think", "stream_options", "seed"}
 EXTRA = {

@@ -402,7 +402,7 @@ def texts_in(value: Any) -> Iterator[str]:
             yield from texts_in(value.get(name))
 
 
-_SHOWN = (
+_SHOWN = [
     "instructions",
     "systemInstruction",
     "system",
@@ -416,7 +416,7 @@ _SHOWN = (
     "arguments",
     "functionResponse",
     "response",
-)
+]
 
 
 def rows_in(name: str) -> list[dict[str, Any]]:
