@@ -1,7 +1,4 @@
-"""The text that CI systems take for commands in a job's log: their parsers, ported.
-
-Each function takes a whole log and returns the commands that its system would carry out.
-"""
+"""Parsers of CI systems, ported: each takes a log and returns the commands that its system would carry out."""
 
 import re
 from dataclasses import dataclass

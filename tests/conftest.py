@@ -91,21 +91,14 @@ def require_engine() -> None:
 
 @pytest.fixture
 def world_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skip a test, or fail it if CI requires it, if Python for worlds is not installed.
-
-    Tests with a home of their own use the compiled interpreter of the others.
-    """
+    """Use the compiled Python for worlds of all tests; without it skip, or fail if CI requires it."""
     if not python.is_installed():
         skip_or_fail("python", python.hint())
     monkeypatch.setenv("XDG_CACHE_HOME", CACHES)
 
 
 def require_claude() -> str:
-    """Return the real Claude CLI's command; without one skip the test, or fail it if CI requires it.
-
-    OPENCLAW_TEST_CLAUDE is the command, or OPENCLAW_TEST_CLAUDE_DIR the folder that was given to
-    `tests/real_parts.py`.
-    """
+    """Return the real Claude CLI's command; without one skip the test, or fail it if CI requires it."""
     if command := os.environ.get("OPENCLAW_TEST_CLAUDE"):
         return command
     folder = os.environ.get("OPENCLAW_TEST_CLAUDE_DIR")
@@ -130,10 +123,7 @@ def require_bfcl() -> None:
 
 
 def require_browser() -> str:
-    """Return the path of Chromium; without it, or its driver, skip the test, or fail it if CI requires it.
-
-    OPENCLAW_TEST_CHROMIUM is its path, if it is not on PATH.
-    """
+    """Return the path of Chromium; without it, or its driver, skip the test, or fail it if CI requires it."""
     missing = [name for name in ("playwright", "axe_playwright_python") if not find_spec(name)]
     if missing:
         skip_or_fail("browser", f"{missing[0]} is not installed; it is in the dependency group `browser`")

@@ -28,13 +28,7 @@ REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILT
 
 @dataclass
 class Tally:
-    """The verdicts on a number of replies.
-
-    Attributes:
-        kinds: kind of reply → how often both, only BFCL, only we and neither accept it.
-        classes: class of disagreement → its cases, each with the kind of the reply.
-        written: the outcomes of calls that are written as text where a call is due.
-    """
+    """The verdicts by kind of reply, classes of disagreement with their cases, and outcomes of written calls."""
 
     kinds: dict[str, Counter[str]] = field(default_factory=dict)
     classes: dict[str, list[tuple[str, str]]] = field(default_factory=dict)

@@ -1,8 +1,4 @@
-"""The verdict of BFCL's own checker, from the installed package `bfcl-eval` without its dependencies.
-
-The checker needs none of them, but its modules import them, and one imports the clients of all models. Dummies take
-their place during the import.
-"""
+"""BFCL's own checker, from `bfcl-eval` without its dependencies, which dummies replace."""
 
 import os
 import sys

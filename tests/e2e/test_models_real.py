@@ -1,7 +1,4 @@
-"""Real models on the shipped suites, each session to its end (`tox -e models`).
-
-The embedded model, and every `.gguf` file in the folder that OPENCLAW_TEST_MODELS names.
-"""
+"""The embedded model, and each `.gguf` file of OPENCLAW_TEST_MODELS, on the shipped suites (`tox -e models`)."""
 
 import json
 import os

@@ -10,12 +10,7 @@ OUTPUT_TOKENS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """A turn.
-
-    Attributes:
-        calls: each a name and its arguments as JSON text.
-        finish: the finish reason of chat completions; if empty, the one that belongs to the turn.
-    """
+    """A turn: its calls with arguments as JSON text, and its finish reason if it is not the usual one."""
 
     text: str = ""
     reasoning: str = ""

@@ -25,12 +25,7 @@ GATEWAY_TOKEN = "a-token-of-the-test"
 
 @dataclass(frozen=True)
 class RealOpenClaw:
-    """An installed OpenClaw.
-
-    Attributes:
-        folder: the folder of the installation.
-        parts: its Node, and its script.
-    """
+    """An installed OpenClaw: the folder of the installation, its Node and its script."""
 
     folder: Path
     parts: tuple[str, str]
@@ -126,17 +121,7 @@ def run_agent(
     context_tokens: int = 64_000,
     **config: Any,
 ) -> None:
-    """Run `openclaw agent exec` once.
-
-    Args:
-        openclaw: the program.
-        folder: the workspace; its state is in a folder of it.
-        url: base URL of the model.
-        name: of the model.
-        prompt: the user's message.
-        context_tokens: of the model.
-        **config: further parts of OpenClaw's config.
-    """
+    """Run `openclaw agent exec` once in a workspace; `config` has further parts of OpenClaw's config."""
     usual = {
         "agents": {"defaults": {"workspace": str(folder), "model": {"primary": f"local/{name}"}}},
         "models": models_of(url, name, context_tokens),
@@ -161,14 +146,7 @@ def run_agent(
 
 
 def run_over_gateway(openclaw: RealOpenClaw, url: str, prompt: str, **config: Any) -> None:
-    """Run one turn of an agent in a gateway.
-
-    Args:
-        openclaw: with the gateway.
-        url: base URL of the model.
-        prompt: the user's message.
-        **config: further parts of OpenClaw's config.
-    """
+    """Run one turn of an agent in a gateway; `config` has further parts of OpenClaw's config."""
     port = free_port()
     agents = {"model": "local/scripted", "skipBootstrap": True, "heartbeat": {"every": "0m"}}
     auth = {"mode": "token", "token": GATEWAY_TOKEN}

@@ -11,11 +11,7 @@ PAUSE_S = 0.12
 
 
 class Site(LoopbackServer):
-    """The server, while it is entered.
-
-    Args:
-        pages: path → text; others are missing.
-    """
+    """The server of these pages (path → text), while it is entered."""
 
     def __init__(self, pages: Mapping[str, str]) -> None:
         self._pages = pages

@@ -1,7 +1,4 @@
-"""Scripted models that obey an instruction in a text once they have `exec`.
-
-`trusting` obeys it only inside the marks in which OpenClaw wraps web pages, `wary` only outside of them.
-"""
+"""Models that obey a text once they have `exec`: `trusting` inside the marks of web pages, `wary` outside."""
 
 import json
 import re

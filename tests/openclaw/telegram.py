@@ -23,11 +23,7 @@ def chat_of(target: str) -> str:
 
 
 class Telegram(LoopbackServer):
-    """The server, while it is entered.
-
-    Attributes:
-        messages: chat and text of each message that it took.
-    """
+    """The server, while it is entered; `messages` has chat and text of each message that it took."""
 
     def __init__(self) -> None:
         self.messages: list[tuple[str, str]] = []

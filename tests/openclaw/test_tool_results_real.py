@@ -1,8 +1,4 @@
-"""Results of pages, searches and calls of the bridge: the real OpenClaw's, and a world's.
-
-Pages and the search engine are on loopback. The words of the notice differ, because they are ours; all else is the
-same: keys and their order, marks, sources, sanitized content, and errors.
-"""
+"""Pages, searches and calls of the bridge: the real OpenClaw's results, and a world's, but for the notice."""
 
 import json
 import re

@@ -1,7 +1,4 @@
-"""`python tests/package/check_dist.py FOLDER`: check the wheel, the sdist and the component list there.
-
-`tox -e dist` writes the component list from a fresh environment in which pip installed this project.
-"""
+"""`python tests/package/check_dist.py FOLDER`: check the wheel, the sdist and the component list there."""
 
 import json
 import subprocess

@@ -1,7 +1,4 @@
-"""The wheel without the clone: creates a project, and uses a model server on loopback.
-
-Run it with an environment that has only the wheel and its dependencies.
-"""
+"""Creates a project and asks a model server where only the wheel and its dependencies are installed."""
 
 import json
 import os

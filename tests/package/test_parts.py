@@ -39,13 +39,7 @@ PROJECT = {
 
 @dataclass(frozen=True, kw_only=True)
 class Used:
-    """How a part is used: by options of a session, and in the texts of a run.
-
-    Attributes:
-        options: words that are wrong usage without the part.
-        texts: patterns of what the part adds to a line of `summary.md`.
-        lines: patterns of the lines that it adds.
-    """
+    """Options that are wrong usage without a part, and patterns of the texts and lines it adds to `summary.md`."""
 
     options: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()

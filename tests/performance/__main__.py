@@ -1,7 +1,4 @@
-"""`python -m tests.performance [MEASURE]`: what the plugin costs, next to a bare loop and other harnesses.
-
-How many prompts are asked until a recommendation is settled is measured by `tests/simulation`.
-"""
+"""`python -m tests.performance [MEASURE]`: what the plugin costs, next to a bare loop and other harnesses."""
 
 import argparse
 import os

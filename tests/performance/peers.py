@@ -1,8 +1,4 @@
-"""Other programs that ask for the answers: `peers.py NAME COMMAND BASE_URL CONCURRENCY FOLDER`.
-
-The bare loop streams, and its rows are named as ours. The harnesses do not stream and report no time to the first
-token. Each ends with an error unless every answer is right.
-"""
+"""Other programs that ask: `peers.py NAME COMMAND BASE_URL CONCURRENCY FOLDER`; a wrong answer is an error."""
 
 import asyncio
 import json

@@ -179,13 +179,7 @@ class StoredRun(RunFiles):
 
 @dataclass(frozen=True)
 class Session(RunFiles):
-    """A finished session: pytest's result and the files of the run.
-
-    Attributes:
-        asked: the requests that reached the scripted providers.
-        has_run: whether the session has created a run directory.
-        run_id: the run that the command line names; without one there must be one run only.
-    """
+    """A finished session: pytest's result, the requests that reached scripted providers, and the run's files."""
 
     result: pytest.RunResult
     folder: Path

@@ -24,10 +24,7 @@ def pytest_collection_modifyitems(items):
 
 
 class CountingServer(ModelServer):
-    """Pauses before each answer: cells, warm-ups, questions about itself.
-
-    The pause is before the first byte, so consecutive requests never overlap in it.
-    """
+    """Pauses before the first byte of each answer, in which consecutive requests never overlap."""
 
     def __init__(self, behaviors: dict[str, Behavior], pause_s: float) -> None:
         super().__init__(behaviors)

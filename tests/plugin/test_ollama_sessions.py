@@ -74,11 +74,7 @@ def test_both_apis_of_one_server_never_have_two_requests(
 
 
 class SlowServer(OllamaServer):
-    """Pauses before the first byte of each answer.
-
-    Attributes:
-        most_paused_at_once: the highest number of concurrent requests.
-    """
+    """Pauses before the first byte of each answer, and counts the requests that wait together."""
 
     def __init__(self) -> None:
         super().__init__()

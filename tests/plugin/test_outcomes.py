@@ -1,4 +1,4 @@
-"""Every line of the outcome table: row, pytest's outcome, exit status."""
+"""Every line of the outcome table: row, pytest's outcome, exit status; an item that runs again."""
 
 from typing import Any
 
@@ -88,3 +88,20 @@ def test_another_model_that_answers_is_reported(project: Any) -> None:
     assert session.row("P1")["effective_model"] == "llama9:1b"
     assert session.summary["groups"][0]["effective_models"] == ["llama9:1b"]
     assert "llama9:1b instead of it" in session.text
+
+
+@pytest.mark.newest
+@pytest.mark.under_workers
+def test_a_cell_that_runs_again_is_asked_once(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure under pytest-rerunfailures has one row, and its rate is the rate of a run without reruns."""
+    pytest.importorskip("pytest_rerunfailures")
+    monkeypatch.delenv("PYTEST_ADDOPTS")
+    project.suite({"P0": ("say yes", YES), "P1": ("say no", YES)})
+
+    session = project.run("--reruns=2")
+
+    outcomes = session.result.parseoutcomes()
+    assert (outcomes["passed"], outcomes["failed"]) == (1, 1)
+    assert [session.row(name)["objective_pass"] for name in ("P0", "P1")] == [True, False]
+    assert session.summary["groups"][0]["objective_pass_rate"] == 0.5
+    assert sorted(session.asked) == ["m say no", "m say yes"]

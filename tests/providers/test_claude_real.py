@@ -1,7 +1,4 @@
-"""`claude_code_cli` with the real CLI, against a Messages API on loopback; never with a real key.
-
-The CLI is the one that `tests/real_parts.py` installs.
-"""
+"""`claude_code_cli` with the real CLI, against a Messages API on loopback; never with a real key."""
 
 import asyncio
 import contextlib

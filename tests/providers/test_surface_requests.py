@@ -49,10 +49,7 @@ LIMITS = {
 @of_events
 @pytest.mark.parametrize("level", [None, "low"])
 def test_a_call_through_the_bridge(server, api, level):
-    """System prompt, tools, frame and context are sent in each turn, and no temperature; a search is answered.
-
-    Only chat completions use OpenClaw's own name for the limit of the answer.
-    """
+    """System prompt, tools, frame, context and the API's limit are sent in each turn, and no temperature."""
     for calls in (SEARCHES, CALLS):
         server.enqueue(Script.answer(with_long_prompt(api.whole(None, "tool_calls", calls=calls))))
     provider = api.provider(server.url)

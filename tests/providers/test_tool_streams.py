@@ -61,10 +61,7 @@ READERS: dict[str, Callable[..., Reply]] = {
 
 @pytest.mark.parametrize("row", rows_in("tool_calls.jsonl"), ids=lambda row: row["id"])
 def test_calls_as_servers_send_them(row: dict[str, Any]) -> None:
-    """Fragments and events of servers and gateways give the model's calls: none lost, doubled or malformed.
-
-    A row has each call's name and arguments, and its id where that matters.
-    """
+    """Fragments and events of servers and gateways give the model's calls: none lost, doubled or malformed."""
     reply = READERS[row["api"]](*row["sent"])
 
     made = [[call.name, call.arguments, call.id] for call in reply.tool_calls]

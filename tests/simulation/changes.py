@@ -1,7 +1,4 @@
-"""Simulated pairs of runs, compared and gated by the code that ships.
-
-`python -m tests.simulation.changes` prints how often comparisons of simulated runs are right.
-"""
+"""Pairs of runs, compared and gated; `python -m tests.simulation.changes` prints the table of the page."""
 
 import random
 import sys

@@ -28,12 +28,7 @@ CHECKED = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """Shares of runs whose interval held the truth.
-
-    Attributes:
-        by_rate: the true rate → its share.
-        n_runs: for each rate; None if the shares are exact.
-    """
+    """True rates with the shares of runs whose interval held them; `n_runs` is None if the shares are exact."""
 
     design: Design
     by_rate: dict[float, float]

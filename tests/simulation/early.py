@@ -1,8 +1,4 @@
-"""Simulated runs with `--openclaw-until-conclusive`: the prompts they ask, and how often they are wrong.
-
-The order, the stages, the decisions and the recommendation are those of the code that ships.
-`python -m tests.simulation.early [RUNS [SUITE_SIZE …]]` prints the table of docs/maintaining/simulations.md.
-"""
+"""Simulated runs with `--openclaw-until-conclusive`: the prompts they ask, and how often they are wrong."""
 
 import sys
 from collections import Counter
@@ -38,14 +34,7 @@ _RIGHT, _FORBIDDING = {True: "valid", False: "no_call"}, {True: "called_needless
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """Many runs of one target.
-
-    Attributes:
-        against, trusting: shares of runs whose recommendation is wrong against the model, or for it.
-        settled: the share with a recommendation other than `not_enough_evidence`.
-        prompts: the mean number of prompts asked.
-        whole: the same if the first repeat is always asked to its end, as without looks within it.
-    """
+    """Many runs of one target: shares that were wrong or settled, and the mean number of prompts asked."""
 
     n: int
     against: float

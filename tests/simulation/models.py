@@ -22,11 +22,7 @@ REPEATS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """A run to be simulated.
-
-    Attributes:
-        resemblance: the intraclass correlation of a prompt's repeats; 1 makes them equal.
-    """
+    """A run to be simulated; `resemblance` is the intraclass correlation of a prompt's repeats."""
 
     n_prompts: int
     repeats: str
@@ -46,10 +42,7 @@ class Design:
 def own_rates(
     source: Generator, rate: Any, resemblance: float, shape: tuple[int, ...]
 ) -> np.ndarray[Any, Any]:
-    """Return a rate for each prompt, of a Beta distribution with the mean `rate`.
-
-    The intraclass correlation of a prompt's repeats is then the resemblance.
-    """
+    """Return a Beta-distributed rate for each prompt; the resemblance is the correlation of its repeats."""
     if resemblance == 0:
         return np.broadcast_to(rate, shape)
     if resemblance == 1:
@@ -66,12 +59,7 @@ def draw_counts(source: Generator, design: Design, rate: float, n_runs: int) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class Latencies:
-    """How long replies take; the body is lognormal, `heavy` ones have Pareto's tail instead.
-
-    Attributes:
-        resemblance: the correlation of a prompt's repeats, before they are made long-tailed.
-        tick_ms: times are whole multiples of it; a coarse one makes ties.
-    """
+    """Times in multiples of `tick_ms`: lognormal, or with Pareto's tail; repeats of a prompt are correlated."""
 
     resemblance: float
     heavy: bool = False

@@ -1,8 +1,4 @@
-"""Intervals hold the truth as often as they say, on simulated runs through the shipped summary.
-
-The runs here are as many as a test may take, so each figure has its sampling error; `python -m tests.simulation`
-takes more of them. The worst cases are printed (`-rP` shows them).
-"""
+"""Intervals hold the truth as often as they say, on simulated runs through the shipped summary."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""The pictures in the docs: screens of the walk, and the pages in Chromium.
-
-`OPENCLAW_TEST_PICTURES=docs/images pytest tests/walk -m nightly -k pictures` makes them anew.
-"""
+"""The pictures in the docs, made anew by `OPENCLAW_TEST_PICTURES=docs/images pytest tests/walk -k pictures`."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""`python -m tests.openclaw.agreement [--only PATTERN …]`: plays the cases in both loops, writes the table.
-
-The real OpenClaw is taken from OPENCLAW_TEST_OPENCLAW_DIR, the folder given to `tests/real_parts.py`.
-"""
+"""`python -m tests.openclaw.agreement [--only PATTERN …]`: plays the cases in both loops, writes the table."""
 
 import argparse
 import datetime

@@ -29,14 +29,7 @@ Step = Said | str | Sequence[Call]
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One case.
-
-    Attributes:
-        id: unique.
-        about: a description in one line.
-        prompt: with tools, world and validator.
-        turns: the model's turns; the last one is repeated.
-    """
+    """A prompt with tools, world and validator, and the model's turns, of which the last one is repeated."""
 
     id: str
     about: str

@@ -67,14 +67,7 @@ def shortened(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Happened:
-    """The outcome of one call.
-
-    Attributes:
-        name: as the model wrote it.
-        kind: executed (`ok`, `error`), refused (`bad_arguments`, `unknown_tool`), or without a result
-            (`unanswered`).
-        result: the result that the model received.
-    """
+    """A call: executed (`ok`, `error`), refused, or without a result; and the result that the model received."""
 
     name: str
     kind: Kind

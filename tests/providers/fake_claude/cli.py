@@ -183,10 +183,7 @@ def unoffered() -> None:
 
 
 def plays() -> None:
-    """Play the turns of the second argument, `[text, [[tool, arguments], …]]` each, with our real server.
-
-    Messages of the user are lines of the input; after an answer the next one is awaited.
-    """
+    """Play the turns of the second argument, `[text, [[tool, arguments], …]]` each, with our real server."""
     begin()
     turns = json.loads(sys.argv[2])
     limit = int(argument("--max-turns") or 1)

@@ -80,12 +80,7 @@ OLLAMA = Api(
 
 
 class OllamaServer(MisbehavingServer):
-    """Has Ollama's routes, its own and `/v1/chat/completions`, and one small model for each name.
-
-    Args:
-        chat: the answer to a request by Ollama's own API, warm-ups included; the default is "Hi.".
-        models: name → capabilities.
-    """
+    """Has Ollama's routes, its own and `/v1/chat/completions`, and one small model for each name."""
 
     def __init__(
         self,

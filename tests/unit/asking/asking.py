@@ -17,11 +17,7 @@ Answer = Callable[[Request], Awaitable[Reply]]
 
 
 class Fake(Provider):
-    """Answers as set by the test, and counts concurrent requests.
-
-    Args:
-        answer: the coroutine function that `ask` awaits.
-    """
+    """Answers by a coroutine function of the test, and counts concurrent requests."""
 
     name: ClassVar[str] = "fake"
 

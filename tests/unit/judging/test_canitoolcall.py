@@ -1,8 +1,4 @@
-"""Written calls of nine model families, as the package canitoolcall collects them, count as leaked.
-
-Its fixtures are the outputs of model templates and of the tests of inference engines. A server that parses them
-leaves no text; here they are the text, as where no parser fits the model.
-"""
+"""Written calls of nine model families, as canitoolcall collects them, count as leaked where they stay text."""
 
 import json
 import re
@@ -105,10 +101,7 @@ def _stripped(fixture: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def test_calls_without_their_special_tokens_are_found() -> None:
-    """Of 171 outputs whose marks a server left out, 167 are found with every name, and no other is flagged.
-
-    Missed are names glued to a word (`hiadd{…}`) and to an id (`special_function123456789{…}`).
-    """
+    """Of 171 outputs whose marks a server left out, 167 are found with every name, and no other is flagged."""
     stripped = [one for fixture in fixtures() if (one := _stripped(fixture))]
     calling = [fixture for fixture in stripped if called_in(fixture)]
 

@@ -1,7 +1,4 @@
-"""Every report of three made runs, and failed cells, word by word.
-
-`pytest --refresh tests/unit/reports` writes them anew.
-"""
+"""Every report of three made runs, and failed cells, word by word; `--refresh` writes them anew."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,13 +1,16 @@
-"""Prompts × targets, and the prompts that are chosen."""
+"""Prompts × targets, the prompts that are chosen, the order of cells, and their form in `config.json`."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_openclaw.judging.combine import Not, ToolInvocation
 from pytest_openclaw.judging.text import Noop
-from pytest_openclaw.suites.cells import build_cells, select_prompts, unmatched
-from pytest_openclaw.values.prompts import Prompt
+from pytest_openclaw.suites.cells import build_cells, definition, select_prompts, spread, unmatched
+from pytest_openclaw.values.prompts import KEYS, Prompt
+from pytest_openclaw.values.replies import Turn
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.tool_calls import Tool
 
@@ -110,3 +113,103 @@ def test_select_prompts(patterns, expected):
 def test_unmatched():
     """Patterns that match no id are reported, each once and in order."""
     assert unmatched(["P1", "x", "P*", "p1", "x"], ["P1", "P2"]) == ("x", "p1")
+
+
+LOCAL_A, LOCAL_B = Target(provider="ollama", model="a"), Target(provider="ollama", model="b")
+CLOUD = Target(provider="cloud", model="c")
+ENDPOINTS = {LOCAL_A: "http://local", CLOUD: "https://cloud", LOCAL_B: "http://local"}
+
+
+def _order(cells: list[tuple[str, Target]]) -> list[str]:
+    return [name for name, _ in spread(cells, target_of=lambda cell: cell[1], endpoints=ENDPOINTS)]
+
+
+def test_one_endpoint_goes_target_by_target() -> None:
+    """A local model is loaded once, whatever order the suites have."""
+    cells = [("P1b", LOCAL_B), ("P1a", LOCAL_A), ("P2b", LOCAL_B), ("P2a", LOCAL_A)]
+
+    assert _order(cells) == ["P1a", "P2a", "P1b", "P2b"]
+
+
+def test_endpoints_are_mixed_evenly() -> None:
+    """A cloud's two cells are among the four of two local models, not after them."""
+    cells = [
+        *((f"a{n}", LOCAL_A) for n in range(2)),
+        *((f"c{n}", CLOUD) for n in range(2)),
+        *((f"b{n}", LOCAL_B) for n in range(2)),
+    ]
+
+    assert _order(cells) == ["a0", "c0", "a1", "b0", "c1", "b1"]
+
+
+def test_a_target_goes_repeat_by_repeat() -> None:
+    """Also over several suites, each with its own repeats next to each other."""
+    cells = [(f"{suite}{prompt}-r{n}", LOCAL_A, n) for suite in "AB" for n in (1, 2) for prompt in (1, 2)]
+
+    mixed = spread(cells, target_of=lambda c: c[1], endpoints=ENDPOINTS, repeat_of=lambda c: c[2])
+
+    assert [c[0] for c in mixed] == [
+        f"{suite}{prompt}-r{n}" for n in (1, 2) for suite in "AB" for prompt in (1, 2)
+    ]
+
+
+@given(targets=st.lists(st.sampled_from(list(ENDPOINTS))))
+def test_spreading_loses_nothing_and_keeps_each_target_in_order(targets: list[Target]) -> None:
+    """The same cells come out; a target's cells stay in their order, one target an endpoint at a time."""
+    cells = [(f"{n:03}", target) for n, target in enumerate(targets)]
+
+    mixed = spread(cells, target_of=lambda cell: cell[1], endpoints=ENDPOINTS)
+
+    assert sorted(mixed) == sorted(cells)
+    for target in ENDPOINTS:
+        assert [c for c in mixed if c[1] == target] == [c for c in cells if c[1] == target]
+    local = [target for _, target in mixed if ENDPOINTS[target] == "http://local"]
+    assert local == sorted(local, key=[LOCAL_A, LOCAL_B].index)
+
+
+def test_every_key_is_there_with_its_default():
+    """A definition has all keys of a prompt, the rule as it was written, defaults included."""
+    prompt = Prompt(suite="benchmarks/prompts_x.toml", id="P1", name="hello", prompt="Hi", validator=None)
+
+    assert definition(prompt) == dict.fromkeys(KEYS) | {
+        "suite": "benchmarks/prompts_x.toml",
+        "id": "P1",
+        "name": "hello",
+        "prompt": "Hi",
+        "validator": {"type": "noop"},
+        "tags": [],
+        "max_output_tokens": 1024,
+        "extra": {},
+    }
+
+
+def test_every_field_is_kept():
+    """No field of a prompt is missing in its definition, under the keys of a suite."""
+    in_other_words = {"min_passes": "pass", "known_failures": "xfail"}
+    apart = {"validator_spec", "tools_spec", "surface", "listed", "is_private"}
+    named = {one.name for one in fields(Prompt)} - apart
+    hashes = {"images_sha256", "tools_sha256"}
+
+    assert {in_other_words.get(name, name) for name in named} | hashes == {*KEYS}
+
+
+def test_a_private_prompt_has_hashes_of_its_texts():
+    """They change with the texts, and the texts are not in the definition."""
+    turns = (Turn(user="my secret plan"), Turn(text="a plan"))
+    prompt = Prompt(
+        suite="s", id="P1", name="n", prompt="my secret plan", system="my secret plan", validator=None,
+        messages=turns, history=turns[1:], tools_spec=["read"], is_private=True,
+    )  # fmt: skip
+
+    kept, other = definition(prompt), definition(replace(prompt, messages=turns[:1]))
+
+    assert "plan" not in str(kept)
+    assert {name for name in kept if kept[name] != other[name]} == {"messages"}
+
+
+def test_a_value_that_json_cannot_represent_is_refused():
+    """A definition never becomes a file that JSON readers reject."""
+    prompt = Prompt(suite="s", id="P1", name="n", prompt="p", validator=None, extra={"x": float("nan")})
+
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        definition(prompt)

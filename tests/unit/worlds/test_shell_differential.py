@@ -1,8 +1,4 @@
-"""Lines of the kind that agents type print and leave in a world what they do in bash with GNU's programs.
-
-`typed_lines.txt` has a command in each line, in which `⏎` is the end of a line. What is compared: standard output,
-the exit code, and the files.
-"""
+"""Lines that agents type, in `typed_lines.txt`, print and leave in a world what they do in bash."""
 
 import shutil
 import subprocess

@@ -1,10 +1,13 @@
-"""The file tools of a world and apply_patch answer as OpenClaw's do."""
+"""A world's file tools and apply_patch answer as OpenClaw's do; binary files keep their bytes."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_openclaw.providers.openclaw.workspace import Scratch, play
+from pytest_openclaw.util.text import file_bytes
 from pytest_openclaw.values.worlds import World
 
 APP = "def greet():\n    return 'hi'\n\n\ndef leave():\n    return 'bye'\n"
@@ -278,3 +281,29 @@ def test_a_patch_that_changes_nothing_says_so(call: Any) -> None:
     answer = call("apply_patch", input=patch("*** Update File: notes.md", "@@", "-milk", "+milk"))
 
     assert answer == "No changes made."
+
+
+DATA = bytes(range(256))
+WORLD = World(files={"data.bin": DATA.decode("utf-8", "surrogateescape")})
+
+
+def test_a_binary_file_in_a_played_world(calls_in: Any) -> None:
+    """A command copies its bytes; `read` shows them with replacement characters."""
+    call = calls_in(WORLD)
+
+    assert call("exec", command="cp data.bin copy.bin && wc -c < copy.bin").strip() == "256"
+    assert "abc" in call("read", path="copy.bin")
+    assert file_bytes(call.playing.state.files["copy.bin"]) == DATA
+
+
+def test_a_binary_file_of_the_real_agent(tmp_path: Path) -> None:
+    """Its folder has the bytes, a command copies them, and the state has them."""
+    scratch = Scratch(tmp_path)
+    scratch.workspace.mkdir()
+    scratch.lay_out(WORLD)
+    play(scratch, "cp data.bin copy.bin", str(scratch.workspace))
+
+    assert (scratch.workspace / "copy.bin").read_bytes() == DATA
+    state = scratch.state(WORLD)
+    assert state.changed == ("copy.bin",)
+    assert file_bytes(state.files["data.bin"]) == DATA

@@ -1,8 +1,4 @@
-"""Engines without llama.cpp, for tests: each is a command, as `start_engine` takes it.
-
-`FAKE` is ready at once and ends like the real one, unless its weights are `broken`; the others fail in one
-way each.
-"""
+"""Engines without llama.cpp: `FAKE` is ready at once and ends like the real one; each other fails in one way."""
 
 import sys
 
