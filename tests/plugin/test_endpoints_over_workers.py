@@ -94,6 +94,29 @@ def test_a_local_server_has_one_request_at_a_time(
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("words", [[], ["--dist=worksteal"]], ids=["ours", "worksteal"])
+def test_an_end_at_the_first_failure_ends_the_asking(
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """With `-x` no worker continues with its assigned cells, and nothing is asked twice."""
+    write_suites(plain_project, 40)
+    fails: Behavior = lambda api: Script.answer({"error": "no"}, status=400)  # noqa: E731
+
+    # Long, so that a busy machine does not ask half of the cells before every worker is stopped.
+    with CountingServer({"m": answers, "a 1": fails}, pause_s=0.7) as server:
+        point_at(monkeypatch, server)
+        session = plain_project.run("-n", "2", *words, "-x", "--openclaw-concurrency=3", models=MODEL)
+
+    assert session.status == pytest.ExitCode.INTERRUPTED
+    assert "stopping after 1 failures" in session.text
+    assert set(server.by_cell.values()) == {1}
+    # One worker has half of the 80 cells.
+    assert len(server.asked) < 40
+    assert server.most_paused_at_once <= 3
+    assert len({cell_of(row) for row in session.rows}) == len(session.rows) <= len(server.asked)
+
+
+@pytest.mark.nightly
 def test_every_cell_by_every_worker_is_refused(plain_project: Any) -> None:
     """`--dist=each` would make several rows of one cell; no request is sent, and other tests may use it."""
     plain_project.suite({"P1": ("say yes", NOOP)})
