@@ -213,7 +213,6 @@ def _speed(replies: Sequence[Reply]) -> float | None:
 
 
 def _received(turn: Turn, dispatched: Callable[[ToolCall], Dispatched]) -> tuple[Turn, ...]:
-    """Return a turn for the next request, without forgotten calls; an empty turn is left out."""
     answered = zip(turn.calls, turn.results, strict=False)
     kept = [(call, result) for call, result in answered if not is_forgotten(dispatched(call))]
     if not kept and not strip_thinking(turn.text).strip():

@@ -104,7 +104,6 @@ def _shipped() -> dict[str, Path]:
 
 
 def _suites(names: str) -> dict[Path, bytes]:
-    """Return the named suites, and the files to which they refer, by their paths in a project."""
     shipped, copies = _shipped(), dict[Path, bytes]()
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     if unknown := [name for name in wanted if name not in shipped]:
@@ -140,7 +139,6 @@ def _source() -> str:
 
 
 def _lines(file: Path, models: Sequence[str], *, has_tests: bool) -> str:
-    """Return the ini keys that a project needs, in the file's notation."""
     if file.suffix == ".toml":
         # JSON strings and lists are valid TOML as long as characters are not escaped.
         lines = [f"openclaw_models = {json.dumps([*models], ensure_ascii=False)}"]

@@ -44,7 +44,7 @@ from pytest_openclaw.values.rows import to_row
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_openclaw.runs.reading import StoredRun
     from pytest_openclaw.util.files import JsonObject
@@ -59,56 +59,33 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> CommandResult:
-    run = read_run(arguments, even_active=True)
+    run, width = read_run(arguments, even_active=True), terminal_width()
     chosen = [record for record in run.records if is_chosen(record, arguments)]
     if arguments.cell is not None:
         chosen = find_cells(chosen, arguments.cell, run.name)
-        if len(chosen) == 1:
-            return _show_cell(run, run.rows[chosen[0].key].whole)
-        return _show_cells(run, chosen, arguments.run)
-    return _show_run(run, chosen)
-
-
-def _show_run(run: StoredRun, chosen: list[Record]) -> CommandResult:
-    summary = summary_of(run)
-    width = terminal_width()
-    page = run.path / "summary.md"
+    names = full_names(run.records)
+    if arguments.cell is not None and len(chosen) == 1:
+        return _show_cell(run, run.rows[chosen[0].key].whole, names[chosen[0].key])
+    data: JsonObject = {"run": run.name, "cells": [_as_json(one, names[one.key]) for one in chosen]}
+    # The texts of a large run do not fit into memory.
+    cells = ((names[one.key], run.rows[one.key].whole if is_miss(one) else one) for one in chosen)
+    lines = [*render_cells(cells, run.prompts, width)]
+    if arguments.cell is not None:
+        first_miss = shlex.quote(names[next(filter(is_miss, chosen), chosen[0]).key])
+        lines.append(f"in full: pytest-openclaw show {arguments.run} {first_miss}")
+        return CommandResult(lines=lines, data=data)
+    summary, page = summary_of(run), run.path / "summary.md"
     where = str(page if page.exists() else run.path)
-    cells = _named(run, chosen)
     return CommandResult(
-        lines=[*render_terminal(summary, where, width=width), "", *render_cells(cells, run.prompts, width)],
-        data={"run": run.name, "summary": to_json(summary), "cells": _listed(cells)},
+        lines=[*render_terminal(summary, where, width=width), "", *lines],
+        data={"run": run.name, "summary": to_json(summary), **data},
         warnings=run.shortcomings,
     )
 
 
-def _show_cells(run: StoredRun, chosen: Sequence[Record], run_name: str) -> CommandResult:
-    """List the cells that a name fits, and say how to name one of them."""
-    cells = _named(run, chosen)
-    first_miss = next((name for name, record in cells.items() if is_miss(record)), next(iter(cells)))
-    return CommandResult(
-        lines=[
-            *render_cells(cells, run.prompts, terminal_width()),
-            f"in full: pytest-openclaw show {run_name} {shlex.quote(first_miss)}",
-        ],
-        data={"run": run.name, "cells": _listed(cells)},
-    )
-
-
-def _named(run: StoredRun, chosen: Iterable[Record]) -> dict[str, Record]:
-    """Return whole rows by their names as in pytest."""
-    names = full_names(run.records)
-    return {names[record.key]: run.rows[record.key].whole for record in chosen}
-
-
-def _listed(cells: Mapping[str, Record]) -> list[JsonObject]:
-    return [_as_json(record, name) for name, record in cells.items()]
-
-
-def _show_cell(run: StoredRun, record: Record) -> CommandResult:
+def _show_cell(run: StoredRun, record: Record, name: str) -> CommandResult:
     definition = dict(run.prompts.get((record.suite, record.prompt_id), {}))
     turns = turns_of(record, offered_tools(definition))
-    name = full_names(run.records)[record.key]
     return CommandResult(
         lines=render_cell(name, record, definition, turns, run.records, width=terminal_width()),
         data={

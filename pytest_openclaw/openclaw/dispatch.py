@@ -595,7 +595,6 @@ def promoted_calls(text: str, tools: Sequence[Tool]) -> tuple[ToolCall, ...]:
 
 
 def _block(text: str, start: int, tools: Sequence[Tool]) -> tuple[ToolCall, int] | None:
-    """Return the call that begins at `start`, and its end."""
     opening = _OPEN.match(text, start)
     name = (opening[2] or opening[3]) if opening else ""
     if opening is None or not any(same_tool(tool.name, name) for tool in tools):

@@ -179,7 +179,6 @@ def _target_obstacle(
 
 
 def _setting_changes(base: Measured, candidate: Measured, one: Target, other: Target) -> Iterator[str]:
-    """Yield the settings that shape a request and differ."""
     yield from _differing(setting_rules(), "settings", base.config, candidate.config)
     if one.surface == other.surface != LISTED:
         before, after = (run.config.get("surface") or {} for run in (base, candidate))
@@ -260,7 +259,6 @@ LONGEST_NOTE = 100
 
 
 def _findings(summary: Any) -> Iterator[tuple[int, Finding]]:
-    """Yield the verdict on each target compared with the baseline, and the cells that were not compared."""
     compared: ComparedRuns | None = summary.comparison
     if compared is None:
         return
@@ -313,7 +311,6 @@ def _set_aside(cells: SetAside, option: str) -> str:
 
 
 def _reasons_in_short(compared: ComparedRuns) -> str:
-    """Return how many cells are set aside for each reason; empty if all are compared."""
     counts: Counter[Reason] = Counter()
     for cells in compared.set_aside:
         counts[cells.reason] += cells.n_cells
@@ -391,7 +388,6 @@ def render_comparison(compared: ComparedRuns, width: int = WIDTH) -> Iterator[st
 
 
 def _rule(target: str, summary: Any, gap: str | None) -> dict[str, Any]:
-    """Fail a target that is worse in the cells that both runs have answered."""
     comparison: ComparedRuns | None = summary.comparison
     compared = comparison.of(target) if comparison else None
     if comparison is None or compared is None or not (verdicts := compared.verdicts).n_cells:

@@ -173,7 +173,6 @@ def diagnosis_of(evidence: JsonObject | None, records: Sequence[Record]) -> Diag
 def _cause(
     repeats: Mapping[str, Repeat], evidence: JsonObject, records: Sequence[Record]
 ) -> tuple[Cause | None, str, str]:
-    """Return the cause, the finding and the fix."""
     plain, again = repeats["unstreamed"], repeats.get("streamed_again")
     if plain.outcome == "called":
         if again is None or again.outcome == "called":
@@ -262,7 +261,6 @@ class Suspects(Watcher):
 
 
 def _examine(asker: Asker, provider: Provider, suspect: _Suspect, settings: Settings) -> JsonObject:
-    """Repeat a cell, and return its requests and answers."""
     assert isinstance(provider, OverHttp), "only these are noted"
     cell, row = suspect.cell, suspect.row
     # An exchange is repeated up to its first answer. First repeats are always sent.
@@ -358,7 +356,6 @@ class DiagnosisEntry:
 
 
 def _join(owner: Owner, config: object) -> None:  # noqa: ARG001 - for other parts
-    """Diagnose the targets of this session at its end."""
     if owner.settings.diagnose:
         owner.watchers.append(Suspects(owner.asker, owner.providers, owner.settings))
 

@@ -99,7 +99,6 @@ class PastAnswers:
         )
 
     def _median(self, name: str, *keys: object) -> int | None:
-        """Return the median of the first key that has any value."""
         known = (self._tokens[name, key] for key in keys if (name, key) in self._tokens)
         return next((round(median(values)) for values in known), None)
 
@@ -187,7 +186,6 @@ def _budget(cells: Sequence[Estimate], budget_usd: float) -> str:
 
 
 def _join(owner: Owner, config: pytest.Config) -> None:
-    """Show the cells of this session, and run no test."""
     if owner.settings.dry_run:
         assert isinstance(owner, Plain), "a dry run has no workers"
         config.pluginmanager.register(DryRun(owner), "openclaw-dry-run")

@@ -212,7 +212,6 @@ class Gates:
 
 @cache
 def _gates_entry() -> type:
-    """Return the type of the gates in `config.json`."""
     limits: dict[str, Any] = {name: NotRequired[gate.kind | None] for name, gate in known_gates().items()}
     own = {"conclusive": NotRequired[bool], "by_target": NotRequired[tuple[GateLine, ...]]}
     make: Any = TypedDict
@@ -295,7 +294,6 @@ class GateResult:
 
 
 def _rulings(summary: Summary, run: Measured) -> tuple[GateResult, ...]:
-    """Compare every group with every gate that is set for it, in the order of the groups."""
     gates = gates_of(run.config) or Gates()
     return tuple(one for group in summary.groups for one in _rule(gates, group, summary, run))
 
@@ -413,7 +411,6 @@ def _check_tool_rate(group: Group, rows: Sequence[Record], wanted: float, sure: 
 
 
 def _check_rate(rate: Rate, what: str, wanted: float, sure: bool) -> Checked:
-    """Compare a rate, or its whole interval, with a limit."""
     if rate.rate is None or rate.interval_95 is None:
         return Checked(None, what)
     if sure:
@@ -423,7 +420,6 @@ def _check_rate(rate: Rate, what: str, wanted: float, sure: bool) -> Checked:
 
 
 def _check_interval(rate: Rate, interval: Interval, what: str, wanted: float, joint: str = "") -> Checked:
-    """Compare the interval of a rate with a limit."""
     found = f"{rate.n_success} of {rate.n} {what} (95 % interval {percent_range(interval)}{joint})"
     text = f"{found}, a lower end of {whole_percent(wanted)} wanted"
     if interval.low >= wanted:
@@ -451,7 +447,6 @@ def _check_tier(group: Group, rows: Sequence[Record], wanted: int, _sure: bool) 
 
 
 def _check_p95(_: Group, rows: Sequence[Record], wanted: float, _sure: bool) -> Checked:
-    """Compare the 95th percentile of the latencies with a limit."""
     successes = [row for row in answered_of(rows) if row.success]
     if (p95 := distribution_of(successes, lambda record: record.e2e_ms).values["p95"]) is None:
         return Checked(None, "successful cells")
@@ -477,7 +472,6 @@ def _resumed(config: JsonObject, settings: Any, given: Collection[str]) -> dict[
 
 
 def _findings(summary: Any) -> Iterator[tuple[int, Finding]]:
-    """Yield the gates, failed ones first, grouped by target and reason."""
     together: dict[tuple[str, str, str], list[str]] = {}
     for gate in summary.gates:
         together.setdefault((gate.ruling, gate.target, gate.reason), []).append(gate.asked)
@@ -504,7 +498,6 @@ def _annotations(summary: Any) -> Iterator[tuple[str, str]]:
 
 
 def _status(ended: Ended) -> int | None:
-    """Return the exit status if a gate decides it, or only gates and faults count."""
     rulings: Any = ended.summary
     settings: Any = ended.settings
     if rulings.verdict in ("failed", "no_verdict"):

@@ -134,7 +134,6 @@ def _entries(path: Path) -> Iterator[JsonObject]:
 
 
 def _conditions(run: StoredRun, target: Target, suite: str, models: Iterable[str]) -> dict[str, str]:
-    """Return the known conditions that may change a trend, as text."""
     serving = [*served_in(run.inventory, target.label)]
     servers = [one[key] for one in serving for key in ("server", "server_when_resumed") if one.get(key)]
     asked = [json.dumps([*map(one.get, SHAPING)]) for (of, _), one in run.prompts.items() if of == suite]
@@ -199,7 +198,6 @@ def _row(run: JsonObject, columns: int) -> list[str]:
 
 
 def _bar(rate: float, interval: Mapping[str, float], columns: int) -> str:
-    """Draw a rate and its interval between 0 and 100 %."""
     low, at, high = (round(share * (columns - 1)) for share in (interval["low"], rate, interval["high"]))
     line = [*" " * low, "├", *"─" * (high - low - 1), "┤"]
     line[at] = "●"

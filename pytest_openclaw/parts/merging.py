@@ -18,7 +18,6 @@ Example:
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -38,7 +37,7 @@ from pytest_openclaw.runs.reading import load_run, repeats_of
 from pytest_openclaw.runs.summaries import NewRun, write_run
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import epoch_ms
-from pytest_openclaw.util.text import counted, first_few
+from pytest_openclaw.util.text import counted, first_few, in_order
 from pytest_openclaw.values.run_files import AFTER, BEFORE, target_entries
 from pytest_openclaw.values.settings import (
     IDENTITY,
@@ -125,9 +124,7 @@ def merge_runs(parts: Sequence[StoredRun], prefer: Prefer | None = None) -> tupl
     _refuse(_missing_shards(parts), "Shards belong together only if they divide the same selection.")
     rows, notes = _joined_rows(parts, prefer)
     targets = {target: n for n, target in enumerate(_unique(part.n_selected for part in parts))}
-    keys = sorted(
-        _unique(part.prompts for part in parts), key=lambda key: (_natural(key[0]), _natural(key[1]))
-    )
+    keys = sorted(_unique(part.prompts for part in parts), key=lambda key: [*map(in_order, key)])
     prompts = {key: n for n, key in enumerate(keys)}
     n_rows = Counter(key.target for key in rows)
     n_selected = {target: _n_selected(target, parts, n_rows[target]) for target in targets}
@@ -166,7 +163,6 @@ def merge_runs(parts: Sequence[StoredRun], prefer: Prefer | None = None) -> tupl
 
 
 def _missing_shards(parts: Sequence[StoredRun]) -> Iterator[str]:
-    """Yield the missing shards of each divided selection."""
     found: dict[tuple[int, str], set[int]] = {}
     for part in parts:
         if text := part.config.get("shard"):
@@ -180,7 +176,6 @@ def _missing_shards(parts: Sequence[StoredRun]) -> Iterator[str]:
 
 
 def _differing_servers(parts: Sequence[StoredRun]) -> Iterator[str]:
-    """Yield the targets that were served differently: another version, digest or quantization."""
     targets = {part.name: part.inventory["targets"] for part in parts}
     for label in sorted(_unique(targets.values())):
         served = {part: one.get("server") for part, one in _having(label, targets).items()}
@@ -214,7 +209,6 @@ def _differing_prompts(parts: Sequence[StoredRun]) -> Iterator[str]:
 
 
 def _having(key: Any, by_part: Mapping[str, Mapping[Any, Any]]) -> dict[str, Any]:
-    """Return the value of a key by part, without the parts that lack it."""
     return {part: one[key] for part, one in by_part.items() if key in one}
 
 
@@ -239,7 +233,6 @@ def _refuse(problems: Iterable[str], hint: str) -> None:
 def _joined_rows(
     parts: Sequence[StoredRun], prefer: Prefer | None
 ) -> tuple[dict[CellKey, StoredRow], list[str]]:
-    """Return one row per cell, and a note if cells have different rows."""
     rows: dict[CellKey, StoredRow] = {}
     contested: dict[CellKey, list[StoredRow]] = {}
     for part in parts:
@@ -280,11 +273,6 @@ def _n_selected(target: Target, parts: Sequence[StoredRun], n_rows: int) -> int:
     return max(n_rows, min(n_cells, len(cells)))
 
 
-def _natural(text: str) -> list[str]:
-    """Return a key that sorts P2 before P10."""
-    return [part.zfill(20) if part.isdecimal() else part for part in re.split(r"(\d+)", text)]
-
-
 # --- their files ----------------------------------------------------------------------------------
 
 
@@ -315,7 +303,6 @@ def _agreed_values(objects: Sequence[JsonObject], without: Iterable[str] = ()) -
 
 
 def _agreed_each(groups: Sequence[Mapping[str, JsonObject]]) -> JsonObject:
-    """Join objects by name, keeping the values on which all of them agree."""
     return {
         name: _agreed_values([group[name] for group in groups if name in group])
         for name in sorted(_unique(groups))

@@ -217,7 +217,6 @@ def rescore_record(record: Record, prompt: Prompt) -> Record | None:
 
 
 def _reply(record: Record) -> Reply:
-    """Return the reply from which the row was written."""
     raw = text = record.raw_output
     turns = tuple(map(_turn, record.turns or ()))
     reasoning = ""
@@ -258,7 +257,6 @@ def _raw(turn: Turn) -> str:
 
 
 def _prompt_of(record: Record, run: StoredRun, rules: Rules) -> Prompt | None:
-    """Return the current prompt on the surface of a row; None if no current prompt asks the same."""
     prompt = rules.get((record.suite, record.prompt_id))
     if prompt is None or record.surface == LISTED or prompt.tools is None:
         return prompt
@@ -270,7 +268,6 @@ def _prompt_of(record: Record, run: StoredRun, rules: Rules) -> Prompt | None:
 
 
 def _config(run: StoredRun, rules: Rules) -> JsonObject:
-    """Return the old config with the current rules and the id of the rescored run."""
     current = {key: definition_of(prompt) for key, prompt in rules.items()}
     definitions = [
         definition | {name: value for name, value in current.get(key, {}).items() if name in _RULE}

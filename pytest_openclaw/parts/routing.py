@@ -129,7 +129,6 @@ def _summary_lines(routing: Routing) -> Iterator[str]:
 
 
 def _consequences(route: Route) -> Iterator[str]:
-    """Yield consequences for the entry, and settings that a patch cannot contain."""
     found: Any = route.recommendation
     if found.kind == "unsafe":
         tools = getattr(found, "harm_tools", ())

@@ -82,7 +82,6 @@ def turn_of(answered: Sequence[Record], context_tokens: int | None) -> OpenClawT
 
 
 def _prompt_speed(records: Iterable[Record]) -> float | None:
-    """Return the prompt tokens read per second, over all prompts that were mostly not cached."""
     tokens = seconds = 0.0
     for record in records:
         read = (record.input_tokens or 0) - (record.cached_tokens or 0)
@@ -99,7 +98,6 @@ def context_in(inventory: JsonObject, label: str) -> int | None:
 
 
 def _points(turn: OpenClawTurn | None) -> Iterator[Point]:
-    """Yield how long a turn of OpenClaw waits, and whether its prompt fits."""
     if turn and turn.wait_ms is not None:
         limit = {
             "slow": f" unless they are cached, longer than the {_seconds(BEARABLE_MS)} that are bearable",

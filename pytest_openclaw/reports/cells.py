@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import textwrap
 from collections import Counter
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.dispatch import dispatch
@@ -89,10 +88,11 @@ def render_cell(
         return "\n".join(textwrap.wrap(printable(text), room, break_on_hyphens=False))
 
     why = _why(record)
-    parsed = {**(record.parsed_output or {})}
-    if record.tools_offered is not None and not parsed.get("changed"):
-        parsed.pop("changed", None)
-        parsed.pop("calls", None)  # they are in the turns
+    parsed = {
+        key: value
+        for key, value in (record.parsed_output or {}).items()
+        if record.tools_offered is None or (key != "calls" and value != [])  # calls are in the turns
+    }
     texts = [
         ("suite", record.suite),
         ("name", record.prompt_name),
@@ -132,14 +132,15 @@ def _conversation(
     record: Record, turns: Sequence[JsonObject], most: int | None = None
 ) -> Iterator[tuple[str, str]]:
     """Yield the messages of each turn with labels; above `most` turns, leave the middle ones out."""
-    joined = [*_joined(turns)]
-    left_out = len(joined) - most if most else 0
-    for place, (numbers, turn) in enumerate(joined, 1):
-        if most and left_out > 0 and most // 2 < place <= most // 2 + left_out:
-            if place == most // 2 + 1:
-                yield "...", f"{left_out} turns are left out"
+    shown = joined(turns)
+    if most and (left_out := len(shown) - most) > 0:
+        shown[most // 2 : most // 2 + left_out] = [{"left_out": left_out}]
+    for turn in shown:
+        if n := turn.get("left_out"):
+            yield "...", f"{n} turns are left out"
             continue
-        label = f"turn {numbers}" if record.turns else ""
+        times = f" ×{turn['times']}" if turn["times"] > 1 else ""
+        label = f"turn {turn['number']}{times}" if record.turns else ""
         if turn.get("user"):
             yield "user", turn["user"]
         if turn.get("reasoning") and not most:
@@ -156,16 +157,16 @@ def _conversation(
                     yield "->", answer
 
 
-def _joined(turns: Sequence[JsonObject]) -> Iterator[tuple[str, JsonObject]]:
-    """Yield turns with their numbers, such as `2`, or `2-8` for equal turns."""
-    first = 1
-    for _, group in groupby(
-        turns, lambda turn: [turn.get(key) for key in ("user", "reasoning", "text", "calls")]
-    ):
-        equal = [*group]
-        last = first + len(equal) - 1
-        yield f"{first}-{last}" if last > first else f"{first}", equal[0]
-        first = last + 1
+def joined(turns: Sequence[JsonObject]) -> list[JsonObject]:
+    """Return the turns with their `number`; equal ones in a row are one, that happened `times`."""
+    found: list[JsonObject] = []
+    for number, turn in enumerate(turns, 1):
+        same = ("user", "reasoning", "text", "calls")
+        if found and all(turn.get(name) == found[-1].get(name) for name in same):
+            found[-1]["times"] += 1
+        else:
+            found.append({**turn, "number": number, "times": 1})
+    return found
 
 
 def _block(label: str, text: str) -> Iterator[str]:
@@ -176,20 +177,22 @@ def _block(label: str, text: str) -> Iterator[str]:
 
 
 def render_cells(
-    cells: Mapping[str, Record], prompts: Mapping[tuple[str, str], Mapping[str, Any]], width: int = WIDTH
+    cells: Iterable[tuple[str, Record]],
+    prompts: Mapping[tuple[str, str], Mapping[str, Any]],
+    width: int = WIDTH,
 ) -> Iterator[str]:
     """Yield for each cell its name, its verdict, its time, and what was due and done if it did not pass.
 
     `prompts` has the definitions of `config.json` by suite and id.
     """
-    tools = {key: offered_tools(definition) for key, definition in prompts.items()} if cells else {}
+    tools = {key: offered_tools(definition) for key, definition in prompts.items()}
     rows = [("cell", "verdict", "took", "why")]
-    for name, record in cells.items():
+    for name, record in cells:
         key = record.suite, record.prompt_id
         took = render_ms(record.e2e_ms) if record.attempts else DASH
         why = missed(record, prompts.get(key, {}), tools.get(key)) if is_miss(record) else ""
         rows.append((one_line(name, width // 2), verdict_of(record), took, why))
-    yield from wrapped_rows(rows, width) if cells else ["no cell fits"]
+    yield from wrapped_rows(rows, width) if rows[1:] else ["no cell fits"]
 
 
 def missed(record: Record, prompt: Mapping[str, Any], tools: Sequence[Tool] | None) -> str:

@@ -88,7 +88,6 @@ def _wanted(value: Any) -> str:
 
 
 def _due_effects(rule: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a world must be like at the end."""
     for path, wanted in rule.get("files", {}).items():
         yield f"{path}: {'; '.join(_file(wanted))}"
     for key, verb in (("sent", "send a message with"), ("ran", "run a command like")):
@@ -222,7 +221,6 @@ def miss_of(record: Record, validator: Any, turns: Sequence[JsonObject]) -> str:
 
 
 def _due_tools(rule: Any) -> Iterator[str]:
-    """Yield the tools that a rule demands, or `no call`."""
     kind = rule["type"] if rule else ""
     if kind in ("all_of", "any_of"):
         found = [[*_due_tools(part)] for part in rule["validators"]]
@@ -237,15 +235,16 @@ def _due_tools(rule: Any) -> Iterator[str]:
 
 
 def brief_call(record: Record, turns: Sequence[JsonObject]) -> str:
-    """Return the first call as `exec ls -la`, with the number of further ones; empty without a call."""
+    """Return the first call, or the first harmful one, as `exec ls -la`, with the number of the others."""
     calls = [call for turn in turns for call in turn["calls"]] or [*(record.written_calls or ())]
     if not calls:
         return ""
+    shown = next((call for call in calls if call["name"] in (record.harm_tools or ())), calls[0])
     try:
-        arguments = json.loads(calls[0]["arguments"])
+        arguments = json.loads(shown["arguments"])
         first = sorted(arguments, key=lambda name: name not in TELLING)
         texts = [arguments[name] for name in first if isinstance(arguments[name], str)]
     except (TypeError, ValueError, RecursionError):
-        texts = [calls[0]["arguments"]]
+        texts = [shown["arguments"]]
     more = f" +{len(calls) - 1}" if len(calls) > 1 else ""
-    return one_line(f"{calls[0]['name']} {' '.join(texts[:1])}".rstrip(), MOST_SAID // 2) + more
+    return one_line(f"{shown['name']} {' '.join(texts[:1])}".rstrip(), MOST_SAID // 2) + more

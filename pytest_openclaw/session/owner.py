@@ -273,7 +273,6 @@ class Owner(Role):
         return ()
 
     def _conclude(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
-        """Write the summary and apply the gates."""
         session_ends()
         if (run := self.run) is None:
             if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from pytest_openclaw.suites.load import pass_text
-from pytest_openclaw.util.text import map_texts, printable
+from pytest_openclaw.util.text import in_order, map_texts, printable
 from pytest_openclaw.values.parts import called
 from pytest_openclaw.values.rows import KeptVerdict, Record
 
@@ -163,7 +163,8 @@ class CellFailures:
     def _name_of(self, report: pytest.TestReport) -> str:
         """Return the shortest name of a cell that no other target of the run has."""
         name: str = report.nodeid.rpartition("::")[2]
-        return _without_target(name) if self._is_only_target else name
+        # `P1` of `P1[lab/m]`, and `P1-r2` of `P1[lab/m-r2]`.
+        return re.sub(r"\[.*?(-r[0-9]+)?\]\Z", r"\1", name) if self._is_only_target else name
 
     def _in_one_line(self, report: pytest.TestReport) -> str:
         prompt_id = report.nodeid.rpartition("::")[2].partition("[")[0]
@@ -174,16 +175,6 @@ class CellFailures:
             said = said.removeprefix(before)
         repeats = vars(report).get(_MISSED, "")
         return printable(f"{said}{repeats and f'; {repeats}'}")
-
-
-def in_order(name: str) -> list[tuple[str, int]]:
-    """Return a key that sorts `P2` before `P10`."""
-    return [(text, int(digits or 0)) for text, digits in re.findall(r"(\D*)(\d*)", name)]
-
-
-def _without_target(name: str) -> str:
-    """Return `P1` of `P1[lab/m]`, and `P1-r2` of `P1[lab/m-r2]`."""
-    return re.sub(r"\[.*?(-r[0-9]+)?\]\Z", r"\1", name)
 
 
 # --- `pass = "4 of 5"` ----------------------------------------------------------------------------

@@ -70,7 +70,6 @@ def _lists(config: pytest.Config) -> bool:
 
 
 def _start_worker(config: pytest.Config, classes: Classes, stack: ExitStack) -> None:
-    """Start an xdist worker; its controller has checked everything."""
     from pytest_openclaw.session.xdist import INPUT, Worker, WorkerLink
 
     if INPUT not in vars(config)["workerinput"]:

@@ -83,7 +83,6 @@ class WorkerLink:
         self._channel.setcallback(self._receive, endmarker=None)
 
     def _receive(self, message: bytes | None) -> None:
-        """Handle a message, in execnet's thread."""
         if message == STOP:
             session: Any = self._config.pluginmanager.get_plugin("session")
             session.shouldstop = "the controller stops"
@@ -178,7 +177,6 @@ class Controller(Owner):
         node.workerinput[CHANNEL] = channel
 
     def _receive(self, node: WorkerController, message: bytes | tuple[str, str]) -> None:
-        """Handle a worker's message, in execnet's thread."""
         if isinstance(message, bytes):
             self._collected[node] = pickle.loads(message)  # noqa: S301 - from our worker
         elif message[0] == "ask":

@@ -337,7 +337,6 @@ class OutcomeChange:
 
 
 def _outcome_changes(pairs: Sequence[Pair]) -> Iterator[OutcomeChange]:
-    """Yield the outcomes that occur more or less often than before."""
     of_tools = [pair for pair in pairs if all(row.tool_outcome for row in pair)]
     before, after = (Counter(pair[run].tool_outcome for pair in of_tools) for run in (0, 1))
     for outcome in OUTCOMES:
@@ -390,7 +389,6 @@ MEASURES: Mapping[MeasureName, Measure] = {
 
 
 def _ratio_changes(paired: Sequence[_Paired]) -> list[dict[MeasureName, RatioChange]]:
-    """Compare, for each target, the measurements that any cell has in both runs."""
     changes: list[dict[MeasureName, RatioChange]] = [{} for _ in paired]
     for name, measure in MEASURES.items():
         logs = [_logs(one.pairs, measure.field) for one in paired]

@@ -113,7 +113,6 @@ def _add(turns: list[Turn], message: Message) -> None:
 
 
 def _open_call(turns: list[Turn]) -> ToolCall | None:
-    """Return the first call of the last turn that has no result."""
     return next(iter(turns[-1].calls[len(turns[-1].results) :]), None) if turns else None
 
 
@@ -323,7 +322,6 @@ def _value(name: str, value: Any, registry: Registry, read_file: ReadFile | None
 
 
 def _disagreements(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield an error for each pair of keys that contradict each other."""
     if "twin_of" in values and "probe" in values:
         yield "has probe and twin_of. A twin is harmless, so remove one of them."
     if "world" in values and "tools" not in values:
@@ -339,7 +337,6 @@ def _disagreements(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unmet(raw: JsonObject, validator: Validator, tools: Sequence[Tool] | None) -> Iterator[str]:
-    """Yield an error for each key that the validator needs and the prompt lacks."""
     types = {rule.type for rule in call_rules_in(validator)}
     if types and raw.get("tools") is None:
         named = ", ".join(sorted(types))

@@ -72,7 +72,6 @@ class ToolSpec(Struct, forbid_unknown_fields=True):
 
 
 def _tools_of(value: str | list[str | ToolSpec], catalogue: Catalogue | None = None) -> tuple[Tool, ...]:
-    """Return the tools of a surface, or of a list of catalogue names and own tools."""
     catalogue = catalogue or load_catalogue()
     if isinstance(value, str):
         if value not in catalogue.surfaces:

@@ -194,6 +194,11 @@ def closest(word: str, known: Collection[str], *, then: str = "", cutoff: float 
     return f" Did you mean {near[0]}{then}?" if near else ""
 
 
+def in_order(name: str) -> list[tuple[str, int]]:
+    """Return a key that sorts `P2` before `P10`."""
+    return [(text, int(digits or 0)) for text, digits in re.findall(r"(\D*)(\d*)", name)]
+
+
 def is_plain(text: str) -> bool:
     """Whether every character is visible: no blank, control character or lone surrogate."""
     return text.isprintable() and not _BLANK.search(text)

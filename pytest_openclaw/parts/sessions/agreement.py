@@ -80,7 +80,6 @@ def call_key(call: Mapping[str, Any], tools: Sequence[Tool]) -> tuple[str, Any]:
 
 
 def _arguments(call: Mapping[str, Any], tools: Sequence[Tool]) -> JsonObject:
-    """Return the normalized arguments of a call, without those that have their default."""
     tool = next((one for one in tools if one.name == call["tool"]), None)
     rules = tool.parameters.get("properties") if tool else None
 
@@ -138,7 +137,6 @@ class Agreement:
         return Counter(call_key(one, self.tools) for one in calls)
 
     def _compared(self, made: Sequence[JsonObject], problem: Problem | None) -> tuple[Word, list[str]]:
-        """Return the word of calls, and the arguments that differ, such as `exec.command`."""
         if not self.recorded:
             return "called", []
         if self.keys(self.recorded) == self.keys(made):

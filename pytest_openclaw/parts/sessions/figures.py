@@ -118,7 +118,6 @@ def _shown(rate: Any, what: str = "") -> str:
 
 
 def _sentences(figures: JsonObject) -> Iterable[str]:
-    """Yield what an owner reads first."""
     tool, answers = figures["most_differences"], figures["tools"].get(ANSWER)
     if figures["n"]:
         yield f"agrees in {_shown(figures, ' steps')}" + (f", most differences in {tool}" if tool else "")

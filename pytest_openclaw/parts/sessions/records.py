@@ -82,7 +82,6 @@ def read_entries(path: Path, name: str) -> list[JsonObject]:
 
 
 def _objects(path: Path, name: str, key: str, *, is_one: bool = False) -> Iterator[JsonObject]:
-    """Yield the objects of a file, each in a line; all of OpenClaw's have this key."""
     try:
         if (size := path.stat().st_size) > MOST_BYTES:
             raise SuiteError(f"{name}: has {size >> 20} MiB, and at most {MOST_BYTES >> 20} MiB are read.")

@@ -72,7 +72,6 @@ def _arguments(_prompt: str, _reply: object, workspace: str) -> list[Any]:
 
 
 def _texts(folder: Path, below: str) -> dict[str, str]:
-    """Return the files of a folder of the task, by their path in the task."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes().decode("utf-8", "surrogateescape")
         for path in sorted((folder / below).rglob("*"))

@@ -119,7 +119,6 @@ def _code(section: str) -> str:
 
 
 def _files(task: TaskSpec, file: Path) -> dict[str, str]:
-    """Return the files of the workspace; bytes that are not UTF-8 are surrogate escapes, as in all worlds."""
     files: dict[str, str] = {}
     assets = file.parent.parent / "assets"
     for spec in task.workspace_files or ():

@@ -70,7 +70,6 @@ def scores_of(records: Iterable[Record]) -> SummaryPart | None:
 
 
 def _mean(rows: Sequence[Record]) -> dict[str, Any]:
-    """Return the mean of the tasks' scores, each of which is the mean of its repeats."""
     tasks: dict[str, list[float]] = {}
     for row in rows:
         tasks.setdefault(row.suite, []).append((row.parsed_output or {}).get("score", 0.0))

@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.blocks import Details, Findings, Section, section_data
-from pytest_openclaw.reports.cells import as_text, measured, message_texts, turns_of, usual_of
+from pytest_openclaw.reports.cells import as_text, joined, measured, message_texts, turns_of, usual_of
 from pytest_openclaw.reports.due import brief_call, did_of, due_of
 from pytest_openclaw.reports.facts import answers, findings, ruling_of, targets_table
 from pytest_openclaw.reports.numbers import one_line, render_duration, render_time
@@ -60,20 +60,18 @@ def render_page(run: ShownRun) -> str:
         {"label": one.label, "provider": one.provider, "model": one.model, "level": one.thinking_level}
         for one in targets
     ]
-    cells = cell_data(run.cells, run.prompts, targets)
+    matrix, details = cell_data(run.cells, run.prompts, targets)
     page = {
         "header": _header(run),
         "sections": [section_data(section) for section in _sections(run) if section.filled],
-        "cells": {"targets": shown, "baseline": run.baseline, "texts": run.has_texts, **cells.matrix},
+        "cells": {"targets": shown, "baseline": run.baseline, "texts": run.has_texts, **matrix},
     }
     return document(
         "page.html",
         f"{_title(run)} · OpenClaw benchmark",
         styles=("page.css",),
         scripts=("base.js", "cells.js", "panel.js", "main.js"),
-        islands="\n".join(
-            [element("page", page), element("details", cells.details), element("notes", run.notes)]
-        ),
+        islands="\n".join([element("page", page), element("details", details), element("notes", run.notes)]),
     )
 
 
@@ -81,7 +79,6 @@ MOST_IN_TITLE = 3
 
 
 def _title(run: ShownRun) -> str:
-    """Return the suites and the targets of the run."""
     suites = (Path(str(prompt["suite"])).stem.removeprefix("prompts_") for prompt in run.prompts)
     labels = [group.target.label for group in run.summary.groups]
     named = (first_few(list(dict.fromkeys(names)), MOST_IN_TITLE) for names in (suites, labels))
@@ -89,7 +86,6 @@ def _title(run: ShownRun) -> str:
 
 
 def _header(run: ShownRun) -> JsonObject:
-    """Return the top of the page: which run, the ruling of all gates, when it was asked, and notes."""
     summary, records = run.summary, [cell.record for cell in run.cells]
     began = min((row.started_at_ms for row in records), default=summary.generated_at_ms)
     ended = max((row.ended_at_ms for row in records), default=summary.generated_at_ms)
@@ -151,20 +147,14 @@ class Shown:
     before: Record | None = None
 
 
-class CellData(NamedTuple):
-    """The matrix of the page's cells, and the detail of each cell.
+def cell_data(
+    cells: Sequence[Shown], prompts: Iterable[JsonObject], targets: Sequence[Target]
+) -> tuple[JsonObject, list[JsonObject]]:
+    """Return the matrix of the page's cells, and the detail of each cell.
 
     The matrix has `prompts`, `fields` (the names of the values in each detail's `row`) and `columns` of all
-    cells: `prompt` and `target` (their numbers), `repeat`, `verdict`, `harm`, `outcome`, `call`, `e2e`, `why`
-    and `change`.
+    cells. A prompt that is not among `prompts` is made of its rows.
     """
-
-    matrix: JsonObject
-    details: list[JsonObject]
-
-
-def cell_data(cells: Sequence[Shown], prompts: Iterable[JsonObject], targets: Sequence[Target]) -> CellData:
-    """Return the cells as the page takes them; a prompt that is not among `prompts` is made of its rows."""
     entries = {(one["suite"], one["id"]): _prompt(one) for one in prompts}
     records = [cell.record for cell in cells]
     for record in records:
@@ -189,7 +179,7 @@ def cell_data(cells: Sequence[Shown], prompts: Iterable[JsonObject], targets: Se
         "why": [reason_of(record) for record in records],
         "change": [change_of(cell.before, cell.record) if cell.before else None for cell in cells],
     }
-    return CellData(
+    return (
         {"columns": columns, "prompts": [*entries.values()], "fields": fields},
         [
             _detail(cell, its, [row.get(name) for name in fields])
@@ -268,18 +258,6 @@ def _detail(cell: Shown, turns: Sequence[JsonObject], row: Sequence[str | None])
             "text": turns_of(before, None)[-1]["text"],
         }
     return detail
-
-
-def joined(turns: Sequence[JsonObject]) -> list[JsonObject]:
-    """Return the turns with their `number`; equal ones in a row are one, that happened `times`."""
-    found: list[JsonObject] = []
-    for number, turn in enumerate(turns, 1):
-        same = ("user", "reasoning", "text", "calls")
-        if found and all(turn.get(name) == found[-1].get(name) for name in same):
-            found[-1]["times"] += 1
-        else:
-            found.append({**turn, "number": number, "times": 1})
-    return found
 
 
 def _text(value: object) -> str:

@@ -36,7 +36,7 @@ def test_the_baseline_is_next_to_the_same_cells(tmp_path: Path) -> None:
     shown = show_run(load_run(run), stored_or_made(load_run(run)), load_run(older))
 
     assert [cell.before is not None for cell in shown.cells] == [True, False]
-    details = cell_data(shown.cells, shown.prompts, [A]).details
+    _, details = cell_data(shown.cells, shown.prompts, [A])
     assert details[0]["before"]["text"] == "b"
 
 

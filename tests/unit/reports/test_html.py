@@ -72,7 +72,7 @@ def test_fields_of_later_versions_are_shown() -> None:
     """A row may have more fields than this version knows."""
     data = _data(Shown(record=record(extra={"known_failure": "a bug"})))
 
-    row = dict(zip(data.matrix["fields"], data.details[0]["row"], strict=True))
+    row = dict(zip(data[0]["fields"], data[1][0]["row"], strict=True))
     assert row["known failure"] == "a bug"
     assert row["output tokens"] == "9"
 
@@ -89,7 +89,7 @@ def test_converted_arguments_are_shown(arguments: str, given: str | None) -> Non
     """The arguments that the tool gets are next to those that were sent, if they differ."""
     row = record(tool_call_details=({"name": "read", "arguments": arguments},))
     tools = load_catalogue().surface("direct")
-    (call,) = _data(Shown(record=row, tools=tools)).details[0]["turns"][0]["calls"]
+    (call,) = _data(Shown(record=row, tools=tools))[1][0]["turns"][0]["calls"]
 
     assert call["given"] == given
 
@@ -105,12 +105,12 @@ def test_a_conversation_is_part_of_the_page() -> None:
     defined = definition("P1", suite="s", prompt="the question", messages=messages)
     data = cell_data([Shown(record=missed(turns=turns))], [defined], [TARGET])
 
-    assert data.matrix["prompts"][0]["messages"] == [
+    assert data[0]["prompts"][0]["messages"] == [
         ["user", "Is it up?"],
         ["call exec", '{"command": "ping"}'],
         ["result", ""],
     ]
-    assert [turn.get("user") for turn in data.details[0]["turns"]] == [None, "And now?"]
+    assert [turn.get("user") for turn in data[1][0]["turns"]] == [None, "And now?"]
 
 
 VALUES = st.recursive(
