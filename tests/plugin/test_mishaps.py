@@ -47,20 +47,6 @@ def test_a_full_disk_keeps_the_rows_before_it(project: Any) -> None:
     assert session.summary["state"] == "interrupted"
 
 
-def test_a_start_on_a_full_disk_leaves_the_id_free(project: Any) -> None:
-    """The next session with the same id needs no cleanup."""
-    project.extend_conftest(FULL_DISK.format(owner="RunDirectory", method="write_json", after=0))
-    project.suite({"P1": ("say yes", NOOP)})
-
-    failed = project.run("--openclaw-run-id=a")
-    project.change_conftest("len(done) > 0", "len(done) > 99")
-    again = project.run("--openclaw-run-id=a")
-
-    assert "the run cannot be recorded" in failed.text
-    assert failed.status == pytest.ExitCode.USAGE_ERROR
-    assert [row["run_id"] for row in again.rows] == ["a"]
-
-
 def test_a_summary_that_cannot_be_written_is_reported(project: Any) -> None:
     """At the very end too a full disk is a message and not a traceback, and not a success."""
     project.suite({"P1": ("say yes", NOOP)})

@@ -7,19 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_openclaw.providers.mcp_tools import NOT_PLAYED, dump_offer, load_offer, what_broke
-from pytest_openclaw.values.worlds import Answer, Command, World
+from pytest_openclaw.providers.mcp_tools import NOT_PLAYED, dump_offer, what_broke
 from tests.providers.servers import apis
 
 READ = replace(apis.READ, description="Reads a file. 日本 😀")
-WORLD = World(
-    files={"notes.md": "buy milk"},
-    commands=(Command(pattern="date", output="Monday", writes={"log": "x"}, removes=("old",)),),
-    answers=(Answer(tool="tts", result="spoken", matching={"type": "object"}),),
-    memory={"memory/a.md": "b"},
-    pages={"https://example.org": "page"},
-    steps=3,
-)
 
 
 def request(method, number=1, **params):
@@ -85,18 +76,3 @@ def test_another_method_is_refused_and_the_next_line_is_read(talk):
 
     assert (refused["id"], refused["error"]["code"]) == (1, -32601)
     assert (pinged["id"], pinged["result"]) == (99, {})
-
-
-def test_tools_and_world_come_back_as_they_went():
-    """The file that the server is started with preserves everything."""
-    assert load_offer(dump_offer((READ,), WORLD)) == ((READ,), WORLD)
-    assert load_offer(dump_offer((), None)) == ((), None)
-
-
-def test_the_reason_of_a_failure(tmp_path):
-    """A server that fails writes the reason to a file for its caller, and ends."""
-    offer = tmp_path / "offer.json"
-    offer.write_text("{}", "utf-8")
-
-    assert serve(offer).returncode == 1
-    assert what_broke(offer) == "KeyError: 'tools'"
