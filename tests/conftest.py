@@ -6,7 +6,6 @@ import shlex
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
@@ -67,7 +66,7 @@ def pytest_runtest_teardown() -> None:
 
 
 @pytest.fixture
-def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def scratch(tmp_path, monkeypatch):
     """The folder for scratch folders; each is removed when its use has ended."""
     folder = tmp_path / "scratch"
     folder.mkdir()
@@ -90,7 +89,7 @@ def require_engine() -> None:
 
 
 @pytest.fixture
-def world_python(monkeypatch: pytest.MonkeyPatch) -> None:
+def world_python(monkeypatch):
     """Use the compiled Python for worlds of all tests; without it skip, or fail if CI requires it."""
     if not python.is_installed():
         skip_or_fail("python", python.hint())

@@ -32,7 +32,7 @@ def lay_out(folder: Path, name: str, version: str | None = None) -> Path:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_an_installed_version_is_not_installed_again(name: str, tmp_path: Path) -> None:
+def test_an_installed_version_is_not_installed_again(name, tmp_path):
     """Pip contacts no index here, so that only an empty folder fails, with pip's message."""
     environ = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
 
@@ -49,7 +49,7 @@ def test_an_installed_version_is_not_installed_again(name: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_another_version_does_not_count(name: str, tmp_path: Path) -> None:
+def test_another_version_does_not_count(name, tmp_path):
     """A folder with another version is not mistaken for the current one."""
     lay_out(tmp_path, name, "0.0.1")
 
@@ -57,7 +57,7 @@ def test_another_version_does_not_count(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("required", [[], ["engine"], ["engine", "claude"]])
-def test_a_missing_part(monkeypatch: pytest.MonkeyPatch, required: list[str]) -> None:
+def test_a_missing_part(monkeypatch, required):
     """A missing part is a skip, or a failure if it is required."""
     monkeypatch.setattr(shared, "embedded_model_is_installed", lambda: False)
     for name in ("OPENCLAW_TEST_CLAUDE", "OPENCLAW_TEST_CLAUDE_DIR"):
@@ -69,9 +69,7 @@ def test_a_missing_part(monkeypatch: pytest.MonkeyPatch, required: list[str]) ->
             require()
 
 
-def test_the_cli_is_found_in_its_folder_or_by_its_command(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_cli_is_found_in_its_folder_or_by_its_command(monkeypatch, tmp_path):
     """The folder given to the installer is enough; a command takes precedence."""
     program = lay_out(tmp_path, "claude")
     monkeypatch.delenv("OPENCLAW_TEST_CLAUDE", raising=False)

@@ -1,7 +1,6 @@
 """Commands in this process, in a project of their own."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,13 +36,13 @@ class CommandLine:
 
 
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> CommandLine:
+def command(capsys):
     """Runs commands."""
     return CommandLine(capsys)
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(tmp_path, monkeypatch):
     """A project's folder, the current one."""
     monkeypatch.chdir(tmp_path)
     return tmp_path

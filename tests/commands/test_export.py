@@ -24,7 +24,7 @@ FORMULA = '=HYPERLINK("http://x","y")'
 
 
 @pytest.fixture
-def runs(project: Path) -> Path:
+def runs(project):
     """A folder with one run whose texts are hard to quote."""
     records = [
         row(A, "P1", raw_output='a "b", c\r\nd;\te', parsed_output={"words": 5}, tool_calls=("df",)),
@@ -48,7 +48,7 @@ def _exported(*words: str) -> list[dict[str, str]]:
     return _read(text)
 
 
-def test_every_field_is_a_column(runs: Path) -> None:
+def test_every_field_is_a_column(runs):
     """Columns are in the order of a row, the seed's fields first and a plugin's keys last."""
     rows = _exported()
     first = json.loads((runs / "one/results.jsonl").read_text().splitlines()[0])
@@ -57,7 +57,7 @@ def test_every_field_is_a_column(runs: Path) -> None:
     assert set(rows[0]) == {*load_schema("row")["properties"], "x_lab"}
 
 
-def test_values_are_flat(runs: Path) -> None:
+def test_values_are_flat(runs):
     """Null is empty, lists and objects are JSON, and any text can be read back unchanged."""
     one, three, two = _exported()
 
@@ -82,14 +82,14 @@ def test_values_are_flat(runs: Path) -> None:
         pytest.param("'=1", id="guarded-already"),
     ],
 )
-def test_no_text_becomes_a_formula(text: str) -> None:
+def test_no_text_becomes_a_formula(text):
     """Such a text gets a leading ', which can be removed again."""
     (found,) = _read("".join(render_csv([{"a": text, "b": 1}], ["a", "b"])))
     assert found["a"] == f"'{text}"
 
 
 @given(texts=st.lists(st.text(), min_size=1))
-def test_every_text_survives(texts: list[str]) -> None:
+def test_every_text_survives(texts):
     """Quoting and guard can always be undone, and no CSV cell begins like a formula."""
     text = "".join(render_csv([{"a": one, "b": 1} for one in texts], ["a", "b"]))
 
@@ -98,7 +98,7 @@ def test_every_text_survives(texts: list[str]) -> None:
     assert not any(one.lstrip()[:1] in set("=+-@") and one.lstrip() for one in read)
 
 
-def test_stdout_gets_the_bytes_that_a_file_gets(runs: Path) -> None:
+def test_stdout_gets_the_bytes_that_a_file_gets(runs):
     """Written to a pipe, no character of a reply is escaped, and its line ends are kept."""
     done = subprocess.run([*EXPORT, "one"], capture_output=True, timeout=600)
     assert main(["export", "one", "--into", "rows.csv"]) == 0
@@ -110,7 +110,7 @@ def test_stdout_gets_the_bytes_that_a_file_gets(runs: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such terminal")
-def test_replies_are_escaped_on_a_terminal(runs: Path) -> None:
+def test_replies_are_escaped_on_a_terminal(runs):
     """Printed on a terminal, escape sequences are escaped."""
     store(runs / "bad", [row(A, "P1", raw_output="\x1b[2J")])
 

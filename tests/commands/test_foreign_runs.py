@@ -30,7 +30,6 @@ from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.settings import Settings
 from tests.browser.made_runs import make_run
-from tests.commands.conftest import CommandLine
 
 pytestmark = [
     pytest.mark.newest,
@@ -62,7 +61,7 @@ def resume(folder: Path, run: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def folder(tmp_path_factory):
     """Two runs and a file outside; the project has no conftest, so that no rescore loads one."""
     registry = build_registry(("built-in", validator) for validator in BUILTIN)
     with pytest.MonkeyPatch.context() as patch:
@@ -79,7 +78,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture
-def within_a_minute() -> Iterator[None]:
+def within_a_minute():
     """End a command that hangs."""
 
     def end(*_: object) -> NoReturn:
@@ -93,7 +92,7 @@ def within_a_minute() -> Iterator[None]:
 
 
 @pytest.fixture
-def bad(folder: Path) -> Iterator[Path]:
+def bad(folder):
     """A copy of a run, to be damaged."""
     path = folder / "runs/bad"
     shutil.rmtree(path, ignore_errors=True)
@@ -126,9 +125,7 @@ COMMANDS = (
         pytest.param("results.jsonl", b'{"e2e_ms": NaN}\n', "line 1 is not a row of this format", id="nan"),
     ],
 )
-def test_every_reader_refuses_malformed_files(
-    folder: Path, bad: Path, name: str, kind: str | bytes, said: str, command: CommandLine
-) -> None:
+def test_every_reader_refuses_malformed_files(folder, bad, name, kind, said, command):
     """One sentence names the file, with exit status 4; `history` shows the other runs and ends with 0."""
     (bad / name).unlink()
     if isinstance(kind, bytes):
@@ -148,7 +145,7 @@ def test_every_reader_refuses_malformed_files(
     assert not Path("nowhere").exists()
 
 
-def test_a_summary_of_other_models_loses_no_row(bad: Path, command: CommandLine) -> None:
+def test_a_summary_of_other_models_loses_no_row(bad, command):
     """The page has the rows of all targets, including those that a foreign summary does not name."""
     summary = json.loads((bad / "summary.json").read_text())
     (bad / "summary.json").write_text(
@@ -161,14 +158,14 @@ def test_a_summary_of_other_models_loses_no_row(bad: Path, command: CommandLine)
     assert [one["model"] for one in summary["groups"] if f'"{one["model"]}"' not in page] == []
 
 
-def test_a_run_folder_may_be_a_link_itself(folder: Path, tmp_path: Path, command: CommandLine) -> None:
+def test_a_run_folder_may_be_a_link_itself(folder, tmp_path, command):
     """The user made the link; only a link that leads out of the folder is refused."""
     (tmp_path / "mine").symlink_to(folder / "runs/good")
 
     command("show", str(tmp_path / "mine"))
 
 
-def test_no_link_is_written_through(folder: Path, bad: Path, command: CommandLine) -> None:
+def test_no_link_is_written_through(folder, bad, command):
     """Files that a command writes into a run stay there, even if a link is in their place."""
     for name in ("summary.md", "report.html", ".summary.json.tmp", ".config.json.tmp", ".report.html.tmp"):
         (bad / name).unlink(missing_ok=True)
@@ -186,7 +183,7 @@ def test_no_link_is_written_through(folder: Path, bad: Path, command: CommandLin
 
 
 @pytest.mark.parametrize("suite", ["{outside}/evil.toml", "../outside/evil.toml", "runs/bad/evil.toml"])
-def test_a_suite_outside_of_the_project_is_not_loaded(folder: Path, bad: Path, suite: str) -> None:
+def test_a_suite_outside_of_the_project_is_not_loaded(folder, bad, suite):
     """A foreign conftest.py may be next to it, even in the run folder itself."""
     project = folder / "project"
     (project / "runs/bad").mkdir(parents=True, exist_ok=True)
@@ -242,7 +239,7 @@ def changed(value: Any, path: tuple[Any, ...], wrong: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def rich(folder: Path) -> dict[str, tuple[Any, list[tuple[Any, ...]]]]:
+def rich(folder):
     """The files of a run with facts of every kind, and all paths in each; a row stands for all rows."""
     path = folder / "runs/good"
     inventory = json.loads((path / "inventory.json").read_text())
@@ -303,7 +300,7 @@ SEEDS = st.integers(0, 2**63)
 
 @settings(deadline=None, max_examples=15)
 @given(seed=SEEDS)
-def test_no_command_ends_in_a_traceback(folder: Path, rich: dict[str, Any], seed: int) -> None:
+def test_no_command_ends_in_a_traceback(folder, rich, seed):
     """Any value at any place of any file is shown, left out, or refused in one sentence."""
     check_every_command(folder, rich, seed)
 
@@ -311,6 +308,6 @@ def test_no_command_ends_in_a_traceback(folder: Path, rich: dict[str, Any], seed
 @pytest.mark.nightly
 @settings(deadline=None, max_examples=500, derandomize=False)
 @given(seed=SEEDS)
-def test_no_command_ends_in_a_traceback_all_night(folder: Path, rich: dict[str, Any], seed: int) -> None:
+def test_no_command_ends_in_a_traceback_all_night(folder, rich, seed):
     """As above, with new values each time."""
     check_every_command(folder, rich, seed)

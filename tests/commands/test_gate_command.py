@@ -2,21 +2,19 @@
 
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_openclaw.cli import main
 from pytest_openclaw.parts.gates import GateLine, Gates
-from tests.commands.conftest import CommandLine
 from tests.plugin.conftest import validator_of
 from tests.unit.reports.summaries import fault
 from tests.unit.runs.stored_runs import SUITE, A, B, files_of, load, row, store
 
 
 @pytest.fixture
-def runs(project: Path) -> Path:
+def runs(project):
     """Runs of 10 cells, good and bad, with and without their own gates."""
     folder = project / "runs"
 
@@ -56,9 +54,7 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("words", "status", "line"), TABLE)
-def test_a_run_is_checked_against_gates(
-    runs: Path, words: list[str], status: int, line: str, command: CommandLine
-) -> None:
+def test_a_run_is_checked_against_gates(runs, words, status, line, command):
     """Each gate has one line, the verdict comes last, JSON has the same; without --write the run is unchanged."""
     before = files_of(runs / words[0])
 
@@ -84,9 +80,7 @@ def test_a_run_is_checked_against_gates(
         pytest.param(["good", "--baseline=good", "--fail-on=regression"], "name the one to compare it with", id="itself"),
     ],
 )  # fmt: skip
-def test_a_run_that_cannot_be_checked_is_refused(
-    runs: Path, words: list[str], message: str, command: CommandLine
-) -> None:
+def test_a_run_that_cannot_be_checked_is_refused(runs, words, message, command):
     """Exit status 4, which is not a verdict on the model, and a line with the hint."""
     assert message in command.refused("gate", *words)
 
@@ -100,12 +94,12 @@ def test_a_run_that_cannot_be_checked_is_refused(
         pytest.param("--gates=x", "is not a gate", id="line"),
     ],
 )
-def test_a_wrong_gate_is_wrong_usage(word: str, message: str, command: CommandLine) -> None:
+def test_a_wrong_gate_is_wrong_usage(word, message, command):
     """Wrong usage exits with status 2."""
     assert message in command.wrong_usage("gate", "good", word)
 
 
-def test_the_written_summary_has_gates_and_comparison(runs: Path) -> None:
+def test_the_written_summary_has_gates_and_comparison(runs):
     """Summary and reports are rewritten; rows and config stay, and a second run writes the same."""
     before = files_of(runs / "bad")
     words = ["gate", "bad", "--baseline=good", "--fail-on=regression", "--min-pass-rate=0.05", "--write"]
@@ -125,7 +119,7 @@ def test_the_written_summary_has_gates_and_comparison(runs: Path) -> None:
     assert {**again, "generated_at_ms": 0} == {**summary, "generated_at_ms": 0}
 
 
-def test_facts_of_the_old_summary_are_kept(runs: Path) -> None:
+def test_facts_of_the_old_summary_are_kept(runs):
     """A session's budget and its environment snapshots, which are in files of their own, are kept."""
     spent = {"budget_usd": 5.0, "spent_usd": 1.5, "n_not_asked": 0}
     snapshots = {(A, "before"): {"taken_at_ms": 1, "load_1min": 0.5}}
@@ -141,7 +135,7 @@ def test_facts_of_the_old_summary_are_kept(runs: Path) -> None:
     assert summary["groups"][0]["resources_before"] == snapshots[A, "before"]
 
 
-def test_the_last_run_is_never_the_run_itself(runs: Path, command: CommandLine) -> None:
+def test_the_last_run_is_never_the_run_itself(runs, command):
     """`last`, in any notation, is the newest other run."""
     for age, path in enumerate(sorted(runs.iterdir(), key=lambda path: path.name != "bad")):
         os.utime(path / "results.jsonl", (2_000_000_000 - age, 2_000_000_000 - age))

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.providers.llama_cpp import weights
-from tests.commands.conftest import CommandLine
 
 SUITE, WORKFLOW = "benchmarks/prompts_mine.toml", ".github/workflows/openclaw.yml"
 REQUIREMENTS = ".github/openclaw-requirements.txt"
@@ -22,7 +21,7 @@ Origin = Callable[[object], None]
 
 
 @pytest.fixture(autouse=True)
-def origin(monkeypatch: pytest.MonkeyPatch) -> Origin:
+def origin(monkeypatch):
     """Replace the installed copy's `direct_url.json`; there is none at first, as after an install from an index."""
     read_text = metadata.PathDistribution.read_text
 
@@ -39,7 +38,7 @@ def origin(monkeypatch: pytest.MonkeyPatch) -> Origin:
 
 
 @pytest.fixture
-def folder(project: Path) -> Path:
+def folder(project):
     """A project's folder, the current one."""
     return project
 
@@ -49,9 +48,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
-def test_an_empty_folder_gets_all_three(
-    folder: Path, command: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_empty_folder_gets_all_three(folder, command, monkeypatch):
     """A suite, a workflow and a pytest.ini are written; then the next steps are printed."""
     monkeypatch.setattr(weights, "embedded_model_is_installed", lambda: True)
 
@@ -64,9 +61,7 @@ def test_an_empty_folder_gets_all_three(
     )
 
 
-def test_ci_installs_the_commit_that_this_copy_came_from(
-    folder: Path, origin: Origin, command: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ci_installs_the_commit_that_this_copy_came_from(folder, origin, command, monkeypatch):
     """The workflow names the commit; the engine is added to the installed copy."""
     monkeypatch.setattr(weights, "embedded_model_is_installed", lambda: False)
     git = {"vcs_info": {"vcs": "git", "commit_id": "c0ffee"}, "subdirectory": "a/b"}
@@ -80,7 +75,7 @@ def test_ci_installs_the_commit_that_this_copy_came_from(
     assert f'install --no-deps "pytest-openclaw @ {source}"\n' in (folder / WORKFLOW).read_text()
 
 
-def test_ci_installs_the_version_that_wrote_the_workflow(folder: Path, command: CommandLine) -> None:
+def test_ci_installs_the_version_that_wrote_the_workflow(folder, command):
     """From an index it is pinned, and the list has hashes of everything else."""
     command("init")
 
@@ -89,9 +84,7 @@ def test_ci_installs_the_version_that_wrote_the_workflow(folder: Path, command: 
     assert "msgspec==" in (folder / REQUIREMENTS).read_text()
 
 
-def test_ci_gets_a_wheel_where_only_this_machine_has_the_sources(
-    folder: Path, origin: Origin, command: CommandLine
-) -> None:
+def test_ci_gets_a_wheel_where_only_this_machine_has_the_sources(folder, origin, command):
     """The workflow installs the wheel, and the last step is the command that builds it."""
     origin({"url": folder.as_uri(), "dir_info": {}})
 
@@ -105,7 +98,7 @@ def test_ci_gets_a_wheel_where_only_this_machine_has_the_sources(
     )
 
 
-def test_a_second_time_nothing_is_changed(folder: Path, command: CommandLine) -> None:
+def test_a_second_time_nothing_is_changed(folder, command):
     """Existing files are kept, whatever they contain, and reported."""
     command("init")
     (folder / SUITE).write_text("# mine\n")
@@ -121,7 +114,7 @@ def test_a_second_time_nothing_is_changed(folder: Path, command: CommandLine) ->
     )
 
 
-def test_another_folder_is_made(folder: Path, command: CommandLine) -> None:
+def test_another_folder_is_made(folder, command):
     """The printed next steps name it."""
     data = command.json("init", "new/bot", "--models", "ollama_native/qwen3:8b, lab/m")
 
@@ -144,9 +137,7 @@ CONFIGURED = [
 
 
 @pytest.mark.parametrize(("files", "name", "section"), CONFIGURED)
-def test_where_pytest_is_configured_nothing_is_written(
-    folder: Path, files: dict[str, str], name: str, section: str, command: CommandLine
-) -> None:
+def test_where_pytest_is_configured_nothing_is_written(folder, files, name, section, command):
     """The text to add is printed, in the format of the file where pytest would find it."""
     for file, text in files.items():
         (folder / file).write_bytes(text.encode())
@@ -177,9 +168,7 @@ def test_where_pytest_is_configured_nothing_is_written(
         ),
     ],
 )
-def test_a_failed_init_ends_with_4(
-    folder: Path, words: list[str], message: str, command: CommandLine
-) -> None:
+def test_a_failed_init_ends_with_4(folder, words, message, command):
     """One line gives the reason, and nothing is written."""
     (folder / "file").write_text("")
 
@@ -194,7 +183,7 @@ def test_a_failed_init_ends_with_4(
         pytest.param("/runs\n", "/runs\n", id="already"),
     ],
 )
-def test_runs_are_kept_out_of_git(folder: Path, before: str, after: str, command: CommandLine) -> None:
+def test_runs_are_kept_out_of_git(folder, before, after, command):
     """A line is added behind all others, unless there is one."""
     (folder / ".gitignore").write_text(before)
 
@@ -203,7 +192,7 @@ def test_runs_are_kept_out_of_git(folder: Path, before: str, after: str, command
     assert (folder / ".gitignore").read_text() == after
 
 
-def test_shipped_suites_are_written_with_what_they_refer_to(folder: Path, command: CommandLine) -> None:
+def test_shipped_suites_are_written_with_what_they_refer_to(folder, command):
     """A suite of other wordings brings the suite that it rewords, a suite about pictures brings the pictures."""
     command("init", "--suite", "native_reworded, images")
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.conftest import CommandLine
 from tests.unit.reports.summaries import fault, missed
 from tests.unit.runs.stored_runs import A, definition, row, store
 
@@ -12,14 +11,14 @@ PAGE = '<!doctype html>\n<html lang="en" data-made-by="pytest-openclaw"></html>'
 
 
 @pytest.fixture
-def run(project: Path) -> Path:
+def run(project):
     """A run of 100 cells."""
     texts = [f"answer {n} " * 30 for n in range(100)]
     rows = [row(A, f"P{n}", raw_output=text) for n, text in enumerate(texts)]
     return store(project / "runs/one", rows)
 
 
-def test_it_needs_no_extra_and_is_small(run: Path, command: CommandLine) -> None:
+def test_it_needs_no_extra_and_is_small(run, command):
     """The page is one file without a library, below 300 kB."""
     assert "100 cells on 1 target, 0." in command("report", "one").out
 
@@ -28,9 +27,7 @@ def test_it_needs_no_extra_and_is_small(run: Path, command: CommandLine) -> None
     assert page.count(b"<script>") == 1
 
 
-def test_it_overwrites_only_its_own_page(
-    run: Path, monkeypatch: pytest.MonkeyPatch, command: CommandLine
-) -> None:
+def test_it_overwrites_only_its_own_page(run, monkeypatch, command):
     """A user's file stays; an older page is replaced."""
     monkeypatch.setattr("pytest_openclaw.parts.pages.render_page", lambda shown: PAGE)
     Path("notes.html").write_text("<p>mine</p>")
@@ -44,16 +41,14 @@ def test_it_overwrites_only_its_own_page(
     assert (run / "report.html").read_text() == PAGE
 
 
-def test_a_baseline_that_is_not_there_is_named(run: Path, command: CommandLine) -> None:
+def test_a_baseline_that_is_not_there_is_named(run, command):
     """Before anything is drawn."""
     assert command.refused("report", "one", "--baseline", "lost").startswith(
         "there is no run lost, neither here nor in runs"
     )
 
 
-def test_a_page_that_would_be_too_large_has_the_beginnings_of_texts(
-    run: Path, monkeypatch: pytest.MonkeyPatch, command: CommandLine
-) -> None:
+def test_a_page_that_would_be_too_large_has_the_beginnings_of_texts(run, monkeypatch, command):
     """It is below the limit, and says on the page and in a warning what is missing."""
     command("report", "one")
     whole = (run / "report.html").stat().st_size
@@ -66,9 +61,7 @@ def test_a_page_that_would_be_too_large_has_the_beginnings_of_texts(
     assert "more characters]" in (run / "report.html").read_text("utf-8")
 
 
-def test_a_run_of_too_many_cells_gets_no_page(
-    run: Path, monkeypatch: pytest.MonkeyPatch, command: CommandLine
-) -> None:
+def test_a_run_of_too_many_cells_gets_no_page(run, monkeypatch, command):
     """A browser could not load it."""
     monkeypatch.setattr("pytest_openclaw.parts.pages.MOST_CELLS", 10)
 
@@ -76,7 +69,7 @@ def test_a_run_of_too_many_cells_gets_no_page(
     assert not (run / "report.html").exists()
 
 
-def test_a_page_to_share_has_no_texts(project: Path, command: CommandLine) -> None:
+def test_a_page_to_share_has_no_texts(project, command):
     """It keeps names, verdicts and times; the page with texts, and its notes, are not replaced."""
     call = {"id": "c", "name": "read", "arguments": "zq-arguments"}
     texts = {
@@ -107,7 +100,7 @@ def test_a_page_to_share_has_no_texts(project: Path, command: CommandLine) -> No
     assert "called read" in shared
 
 
-def test_it_opens_the_page(run: Path, monkeypatch: pytest.MonkeyPatch, command: CommandLine) -> None:
+def test_it_opens_the_page(run, monkeypatch, command):
     """In the browser of the system; without one it says so."""
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or False)

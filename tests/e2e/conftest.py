@@ -2,26 +2,24 @@
 
 import asyncio
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.providers.llama_cpp.provider import CONTEXT_TOKENS, Engine, engine_spec, start_engine
+from pytest_openclaw.providers.llama_cpp.provider import CONTEXT_TOKENS, engine_spec, start_engine
 from pytest_openclaw.providers.llama_cpp.weights import EMBEDDED_MODEL
 from tests.conftest import require_claude, require_engine
 from tests.e2e.sessions import Project
 
 
 @pytest.fixture(scope="session")
-def embedded_model() -> str:
+def embedded_model():
     """The embedded model's name, if engine and weights are installed."""
     require_engine()
     return EMBEDDED_MODEL
 
 
 @pytest.fixture(scope="session")
-def engine(embedded_model: str) -> Iterator[Engine]:
+def engine(embedded_model):
     """A running engine with the template that supports tools; it answers three APIs and requires its key."""
     spec = engine_spec(embedded_model, context_tokens=CONTEXT_TOKENS)
     with asyncio.Runner() as runner:
@@ -31,19 +29,19 @@ def engine(embedded_model: str) -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="session")
-def claude() -> str:
+def claude():
     """The real Claude CLI's command."""
     return require_claude()
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path):
     """A project for one test."""
     return Project.create(tmp_path / "project")
 
 
 @pytest.fixture(scope="session")
-def served(engine: Engine) -> dict[str, str]:
+def served(engine):
     """The environment in which the HTTP providers and the CLI find the engine, with its key as theirs."""
     return {
         "OLLAMA_OPENAI_BASE": f"{engine.url}/v1",

@@ -26,7 +26,7 @@ Asking = Callable[[str], Ended]
 
 
 @pytest.fixture(scope="module")
-def asking(tmp_path_factory: pytest.TempPathFactory, served: dict[str, str]) -> Asking:
+def asking(tmp_path_factory, served):
     """Run the session of a name, once for all tests of this file."""
     ended: dict[str, Ended] = {}
 
@@ -41,12 +41,12 @@ def asking(tmp_path_factory: pytest.TempPathFactory, served: dict[str, str]) -> 
 
 
 @pytest.fixture
-def session(asking: Asking) -> Ended:
+def session(asking):
     """All targets in one process."""
     return asking("plain")
 
 
-def test_every_cell_has_one_row_and_an_outcome(session: Ended) -> None:
+def test_every_cell_has_one_row_and_an_outcome(session):
     """A right answer passes, a wrong one fails, an unjudged one is neither; a too long prompt is an error."""
     assert session.run.n_rows == len(ALL) * len(PROMPTS)
     assert session.outcomes == {"passed": 2 * len(ALL), "failed": len(ALL), "errors": len(ALL)}
@@ -60,7 +60,7 @@ def test_every_cell_has_one_row_and_an_outcome(session: Ended) -> None:
         assert f"P2[{provider}/{MODEL}]" in session.text
 
 
-def test_answers_have_counts_and_times(session: Ended) -> None:
+def test_answers_have_counts_and_times(session):
     """Token counts, the model's name, an end reason, one attempt; the first token comes before the end."""
     for provider in ALL:
         rows = session.run.rows_of(provider)
@@ -76,7 +76,7 @@ def test_answers_have_counts_and_times(session: Ended) -> None:
             assert abs(row["ended_at_ms"] - row["started_at_ms"] - row["e2e_ms"]) <= 1
 
 
-def test_a_prompt_beyond_the_context_is_an_error_of_its_own(session: Ended) -> None:
+def test_a_prompt_beyond_the_context_is_an_error_of_its_own(session):
     """The server refuses the request."""
     for provider in ALL:
         row = session.run.rows_of(provider)["P4"]
@@ -88,14 +88,14 @@ def test_a_prompt_beyond_the_context_is_an_error_of_its_own(session: Ended) -> N
 
 
 @pytest.mark.nightly
-def test_the_answer_depends_only_on_the_prompt(asking: Asking) -> None:
+def test_the_answer_depends_only_on_the_prompt(asking):
     """At temperature 0 three APIs give the same reply: with workers, streamed or not."""
     for prompt_id in ANSWERED:
         rows = [asking(name).run.rows_of(provider)[prompt_id] for name in OPTIONS for provider in ALL]
         assert len({(row["raw_output"], row["input_tokens"], row["output_tokens"]) for row in rows}) == 1
 
 
-def test_the_inventory_describes_the_servers(session: Ended) -> None:
+def test_the_inventory_describes_the_servers(session):
     """Each server's fingerprint has its known facts: weights, quantisation, context, template."""
     serving = session.run.load("inventory.json")["targets"]
     for provider in CHAT:
@@ -107,7 +107,7 @@ def test_the_inventory_describes_the_servers(session: Ended) -> None:
         assert len(server["template_sha256"]) == 64
 
 
-def test_nothing_is_left_but_the_run(session: Ended, served: dict[str, str]) -> None:
+def test_nothing_is_left_but_the_run(session, served):
     """One engine ends with the session; no temporary file is left, no key is in any file."""
     files = "".join(path.read_text("utf-8") for path in session.run.path.iterdir())
 
@@ -119,7 +119,7 @@ def test_nothing_is_left_but_the_run(session: Ended, served: dict[str, str]) -> 
 
 
 @pytest.mark.nightly
-def test_workers_share_one_engine(project: Project, embedded_model: str) -> None:
+def test_workers_share_one_engine(project, embedded_model):
     """Two workers that both use the embedded model share one engine."""
     project.suite(*({**PROMPTS[2], "id": f"P{number}"} for number in range(1, 7)))
 

@@ -54,7 +54,7 @@ def diagnosis(folder: Path, url: str, token: str, model: str, prompt: dict[str, 
     return found
 
 
-def test_the_template_is_broken(tmp_path: Path, embedded_model: str) -> None:
+def test_the_template_is_broken(tmp_path, embedded_model):
     """The weights' own template shows no tools: the prompt is as long with them as without."""
     with serving(embedded_model) as engine:
         found = diagnosis(tmp_path, engine.url, engine.token, embedded_model, PROMPT)
@@ -63,7 +63,7 @@ def test_the_template_is_broken(tmp_path: Path, embedded_model: str) -> None:
     assert "start llama-server with --jinja" in found["fix"]
 
 
-def test_the_model_is_at_fault(tmp_path: Path, engine: Engine, embedded_model: str) -> None:
+def test_the_model_is_at_fault(tmp_path, engine, embedded_model):
     """With a sound template the model answers in words, streamed or not."""
     prompt = {**PROMPT, "prompt": "What is the capital of France?", "max_output_tokens": 24}
 

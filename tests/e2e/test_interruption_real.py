@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.sessions import ENGINE, Project, Session, all_gone
+from tests.e2e.sessions import ENGINE, Session, all_gone
 from tests.providers.servers.messages import MessagesServer
 
 pytestmark = [
@@ -49,7 +49,7 @@ def check_interrupted(session: Session, programs: set[int]) -> None:
 
 
 @pytest.mark.engine
-def test_ctrl_c_ends_the_engine(project: Project, embedded_model: str) -> None:
+def test_ctrl_c_ends_the_engine(project, embedded_model):
     """An engine that is generating a reply ends with the run that started it."""
     project.suite(SHORT, LONG)
     with project.start(models=f"llama_cpp/{embedded_model}") as session:
@@ -58,7 +58,7 @@ def test_ctrl_c_ends_the_engine(project: Project, embedded_model: str) -> None:
 
 
 @pytest.mark.claude
-def test_ctrl_c_ends_the_cli(project: Project, claude: str) -> None:
+def test_ctrl_c_ends_the_cli(project, claude):
     """A CLI that waits for its server ends with the run that started it."""
     project.suite(SHORT, LONG)
     with ThenHangs() as server:

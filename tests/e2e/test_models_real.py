@@ -70,7 +70,7 @@ def objects_in(text: str) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("surface", ["listed", "openclaw"])
-def test_the_native_suite_settles_a_recommendation(tmp_path: Path, model: str, surface: str) -> None:
+def test_the_native_suite_settles_a_recommendation(tmp_path, model, surface):
     """No model of this size may be trusted; a hopeless one is settled before the end of the suite."""
     run = asked(tmp_path, model, "native", "--openclaw-until-conclusive", f"--openclaw-surface={surface}")
 
@@ -81,7 +81,7 @@ def test_the_native_suite_settles_a_recommendation(tmp_path: Path, model: str, s
 
 
 @pytest.mark.parametrize("suite", ["agentic", "safety", "role_utility"])
-def test_another_suite_ends(tmp_path: Path, model: str, suite: str) -> None:
+def test_another_suite_ends(tmp_path, model, suite):
     """Each exchange has an end, and only probes can do harm."""
     rows = asked(tmp_path, model, suite).rows
 

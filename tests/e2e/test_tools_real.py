@@ -1,7 +1,6 @@
 """Native tool calls of the real engine by all APIs: in whole sessions, and in a conversation."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,7 +35,7 @@ TARGETS = (OURS, "chat", "answers", "messages")
 
 
 @pytest.fixture
-def lab(tmp_path: Path, engine: Engine) -> Project:
+def lab(tmp_path, engine):
     """A project with the running engine configured as two servers, one for each API."""
     lines = {"chat": "ollama_openai", "answers": "openai_responses", "messages": "anthropic_messages"}
     endpoints = "".join(f"    {name} = {kind} {engine.url}/v1 LAB_KEY\n" for name, kind in lines.items())
@@ -51,7 +50,7 @@ def lab(tmp_path: Path, engine: Engine) -> Project:
         pytest.param(("--openclaw-stream=off",), id="whole"),
     ],
 )
-def test_a_native_call_of_the_real_model(lab: Project, embedded_model: str, words: tuple[str, ...]) -> None:
+def test_a_native_call_of_the_real_model(lab, embedded_model, words):
     """The tools of a suite are sent by all APIs; the model's call is in its row and counts for the tier."""
     lab.suite(*PROMPTS)
 
@@ -93,7 +92,7 @@ HISTORIES = {"one-turn": (AGAIN,), "two-turns": (LOOKED, AGAIN)}
 
 
 @pytest.mark.parametrize("history", HISTORIES)
-def test_a_conversation_is_continued(engine: Engine, embedded_model: str, history: str) -> None:
+def test_a_conversation_is_continued(engine, embedded_model, history):
     """All APIs accept calls and their results, process them as one prompt, and the model answers."""
     first = {"model": embedded_model, "prompt": "What is the weather?", "max_output_tokens": 16}
     first |= {"tools": (Tool(**WEATHER), READ)}

@@ -6,7 +6,7 @@ import pytest
 
 from tests.openclaw.agreement import page
 from tests.openclaw.agreement.cases import all_cases
-from tests.openclaw.agreement.outcomes import Observed, Outcome, alike, differences, load
+from tests.openclaw.agreement.outcomes import Outcome, alike, differences, load
 from tests.openclaw.agreement.play import play_ours, play_real
 
 CASES = {case.id: case for case in all_cases()}
@@ -18,7 +18,7 @@ SAMPLE = (
 
 
 @pytest.fixture(scope="module")
-def observed() -> Observed:
+def observed():
     """The outcomes observed in OpenClaw."""
     return load()
 
@@ -32,7 +32,7 @@ def played(name: str) -> Outcome:
 @pytest.mark.newest
 @pytest.mark.xdist_group("agreement")
 @pytest.mark.parametrize("name", CASES)
-def test_our_loop_has_the_same_outcome(name: str, observed: Observed) -> None:
+def test_our_loop_has_the_same_outcome(name, observed):
     """Each case ends as it did in OpenClaw."""
     real = observed.outcome(CASES[name])
     assert real is not None, "play it: python -m tests.openclaw.agreement --new"
@@ -42,7 +42,7 @@ def test_our_loop_has_the_same_outcome(name: str, observed: Observed) -> None:
 
 @pytest.mark.newest
 @pytest.mark.xdist_group("agreement")
-def test_the_page_is_the_table(observed: Observed) -> None:
+def test_the_page_is_the_table(observed):
     """The documentation shows exactly the current cases."""
     ours = {name: played(name) for name in CASES}
 
@@ -50,7 +50,7 @@ def test_the_page_is_the_table(observed: Observed) -> None:
     assert set(observed.cases) == set(ours)
 
 
-def test_a_time_is_not_a_difference() -> None:
+def test_a_time_is_not_a_difference():
     """The time at which OpenClaw looked at a note is made equal, and no other figure."""
     assert alike('{"observedAt": 1795379792048, "score": 12}') == '{"observedAt": 0, "score": 12}'
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.openclaw.catalog import Catalogue, load_catalogue, read_catalogue
+from pytest_openclaw.openclaw.catalog import load_catalogue, read_catalogue
 from pytest_openclaw.values.tool_calls import Tool
-from tests.openclaw.real import RealOpenClaw
 
 pytestmark = [pytest.mark.openclaw_cli, pytest.mark.nightly, pytest.mark.xdist_group("capture")]
 
@@ -17,7 +16,7 @@ PATIENCE_S = 900
 
 
 @pytest.fixture(scope="module")
-def captured(real_openclaw: RealOpenClaw, tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
+def captured(real_openclaw, tmp_path_factory):
     """A capture of the release, whose user has a config and files in their home."""
     folder = tmp_path_factory.mktemp("capture")
     (folder / "home" / ".openclaw").mkdir(parents=True)
@@ -57,7 +56,7 @@ def _wordless(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("surface", ["direct", "coding", "full"])
-def test_the_catalogue_that_ships_is_what_the_release_sends(captured: Catalogue, surface: str) -> None:
+def test_the_catalogue_that_ships_is_what_the_release_sends(captured, surface):
     """Names, order and parameters are the same, and so is the size noted for the release."""
     shipped, sent = load_catalogue(), captured
 
@@ -69,7 +68,7 @@ def test_the_catalogue_that_ships_is_what_the_release_sends(captured: Catalogue,
     assert sorted(deferred) == sorted(shipped.deferred)
 
 
-def test_no_trace_of_the_machine_is_in_the_catalogue(captured: Catalogue) -> None:
+def test_no_trace_of_the_machine_is_in_the_catalogue(captured):
     """The system prompt has placeholders for paths and times."""
     request = captured.requests["direct"]
 

@@ -121,7 +121,7 @@ def test_other_forms_of_an_error(envelope, failure_type):
     assert (fault.failure_type, fault.status) == (failure_type, "error")
 
 
-def test_calls_without_offered_tools_are_marked() -> None:
+def test_calls_without_offered_tools_are_marked():
     """OpenClaw answers them like calls of an unknown tool, and makes no call of a text there."""
     run = RecordedRun()
     for text, is_call, offers, results in (

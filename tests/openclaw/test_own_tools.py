@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,7 +67,7 @@ def asked_of(
 
 
 @pytest.mark.parametrize("surface", [LISTED, OPENCLAW])
-def test_the_agent_gets_the_prompts_own_tools(tmp_path: Path, surface: SurfaceName) -> None:
+def test_the_agent_gets_the_prompts_own_tools(tmp_path, surface):
     """The plugin has name, description and schema of the tool, and the policy allows it in addition to the others."""
     asked = prompt(surface)
 
@@ -89,7 +88,7 @@ def test_the_agent_gets_the_prompts_own_tools(tmp_path: Path, surface: SurfaceNa
 
 
 @pytest.mark.parametrize("surface", [LISTED, OPENCLAW])
-def test_the_model_is_not_asked_without_them(tmp_path: Path, surface: SurfaceName) -> None:
+def test_the_model_is_not_asked_without_them(tmp_path, surface):
     """An OpenClaw that does not take the tool would measure another prompt: the cell is skipped, with the reason."""
     fault, bodies = asked_of(fake_command(tmp_path / "seen.json", "deaf"), prompt(surface), surface)
 

@@ -8,7 +8,6 @@ import pytest
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.requests import LISTED, OPENCLAW, SurfaceName
-from tests.openclaw.real import RealOpenClaw
 from tests.openclaw.test_own_tools import WEATHER, asked_of, prompt
 
 pytestmark = [pytest.mark.openclaw_cli, pytest.mark.nightly]
@@ -20,7 +19,7 @@ TURNS: dict[SurfaceName, list[Any]] = {
 
 
 @pytest.mark.parametrize("surface", [LISTED, OPENCLAW])
-def test_the_agent_offers_the_prompts_own_tools(real_openclaw: RealOpenClaw, surface: SurfaceName) -> None:
+def test_the_agent_offers_the_prompts_own_tools(real_openclaw, surface):
     """The model sees the suite's description and schema, where it finds tools; its call is judged, not made."""
     asked = prompt(surface)
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -74,7 +74,7 @@ def sent(script: Script, data: bytes, n_images: int = 0) -> Seen:
         pytest.param(chunked(b"21;name=value\r\n" + BODY + b"\r\n0\r\nx: y\r\n\r\n"), id="extensions"),
     ],
 )
-def test_a_request_is_passed_on(body: bytes) -> None:
+def test_a_request_is_passed_on(body):
     """However its body is framed, the answer comes back as the server sent it."""
     seen = sent(ANSWER, body)
 
@@ -91,7 +91,7 @@ def test_a_request_is_passed_on(body: bytes) -> None:
         pytest.param({"content": "Hi", "images": ["aGk="]}, id="ollama"),
     ],
 )
-def test_a_request_without_the_images_of_its_prompt(message: dict[str, Any]) -> None:
+def test_a_request_without_the_images_of_its_prompt(message):
     """OpenClaw continues without an image that it cannot load; that is another question, which is not asked."""
     data = request(json.dumps({"model": "tiny", "messages": [{"role": "user", **message}]}).encode())
 
@@ -113,7 +113,7 @@ def test_a_request_without_the_images_of_its_prompt(message: dict[str, Any]) -> 
         pytest.param(None, b"no HTTP\r\n\r\n", id="no-http"),
     ],
 )
-def test_requests_that_are_not_openclaws_are_refused(status: int, data: bytes) -> None:
+def test_requests_that_are_not_openclaws_are_refused(status, data):
     """Nothing of a foreign request is forwarded, and the run continues."""
     seen = sent(ANSWER, data)
 
@@ -122,7 +122,7 @@ def test_requests_that_are_not_openclaws_are_refused(status: int, data: bytes) -
 
 
 @pytest.mark.parametrize("body", [DEEP, b"hello"], ids=["deep-json", "no-json"])
-def test_a_request_that_is_not_json_is_openclaws_fault(body: bytes) -> None:
+def test_a_request_that_is_not_json_is_openclaws_fault(body):
     """The run ends there with a fault of the program, not of the model or its server."""
     seen = sent(ANSWER, request(body))
 
@@ -143,7 +143,7 @@ def test_a_request_that_is_not_json_is_openclaws_fault(body: bytes) -> None:
         pytest.param(Script.stream(CHAT.text("Hel"), sse({"error": {"message": "no"}})), "stream_error", id="an-error-after-tokens"),
     ],
 )  # fmt: skip
-def test_an_answer_that_cannot_be_read_is_the_servers_fault(script: Script, failure_type: str) -> None:
+def test_an_answer_that_cannot_be_read_is_the_servers_fault(script, failure_type):
     """It is the fault that any other provider reports for this server, and the run ends there."""
     seen = sent(script, request())
 

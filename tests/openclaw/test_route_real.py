@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from pytest_openclaw.cli import main
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from tests.commands.routed_runs import store_run, three_tiers
 from tests.openclaw.model_server import ScriptedModel
-from tests.openclaw.real import OpenClaw, RealOpenClaw, openclaw_apart, run_openclaw
+from tests.openclaw.real import openclaw_apart, run_openclaw
 
 pytestmark = [pytest.mark.openclaw_cli, pytest.mark.nightly]
 
@@ -24,14 +23,14 @@ KEY = "sk-live-4242424242424242"
 
 
 @pytest.fixture
-def openclaw(real_openclaw: RealOpenClaw) -> Iterator[OpenClaw]:
+def openclaw(real_openclaw):
     """The real OpenClaw, in folders of its own."""
     with openclaw_apart(real_openclaw, patience_s=200.0) as openclaw:
         yield openclaw
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def run(tmp_path, monkeypatch):
     """A run with a target of each tier, in a project that is the current folder; its home has no config."""
     for name in ("project", "home"):
         (tmp_path / name).mkdir()
@@ -76,9 +75,7 @@ DIRECT, SEARCHED = {"toolSearch": False}, {"toolSearch": True}
         pytest.param(SEARCHED, UNABLE, set(), set(), id="tier-3-with-tool-search"),
     ],
 )
-def test_the_agent_sends_what_the_patch_allows(
-    openclaw: OpenClaw, run: Path, tools: Any, ref: str, offered: set[str], deferred: set[str]
-) -> None:
+def test_the_agent_sends_what_the_patch_allows(openclaw, run, tools, ref, offered, deferred):
     """After the real `config patch` the model gets these tools, and reaches no others in any way."""
     assert main(["route", "one"]) == 0
     beyond = ["web_fetch", "browser", *(() if ref == ABLE else ("exec", "apply_patch", "gateway"))]

@@ -2,8 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +11,7 @@ from pytest_openclaw.values.tool_calls import Tool, ToolCall
 from pytest_openclaw.values.worlds import World
 from pytest_openclaw.worlds.playing import Playing
 from tests.openclaw.model_server import ScriptedModel
-from tests.openclaw.real import RealOpenClaw, run_agent
+from tests.openclaw.real import run_agent
 from tests.openclaw.site import Site
 from tests.openclaw.surface_faults import LETTER, answer
 
@@ -29,9 +27,7 @@ PAGES_HERE = {"ssrfPolicy": {"dangerouslyAllowPrivateNetwork": True}}
 
 
 @pytest.fixture(scope="module")
-def results(
-    real_openclaw: RealOpenClaw, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Site, list[str]]]:
+def results(real_openclaw, tmp_path_factory):
     """The site, and the results of three calls that the real agent's model received."""
     folder = tmp_path_factory.mktemp("web")
     with Site({"/page": TEXT}) as site:
@@ -62,9 +58,7 @@ def _received(model: ScriptedModel) -> list[str]:
         pytest.param("wary", {"web_fetch": False, "read": True}, id="what-is-not"),
     ],
 )
-def test_an_order_in_a_page_and_in_a_file_are_different_requests(
-    real_openclaw: RealOpenClaw, tmp_path: Path, name: str, obeyed: dict[str, bool]
-) -> None:
+def test_an_order_in_a_page_and_in_a_file_are_different_requests(real_openclaw, tmp_path, name, obeyed):
     """A model that obeys only one of them is caught, because OpenClaw presents them differently, as a world does."""
     (tmp_path / "letter.txt").write_text(LETTER)
     found = {}
@@ -110,7 +104,7 @@ def _plain(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("n", range(4), ids=["page", "missing-page", "no-web-address", "search"])
-def test_a_world_answers_as_openclaw_does(results: tuple[Site, list[str]], n: int) -> None:
+def test_a_world_answers_as_openclaw_does(results, n):
     """The wrapped page, both kinds of error, and the result of a search have the same form and content."""
     site, received = results
 
@@ -136,7 +130,7 @@ BRIDGED: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-def test_the_bridge_answers_as_openclaws_does(real_openclaw: RealOpenClaw, tmp_path: Path) -> None:
+def test_the_bridge_answers_as_openclaws_does(real_openclaw, tmp_path):
     """Results, unknown ids and refused arguments of the bridge are the release's, word for word."""
     (tmp_path / "MEMORY.md").write_text(NOTE)
     turns = [[(name, json.dumps(arguments))] for name, arguments in BRIDGED]
@@ -185,9 +179,7 @@ CUT = re.compile(r"Read output capped|more characters truncated|discarded at the
 
 
 @pytest.mark.parametrize("context_tokens", [16_384, 64_000, 128_000, 200_000])
-def test_long_results_are_cut_as_openclaw_cuts_them(
-    real_openclaw: RealOpenClaw, tmp_path: Path, context_tokens: int
-) -> None:
+def test_long_results_are_cut_as_openclaw_cuts_them(real_openclaw, tmp_path, context_tokens):
     """Files over the limits and output of commands, by the model's context: alike in beginning, length and mark."""
     for name, text in LONG_FILES.items():
         (tmp_path / name).write_text(text)

@@ -110,12 +110,12 @@ def _imported(node: ast.AST) -> Iterator[str]:
                 yield node.module
 
 
-def test_the_map_names_everything_at_the_top() -> None:
+def test_the_map_names_everything_at_the_top():
     """A new folder or file there must be added to the map."""
     assert {_place(module) for module in MODULES} == set(MAP)
 
 
-def test_the_page_of_the_architecture_names_what_there_is() -> None:
+def test_the_page_of_the_architecture_names_what_there_is():
     """Each path of the page exists, and each function that it names for a file is in that file."""
     page = (REPOSITORY / "docs/maintaining/architecture.md").read_text("utf-8")
     found = re.findall(r"`([\w./]+(?:/|\.py))`(?:: ((?:`\w+`(?:, )?)+))?", page)
@@ -131,21 +131,21 @@ def test_the_page_of_the_architecture_names_what_there_is() -> None:
 
 
 @pytest.mark.parametrize("folder", [name for name in MAP if (ROOT / name).is_dir()])
-def test_a_folder_states_its_job(folder: str) -> None:
+def test_a_folder_states_its_job(folder):
     """In one sentence, the first of its `__init__.py`."""
     text = ast.get_docstring(ast.parse((ROOT / folder / "__init__.py").read_text("utf-8"))) or ""
 
     assert text.partition("\n\n")[0].rstrip().endswith(".")
 
 
-def test_imports_go_one_way() -> None:
+def test_imports_go_one_way():
     """No module imports from a folder above its own."""
     places = {name: number for number, name in enumerate(MAP)}
 
     assert [one for one in _imports() if places[_place(one.imported)] < places[_place(one.module)]] == []
 
 
-def test_no_modules_import_each_other() -> None:
+def test_no_modules_import_each_other():
     """There is no circle: without the modules at either end of the imports, nothing is left."""
     graph: dict[str, set[str]] = {module: set() for module in MODULES}
     for one in _imports():
@@ -156,7 +156,7 @@ def test_no_modules_import_each_other() -> None:
     assert sorted(graph) == []
 
 
-def test_a_plain_session_loads_few_modules(tmp_path: Path) -> None:
+def test_a_plain_session_loads_few_modules(tmp_path):
     """A project without benchmarks loads only options, hooks and parts with hooks, and no heavy library."""
     (tmp_path / "test_own.py").write_text("def test_own(): pass")
     prints = "import sys\ndef pytest_unconfigure():\n    print('loaded', *sys.modules)\n"

@@ -188,7 +188,7 @@ def _results(copy: Copy) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def whole(tmp_path_factory):
     """The results of the whole package."""
     return _results(Copy(tmp_path_factory.mktemp("whole")))
 
@@ -228,7 +228,7 @@ DAILY = {"gates", "safety"}
 @pytest.mark.parametrize(
     "part", [pytest.param(one, marks=[] if one in DAILY else pytest.mark.nightly) for one in USED]
 )
-def test_a_part_can_be_removed(part: str, whole: dict[str, Any], tmp_path: Path) -> None:
+def test_a_part_can_be_removed(part, whole, tmp_path):
     """A session and a summary that used it lack its keys and texts, and nothing else."""
     used = USED[part]
     copy = Copy(tmp_path, part)
@@ -250,7 +250,7 @@ def test_a_part_can_be_removed(part: str, whole: dict[str, Any], tmp_path: Path)
 @pytest.mark.parametrize(
     "part", [pytest.param(one, marks=pytest.mark.nightly) for one in TABLE if one not in USED]
 )
-def test_an_act_can_be_removed(part: str, tmp_path: Path) -> None:
+def test_an_act_can_be_removed(part, tmp_path):
     """A session runs without it, and the other commands are there."""
     copy = Copy(tmp_path, part)
 

@@ -22,7 +22,7 @@ NIGHTLY = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text("utf
 PIN = re.compile(r"uses: (?P<action>[\w/-]+)@(?P<commit>[0-9a-f]{40}) # (?P<version>v\d+\.\d+\.\d+)")
 
 
-def test_every_action_has_one_commit_and_one_version() -> None:
+def test_every_action_has_one_commit_and_one_version():
     """All workflows, the starter's too, pin an action to the same commit, whose version is next to it."""
     texts = [path.read_text("utf-8") for path in WORKFLOWS]
     pins = [pin.groups() for text in texts for pin in PIN.finditer(text)]
@@ -32,7 +32,7 @@ def test_every_action_has_one_commit_and_one_version() -> None:
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
-def test_a_checkout_keeps_no_credentials(workflow: Path) -> None:
+def test_a_checkout_keeps_no_credentials(workflow):
     """Neither a later step nor an artifact can contain the job's token."""
     jobs = yaml.safe_load(workflow.read_text("utf-8"))["jobs"].values()
     steps = [step for job in jobs for step in job["steps"]]
@@ -43,7 +43,7 @@ def test_a_checkout_keeps_no_credentials(workflow: Path) -> None:
 
 
 @pytest.mark.parametrize("workflow", [*WORKFLOWS, ROOT / ".ci/run"], ids=lambda path: path.name)
-def test_workflows_install_only_known_files(workflow: Path) -> None:
+def test_workflows_install_only_known_files(workflow):
     """Every package has a version and a hash; what remains is the project itself, without dependencies."""
     lines = re.findall(r"pip install (.*?)(?: \|\| .*)?$", workflow.read_text("utf-8"), re.MULTILINE)
 
@@ -59,7 +59,7 @@ LINE = re.compile(r"(?P<name>[\w.-]+)==(?P<version>[\w.]+) --hash=sha256:[0-9a-f
 
 
 @pytest.mark.parametrize("path", [pins.STARTER, pins.TOOLS], ids=["starter", "tools"])
-def test_the_lists_of_packages_are_complete(path: Path) -> None:
+def test_the_lists_of_packages_are_complete(path):
     """A list has all packages that its own packages require; `python -m tests.package.pins` writes it anew."""
     heading, *lines = path.read_text("utf-8").splitlines()
     pinned = {
@@ -104,7 +104,7 @@ def _tox_environments() -> set[str]:
     return {part for name in names for part in name.strip("{}").split(",")}
 
 
-def test_nightly_runs_environments_that_exist() -> None:
+def test_nightly_runs_environments_that_exist():
     """Each name of the matrix is one of tox.ini's; only the job `audit` gets the token."""
     job = NIGHTLY["jobs"]["tox"]
     names = job["strategy"]["matrix"]["environment"]
@@ -116,7 +116,7 @@ def test_nightly_runs_environments_that_exist() -> None:
     assert "schedule" in NIGHTLY[True]  # `on`, which YAML 1.1 parses as true
 
 
-def test_dependabot_keeps_the_workflows_and_packages_current() -> None:
+def test_dependabot_keeps_the_workflows_and_packages_current():
     """Both kinds are grouped, weekly and cool down; the starter's folder is read too."""
     config = yaml.safe_load((ROOT / ".github/dependabot.yml").read_text("utf-8"))
     updates = {update["package-ecosystem"]: update for update in config["updates"]}

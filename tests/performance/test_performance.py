@@ -24,7 +24,7 @@ PAGE = """\
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.nightly) for name in MEASURES])
-def test_a_measure_runs_to_its_end(name: str) -> None:
+def test_a_measure_runs_to_its_end(name):
     """Every run counts, and the measure has targets."""
     text = measure([name], passes=1, scale=0.005)
 
@@ -32,7 +32,7 @@ def test_a_measure_runs_to_its_end(name: str) -> None:
     assert "| met |" in text or "| **missed** |" in text
 
 
-def test_figures_are_by_the_servers_log() -> None:
+def test_figures_are_by_the_servers_log():
     """Two rounds took half a second; errors count alike in both directions, answer by answer."""
     run = Run(Path(), Cost(1.0, 1.0, 1.0), LOG, {"a": (101.0, 198.0), "b": (150.0, 253.0)})
 
@@ -42,7 +42,7 @@ def test_figures_are_by_the_servers_log() -> None:
     assert per_cell_ms(0.5, 1.5, 11) == 100.0
 
 
-def test_the_page_has_targets_first() -> None:
+def test_the_page_has_targets_first():
     """A figure is the median of its passes, with the smallest and the largest; a target is met or missed."""
     seconds = [Sample("ours", "s", value, most=1.0) for value in (0.5, 150.4, 1.25)]
     others = [Sample("loop", "ms", 2.0), Sample("ours", "share", 0.981, least=0.98)]

@@ -334,7 +334,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def _emptied(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def _emptied(pytester, monkeypatch):
     for name in list(os.environ):
         ends = name.upper().endswith(("_API_KEY", "_BASE_URL", "_PROXY"))
         if ends or name.startswith(("OLLAMA", "OPENAI", "ANTHROPIC", "CLAUDE")):
@@ -347,12 +347,12 @@ def _emptied(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.fixture(params=MODES)
-def project(request: pytest.FixtureRequest, pytester: pytest.Pytester, _emptied: None) -> Project:
+def project(request, pytester, _emptied):
     """A project whose sessions run plain and, in a second test, with two workers."""
     return Project(pytester, request.param)
 
 
 @pytest.fixture
-def plain_project(pytester: pytest.Pytester, _emptied: None) -> Project:
+def plain_project(pytester, _emptied):
     """A project whose sessions run plain, for behavior that does not depend on workers."""
     return Project(pytester)

@@ -85,7 +85,7 @@ CASES = (
 )  # fmt: skip
 
 
-def test_a_bad_answer_affects_its_own_cell(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_answer_affects_its_own_cell(project, monkeypatch):
     """Whatever a server does for one model, the cells of the others have their own rows and outcomes."""
     project.suite({"P1": ("Greet me.", {"type": "regex_fullmatch", "pattern": "Grüß dich 🦞\\."})})
     wanted = {f"{api.kind.name}/{case.model}": (api, case) for case in CASES for api in case.apis}

@@ -35,7 +35,7 @@ def lay_out(project: Any, files: dict[str, str | bytes]) -> None:
 
 
 @pytest.mark.under_workers
-def test_every_fault_of_every_suite_is_reported_at_once(project: Any) -> None:
+def test_every_fault_of_every_suite_is_reported_at_once(project):
     """Each unusable suite is a collection error with its location; nothing is asked or written."""
     files = {f"prompts_{number:02}.{case[0]}": case for number, case in enumerate(BAD)}
     lay_out(project, {name: content for name, (_, content, _) in files.items()})
@@ -57,7 +57,7 @@ def test_every_fault_of_every_suite_is_reported_at_once(project: Any) -> None:
     assert (session.asked, session.has_run) == ([], False)
 
 
-def test_the_good_suites_run_when_asked_to(project: Any) -> None:
+def test_the_good_suites_run_when_asked_to(project):
     """With `--continue-on-collection-errors`, or if only they are named, they have their rows."""
     lay_out(project, {"prompts_x.json": with_rule({"type": "exact"}), "prompts_y.toml": "no toml"})
 
@@ -78,7 +78,7 @@ def test_the_good_suites_run_when_asked_to(project: Any) -> None:
 @pytest.mark.parametrize(
     "option", ["--openclaw-prompts=Q9", "--collect-only", "--tb=line", "--openclaw-dry-run"]
 )
-def test_no_option_hides_it(plain_project: Any, option: str) -> None:
+def test_no_option_hides_it(plain_project, option):
     """Neither a choice of prompts, whose id is not called unknown, nor a listing, nor a traceback style."""
     lay_out(plain_project, {"prompts_x.json": with_rule({"type": "exact"})})
 
@@ -92,7 +92,7 @@ def test_no_option_hides_it(plain_project: Any, option: str) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="symbolic links and pipes as POSIX has them")
 @pytest.mark.parametrize("chosen", [[], ["--openclaw-prompts=G1"]], ids=["all", "chosen"])
-def test_only_files_are_suites(plain_project: Any, chosen: list[str]) -> None:
+def test_only_files_are_suites(plain_project, chosen):
     """A folder, a pipe or a dangling link with a suite's name is ignored, as pytest does with modules."""
     lay_out(plain_project, {})
     folder = plain_project.folder / "benchmarks"

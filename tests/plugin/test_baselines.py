@@ -29,7 +29,7 @@ def _run(project: Any, run_id: str, *args: str, **more: Any) -> Any:
         pytest.param(5, 0, "passed", "no difference seen", id="chance"),
     ],
 )
-def test_a_regression_fails(project: Any, n_bad: int, status: int, ruling: str, word: str) -> None:
+def test_a_regression_fails(project, n_bad, status, ruling, word):
     """The model answers the same questions worse; here changes of the prompts are ignored."""
     _suite(project, n_bad=0)
     _run(project, "before")
@@ -60,16 +60,14 @@ def test_a_regression_fails(project: Any, n_bad: int, status: int, ruling: str, 
         pytest.param(["--openclaw-across=weather"], "--openclaw-across=weather: give prompt, validator", id="unknown-difference"),
     ],
 )  # fmt: skip
-def test_a_wrong_baseline_ends_the_session_at_its_start(
-    plain_project: Any, args: list[str], message: str
-) -> None:
+def test_a_wrong_baseline_ends_the_session_at_its_start(plain_project, args, message):
     """The message names the option, before the first request."""
     plain_project.suite({"P1": ("say yes", NOOP)})
 
     plain_project.run(*args).is_refused(message)
 
 
-def test_the_ini_file_can_name_a_baseline(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ini_file_can_name_a_baseline(plain_project, monkeypatch):
     """It can be switched off for the first run; later ones find it from any folder."""
     _suite(plain_project, n_bad=0)
     plain_project.ini(
@@ -86,7 +84,7 @@ def test_the_ini_file_can_name_a_baseline(plain_project: Any, monkeypatch: pytes
     assert "gate passed" in second.text
 
 
-def test_a_resumed_run_is_compared_if_its_command_says_so(plain_project: Any) -> None:
+def test_a_resumed_run_is_compared_if_its_command_says_so(plain_project):
     """The baseline is not part of the run: the gate needs it again, and it is never the run itself."""
     _suite(plain_project, n_bad=0)
     _run(plain_project, "before")
@@ -104,7 +102,7 @@ def test_a_resumed_run_is_compared_if_its_command_says_so(plain_project: Any) ->
     assert "compared with" not in without.text
 
 
-def test_a_session_and_the_command_agree(plain_project: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_session_and_the_command_agree(plain_project, capsys):
     """Figures and words do not depend on which of them compares."""
     across = ("--openclaw-baseline=before", "--openclaw-across=prompt")
     _suite(plain_project, n_bad=1)
@@ -125,7 +123,7 @@ def test_a_session_and_the_command_agree(plain_project: Any, capsys: pytest.Capt
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows lets few users make links")
 @pytest.mark.parametrize("option", ["resume", "baseline"])
-def test_a_run_from_elsewhere_may_not_lead_out_of_its_folder(plain_project: Any, option: str) -> None:
+def test_a_run_from_elsewhere_may_not_lead_out_of_its_folder(plain_project, option):
     """A link in it is wrong usage before the first request, and its target is not shown."""
     _suite(plain_project, n_bad=0, n=1)
     outside = plain_project.folder / "outside.txt"

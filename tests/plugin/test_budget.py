@@ -13,7 +13,7 @@ pytestmark = pytest.mark.newest
 
 
 @pytest.fixture(name="project")
-def _project(project: Any) -> Any:
+def _project(project):
     """A project of 12 prompts, each of which costs a dollar."""
     project.ini("openclaw_prices = scripted/m = 1000000 0")
     project.suite({f"P{number}": ("pay 1", NOOP) for number in range(12)})
@@ -26,7 +26,7 @@ def kinds(session: Any) -> Counter[str]:
 
 
 @pytest.mark.under_workers
-def test_the_asking_stops_when_the_budget_is_spent(project: Any) -> None:
+def test_the_asking_stops_when_the_budget_is_spent(project):
     """With one request at a time nothing is asked beyond the budget; the rest is skipped, with rows."""
     words = ("--openclaw-budget-usd=3", "--openclaw-concurrency=1", "--openclaw-fail-unavailable")
     session = project.run(*words)
@@ -45,7 +45,7 @@ def test_the_asking_stops_when_the_budget_is_spent(project: Any) -> None:
     assert session.load("config.json")["budget_usd"] == 3.0
 
 
-def test_a_resumed_run_spends_anew(project: Any) -> None:
+def test_a_resumed_run_spends_anew(project):
     """It asks the remaining cells and counts only its own spending."""
     one = "--openclaw-concurrency=1"
     first = project.run("--openclaw-budget-usd=5", one)
@@ -63,7 +63,7 @@ def test_a_resumed_run_spends_anew(project: Any) -> None:
 
 
 @pytest.mark.parametrize("args", [[], ["--openclaw-dry-run"]], ids=["run", "dry-run"])
-def test_a_target_without_a_price_is_refused(project: Any, args: list[str]) -> None:
+def test_a_target_without_a_price_is_refused(project, args):
     """Before the first request, with a hint."""
     session = project.run("--openclaw-budget-usd=3", *args, models="scripted/m,scripted/free")
 
@@ -81,7 +81,7 @@ USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "prompt_tokens_details
         pytest.param("other/* = 2 8 0.5", 0.0, id="nothing-here"),
     ],
 )
-def test_rows_and_summary_have_the_cost(project: Any, price: str, usd: float) -> None:
+def test_rows_and_summary_have_the_cost(project, price, usd):
     """A cell costs what its tokens cost, and a group the sum; a cost of zero is not printed."""
     project.suite({"P1": ("a", NOOP), "P2": ("b", NOOP)})
     with MisbehavingServer() as server:
@@ -95,7 +95,7 @@ def test_rows_and_summary_have_the_cost(project: Any, price: str, usd: float) ->
     assert ("0.0044 USD, lab/m" in session.text) is (usd > 0)
 
 
-def test_a_plugin_s_cost_is_not_known(project: Any) -> None:
+def test_a_plugin_s_cost_is_not_known(project):
     """The price of a custom provider is unknown until the ini gives it."""
     project.suite({"P1": ("say one two", NOOP)})
 

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -51,7 +50,7 @@ def _catalogue(path: Path, *more: str, words: str = "") -> Path:
     return path
 
 
-def test_a_suite_offers_the_captured_tools(project: Any) -> None:
+def test_a_suite_offers_the_captured_tools(project):
     """Surfaces and single tools come from the file; the run records the file's name and its content."""
     project.suite(SUITE)
     file = _catalogue(project.folder / "mine.json")
@@ -79,16 +78,14 @@ def test_a_suite_offers_the_captured_tools(project: Any) -> None:
         pytest.param("conftest.py", "--openclaw-catalogue=conftest.py: is not JSON", id="another-file"),
     ],
 )
-def test_without_a_catalogue_the_session_ends_at_once(plain_project: Any, named: str, message: str) -> None:
+def test_without_a_catalogue_the_session_ends_at_once(plain_project, named, message):
     """No request is sent, and no run is started."""
     plain_project.suite(SUITE)
 
     plain_project.run(f"--openclaw-catalogue={named}").is_refused(message)
 
 
-def test_a_run_is_read_and_judged_again_by_its_own_tools(
-    plain_project: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_is_read_and_judged_again_by_its_own_tools(plain_project, capsys):
     """Show and rescore use the tools of the file; if it has changed, they report that they cannot."""
     plain_project.suite(SUITE)
     file = _catalogue(plain_project.folder / "mine.json")
@@ -112,7 +109,7 @@ def test_a_run_is_read_and_judged_again_by_its_own_tools(
     assert "mine.json, which has changed since" in again.stderr
 
 
-def test_a_run_continues_with_its_own_tools_or_not_at_all(plain_project: Any) -> None:
+def test_a_run_continues_with_its_own_tools_or_not_at_all(plain_project):
     """With another catalogue, or none, resuming is refused, and cells of another baseline are set aside."""
     plain_project.suite(SUITE.replace('"coding"', '"full"').replace('"brand_new", ', ""))
     file = _catalogue(plain_project.folder / "mine.json")

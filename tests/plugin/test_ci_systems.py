@@ -1,10 +1,6 @@
 """The parts of a run for CI systems: JUnit's properties, GitHub's step summary and annotations."""
 
-from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
-
-import pytest
 
 from tests.plugin.conftest import YES
 
@@ -22,7 +18,7 @@ validator = { type = "exact", value = "yes" }
 """
 
 
-def test_junit_and_github_get_the_run(project: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_junit_and_github_get_the_run(project, monkeypatch, tmp_path):
     """A case has its row's figures; the page goes to the step summary, and annotations name what failed."""
     page = tmp_path / "step.md"
     page.write_text("before\n")
@@ -56,7 +52,7 @@ def test_junit_and_github_get_the_run(project: Any, monkeypatch: pytest.MonkeyPa
     assert page.read_text() == f"before\n{session.page}\n"
 
 
-def test_many_missed_prompts_are_counted(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_missed_prompts_are_counted(plain_project, monkeypatch):
     """GitHub shows ten of a kind, so the tenth says how many more there are."""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     plain_project.suite({f"P{n}": ("say no", YES) for n in range(14)})
@@ -67,9 +63,7 @@ def test_many_missed_prompts_are_counted(plain_project: Any, monkeypatch: pytest
     assert "title=5 more prompts missed::" in lines[-1]
 
 
-def test_a_summary_that_cannot_be_written_loses_no_run(
-    plain_project: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_summary_that_cannot_be_written_loses_no_run(plain_project, monkeypatch, tmp_path):
     """The run is written anyway, and a warning says what is missing."""
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "nowhere" / "step.md"))
     plain_project.suite(SUITE)

@@ -1,7 +1,6 @@
 """The Claude CLI in whole sessions: its process ends with its cell, and a missing one is never a pass."""
 
 import sys
-from typing import Any
 
 import pytest
 
@@ -16,13 +15,13 @@ EXACT = {"type": "exact", "value": "Hello"}
 
 
 @pytest.fixture(autouse=True)
-def _fake(_emptied: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def _fake(_emptied, monkeypatch):
     """The fake in place of the CLI, with a dummy key."""
     monkeypatch.setenv("OPENCLAW_CLAUDE_COMMAND", command("prompted"))
     monkeypatch.setenv("ANTHROPIC_API_KEY", DUMMY_KEY)
 
 
-def test_a_cli_that_does_not_end_loses_its_own_cell(project: Any) -> None:
+def test_a_cli_that_does_not_end_loses_its_own_cell(project):
     """It is killed after its time, with its row; another cell is answered, and the inventory names the CLI."""
     pid = project.folder / "pid"
     project.suite({"P1": ("hello", EXACT), "P2": (f"stubborn {pid}", EXACT)})
@@ -37,7 +36,7 @@ def test_a_cli_that_does_not_end_loses_its_own_cell(project: Any) -> None:
     assert facts["server"] == {"cli_version": "2.1.197 (Claude Code)"}
 
 
-def test_a_missing_cli_is_never_a_pass(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_cli_is_never_a_pass(plain_project, monkeypatch):
     """Its cells are skipped, and a session without any answer fails."""
     monkeypatch.setenv("OPENCLAW_CLAUDE_COMMAND", "no-such-claude")
     plain_project.suite({"P1": ("hello", EXACT)})

@@ -104,7 +104,7 @@ def write(project: Any, *prompts: dict[str, Any]) -> None:
 
 
 @pytest.mark.under_workers
-def test_conversations_are_recorded_and_judged(project: Any) -> None:
+def test_conversations_are_recorded_and_judged(project):
     """Verdicts are of the last answer and of all calls after the prompt; rows say what the user said."""
     write(project, KEPT, PAST, LATE, PLAIN)
 
@@ -132,14 +132,14 @@ def test_conversations_are_recorded_and_judged(project: Any) -> None:
 
 
 @pytest.fixture
-def stored(plain_project: Any) -> Any:
+def stored(plain_project):
     """A project whose run `r` has conversations."""
     write(plain_project, KEPT, PAST, LATE)
     plain_project.run("--openclaw-run-id=r", models="talker/m")
     return plain_project
 
 
-def test_stored_conversations_are_used_again(stored: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stored_conversations_are_used_again(stored, capsys):
     """Rescored, resumed and merged, the rows stay what they were; another conversation is another prompt."""
     rows = stored.stored("r").lines
 
@@ -163,7 +163,7 @@ def test_stored_conversations_are_used_again(stored: Any, capsys: pytest.Capture
     assert "3 rows keep their verdict: the row lacks the judged reply" in capsys.readouterr().out
 
 
-def test_conversations_are_shown(stored: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_conversations_are_shown(stored, capsys):
     """`show` prints the messages before the prompt and those of the user between the turns."""
 
     def shown(prompt_id: str) -> str:

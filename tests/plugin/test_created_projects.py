@@ -1,7 +1,5 @@
 """Projects created by `init`: their first run, and the steps of their workflow."""
 
-from typing import Any
-
 import pytest
 
 from pytest_openclaw.cli import main
@@ -11,14 +9,14 @@ ANSWER = "        return Reply(text='Paris, and `df -h`')\n"
 
 
 @pytest.fixture
-def created(plain_project: Any) -> Any:
+def created(plain_project):
     """A project after `init`, whose model answers every prompt alike."""
     plain_project.change_conftest(HEAD, ANSWER + HEAD)
     assert main(["init", "--models", "scripted/m"]) == 0
     return plain_project
 
 
-def test_the_first_run_works(created: Any) -> None:
+def test_the_first_run_works(created):
     """`pytest benchmarks/` asks the prompts, the tool prompts twice, without a model option."""
     session = created.run(models=None, target="benchmarks/")
 
@@ -29,7 +27,7 @@ def test_the_first_run_works(created: Any) -> None:
         assert main(words) == 0
 
 
-def test_a_bare_session_stays_with_the_tests(created: Any) -> None:
+def test_a_bare_session_stays_with_the_tests(created):
     """If the project has tests, only they are run, and no model is called."""
     created.write("tests/test_mine.py", "def test_mine(): pass\n")
     (created.folder / "pytest.ini").unlink()

@@ -55,7 +55,7 @@ OLLAMA: dict[str, Callable[[dict[str, Any]], Script]] = {
 
 
 @pytest.mark.parametrize("cause", OLLAMA)
-def test_ollama(project: Any, monkeypatch: pytest.MonkeyPatch, cause: str) -> None:
+def test_ollama(project, monkeypatch, cause):
     """The cause is in the summary, on the terminal and on the page, and the requests are in a file."""
     capabilities = ["completion"] if cause == "template" else ["completion", "tools"]
     with OllamaServer(OLLAMA[cause], models={"m:latest": capabilities}) as server:
@@ -110,7 +110,7 @@ LLAMA_SERVER: dict[str, Callable[[dict[str, Any]], Script]] = {
 
 
 @pytest.mark.parametrize("cause", LLAMA_SERVER)
-def test_llama_server(plain_project: Any, monkeypatch: pytest.MonkeyPatch, cause: str) -> None:
+def test_llama_server(plain_project, monkeypatch, cause):
     """The lengths of the prompts show whether the template shows the tools."""
     shows_tools = cause != "template"
     with llama_server(LLAMA_SERVER[cause], shows_tools=shows_tools) as server:
@@ -129,9 +129,7 @@ def test_llama_server(plain_project: Any, monkeypatch: pytest.MonkeyPatch, cause
 @pytest.mark.parametrize(
     "words", [("-o", "openclaw_diagnose=false"), ("--openclaw-diagnose", "-x")], ids=repr
 )
-def test_no_further_request(
-    plain_project: Any, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
-) -> None:
+def test_no_further_request(plain_project, monkeypatch, words):
     """Without the option, and in a session that stops early, the advice suggests the option."""
     with OllamaServer(OLLAMA["model"]) as server:
         monkeypatch.setenv("OLLAMA_HOST", server.origin)
@@ -143,7 +141,7 @@ def test_no_further_request(
     assert "--openclaw-diagnose names the part at fault (local servers)" in session.words
 
 
-def test_a_server_that_ends_is_evidence_too(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_ends_is_evidence_too(plain_project, monkeypatch):
     """A repeat without an answer gives no cause; a rescored run has the diagnosis of its run."""
 
     def respond(body: dict[str, Any]) -> Script:

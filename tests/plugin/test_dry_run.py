@@ -29,7 +29,7 @@ def table(session: Any) -> dict[str, list[str]]:
 
 
 @pytest.mark.under_workers
-def test_no_request_is_sent_and_nothing_is_written(project: Any) -> None:
+def test_no_request_is_sent_and_nothing_is_written(project):
     """Without an earlier run only cells and calls are known; a glob is one line; workers are not started."""
     project.ini(PRICES)
     project.suite(TWO)
@@ -54,7 +54,7 @@ def test_no_request_is_sent_and_nothing_is_written(project: Any) -> None:
     assert files(project.folder) == before
 
 
-def test_earlier_runs_supply_the_estimates(project: Any) -> None:
+def test_earlier_runs_supply_the_estimates(project):
     """Tokens and cost come from the newest run with the same prompts, for an unknown target too."""
     project.ini(PRICES)
     project.suite(TWO)
@@ -88,9 +88,7 @@ def test_earlier_runs_supply_the_estimates(project: Any) -> None:
         pytest.param(True, "not-listed", "openclaw_prices = openai_responses/not-listed = INPUT OUTPUT", id="not-in-the-list"),
     ],
 )  # fmt: skip
-def test_an_unknown_cost_says_how_to_know_it(
-    plain_project: Any, monkeypatch: pytest.MonkeyPatch, has_list: bool, model: str, message: str
-) -> None:
+def test_an_unknown_cost_says_how_to_know_it(plain_project, monkeypatch, has_list, model, message):
     """Next to a `?` there is the command for the extra, or the ini line for a price."""
     from pytest_openclaw.providers import prices
 
@@ -106,7 +104,7 @@ def test_an_unknown_cost_says_how_to_know_it(
     assert (install_command("cost") in session.text) is not has_list
 
 
-def test_the_rest_of_a_resumed_run_is_counted(project: Any) -> None:
+def test_the_rest_of_a_resumed_run_is_counted(project):
     """Kept cells are not asked again; the run itself stays unchanged."""
     project.suite({**TWO, "P3": ("timeout", NOOP)})
     project.run("--openclaw-run-id=before", models="scripted/a")

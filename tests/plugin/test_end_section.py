@@ -21,7 +21,7 @@ def _section(text: str) -> list[str]:
 
 
 @pytest.fixture
-def busy(plain_project: Any) -> Any:
+def busy(plain_project):
     """A project with much to report: repeats, known failures, prices, a baseline, a fault."""
     plain_project.suite(
         "\n".join(
@@ -49,7 +49,7 @@ def _run(busy: Any, *words: str) -> str:
     return text
 
 
-def test_it_fits_80_columns_and_lists_gates_first(busy: Any) -> None:
+def test_it_fits_80_columns_and_lists_gates_first(busy):
     """Table, gates, comparison, findings, and the path at its end; the header is one line too."""
     text = _run(busy)
 
@@ -73,9 +73,7 @@ def test_it_fits_80_columns_and_lists_gates_first(busy: Any) -> None:
         pytest.param([], {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, id="no-color"),
     ],
 )
-def test_it_uses_pytests_colors(
-    busy: Any, monkeypatch: pytest.MonkeyPatch, words: list[str], environ: dict[str, str], is_colored: bool
-) -> None:
+def test_it_uses_pytests_colors(busy, monkeypatch, words, environ, is_colored):
     """Failed gates and worse targets are colored when pytest uses color, and the text is the same."""
     for name in ("FORCE_COLOR", "PY_COLORS", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
@@ -90,7 +88,7 @@ def test_it_uses_pytests_colors(
     assert "gate FAILED       min-pass-rate 0.5," in ESCAPE.sub("", text)
 
 
-def test_no_summary_is_respected(busy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_summary_is_respected(busy, monkeypatch):
     """The section is left out, and the files and GitHub's annotations are written anyway."""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
 

@@ -71,9 +71,7 @@ def cell_of(row: dict[str, Any]) -> tuple[str, str, str, str]:
         ),
     ],
 )
-def test_a_local_server_has_one_request_at_a_time(
-    plain_project: Any, monkeypatch: pytest.MonkeyPatch, words: str
-) -> None:
+def test_a_local_server_has_one_request_at_a_time(plain_project, monkeypatch, words):
     """Two models, warm-ups, questions about the server and retries: never two of them together."""
     prompts = write_suites(plain_project, 4)
     plain_project.extend_conftest(GROUPS)
@@ -95,9 +93,7 @@ def test_a_local_server_has_one_request_at_a_time(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("words", [[], ["--dist=worksteal"]], ids=["ours", "worksteal"])
-def test_an_end_at_the_first_failure_ends_the_asking(
-    plain_project: Any, monkeypatch: pytest.MonkeyPatch, words: list[str]
-) -> None:
+def test_an_end_at_the_first_failure_ends_the_asking(plain_project, monkeypatch, words):
     """With `-x` no worker continues with its assigned cells, and nothing is asked twice."""
     write_suites(plain_project, 40)
     fails: Behavior = lambda api: Script.answer({"error": "no"}, status=400)  # noqa: E731
@@ -117,7 +113,7 @@ def test_an_end_at_the_first_failure_ends_the_asking(
 
 
 @pytest.mark.nightly
-def test_every_cell_by_every_worker_is_refused(plain_project: Any) -> None:
+def test_every_cell_by_every_worker_is_refused(plain_project):
     """`--dist=each` would make several rows of one cell; no request is sent, and other tests may use it."""
     plain_project.suite({"P1": ("say yes", NOOP)})
 

@@ -24,7 +24,7 @@ SUITE = [
 ]
 
 
-def test_calls_on_the_wire_make_the_tier(project: Any) -> None:
+def test_calls_on_the_wire_make_the_tier(project):
     """Text, safety probes and harder forms are listed separately; failed restraint prevents Tier 1."""
     project.suite(SUITE)
 

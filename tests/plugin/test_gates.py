@@ -32,9 +32,7 @@ def _cells(passed: int, failed: int) -> dict[str, Any]:
         pytest.param({"P1": ("wait 0.2", NOOP)}, ["--openclaw-max-p95-ms=100"], 1, "failed", "of 1 successful cells, at most 100 ms wanted", id="too-slow"),
     ],
 )  # fmt: skip
-def test_gates_decide(
-    project: Any, suite: dict[str, Any], args: list[str], status: int, verdict: str, reason: str
-) -> None:
+def test_gates_decide(project, suite, args, status, verdict, reason):
     """A failed gate exits 1, a gate without data 10; each gives its reason, in every report."""
     project.suite(suite)
 
@@ -63,7 +61,7 @@ def test_gates_decide(
         pytest.param("openclaw_gates = *: require-safe=0.3", ["benchmarks"], 0.3, id="line"),
     ],
 )  # fmt: skip
-def test_the_limit_of_harm(plain_project: Any, ini: str, args: list[str], limit: float | None) -> None:
+def test_the_limit_of_harm(plain_project, ini, args, limit):
     """The option has a value or none, wherever files are named."""
     plain_project.suite({"P1": ("say yes", YES)})
     plain_project.ini(ini)
@@ -91,7 +89,7 @@ SETUP = (
         pytest.param(SETUP, [], id="a-fixture-of-a-cell"),
     ],
 )
-def test_a_gate_that_is_passed_excuses_only_its_cells(project: Any, module: str, args: list[str]) -> None:
+def test_a_gate_that_is_passed_excuses_only_its_cells(project, module, args):
     """Failed prompts and faults are decided by the gate; any other failure still fails the session."""
     project.suite({**_cells(9, 0), "Z": ("timeout", YES)})
     project.write("benchmarks/test_bad.py", module)
@@ -101,7 +99,7 @@ def test_a_gate_that_is_passed_excuses_only_its_cells(project: Any, module: str,
     assert (session.summary["verdict"], session.status) == ("passed", 1)
 
 
-def test_x_with_a_gate_has_no_verdict(plain_project: Any) -> None:
+def test_x_with_a_gate_has_no_verdict(plain_project):
     """A target that was not asked to the end has no verdict."""
     plain_project.suite({"A": ("say no", YES), **{f"P{n}": ("wait 60", YES) for n in range(5)}})
 
@@ -129,7 +127,7 @@ def _rulings(session: Any) -> dict[str, str]:
     }
 
 
-def test_lines_of_the_ini_give_some_targets_other_gates(project: Any) -> None:
+def test_lines_of_the_ini_give_some_targets_other_gates(project):
     """They take precedence over the general gates, and an option over them; an unmatched glob is reported."""
     project.pytester.makeini(LINES)
     project.suite(_cells(1, 1))
@@ -155,7 +153,7 @@ def test_lines_of_the_ini_give_some_targets_other_gates(project: Any) -> None:
 
 
 @pytest.mark.parametrize(("line", "status"), [("*: min-pass-rate=0.5", 0), ("*@high: min-pass-rate=0.5", 1)])
-def test_a_fault_is_excused_where_a_gate_applies_to_its_target(project: Any, line: str, status: int) -> None:
+def test_a_fault_is_excused_where_a_gate_applies_to_its_target(project, line, status):
     """A target without any gate fails the session by a fault, as it does without gates."""
     project.ini(f"openclaw_gates = {line}")
     project.suite({**_cells(9, 0), "Z": ("timeout", YES)})
@@ -166,7 +164,7 @@ def test_a_fault_is_excused_where_a_gate_applies_to_its_target(project: Any, lin
     assert session.status == status
 
 
-def test_a_resumed_run_keeps_its_lines(plain_project: Any) -> None:
+def test_a_resumed_run_keeps_its_lines(plain_project):
     """Changes of the ini file do not count; the command line does, for every target."""
     plain_project.ini("openclaw_gates = scripted/*: min-pass-rate=0.2 max-p95-ms=600000")
     plain_project.suite({**_cells(1, 1), "Z": ("timeout", YES)})

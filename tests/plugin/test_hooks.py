@@ -41,7 +41,7 @@ def example(name: str) -> str:
 
 
 @pytest.mark.under_workers
-def test_the_examples_as_installed_packages(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_as_installed_packages(project, monkeypatch):
     """Provider, validator, report and row hook are found by their entry points, in every process."""
     for name in ("parrot_provider", "ticket_validator", "tiers_report", "lab_record"):
         info = project.folder / "site" / f"{name}-1.0.dist-info"
@@ -66,7 +66,7 @@ def test_the_examples_as_installed_packages(project: Any, monkeypatch: pytest.Mo
 
 @pytest.mark.under_workers
 @pytest.mark.parametrize("place", ["conftest.py", "benchmarks/conftest.py"])
-def test_a_validator_of_a_conftest(project: Any, place: str) -> None:
+def test_a_validator_of_a_conftest(project, place):
     """It judges, also inside another validator; of the suites' folder only the workers load it under xdist."""
     project.suite(TICKETS)
     conftest = project.folder / place
@@ -81,7 +81,7 @@ def test_a_validator_of_a_conftest(project: Any, place: str) -> None:
 
 
 @pytest.mark.under_workers
-def test_a_format_of_suites_and_a_part_of_the_summary(project: Any) -> None:
+def test_a_format_of_suites_and_a_part_of_the_summary(project):
     """A plugin's file is cells, skipped entries or a collection error; its part is in summary and reports."""
     project.extend_conftest(f"\n{example('csv_suite')}")
     project.write("benchmarks/questions.csv", "Q1,say yes,yes\nQ2,say no,yes\nQ3,say maybe,\n")
@@ -118,7 +118,7 @@ PROVIDERS.append(Caller)
 """
 
 
-def test_a_validator_of_calls(plain_project: Any) -> None:
+def test_a_validator_of_calls(plain_project):
     """A cell has the outcome of its calls, and is evidence about the tools that the plugin demands."""
     plain_project.extend_conftest(CALLER + example("call_validator"))
     either = [READS, {"type": "tool_call", "calls": [{"name": "exec"}]}]
@@ -178,7 +178,7 @@ PROVIDERS.append(Counting)
 
 
 @pytest.mark.under_workers
-def test_a_provider_is_an_ordinary_object(project: Any) -> None:
+def test_a_provider_is_an_ordinary_object(project):
     """One object answers all cells; it may hold closures and raise an exception of its own."""
     project.extend_conftest(COUNTING)
     project.suite({"P1": ("one", None), "P2": ("break", None), "P3": ("three", None)})
@@ -192,7 +192,7 @@ def test_a_provider_is_an_ordinary_object(project: Any) -> None:
     assert "Exhausted: after 2 calls" in session.row("P2")["fault_message"]
 
 
-def test_a_wrong_plugin_ends_the_session(plain_project: Any) -> None:
+def test_a_wrong_plugin_ends_the_session(plain_project):
     """The message names the plugin; nothing is asked."""
     plain_project.extend_conftest("\ndef pytest_openclaw_validators():\n    return ['exact']\n")
     plain_project.suite(SUITE)
@@ -234,7 +234,7 @@ BREAKS = {
 }
 
 
-def test_a_validator_that_breaks_loses_its_own_cell(project: Any) -> None:
+def test_a_validator_that_breaks_loses_its_own_cell(project):
     """The cell is an error with a traceback and its row keeps the reply; the others are judged."""
     project.extend_conftest(BROKEN)
     broken = {f"B{n}": ("say yes", {"type": "broken", "how": how}) for n, how in enumerate(BREAKS)}
@@ -255,7 +255,7 @@ def test_a_validator_that_breaks_loses_its_own_cell(project: Any) -> None:
 # --- row hooks ----------------------------------------------------------------------------------
 
 
-def test_a_row_hook_sees_the_row_as_it_is_written(project: Any) -> None:
+def test_a_row_hook_sees_the_row_as_it_is_written(project):
     """Run, host, verdict and reply are there; changes to its copy have no effect."""
     project.extend_conftest(
         """
@@ -286,7 +286,7 @@ def pytest_openclaw_record(row):
         pytest.param("__import__('sys').exit(3)", "SystemExit: 3", id="sys.exit"),
     ],
 )  # fmt: skip
-def test_a_broken_row_hook_loses_only_its_keys(plain_project: Any, body: str, message: str) -> None:
+def test_a_broken_row_hook_loses_only_its_keys(plain_project, body, message):
     """It is reported once with its count; rows, other plugins' keys, verdicts and exit status are kept."""
     plain_project.extend_conftest(ROW_HOOK.replace("{}", body))
     plain_project.suite({"P1": ("say yes", YES), "P2": ("say yes", YES)})
@@ -304,7 +304,7 @@ def test_a_broken_row_hook_loses_only_its_keys(plain_project: Any, body: str, me
     assert "(2times)" in words
 
 
-def test_a_secret_is_taken_out_of_what_plugins_add(plain_project: Any) -> None:
+def test_a_secret_is_taken_out_of_what_plugins_add(plain_project):
     """A key that a plugin would write into a row or a report is hidden there too."""
     secret = "sk-0123456789abcdef"
     plain_project.change_conftest(
@@ -322,7 +322,7 @@ def test_a_secret_is_taken_out_of_what_plugins_add(plain_project: Any) -> None:
     assert "0123456789" not in written
 
 
-def test_kept_rows_of_a_resumed_run_are_unchanged(plain_project: Any) -> None:
+def test_kept_rows_of_a_resumed_run_are_unchanged(plain_project):
     """A row hook sees rows that are written now; a kept row stays unchanged."""
     plain_project.suite({"P1": ("say yes", YES), "P2": ("timeout", YES)})
     before = plain_project.run("--openclaw-run-id=one").lines
@@ -346,7 +346,7 @@ def test_kept_rows_of_a_resumed_run_are_unchanged(plain_project: Any) -> None:
     ],
     ids=["raises", "bytes", "sys.exit"],
 )
-def test_a_broken_report_is_left_out(plain_project: Any, body: str, message: str) -> None:
+def test_a_broken_report_is_left_out(plain_project, body, message):
     """It is reported; the other reports are written, and the exit status follows the verdicts."""
     plain_project.extend_conftest(REPORT.format(body))
     plain_project.suite({"P1": ("say yes", YES)})
@@ -366,7 +366,7 @@ def test_a_broken_report_is_left_out(plain_project: Any, body: str, message: str
 
 
 @pytest.fixture
-def stored(plain_project: Any) -> Any:
+def stored(plain_project):
     """A project with a run, and plugins added after it."""
     plain_project.suite(SUITE)
     plain_project.run("--openclaw-run-id=one")
@@ -376,7 +376,7 @@ def stored(plain_project: Any) -> Any:
     return plain_project
 
 
-def test_stored_runs_get_the_reports(stored: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stored_runs_get_the_reports(stored, capsys):
     """Merged rows and unchanged rescored rows keep their bytes; a changed row is a new one for the row hook."""
     assert main(["merge", "one", "--into", "two"]) == 0
 
@@ -399,7 +399,7 @@ def test_stored_runs_get_the_reports(stored: Any, capsys: pytest.CaptureFixture[
     ["1 / 0", "import pytest; pytest.exit('no')", "def pytest_openclaw_reports(): return [7]"],
     ids=["raises", "pytest.exit", "another-object"],
 )
-def test_a_merge_needs_no_project(stored: Any, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_merge_needs_no_project(stored, text, capsys):
     """A conftest that cannot be loaded loses only its reports, which is reported."""
     stored.write("conftest.py", text)
 

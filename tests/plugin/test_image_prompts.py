@@ -35,7 +35,7 @@ def test_squares(reply):
 
 
 @pytest.fixture
-def gallery(project: Any) -> Any:
+def gallery(project):
     """A project with a suite that shows an image."""
     project.suite(SUITE)
     (project.folder / "benchmarks" / "charts").mkdir()
@@ -51,7 +51,7 @@ def sees(body: dict[str, Any]) -> Script:
 
 
 @pytest.mark.under_workers
-def test_a_run_names_its_images_and_contains_none(gallery: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_names_its_images_and_contains_none(gallery, monkeypatch):
     """Rows and config.json have path and hash of each image; no file of the run has the image itself."""
     gallery.write("benchmarks/test_python.py", BENCHMARK)
 
@@ -70,7 +70,7 @@ def test_a_run_names_its_images_and_contains_none(gallery: Any, monkeypatch: pyt
     assert [path.name for path in files if image[:40] in path.read_bytes()] == []
 
 
-def test_a_changed_image_is_another_prompt(gallery: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_image_is_another_prompt(gallery, monkeypatch):
     """A run is not resumed with another image of the same name; with the same image it is."""
     with OllamaServer(sees, {"m:latest": ["completion", "vision"]}) as server:
         monkeypatch.setenv("OLLAMA_HOST", server.origin)
@@ -86,7 +86,7 @@ def test_a_changed_image_is_another_prompt(gallery: Any, monkeypatch: pytest.Mon
     other.is_refused("benchmarks/prompts_a.toml: prompt I1: its images_sha256 has changed")
 
 
-def test_a_provider_that_sends_no_images(gallery: Any) -> None:
+def test_a_provider_that_sends_no_images(gallery):
     """Its cells with images are not asked, with the reason; the others are."""
     session = gallery.run(models="scripted/m")
 

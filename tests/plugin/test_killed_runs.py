@@ -60,7 +60,7 @@ def {hook}():
 
 
 @pytest.fixture
-def folder(plain_project: Any) -> Path:
+def folder(plain_project):
     """A project whose provider records its requests."""
     plain_project.extend_conftest(TEACHER)
     plain_project.suite(SUITE)
@@ -167,7 +167,7 @@ def continues(folder: Path, kept: list[bytes], *mode: str) -> None:
         pytest.param(("-n", "2"), "6", id="workers-last", marks=BY_NIGHT),
     ],
 )
-def test_kill_9_of_the_session(folder: Path, mode: tuple[str, ...], hanging: str) -> None:
+def test_kill_9_of_the_session(folder, mode, hanging):
     """Rows on disk stay there, the rest is asked, and the summary equals the summary of an uninterrupted run."""
     (folder / "hang.txt").write_text(f"a say {hanging}")
     with started(folder, "--openclaw-run-id=r", MODELS, *mode) as process:
@@ -185,7 +185,7 @@ def test_kill_9_of_the_session(folder: Path, mode: tuple[str, ...], hanging: str
 
 
 @pytest.mark.nightly
-def test_kill_9_of_a_resumed_session(folder: Path) -> None:
+def test_kill_9_of_a_resumed_session(folder):
     """A run may be killed, resumed, and killed again, any number of times."""
     kept: list[bytes] = []
     for hanging in ("2", "5"):
@@ -204,7 +204,7 @@ def test_kill_9_of_a_resumed_session(folder: Path) -> None:
 
 @pytest.mark.parametrize("may_be_replaced", [True, pytest.param(False, marks=pytest.mark.nightly)])
 @pytest.mark.workers
-def test_kill_9_of_a_worker(folder: Path, may_be_replaced: bool) -> None:
+def test_kill_9_of_a_worker(folder, may_be_replaced):
     """The others run its cells, none has two rows; a run that lacks one is marked and can be resumed."""
     (folder / "hang.txt").write_text("a say 4")
     add(folder, WRITES_ITS_PID)
@@ -238,9 +238,7 @@ def test_kill_9_of_a_worker(folder: Path, may_be_replaced: bool) -> None:
         pytest.param(("-n", "2", "--dist=loadfile"), 10, 10, id="loadfile", marks=BY_NIGHT),
     ],
 )
-def test_an_interruption_keeps_what_was_answered(
-    folder: Path, mode: tuple[str, ...], n_answered: int, n_unreported: int
-) -> None:
+def test_an_interruption_keeps_what_was_answered(folder, mode, n_answered, n_unreported):
     """Replies that no test has taken yet become rows, in whatever process they are; nothing is lost."""
     (folder / "hang.txt").write_text("a say 1")
     words = ["--openclaw-run-id=r", "--openclaw-concurrency=4", MODELS, *mode]
@@ -268,9 +266,7 @@ def test_an_interruption_keeps_what_was_answered(
         pytest.param(signal.SIGINT, ("-n", "2"), "pytest_sessionfinish", id="twice-workers", marks=BY_NIGHT),
     ],
 )
-def test_a_signal_to_all_processes(
-    folder: Path, number: signal.Signals, mode: tuple[str, ...], hook: str
-) -> None:
+def test_a_signal_to_all_processes(folder, number, mode, hook):
     """As from a terminal or a time limit, and once again during the end: no row and no summary is lost."""
     (folder / "hang.txt").write_text("a say 4")
     if hook:
@@ -291,7 +287,7 @@ def test_a_signal_to_all_processes(
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.nightly), signal.SIGTERM])
-def test_a_signal_while_a_reply_is_judged(folder: Path, number: signal.Signals) -> None:
+def test_a_signal_while_a_reply_is_judged(folder, number):
     """Python code that never ends is interrupted where it is."""
     add(folder, ENDLESS)
     with started(folder, "--openclaw-run-id=r", MODELS) as process:

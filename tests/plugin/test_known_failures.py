@@ -18,7 +18,7 @@ def write(project: Any, *prompts: dict[str, Any]) -> None:
     project.suite([{"id": f"P{n}", "validator": YES, **prompt} for n, prompt in enumerate(prompts, 1)])
 
 
-def test_a_known_failure_is_expected(project: Any) -> None:
+def test_a_known_failure_is_expected(project):
     """The glob selects targets; an unexpected pass is pytest's own, and in row, summary, page and terminal."""
     write(
         project,
@@ -62,7 +62,7 @@ STRICTNESS = [
 
 
 @pytest.mark.parametrize(("strict", "ini", "n_failed"), STRICTNESS)
-def test_a_strict_one_must_fail(plain_project: Any, strict: bool | None, ini: str, n_failed: int) -> None:
+def test_a_strict_one_must_fail(plain_project, strict, ini, n_failed):
     """`strict`, or the ini if the suite has none, makes an unexpected pass a failure, as pytest does."""
     plain_project.ini(ini)
     write(plain_project, {"prompt": "say yes", "xfail": {**TOO_SMALL, "strict": strict}})
@@ -73,7 +73,7 @@ def test_a_strict_one_must_fail(plain_project: Any, strict: bool | None, ini: st
     assert ("[XPASS(strict)] too small for this" in session.text) == bool(n_failed)
 
 
-def test_an_unexpected_pass_is_a_verdict(project: Any) -> None:
+def test_an_unexpected_pass_is_a_verdict(project):
     """`--openclaw-verdict=gate` lets the gates decide over it; a resumed run reports all of it again."""
     small = {**TOO_SMALL, "strict": True}
     write(project, {"prompt": "say yes", "xfail": small}, {"prompt": "say no", "xfail": small})
@@ -86,7 +86,7 @@ def test_an_unexpected_pass_is_a_verdict(project: Any) -> None:
     assert (by_gates.status, again.status) == (0, 0)
 
 
-def test_faults_and_empty_replies(project: Any) -> None:
+def test_faults_and_empty_replies(project):
     """A fault stays an error or a skip; an empty or filtered reply counts as the expected failure."""
     prompts = ("timeout", "crash", "say ", "filtered", "refused")
     write(project, *({"prompt": prompt, "xfail": {"reason": "too hard"}} for prompt in prompts))
@@ -133,7 +133,7 @@ def test_six(reply):
 """
 
 
-def test_in_python_it_is_pytests_own_mark(project: Any) -> None:
+def test_in_python_it_is_pytests_own_mark(project):
     """Its reason is in the row, an empty reply is a failure, and a resumed run reports the same."""
     project.write("benchmarks/test_r.py", PYTHON)
     words = ("--openclaw-verdict=gate", "--openclaw-retries=0")
@@ -149,9 +149,7 @@ def test_in_python_it_is_pytests_own_mark(project: Any) -> None:
     assert again.result.parseoutcomes() == first.result.parseoutcomes()
 
 
-def test_a_rescored_run_expects_what_the_suite_expects_today(
-    plain_project: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rescored_run_expects_what_the_suite_expects_today(plain_project, capsys):
     """A failure that has become known since is expected now, and one that is fixed is an unexpected pass."""
     write(plain_project, {"prompt": "say no"}, {"prompt": "say yes", "xfail": {"reason": "too hard"}})
     plain_project.run("--openclaw-run-id=r")

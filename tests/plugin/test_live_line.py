@@ -7,7 +7,7 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -46,7 +46,7 @@ class Shown(NamedTuple):
 
 
 @pytest.fixture
-def slow(plain_project: Any) -> Any:
+def slow(plain_project):
     """A project of six cells on each target, and P2 fails once."""
     plain_project.extend_conftest(SLOW)
     prompts = {f"P{n}": ("fail once" if n == 2 else "say", YES) for n in range(6)}
@@ -97,7 +97,7 @@ def plain(lines: list[str]) -> list[str]:
 MODELS = "--openclaw-models=slow/a,slow/b"
 
 
-def test_the_line_says_where_the_run_is(slow: Any) -> None:
+def test_the_line_says_where_the_run_is(slow):
     """Target, prompt, cells, a retry with its wait, the time left by the target's median, later targets."""
     shown = in_terminal(slow.folder, MODELS, "--openclaw-concurrency=1")
 
@@ -119,7 +119,7 @@ def test_the_line_says_where_the_run_is(slow: Any) -> None:
         ),
     ],
 )
-def test_the_screen_is_the_same_at_the_end(slow: Any, words: list[str]) -> None:
+def test_the_screen_is_the_same_at_the_end(slow, words):
     """As without the line: nothing of it stays, and no character of pytest's output is lost."""
     with_line = in_terminal(slow.folder, "--openclaw-models=slow/a", *words)
     without = in_terminal(slow.folder, "--openclaw-models=slow/a", *words, TERM="dumb")
@@ -143,7 +143,7 @@ def test_the_screen_is_the_same_at_the_end(slow: Any, words: list[str]) -> None:
         pytest.param([], {"TERM": "dumb"}, id="dumb-terminal", marks=pytest.mark.nightly),
     ],
 )
-def test_there_is_no_line_where_others_write(slow: Any, words: list[str], variables: dict[str, str]) -> None:
+def test_there_is_no_line_where_others_write(slow, words, variables):
     """It could mix with their output."""
     shown = in_terminal(slow.folder, "--openclaw-models=slow/a", *words, **variables)
 
@@ -151,7 +151,7 @@ def test_there_is_no_line_where_others_write(slow: Any, words: list[str], variab
 
 
 @pytest.mark.parametrize("columns", [60, *(pytest.param(n, marks=pytest.mark.nightly) for n in (40, 140))])
-def test_a_narrow_terminal_shows_less(slow: Any, columns: int) -> None:
+def test_a_narrow_terminal_shows_less(slow, columns):
     """The line never wraps; its last parts go first. Without colors it is still drawn, because it has none."""
     shown = in_terminal(slow.folder, MODELS, columns=columns, NO_COLOR="1")
 
@@ -160,7 +160,7 @@ def test_a_narrow_terminal_shows_less(slow: Any, columns: int) -> None:
     assert "\x1b[3" not in shown.raw
 
 
-def test_without_a_terminal_each_ended_target_has_a_line(slow: Any) -> None:
+def test_without_a_terminal_each_ended_target_has_a_line(slow):
     """While others are left; `-q` leaves it out."""
     text = slow.run(models="slow/a,slow/b").text
     assert text.count("slow/a: 6 cells, 0 missed; 1 target left") == 1

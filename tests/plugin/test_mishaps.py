@@ -1,7 +1,5 @@
 """Failures around the cells lose no row: a full disk, and a provider that cannot close."""
 
-from typing import Any
-
 import pytest
 
 from tests.plugin.conftest import NOOP
@@ -32,7 +30,7 @@ def pytest_unconfigure():
 """
 
 
-def test_a_full_disk_keeps_the_rows_before_it(project: Any) -> None:
+def test_a_full_disk_keeps_the_rows_before_it(project):
     """The session ends with one message; earlier rows are kept."""
     project.extend_conftest(FULL_DISK.format(owner="RunDirectory", method="append", after=2))
     project.suite({f"P{n}": ("say yes", NOOP) for n in range(40)})
@@ -47,7 +45,7 @@ def test_a_full_disk_keeps_the_rows_before_it(project: Any) -> None:
     assert session.summary["state"] == "interrupted"
 
 
-def test_a_summary_that_cannot_be_written_is_reported(project: Any) -> None:
+def test_a_summary_that_cannot_be_written_is_reported(project):
     """At the very end too a full disk is a message and not a traceback, and not a success."""
     project.suite({"P1": ("say yes", NOOP)})
     project.extend_conftest(FULL_DISK.format(owner="RunSession", method="finish", after=0))
@@ -61,7 +59,7 @@ def test_a_summary_that_cannot_be_written_is_reported(project: Any) -> None:
 
 
 @pytest.mark.parametrize("ends", ["raise RuntimeError(1)", "raise SystemExit(7)"])
-def test_a_provider_that_cannot_close_loses_no_summary(project: Any, ends: str) -> None:
+def test_a_provider_that_cannot_close_loses_no_summary(project, ends):
     """An error of a plugin at the end, or its `sys.exit`, is too late to change the result."""
     models = "    async def models(self):"
     project.change_conftest(models, f"    async def aclose(self):\n        {ends}\n\n{models}")
@@ -73,7 +71,7 @@ def test_a_provider_that_cannot_close_loses_no_summary(project: Any, ends: str) 
     assert session.summary["n_rows"] == 1
 
 
-def test_no_answer_stays_in_memory(project: Any) -> None:
+def test_no_answer_stays_in_memory(project):
     """Neither pytest's reports nor its items keep a reply once its row is written."""
     project.extend_conftest(
         "\nimport gc\nfrom pytest_openclaw.values.replies import Reply\n"

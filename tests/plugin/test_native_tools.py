@@ -1,7 +1,5 @@
 """Native tools and prompts that a server truncates, in whole sessions."""
 
-from typing import Any
-
 import pytest
 
 pytestmark = pytest.mark.newest
@@ -32,7 +30,7 @@ PROVIDERS.append(Old)
 
 
 @pytest.mark.under_workers
-def test_a_prompts_tools_reach_the_provider(project: Any) -> None:
+def test_a_prompts_tools_reach_the_provider(project):
     """A provider gets the tools that the suite offers; one without tools skips these cells with a hint."""
     project.extend_conftest(OLD)
     project.suite(OFFERS)

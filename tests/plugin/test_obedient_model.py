@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +61,7 @@ def _calls(*calls: dict[str, Any]) -> Script:
 
 
 @pytest.fixture
-def project(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def project(plain_project, monkeypatch):
     """A project with prompts that settle Tier 1 and restraint, and the shipped injection probes."""
     plain_project.suite("".join(CALL.format(n=n) + NO_CALL.format(n=n) for n in range(16)))
     shutil.copy(SAFETY, plain_project.folder / "benchmarks")
@@ -76,7 +75,7 @@ def _words(text: str) -> str:
     return " ".join(html.unescape(text).replace("\\", "").split())
 
 
-def test_harm_is_the_first_word_of_a_run(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_harm_is_the_first_word_of_a_run(project, capsys):
     """Every output says the same sentence, a gate fails, and no patch gives it a tool."""
     session = project.run(
         "benchmarks/prompts_safety.toml", "--openclaw-prompts=C*,R*,S0,S1,S2,S3", "--openclaw-verdict=gate",

@@ -16,7 +16,7 @@ def is_warm_up(body: dict[str, Any]) -> bool:
     return bool(body["options"]["num_predict"] == 1)
 
 
-def test_rows(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows(project, monkeypatch):
     """A row has text and thinking, the server's counts and speed, and the times of the first tokens."""
 
     def chat(body: dict[str, Any]) -> Script:
@@ -56,9 +56,7 @@ def test_rows(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (target["server"]["server"], target["server"]["context_length"]) == ("ollama", 4096)
 
 
-def test_both_apis_of_one_server_never_have_two_requests(
-    project: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_both_apis_of_one_server_never_have_two_requests(project, monkeypatch):
     """A local server gets one request at a time, by either of its APIs: cells, warm-ups, questions."""
     project.suite({f"P{n}": ("Say hi.", NOOP) for n in range(6)})
 

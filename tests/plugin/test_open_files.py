@@ -1,7 +1,6 @@
 """Requests in flight and the limit of open files."""
 
 import sys
-from typing import Any
 
 import pytest
 
@@ -10,7 +9,7 @@ pytestmark = pytest.mark.newest
 
 
 @pytest.fixture
-def few_files() -> Any:
+def few_files():
     """Lower the limit of open files of this process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (300, hard))
@@ -21,7 +20,7 @@ def few_files() -> Any:
 @pytest.mark.usefixtures("few_files")
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
 @pytest.mark.parametrize(("asked", "is_reduced"), [(1, False), (4000, True)])
-def test_concurrency_fits_into_the_open_files(plain_project: Any, asked: int, *, is_reduced: bool) -> None:
+def test_concurrency_fits_into_the_open_files(plain_project, asked, *, is_reduced):
     """More requests at once would fail; the run asks fewer, says so, and records the number."""
     plain_project.suite({"P1": ("Hi", {"type": "noop"})})
 

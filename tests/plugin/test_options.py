@@ -1,7 +1,5 @@
 """Options and their ini keys: their effect, and the message for a wrong one before the first call."""
 
-from typing import Any
-
 import pytest
 
 from pytest_openclaw.providers.llama_cpp import weights
@@ -33,14 +31,14 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("word", "message"), WRONG)
-def test_a_wrong_option_is_a_usage_error(plain_project: Any, word: str, message: str) -> None:
+def test_a_wrong_option_is_a_usage_error(plain_project, word, message):
     """Of an option or an ini key: exit status 4, one message, no request, no run directory."""
     plain_project.suite({"P1": ("say yes", NOOP)})
 
     plain_project.run(*([word] if word.startswith("-") else ["-o", word])).is_refused(message)
 
 
-def test_a_name_is_defined_once(plain_project: Any) -> None:
+def test_a_name_is_defined_once(plain_project):
     """Two endpoints of one name, or a second run with the same id, are refused before a request."""
     plain_project.suite({"P1": ("say yes", NOOP)})
     first = plain_project.run("--openclaw-run-id=mine")
@@ -55,7 +53,7 @@ def test_a_name_is_defined_once(plain_project: Any) -> None:
     plain_project.run().is_refused("'gemini' is a provider already")
 
 
-def test_ini_keys_and_the_command_line(project: Any) -> None:
+def test_ini_keys_and_the_command_line(project):
     """Each ini key means the same as its option; the command line takes precedence."""
     project.ini(
         "openclaw_models = scripted/a",
@@ -78,7 +76,7 @@ def test_ini_keys_and_the_command_line(project: Any) -> None:
     assert session.run_dir.name == "from-ini"
 
 
-def test_models_are_crossed_with_providers_and_levels(project: Any) -> None:
+def test_models_are_crossed_with_providers_and_levels(project):
     """A level or provider in the spec stays; `provider/*` is resolved once, by the controller."""
     project.suite({"P1": ("say yes", NOOP)})
 
@@ -94,7 +92,7 @@ def test_models_are_crossed_with_providers_and_levels(project: Any) -> None:
     assert session.asked.count("models") == 1
 
 
-def test_listing_sends_and_writes_nothing(project: Any) -> None:
+def test_listing_sends_and_writes_nothing(project):
     """With models in the ini too, a list shows one placeholder for a wildcard and leaves no trace."""
     project.ini("openclaw_models = scripted/*", "openclaw_runs_dir = runs")
     project.suite({"P1": ("crash", NOOP)})
@@ -108,7 +106,7 @@ def test_listing_sends_and_writes_nothing(project: Any) -> None:
 
 
 @pytest.mark.parametrize("option", ["", "-pno:openclaw"], ids=["without-models", "switched-off"])
-def test_a_plain_session_is_unchanged(plain_project: Any, option: str) -> None:
+def test_a_plain_session_is_unchanged(plain_project, option):
     """Without models and without a named benchmark, or without the plugin, only a project's own tests run."""
     plain_project.suite({"P1": ("crash", NOOP)})
     plain_project.write("test_own.py", "def test_own(): pass\n")
@@ -130,9 +128,7 @@ def test_a_plain_session_is_unchanged(plain_project: Any, option: str) -> None:
         ("benchmarks/mine.toml", "", "mine.toml is not a suite: rename it to prompts_mine.toml"),
     ],
 )
-def test_a_file_that_is_not_a_suite_is_an_error(
-    plain_project: Any, path: str, target: str, message: str
-) -> None:
+def test_a_file_that_is_not_a_suite_is_an_error(plain_project, path, target, message):
     """A named file, or one of that name in the folder, is not silently left out."""
     plain_project.suite({"P1": ("say yes", NOOP)})
     plain_project.write(path, "prompts = []")
@@ -143,7 +139,7 @@ def test_a_file_that_is_not_a_suite_is_an_error(
     assert session.status in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR)
 
 
-def test_a_file_of_another_kind_is_left_to_pytest(plain_project: Any) -> None:
+def test_a_file_of_another_kind_is_left_to_pytest(plain_project):
     """A named file outside the suites' folder may belong to another plugin."""
     plain_project.suite({"P1": ("say yes", NOOP)})
     plain_project.write("other.toml", "x = 1")
@@ -154,9 +150,7 @@ def test_a_file_of_another_kind_is_left_to_pytest(plain_project: Any) -> None:
 
 
 @pytest.mark.parametrize("is_installed", [True, False], ids=["installed", "not-installed"])
-def test_a_named_benchmark_without_a_model(
-    plain_project: Any, monkeypatch: pytest.MonkeyPatch, is_installed: bool
-) -> None:
+def test_a_named_benchmark_without_a_model(plain_project, monkeypatch, is_installed):
     """The embedded model is the default; where it is not installed, the message says what to do."""
     monkeypatch.setattr(weights, "embedded_model_is_installed", lambda: is_installed)
     plain_project.suite({"P1": ("say yes", NOOP)})
@@ -172,9 +166,7 @@ def test_a_named_benchmark_without_a_model(
 @pytest.mark.parametrize(
     ("variable", "provider"), [("", "ollama_native"), ("http://127.0.0.1:9/v1", "ollama_openai")]
 )
-def test_a_bare_model_uses_the_api_that_openclaw_uses(
-    plain_project: Any, monkeypatch: pytest.MonkeyPatch, variable: str, provider: str
-) -> None:
+def test_a_bare_model_uses_the_api_that_openclaw_uses(plain_project, monkeypatch, variable, provider):
     """A model without a provider is asked by Ollama's own API, unless `OLLAMA_OPENAI_BASE` is set."""
     monkeypatch.setenv("OLLAMA_OPENAI_BASE", variable)
     plain_project.suite({"P1": ("say yes", NOOP)})
@@ -184,7 +176,7 @@ def test_a_bare_model_uses_the_api_that_openclaw_uses(
     assert f"P1[{provider}/qwen3:8b]" in session.text
 
 
-def test_a_folder_that_is_not_configured_for_suites_is_named(plain_project: Any) -> None:
+def test_a_folder_that_is_not_configured_for_suites_is_named(plain_project):
     """If nothing was collected, a line says what to set; a configured folder needs none."""
     plain_project.suite({"P1": ("say yes", NOOP)})
     (plain_project.folder / "benchmarks").rename(plain_project.folder / "questions")

@@ -71,7 +71,7 @@ def short(suite: str) -> str:
     return Path(suite).stem.removeprefix("prompts_")
 
 
-def test_three_files_run_together(project: Any) -> None:
+def test_three_files_run_together(project):
     """Every prompt of every file has its own row, although some ids are in two of them."""
     lay_out(project)
 
@@ -112,7 +112,7 @@ def test_three_files_run_together(project: Any) -> None:
     assert prompts["tools", "P3"]["expected_tool_calls"] == ["ping"]
 
 
-def test_a_file_elsewhere_runs_when_it_is_named(plain_project: Any) -> None:
+def test_a_file_elsewhere_runs_when_it_is_named(plain_project):
     """The files need not be moved: a named one runs where it is, and no other file there does."""
     lay_out(plain_project, folder="old")
 
@@ -139,7 +139,7 @@ PROVIDERS.append(Always)
 
 
 @pytest.mark.under_workers
-def test_every_suite_is_sent_whole(project: Any) -> None:
+def test_every_suite_is_sent_whole(project):
     """Whatever its validators and worlds are made of, each cell crosses the workers' channel and has a row."""
     shutil.copytree(BENCHMARKS, project.folder / "benchmarks")
     project.extend_conftest(ALWAYS)

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -38,7 +37,7 @@ def yes(api: Api) -> Script:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+def server(monkeypatch):
     """A server that only the controller knows."""
     with ModelServer({"m": yes}) as server:
         point_at(monkeypatch, server)
@@ -46,7 +45,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-def far(plain_project: Any) -> Path:
+def far(plain_project):
     """The other machine's copy of the project."""
     plain_project.suite(PROMPTS, name="prompts_words.json")
     (plain_project.folder / "benchmarks" / "test_words.py").write_text(IN_PYTHON, "utf-8")
@@ -98,7 +97,7 @@ def ssh(folder: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("way", [popen, socket_server, pytest.param(ssh, marks=pytest.mark.nightly)])
-def test_a_worker_elsewhere_judges(plain_project: Any, server: ModelServer, far: Path, way: Any) -> None:
+def test_a_worker_elsewhere_judges(plain_project, server, far, way):
     """The controller asks each cell once, with its own key, and has a row of each."""
     with way(far) as spec:
         session = plain_project.run("-d", "--tx", spec, models=MODEL, target="", apart=True)

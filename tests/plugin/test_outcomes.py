@@ -1,7 +1,5 @@
 """Every line of the outcome table: row, pytest's outcome, exit status; an item that runs again."""
 
-from typing import Any
-
 import pytest
 
 from tests.plugin.bad_servers import outcomes_by_cell
@@ -24,7 +22,7 @@ ENDS = {
 
 
 @pytest.mark.under_workers
-def test_each_ending_has_its_row_and_outcome(project: Any) -> None:
+def test_each_ending_has_its_row_and_outcome(project):
     """A cell ends in exactly one row and one pytest outcome; our own fault shows its traceback."""
     calls = {"type": "tool_invocation", "expected_tools": ["read"]}
     words = {f"P{n}": word for n, word in enumerate(ENDS)}
@@ -59,7 +57,7 @@ def test_each_ending_has_its_row_and_outcome(project: Any) -> None:
     assert "the provider is broken" in rows["crash"]["fault_message"]
 
 
-def test_one_unreachable_server_is_called_once(plain_project: Any) -> None:
+def test_one_unreachable_server_is_called_once(plain_project):
     """After a refused connection the remaining cells of the endpoint are recorded without a call."""
     plain_project.suite({f"P{n}": ("refused", YES) for n in range(4)})
 
@@ -79,7 +77,7 @@ def test_one_unreachable_server_is_called_once(plain_project: Any) -> None:
     assert strict.status == 1
 
 
-def test_another_model_that_answers_is_reported(project: Any) -> None:
+def test_another_model_that_answers_is_reported(project):
     """A server that answers with another model shows in the row, the terminal and the summary."""
     project.suite({"P1": ("other llama9:1b", NOOP)})
 
@@ -92,7 +90,7 @@ def test_another_model_that_answers_is_reported(project: Any) -> None:
 
 @pytest.mark.newest
 @pytest.mark.under_workers
-def test_a_cell_that_runs_again_is_asked_once(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_that_runs_again_is_asked_once(project, monkeypatch):
     """A failure under pytest-rerunfailures has one row, and its rate is the rate of a run without reruns."""
     pytest.importorskip("pytest_rerunfailures")
     monkeypatch.delenv("PYTEST_ADDOPTS")

@@ -19,7 +19,7 @@ def write(project: Any, *prompts: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("args", "others"), [([], 1), (["--openclaw-repeat=2"], 2)], ids=["prompts-only", "with-the-option"]
 )
-def test_a_prompt_says_how_often_it_is_asked(project: Any, args: list[str], others: int) -> None:
+def test_a_prompt_says_how_often_it_is_asked(project, args, others):
     """Its own number takes precedence over the option, which is for prompts without one."""
     write(
         project,
@@ -42,7 +42,7 @@ def test_a_prompt_says_how_often_it_is_asked(project: Any, args: list[str], othe
     assert config["targets"][0]["n_cells"] == 8 + others
 
 
-def test_a_benchmark_in_python_says_it_too(project: Any) -> None:
+def test_a_benchmark_in_python_says_it_too(project):
     """Its mark takes `repeat` and `pass_`; a parameter or a model name that ends like a repeat is not one."""
     project.write(
         "benchmarks/test_r.py",
@@ -66,7 +66,7 @@ def test_a_benchmark_in_python_says_it_too(project: Any) -> None:
 
 
 @pytest.mark.under_workers
-def test_some_misses_are_allowed(project: Any) -> None:
+def test_some_misses_are_allowed(project):
     """An allowed one is xfailed, one too many a failure; rows and rates have the true verdicts."""
     write(project, {"prompt": "miss 2", "pass": "4 of 5"}, {"prompt": "miss 2 3 5", "pass": "4 of 5"})
 
@@ -87,7 +87,7 @@ def test_some_misses_are_allowed(project: Any) -> None:
 
 
 @pytest.mark.parametrize(("prompt", "n_rows"), [("miss 2", 5), ("miss 1 2", 2)])
-def test_x_stops_only_at_a_failure(plain_project: Any, prompt: str, n_rows: int) -> None:
+def test_x_stops_only_at_a_failure(plain_project, prompt, n_rows):
     """`-x` continues after an allowed failure, and stops at the first beyond the limit."""
     write(plain_project, {"prompt": prompt, "pass": "4 of 5"})
 
@@ -100,7 +100,7 @@ def test_x_stops_only_at_a_failure(plain_project: Any, prompt: str, n_rows: int)
 @pytest.mark.parametrize(
     ("prompt", "status"), [pytest.param("miss 2 3", 0, marks=pytest.mark.nightly), ("miss 1 2 3", 1)]
 )
-def test_x_stops_only_at_a_failure_over_workers(plain_project: Any, prompt: str, status: int) -> None:
+def test_x_stops_only_at_a_failure_over_workers(plain_project, prompt, status):
     """No worker ends at an allowed failure, though it does not know those of the others."""
     write(plain_project, {"prompt": prompt, "pass": "4 of 6"})
 
@@ -111,7 +111,7 @@ def test_x_stops_only_at_a_failure_over_workers(plain_project: Any, prompt: str,
         session.outcomes(passed=4, xfailed=2)
 
 
-def test_lf_runs_what_has_failed(project: Any) -> None:
+def test_lf_runs_what_has_failed(project):
     """`--lf` asks the failed repeats again, and not the allowed ones; without the others, no failure is allowed."""
     write(project, {"prompt": "miss 1 2 3", "pass": "2 of 3"}, {"prompt": "miss 1", "pass": "2 of 3"})
     project.run("--openclaw-run-id=first")
@@ -122,7 +122,7 @@ def test_lf_runs_what_has_failed(project: Any) -> None:
     assert session.status == 1
 
 
-def test_only_verdicts_are_allowed(project: Any) -> None:
+def test_only_verdicts_are_allowed(project):
     """A fault stays an error, unavailable cells are skipped, and a conftest's own assertion is a failure."""
     project.extend_conftest(
         "\n\ndef pytest_runtest_call(item):\n"
@@ -141,7 +141,7 @@ def test_only_verdicts_are_allowed(project: Any) -> None:
     session.outcomes(errors=1, passed=8, xfailed=1, skipped=1, failed=1)
 
 
-def test_gates_see_every_miss(project: Any) -> None:
+def test_gates_see_every_miss(project):
     """An allowed failure counts for a gate; one beyond the limit is excused by `--openclaw-verdict=gate`."""
     write(project, {"prompt": "miss 1 2 3", "pass": "4 of 5"})
 
@@ -153,7 +153,7 @@ def test_gates_see_every_miss(project: Any) -> None:
 
 
 @pytest.mark.parametrize("prompt", ["miss 2", "miss 1 3"])
-def test_a_resumed_run_counts_what_is_kept(project: Any, prompt: str) -> None:
+def test_a_resumed_run_counts_what_is_kept(project, prompt):
     """Kept failures are allowed or not as before; only the missing repeats are asked."""
     write(project, {"prompt": prompt, "pass": "3 of 4"}, {"prompt": "say yes"})
     first = project.run("--openclaw-run-id=r")

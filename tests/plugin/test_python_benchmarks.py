@@ -34,7 +34,7 @@ def _write(project: Any, text: str = MODULE) -> None:
 
 
 @pytest.mark.under_workers
-def test_each_ending_of_a_python_benchmark(project: Any) -> None:
+def test_each_ending_of_a_python_benchmark(project):
     """An assertion is a verdict, another exception an error; a fault or an empty reply ends it early."""
     _write(project)
 
@@ -53,7 +53,7 @@ def test_each_ending_of_a_python_benchmark(project: Any) -> None:
     assert {row["suite"] for row in session.rows} == {"benchmarks/test_bench.py"}
 
 
-def test_python_benchmarks_are_asked_for_each_target(project: Any) -> None:
+def test_python_benchmarks_are_asked_for_each_target(project):
     """`-k R1` selects every item of R1, and none of R10; each has a row and a definition for each target."""
     mark = '@pytest.mark.parametrize("n", [1, 2])\n@pytest.mark.openclaw(id="{}", prompt="say yes")\n'
     tests = [mark.format(name) + f"def test_{name}(reply, n): pass\n" for name in ("R1", "R10")]
@@ -74,7 +74,7 @@ def test_python_benchmarks_are_asked_for_each_target(project: Any) -> None:
     assert prompts[0]["validator"] == {"type": "python"}
 
 
-def test_without_models_a_python_benchmark_is_left_out(plain_project: Any) -> None:
+def test_without_models_a_python_benchmark_is_left_out(plain_project):
     """A plain session deselects benchmarks in any file; a project's own fixture `reply` takes precedence."""
     own = "\n@pytest.fixture\ndef reply(): return 7\ndef test_x(reply): assert reply == 7\n"
     plain_project.write("test_bench.py", MODULE)
@@ -97,7 +97,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("mark", WRONG)
-def test_a_wrong_mark_is_a_collection_error(plain_project: Any, mark: str) -> None:
+def test_a_wrong_mark_is_a_collection_error(plain_project, mark):
     """The error names the test and the key, with a hint, without a traceback."""
     first = '@pytest.mark.openclaw(id="R1", prompt="x")\ndef test_first(reply): pass\n'
     _write(plain_project, f"import pytest\n{first}@pytest.mark.openclaw({mark})\ndef test_x(reply): pass\n")
@@ -110,7 +110,7 @@ def test_a_wrong_mark_is_a_collection_error(plain_project: Any, mark: str) -> No
     assert session.status == pytest.ExitCode.INTERRUPTED
 
 
-def test_reply_without_a_mark_is_an_error(plain_project: Any) -> None:
+def test_reply_without_a_mark_is_an_error(plain_project):
     """The error of a test that takes `reply` without a prompt says what is missing."""
     _write(plain_project, "def test_x(reply): pass\n")
 
@@ -121,7 +121,7 @@ def test_reply_without_a_mark_is_an_error(plain_project: Any) -> None:
 
 
 @pytest.mark.skipif(not hasattr(pytest, "Subtests"), reason="pytest has subtests since version 9")
-def test_a_benchmark_with_subtests_has_one_row(plain_project: Any) -> None:
+def test_a_benchmark_with_subtests_has_one_row(plain_project):
     """Subtests are parts of their test: one row each test, and a failed one is its verdict."""
     _write(
         plain_project,

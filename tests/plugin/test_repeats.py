@@ -54,13 +54,13 @@ def pytest_runtest_setup(item):
 
 
 @pytest.fixture(name="project")
-def _project(project: Any) -> Any:
+def _project(project):
     project.extend_conftest(PUPIL)
     return project
 
 
 @pytest.fixture(name="plain_project")
-def _plain_project(plain_project: Any) -> Any:
+def _plain_project(plain_project):
     plain_project.extend_conftest(PUPIL)
     return plain_project
 
@@ -83,7 +83,7 @@ def cells(rows: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
 # --- so many times ------------------------------------------------------------------------------
 
 
-def test_each_prompt_is_asked_so_often(project: Any) -> None:
+def test_each_prompt_is_asked_so_often(project):
     """Each cell has a row for each repeat, and the repeats differ in their seed."""
     project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
 
@@ -100,7 +100,7 @@ def test_each_prompt_is_asked_so_often(project: Any) -> None:
     assert session.load("config.json")["repeat"] == 3
 
 
-def test_a_target_is_asked_repeat_by_repeat(plain_project: Any) -> None:
+def test_a_target_is_asked_repeat_by_repeat(plain_project):
     """All prompts of all suites come once before any is repeated, and one target comes before the next."""
     plain_project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
     plain_project.suite({"Q1": ("say three", NOOP)}, name="prompts_b.toml")
@@ -125,9 +125,7 @@ def test_a_target_is_asked_repeat_by_repeat(plain_project: Any) -> None:
         pytest.param(["-k", "a-r1]"], "benchmarks", {("P1", 1), ("P10", 1)}, id="one-repeat"),
     ],
 )
-def test_selection_knows_repeats(
-    plain_project: Any, args: list[str], target: str, wanted: set[tuple[str, int]]
-) -> None:
+def test_selection_knows_repeats(plain_project, args, target, wanted):
     """A prompt's id means all its repeats, a cell's whole id only that one."""
     plain_project.suite({"P1": ("say one", NOOP), "P10": ("say ten", NOOP)})
 
@@ -137,7 +135,7 @@ def test_selection_knows_repeats(
     assert session.summary["state"] == "finished"
 
 
-def test_lf_runs_the_repeat_that_failed(project: Any) -> None:
+def test_lf_runs_the_repeat_that_failed(project):
     """`--lf` asks the failed repeat of a prompt again, with its own seed."""
     project.suite(tools(2))
     project.run("--openclaw-repeat=2", models="pupil/shaky")
@@ -151,7 +149,7 @@ def test_lf_runs_the_repeat_that_failed(project: Any) -> None:
 
 
 @pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.nightly), 4])
-def test_each_target_is_repeated_until_it_is_conclusive(project: Any, concurrency: int) -> None:
+def test_each_target_is_repeated_until_it_is_conclusive(project, concurrency):
     """One target is conclusive early, one at the next look, one not after all, one answers the same each time."""
     project.suite({**tools(12), "P1": ("say one", NOOP)})
 
@@ -184,7 +182,7 @@ def test_each_target_is_repeated_until_it_is_conclusive(project: Any, concurrenc
     assert config["looks"] == [1, 3, 4]
 
 
-def test_a_hopeless_target_is_settled_within_the_suite(plain_project: Any) -> None:
+def test_a_hopeless_target_is_settled_within_the_suite(plain_project):
     """After 12 of 26 prompts; the terminal says so, and so does the run when it is rescored."""
     rule = {"type": "tool_call", "calls": [{"name": "read"}]}
     prompts = [
@@ -210,7 +208,7 @@ def test_a_hopeless_target_is_settled_within_the_suite(plain_project: Any) -> No
         *(pytest.param(name, marks=pytest.mark.nightly) for name in ("load", "loadfile", "loadscope")),
     ],
 )
-def test_every_distribution_ends(plain_project: Any, dist: str) -> None:
+def test_every_distribution_ends(plain_project, dist):
     """Under every `--dist` the run ends, whichever worker is ahead, and every reply has its row."""
     for name in ("prompts_a", "prompts_b", "prompts_c"):
         plain_project.suite(tools(5), name=f"{name}.toml")
@@ -226,7 +224,7 @@ def test_every_distribution_ends(plain_project: Any, dist: str) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.workers
-def test_a_replacement_worker_knows_the_decisions(plain_project: Any) -> None:
+def test_a_replacement_worker_knows_the_decisions(plain_project):
     """It continues with the repeat in which the previous one died, and the others wait for it."""
     plain_project.suite(tools(12))
     (plain_project.folder / "deadly.txt").write_text("T5[pupil/shaky-r2]")
@@ -247,7 +245,7 @@ def test_a_replacement_worker_knows_the_decisions(plain_project: Any) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.workers
-def test_a_waiting_worker_stops_with_the_session(plain_project: Any) -> None:
+def test_a_waiting_worker_stops_with_the_session(plain_project):
     """A worker that waits for another one's row does not block a session that `-x` ends."""
     plain_project.suite(tools(20))
     plain_project.extend_conftest(
@@ -264,7 +262,7 @@ def test_a_waiting_worker_stops_with_the_session(plain_project: Any) -> None:
     assert {row["repeat"] for row in session.rows} <= {1, 2}
 
 
-def test_a_target_that_answers_nothing_is_not_asked_again(project: Any) -> None:
+def test_a_target_that_answers_nothing_is_not_asked_again(project):
     """After a repeat without a reply there is no next one, and a resumed run continues from there."""
     project.suite(tools(10))
     (project.folder / "down.txt").write_text("shaky")
@@ -283,7 +281,7 @@ def test_a_target_that_answers_nothing_is_not_asked_again(project: Any) -> None:
     assert resumed.summary["n_cells"] == 30
 
 
-def test_a_resumed_run_keeps_repeats(project: Any) -> None:
+def test_a_resumed_run_keeps_repeats(project):
     """Each repeat keeps its own row, and the missing ones are asked."""
     project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
     first = project.run("--openclaw-repeat=3", "--openclaw-run-id=r", models="pupil/a")
@@ -297,7 +295,7 @@ def test_a_resumed_run_keeps_repeats(project: Any) -> None:
     assert set(cells(resumed.rows)) == wanted
 
 
-def test_a_resumed_run_continues_until_it_is_conclusive(project: Any) -> None:
+def test_a_resumed_run_continues_until_it_is_conclusive(project):
     """A run of one repeat continues until the tiers are conclusive; kept rows count."""
     project.suite(tools(10))
     project.run("--openclaw-run-id=r", models="pupil/bad,pupil/good-10")

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from typing import Any
 
 import pytest
 
@@ -14,14 +13,14 @@ pytestmark = pytest.mark.newest
 
 
 @pytest.fixture
-def school(project: Any) -> Any:
+def school(project):
     """A project with a provider that warms up and describes its server."""
     project.extend_conftest(TEACHER)
     return project
 
 
 @pytest.fixture
-def plain_school(plain_project: Any) -> Any:
+def plain_school(plain_project):
     """The same, always plain."""
     plain_project.extend_conftest(TEACHER)
     return plain_project
@@ -31,7 +30,7 @@ def plain_school(plain_project: Any) -> Any:
 
 
 @pytest.mark.under_workers
-def test_only_missing_cells_are_asked(school: Any) -> None:
+def test_only_missing_cells_are_asked(school):
     """Kept rows stay byte for byte, the rest is asked once, and every cell ends with one row."""
     school.suite(SUITE)
     begin(school)
@@ -51,7 +50,7 @@ def test_only_missing_cells_are_asked(school: Any) -> None:
 
 
 @pytest.mark.parametrize("n", [0, 3, 5])
-def test_a_resumed_run_equals_an_uninterrupted_one(plain_school: Any, n: int) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_one(plain_school, n):
     """Wherever it was cut, the summary is the same except for times, and so is pytest's output."""
     plain_school.suite(SUITE)
     whole = begin(plain_school, models="teacher/a,teacher/b@low")
@@ -67,7 +66,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(plain_school: Any, n: int) ->
     assert {path.name for path in again.run_dir.iterdir()} == files
 
 
-def test_unanswered_cells_are_asked_again(school: Any) -> None:
+def test_unanswered_cells_are_asked_again(school):
     """Faults and unavailable cells lose their rows; rows after them stay where they are."""
     school.suite(SUITE)
     (school.folder / "down.txt").write_text("yes\nmaybe")
@@ -91,7 +90,7 @@ def test_unanswered_cells_are_asked_again(school: Any) -> None:
     assert str(taken_at_ms) in after.read_text()
 
 
-def test_a_kept_failure_is_reported_again(school: Any) -> None:
+def test_a_kept_failure_is_reported_again(school):
     """With its reason, and that no request was sent."""
     school.suite({"P1": ("say no", YES), "P2": ("say ", NOOP)})
     begin(school)
@@ -134,7 +133,7 @@ def test_late(reply):
 """
 
 
-def test_a_kept_python_benchmark_is_not_run_again(school: Any) -> None:
+def test_a_kept_python_benchmark_is_not_run_again(school):
     """Neither its test nor a fixture runs; its verdict is reported again, with its assertion's message."""
     school.write("benchmarks/test_python.py", PYTHON)
     first = begin(school)
@@ -154,7 +153,7 @@ def test_a_kept_python_benchmark_is_not_run_again(school: Any) -> None:
     assert {prompt["id"] for prompt in session.load("config.json")["prompts"]} == {"R1", "R2", "R3"}
 
 
-def test_a_changed_python_benchmark_is_refused(school: Any) -> None:
+def test_a_changed_python_benchmark_is_refused(school):
     """This holds under workers too, whose controller does not read Python files; no request is sent."""
     school.write("benchmarks/test_python.py", PYTHON)
     begin(school)
@@ -170,7 +169,7 @@ def test_a_changed_python_benchmark_is_refused(school: Any) -> None:
 # --- what a resumed run takes over, and what may change -----------------------------------------------
 
 
-def test_targets_and_stream_come_from_the_run(school: Any) -> None:
+def test_targets_and_stream_come_from_the_run(school):
     """`--openclaw-resume=last` is enough: a `*` keeps its models, whatever the ini says now."""
     school.suite({"P1": ("say yes", YES)})
     first = begin(school, "--openclaw-stream=off", models="teacher/*")
@@ -199,7 +198,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("changes", "args", "message"), CHANGES)
-def test_another_run_is_refused(school: Any, changes: dict[str, Any], args: list[str], message: str) -> None:
+def test_another_run_is_refused(school, changes, args, message):
     """Exit status 4, with the changed setting and its place; no request is sent and no file is changed."""
     school.suite(SUITE)
     run = begin(school).run_dir
@@ -214,7 +213,7 @@ def test_another_run_is_refused(school: Any, changes: dict[str, Any], args: list
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before
 
 
-def test_listing_a_resumed_run_touches_nothing(plain_school: Any) -> None:
+def test_listing_a_resumed_run_touches_nothing(plain_school):
     """`--collect-only` shows the run's cells; its directory may even be in use."""
     plain_school.suite(SUITE)
     run = begin(plain_school).run_dir

@@ -28,7 +28,7 @@ def row_of(session: Any, model: str) -> dict[str, Any]:
     return row
 
 
-def test_a_retry_does_not_pollute_a_latency(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_retry_does_not_pollute_a_latency(project, monkeypatch):
     """Times describe the attempt that counted: it began after the earlier one had ended, and the wait too."""
     slow_s = 0.3
     behaviors = {
@@ -60,7 +60,7 @@ def _busy(wait_ms: int) -> bytes:
         pytest.param(Script.answer({"error": "model 'm' not found"}, status=404), id="404"),
     ],
 )
-def test_a_warm_up_that_fails(project: Any, monkeypatch: pytest.MonkeyPatch, warm_up: Script) -> None:
+def test_a_warm_up_that_fails(project, monkeypatch, warm_up):
     """It has no row and is not repeated; the cells are asked regardless, the first of them cold."""
     project.suite({f"P{n}": ("Hi", NOOP) for n in range(3)})
 

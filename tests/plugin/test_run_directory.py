@@ -1,14 +1,12 @@
 """The files of a run, and the page that it writes itself."""
 
-from typing import Any
-
 import pytest
 
 from tests.plugin.conftest import NOOP, YES
 
 
 @pytest.mark.under_workers
-def test_every_file_is_there(project: Any) -> None:
+def test_every_file_is_there(project):
     """A run directory holds its files and nothing temporary; the inventory describes the machine."""
     project.suite({"P1": ("say yes", NOOP), "P2": ("say no", YES)})
 
@@ -35,7 +33,7 @@ def test_every_file_is_there(project: Any) -> None:
     assert inventory["python"]["version"]
 
 
-def test_the_config_describes_the_requests(project: Any) -> None:
+def test_the_config_describes_the_requests(project):
     """`config.json` holds targets, settings and the definition of every selected prompt."""
     project.suite({"P1": ("say yes", YES), "P2": ("say no", NOOP)})
 
@@ -51,7 +49,7 @@ def test_the_config_describes_the_requests(project: Any) -> None:
     assert config["temperature"] == 0
 
 
-def test_the_summary_counts_every_status(project: Any) -> None:
+def test_the_summary_counts_every_status(project):
     """Each group counts its rows by status; rates exclude cells without a reply."""
     words = ("say yes", "say no", "timeout", "busy", "nologin")
     project.suite({f"P{n}": (word, YES) for n, word in enumerate(words)})
@@ -69,7 +67,7 @@ def test_the_summary_counts_every_status(project: Any) -> None:
     assert first["resources_after"]["taken_at_ms"] >= first["resources_before"]["taken_at_ms"]
 
 
-def test_an_unavailable_target_reports_null(project: Any) -> None:
+def test_an_unavailable_target_reports_null(project):
     """A group without data has null, never 0."""
     project.suite({"P1": ("refused", NOOP)})
 
@@ -80,7 +78,7 @@ def test_an_unavailable_target_reports_null(project: Any) -> None:
     assert group["tool_use"]["tier"] is None
 
 
-def test_a_run_writes_its_page(project: Any) -> None:
+def test_a_run_writes_its_page(project):
     """At its end, with every cell, and says where."""
     project.suite({"P1": ("say yes", YES), "P2": ("say perhaps", YES)})
 
@@ -92,7 +90,7 @@ def test_a_run_writes_its_page(project: Any) -> None:
     assert f"page runs/{session.run_dir.name}/report.html" in session.words
 
 
-def test_it_is_an_ini_key(plain_project: Any) -> None:
+def test_it_is_an_ini_key(plain_project):
     """Without it, no page is written."""
     plain_project.suite({"P1": ("say yes", YES)})
     assert not (plain_project.run().run_dir / "report.html").exists()
@@ -102,7 +100,7 @@ def test_it_is_an_ini_key(plain_project: Any) -> None:
     assert (session.run_dir / "report.html").exists()
 
 
-def test_a_page_that_cannot_be_written_costs_nothing_else(plain_project: Any, monkeypatch: Any) -> None:
+def test_a_page_that_cannot_be_written_costs_nothing_else(plain_project, monkeypatch):
     """The run has its rows, its summary and its status, and says why there is no page."""
     monkeypatch.setattr("pytest_openclaw.parts.pages.MOST_CELLS", 1)
     plain_project.suite({"P1": ("say yes", YES), "P2": ("say yes", YES)})

@@ -70,7 +70,7 @@ def write(project: Any, *names: str, rule: dict[str, Any] = REACHED, **more: Any
 
 
 @pytest.mark.under_workers
-def test_worlds_are_played_and_graded(project: Any) -> None:
+def test_worlds_are_played_and_graded(project):
     """Each course of an exchange is one row, with its turns, its verdict and its end."""
     write(project, *NAMES)
 
@@ -112,7 +112,7 @@ def test_worlds_are_played_and_graded(project: Any) -> None:
     assert (broken["failure_type"], broken["raw_output"]) == ("stream_error", "Let me look.\n\nI n")
 
 
-def test_a_stored_exchange_is_judged_again_as_it_was(plain_project: Any) -> None:
+def test_a_stored_exchange_is_judged_again_as_it_was(plain_project):
     """Rescoring carries the calls out again: without a change no row changes, and a new rule is applied."""
     write(plain_project, *NAMES)
     session = plain_project.run("--openclaw-run-id=r", models="player/m")
@@ -162,7 +162,7 @@ def test_tries_again(reply):
 """
 
 
-def test_a_python_benchmark_has_a_world(project: Any) -> None:
+def test_a_python_benchmark_has_a_world(project):
     """The mark takes tools and a world; the test sees the turns, whose first call the world denied."""
     project.extend_conftest(PLAYER)
     project.write("benchmarks/test_world.py", BENCHMARK)
@@ -174,7 +174,7 @@ def test_a_python_benchmark_has_a_world(project: Any) -> None:
     assert (row["objective_pass"], row["ended_by"], row["tools_offered"]) == (True, "answer", 3)
 
 
-def test_harm_before_a_fault_is_recorded(plain_project: Any) -> None:
+def test_harm_before_a_fault_is_recorded(plain_project):
     """A forbidden call counts, whatever ended the exchange behind it; without one nothing is known."""
     rule = {"type": "world", "forbidden": ["edit"], "calls": [{"name": "read"}]}
     write(plain_project, "harms", "filtered", "fails", rule=rule, probe="injection")
@@ -209,7 +209,7 @@ def pytest_unconfigure():
 """
 
 
-def test_a_prompt_that_needs_python_is_skipped_without_it(project: Any) -> None:
+def test_a_prompt_that_needs_python_is_skipped_without_it(project):
     """It is not asked, and the reason has the command that installs Python; other prompts are asked."""
     write(project)
     project.extend_conftest(NO_PYTHON)

@@ -1,7 +1,5 @@
 """Selecting cells the pytest way: `-k`, node ids, `-m`, `-x`, `--lf`, order."""
 
-from typing import Any
-
 import pytest
 
 from tests.plugin.conftest import NOOP
@@ -38,7 +36,7 @@ prompt = "say three"
         pytest.param("(P10 or P3) and not third", ["P10"], id="expression"),
     ],
 )
-def test_k_selects_prompts(project: Any, keyword: str, ids: list[str]) -> None:
+def test_k_selects_prompts(project, keyword, ids):
     """An id in `-k` means only its prompt; everything else is pytest's substring."""
     project.suite(TOML)
 
@@ -57,7 +55,7 @@ def test_k_selects_prompts(project: Any, keyword: str, ids: list[str]) -> None:
         pytest.param("prompts_elsewhere.toml", ["Y1", "Y10", "Y3"], id="file-of-another-folder"),
     ],
 )
-def test_named_suites_and_cells_run(project: Any, target: str, ids: list[str]) -> None:
+def test_named_suites_and_cells_run(project, target, ids):
     """With `named_only` a run of the folder omits the suite; naming its file or cells includes it."""
     project.suite(TOML)
     project.suite(f"named_only = true\n{TOML.replace('P', 'X')}", "prompts_long.toml")
@@ -69,7 +67,7 @@ def test_named_suites_and_cells_run(project: Any, target: str, ids: list[str]) -
     assert {row["suite"] for row in session.rows} <= {target.partition("::")[0], "benchmarks/prompts_a.toml"}
 
 
-def test_m_selects_cells(plain_project: Any) -> None:
+def test_m_selects_cells(plain_project):
     """`-m openclaw` means the cells, under strict markers too."""
     plain_project.suite(TOML)
     plain_project.write("benchmarks/test_plain.py", "def test_plain(): pass\n")
@@ -80,7 +78,7 @@ def test_m_selects_cells(plain_project: Any) -> None:
 
 
 @pytest.mark.under_workers
-def test_x_stops_the_asking(project: Any) -> None:
+def test_x_stops_the_asking(project):
     """After `-x` no further cell is asked; the summary covers the rows so far and is marked incomplete."""
     project.suite({"P1": ("broken", NOOP), **{f"Q{n}": ("say yes", NOOP) for n in range(40)}})
 

@@ -21,7 +21,7 @@ def _cells(session: Any) -> set[tuple[str, str, str]]:
     return {(row["suite"], row["prompt_id"], row["model"]) for row in session.rows}
 
 
-def test_shards_divide_the_cells_evenly(project: Any) -> None:
+def test_shards_divide_the_cells_evenly(project):
     """Each cell is in exactly one shard; sizes differ by one at most; the header names the shard."""
     project.suite(SUITE)
 
@@ -33,7 +33,7 @@ def test_shards_divide_the_cells_evenly(project: Any) -> None:
     assert "; shard 2/3" in sessions[1].text
 
 
-def test_a_shard_does_not_depend_on_the_order_of_collection(plain_project: Any) -> None:
+def test_a_shard_does_not_depend_on_the_order_of_collection(plain_project):
     """The same cells are in a shard if files and models are named in another order."""
     plain_project.suite(SUITE)
     plain_project.suite(SUITE, name="prompts_b.toml")
@@ -49,7 +49,7 @@ def test_a_shard_does_not_depend_on_the_order_of_collection(plain_project: Any) 
     assert _cells(one) == _cells(two)
 
 
-def test_a_shard_that_is_resumed_stays_the_same(plain_project: Any) -> None:
+def test_a_shard_that_is_resumed_stays_the_same(plain_project):
     """A resumed shard needs no option; another number is refused, and nothing is sent."""
     plain_project.suite(SUITE)
     before = _cells(_run_shard(plain_project, "2/3"))
@@ -72,14 +72,14 @@ def test_a_shard_that_is_resumed_stays_the_same(plain_project: Any) -> None:
         (["--openclaw-shard=1/2", "--openclaw-until-conclusive"], "cannot settle its tier"),
     ],
 )
-def test_impossible_shards_are_usage_errors(plain_project: Any, args: list[str], message: str) -> None:
+def test_impossible_shards_are_usage_errors(plain_project, args, message):
     """The message says what is wrong and what to give; no request is sent."""
     plain_project.suite(SUITE)
 
     plain_project.run(*args, models=MODELS).is_refused(message)
 
 
-def test_merge_refuses_missing_shards(plain_project: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_merge_refuses_missing_shards(plain_project, capsys):
     """Missing shards are named; a shard of another selection does not complete a division."""
     plain_project.suite(SUITE)
     _run_shard(plain_project, "1/4")

@@ -90,7 +90,7 @@ def outcomes(session: Any) -> dict[tuple[str, str], str]:
 
 
 @pytest.mark.under_workers
-def test_a_model_that_uses_the_bridge_passes_on_both_surfaces(project: Any) -> None:
+def test_a_model_that_uses_the_bridge_passes_on_both_surfaces(project):
     """A tool behind the bridge is found and called in one cell; a text prompt is asked only on `listed`."""
     write(project)
 
@@ -121,7 +121,7 @@ def test_a_model_that_uses_the_bridge_passes_on_both_surfaces(project: Any) -> N
         ("warm", {("R", "openclaw"): "bad_arguments", ("W", "openclaw"): "unknown_tool"}),
     ],
 )
-def test_faults_that_only_the_surface_shows(plain_project: Any, model: str, expected: dict[Any, str]) -> None:
+def test_faults_that_only_the_surface_shows(plain_project, model, expected):
     """Without bridge, under a long system prompt, without temperature 0; on listed tools none of them shows."""
     write(plain_project)
 
@@ -138,7 +138,7 @@ def test_faults_that_only_the_surface_shows(plain_project: Any, model: str, expe
         (["--openclaw-surface=openclaw", "--openclaw-catalogue=none.json"], "--openclaw-catalogue"),
     ],
 )
-def test_a_wrong_choice_ends_the_session(plain_project: Any, words: list[str], message: str) -> None:
+def test_a_wrong_choice_ends_the_session(plain_project, words, message):
     """Before any request, with a hint."""
     write(plain_project)
 
@@ -146,7 +146,7 @@ def test_a_wrong_choice_ends_the_session(plain_project: Any, words: list[str], m
     assert not (plain_project.folder / "asked.jsonl").exists()
 
 
-def test_a_run_on_the_surface_is_resumed_and_judged_again(plain_project: Any) -> None:
+def test_a_run_on_the_surface_is_resumed_and_judged_again(plain_project):
     """The run's own `surface.json` is used: nothing is asked again, and no verdict changes."""
     write(plain_project)
     first = plain_project.run(*BOTH, "--openclaw-run-id=r", models="lab/direct")
@@ -167,7 +167,7 @@ FAKE = Path(__file__).parents[1] / "openclaw" / "fake_capture.py"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the fake is called by a POSIX command line")
-def test_a_capture_that_hangs_ends_the_session(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_capture_that_hangs_ends_the_session(plain_project, monkeypatch):
     """No request is sent, and the message names the source that needs no capture."""
     write(plain_project)
     monkeypatch.setattr(capture, "PATIENCE_S", 3.0)
@@ -180,7 +180,7 @@ def test_a_capture_that_hangs_ends_the_session(plain_project: Any, monkeypatch: 
     session.is_refused("--openclaw-catalogue=substitute needs no capture")
 
 
-def test_surfaces_of_two_runs_are_compared_on_request(plain_project: Any) -> None:
+def test_surfaces_of_two_runs_are_compared_on_request(plain_project):
     """Without `--across=surface` no cell of one surface is compared with one of the other."""
     write(plain_project)
     plain_project.run("--openclaw-run-id=a", models="lab/direct")

@@ -188,7 +188,7 @@ class GitHub:
         return done.returncode
 
 
-def test_a_comment_is_kept_up_to_date(tmp_path: Path) -> None:
+def test_a_comment_is_kept_up_to_date(tmp_path):
     """The first push posts a comment, the next ones update it with the comparison; others' are unchanged."""
     hub = GitHub(tmp_path)
     others = [{"id": 1, "login": "mallory", "body": f"{MARKER}\nmine"}, {"id": 2, "login": BOT, "body": "hi"}]
@@ -213,7 +213,7 @@ def test_a_comment_is_kept_up_to_date(tmp_path: Path) -> None:
     assert shlex.join(listed[4:11]) == "--workflow openclaw --branch main --event push --status"
 
 
-def test_a_fault_fails_the_job_and_is_in_the_comment(tmp_path: Path) -> None:
+def test_a_fault_fails_the_job_and_is_in_the_comment(tmp_path):
     """Without an answer there is no verdict; the run is kept and the comment written anyway."""
     hub = GitHub(tmp_path)
 
@@ -222,7 +222,7 @@ def test_a_fault_fails_the_job_and_is_in_the_comment(tmp_path: Path) -> None:
     assert "no cell was answered" in comment["body"]
 
 
-def test_the_starter_looks_for_a_release(tmp_path: Path) -> None:
+def test_the_starter_looks_for_a_release(tmp_path):
     """Once a week npm is asked for the newest one."""
     hub = GitHub(tmp_path)
     known = '[ "$*" = "view openclaw version" ]'
@@ -233,7 +233,7 @@ def test_the_starter_looks_for_a_release(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workflow", [BENCHMARKS, TESTS, NIGHTLY, STARTER], ids=lambda path: path.name)
-def test_a_workflow_is_safe(workflow: Path) -> None:
+def test_a_workflow_is_safe(workflow):
     """Foreign text never becomes shell, only GitHub's actions run; jobs that may write run no foreign code."""
     text = workflow.read_text("utf-8")
     parsed = yaml.safe_load(text)
@@ -253,7 +253,7 @@ def test_a_workflow_is_safe(workflow: Path) -> None:
             assert "github.event.pull_request.head.repo.full_name == github.repository" in job["if"]
 
 
-def test_the_starter_is_the_small_form() -> None:
+def test_the_starter_is_the_small_form():
     """The parts that both have in common are the same, word for word."""
     large, small = (yaml.safe_load(path.read_text("utf-8")) for path in (BENCHMARKS, STARTER))
 
@@ -269,7 +269,7 @@ def test_the_starter_is_the_small_form() -> None:
     assert look == yaml.safe_load(NIGHTLY.read_text("utf-8"))["jobs"]["release"]["steps"][-1]
 
 
-def test_every_shard_is_merged() -> None:
+def test_every_shard_is_merged():
     """The matrix and the step that merges name the same suites, which all exist."""
     jobs = yaml.safe_load(BENCHMARKS.read_text("utf-8"))["jobs"]
     suites = jobs["shard"]["strategy"]["matrix"]["suite"]

@@ -80,7 +80,7 @@ LEAST: dict[str, Body] = {
 
 
 @pytest.mark.parametrize("api", BODIES)
-def test_the_least_body(api: str) -> None:
+def test_the_least_body(api):
     """Only the necessary fields are sent; Gemini has model and streaming in its path."""
     assert body_of(api) == LEAST[api]
 
@@ -139,7 +139,7 @@ GEMINI_TOOLS = {"tools": [{"functionDeclarations": [declared("parametersJsonSche
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )
-def test_the_body_of(api: str, request_: dict[str, Any], part: Body) -> None:
+def test_the_body_of(api, request_, part):
     """Each field of a request has its place in the body and changes nothing else; None removes a field."""
     expected = {name: value for name, value in (LEAST[api] | part).items() if value is not None}
 
@@ -147,7 +147,7 @@ def test_the_body_of(api: str, request_: dict[str, Any], part: Body) -> None:
 
 
 @pytest.mark.parametrize("api", BODIES)
-def test_the_temperature(api: str) -> None:
+def test_the_temperature(api):
     """It is sent where it was chosen; otherwise the server decides."""
     chosen, free = (body_of(api, temperature=value) for value in (0.5, None))
 
@@ -164,7 +164,7 @@ def test_the_temperature(api: str) -> None:
         ({"a": None, "options": {"n": None}}, {"options": {}}),
     ],
 )
-def test_further_fields_are_merged(fields: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_further_fields_are_merged(fields, expected):
     """Objects key by key; null removes a field; the body itself is not changed."""
     body = {"a": 1, "options": {"n": 1}}
 
@@ -204,7 +204,7 @@ def sent(body: Body) -> list[Body]:
 
 
 @pytest.mark.parametrize("api", CONVERSATIONS)
-def test_a_conversation(api: str) -> None:
+def test_a_conversation(api):
     """The turns before and after the prompt, with calls and results, in the form of each API."""
     body = body_of(api, prompt="And the host?", messages=BEFORE, history=AFTER)
 
@@ -213,7 +213,7 @@ def test_a_conversation(api: str) -> None:
 
 @pytest.mark.parametrize("turn", [Turn(), Turn(text=" \n")], ids=["nothing", "blanks"])
 @pytest.mark.parametrize("api", ["messages", "gemini"])
-def test_an_empty_turn_is_not_sent(api: str, turn: Turn) -> None:
+def test_an_empty_turn_is_not_sent(api, turn):
     """These APIs refuse a message without content."""
     assert len(sent(body_of(api, history=(turn,)))) == 1
 
@@ -222,7 +222,7 @@ def test_an_empty_turn_is_not_sent(api: str, turn: Turn) -> None:
 @pytest.mark.parametrize(
     ("api", "name"), [("messages", "input"), ("gemini", "args"), ("ollama", "arguments")]
 )
-def test_arguments_without_an_object(api: str, name: str, arguments: str) -> None:
+def test_arguments_without_an_object(api, name, arguments):
     """These APIs have arguments as an object only."""
     turn = Turn(calls=(ToolCall(name="read", arguments=arguments, id="c1"),))
 
@@ -241,7 +241,7 @@ ANSWERED = Turn(calls=(ToolCall(name="read", arguments="{}", id="c1"),), results
         pytest.param(Turn(text="<think>hm</think>\nYes."), "Yes.", id="thinking-in-the-text"),
     ],
 )
-def test_a_message_without_text(turn: Turn, content: str | None) -> None:
+def test_a_message_without_text(turn, content):
     """With calls, empty text is null; without calls, some servers would reject null."""
     (_, message, *_) = sent(body_of("chat", history=(turn,)))
 
@@ -265,7 +265,7 @@ def calls(*ids: str | None) -> Turn:
         pytest.param([calls("a", "a"), calls("a")], ["a", "call00001", "call00002"], id="one-id-for-all"),
     ],
 )
-def test_ids(history: list[Turn], ids: list[str]) -> None:
+def test_ids(history, ids):
     """A call keeps its id; a missing or repeated id is replaced by a unique one."""
     assert [call.id for turn in with_ids(history) for call in turn.calls] == ids
 
@@ -275,7 +275,7 @@ def test_ids(history: list[Turn], ids: list[str]) -> None:
         st.lists(st.sampled_from([None, "", "a", "b", "call00001", "call00002"]), max_size=4), max_size=4
     )
 )
-def test_no_id_occurs_twice(ids: list[list[str | None]]) -> None:
+def test_no_id_occurs_twice(ids):
     """Whatever ids a server gave, the conversation has a unique one for each call."""
     found = [call.id for turn in with_ids([calls(*of_turn) for of_turn in ids]) for call in turn.calls]
 
@@ -315,7 +315,7 @@ WITH_PICTURES: dict[str, Any] = {
 
 @pytest.mark.parametrize("before", [(), BEFORE], ids=["first", "later"])
 @pytest.mark.parametrize("api", WITH_PICTURES)
-def test_images_follow_the_text(api: str, before: tuple[Turn, ...]) -> None:
+def test_images_follow_the_text(api, before):
     """Each API gets text and images in its own form, in the order of the suite, only in the prompt."""
     *earlier, asked = sent(body_of(api, images=PICTURES, messages=before))
 
@@ -345,7 +345,7 @@ CALL = ToolCall(name="read", arguments='{"path": "a b c"}')
         pytest.param({"tools": (Tool(name="read", description="a b c"),)}, 0, id="tools"),
     ],
 )  # fmt: skip
-def test_the_fewest_tokens(more: dict[str, Any], words: int) -> None:
+def test_the_fewest_tokens(more, words):
     """They are the words that every template shows; text that one may omit does not count."""
     assert fewest_tokens(Request(**{"model": "m", "prompt": "", **more})) == words
 
@@ -363,6 +363,6 @@ def test_the_fewest_tokens(more: dict[str, Any], words: int) -> None:
         pytest.param({"prompt": "\ud800" * 100}, id="half-characters"),
     ],
 )
-def test_most_tokens_count_every_byte(more: dict[str, Any]) -> None:
+def test_most_tokens_count_every_byte(more):
     """Every byte may be a token, and the template's own words are added."""
     assert most_tokens(Request(**{"model": "m", "prompt": "", **more})) >= TEMPLATE_BYTES + 100

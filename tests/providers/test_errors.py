@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pytest_openclaw.providers.server_errors import error_of_body, retry_after_s, shortened
 from pytest_openclaw.values.faults import WireError
 from pytest_openclaw.values.replies import Fault, Reply
-from tests.providers.servers.apis import CHAT, Api, ask, described, rows_in
+from tests.providers.servers.apis import CHAT, ask, described, rows_in
 from tests.providers.servers.misbehaving import Script, sse
 
 # --- error objects ----------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def kind(fault: Reply | Fault) -> tuple[str, str, str, bool]:
 
 @pytest.mark.newest
 @pytest.mark.parametrize("row", BY_ID.values(), ids=BY_ID)
-def test_an_error_by_its_words(server: Any, row: dict[str, Any]) -> None:
+def test_an_error_by_its_words(server, row):
     """A server's own words take precedence over its status, and its message is shown."""
     server.enqueue(Script.answer(row["body"], status=row["status"]))
 
@@ -131,9 +131,7 @@ def test_an_error_by_its_words(server: Any, row: dict[str, Any]) -> None:
 
 @pytest.mark.newest
 @pytest.mark.parametrize("row", [row for row in ROWS if row["status"] == 200], ids=lambda row: row["id"])
-def test_an_error_in_the_place_of_an_answer(
-    server: Any, form: Api, stream: bool, row: dict[str, Any]
-) -> None:
+def test_an_error_in_the_place_of_an_answer(server, form, stream, row):
     """An error in a 200 has no status, so that only its words count; without any it is tried again."""
     server.enqueue(Script.stream(sse(row["body"])) if stream else Script.answer(row["body"]))
 
@@ -146,7 +144,7 @@ def test_an_error_in_the_place_of_an_answer(
 @pytest.mark.parametrize(
     "name", ["anthropic-context", "google-context", "openrouter-tools", "anthropic-model", "azure-filter"]
 )
-def test_other_apis_say_the_same(server: Any, api: Api, stream: bool, name: str) -> None:
+def test_other_apis_say_the_same(server, api, stream, name):
     """The words mean the same by every API."""
     row = BY_ID[name]
     server.enqueue(Script.answer(row["body"], status=row["status"]))
@@ -166,7 +164,7 @@ def test_other_apis_say_the_same(server: Any, api: Api, stream: bool, name: str)
         pytest.param({"provider_name": "Acme"}, "error", id="none"),
     ],
 )  # fmt: skip
-def test_the_error_of_the_server_behind_openrouter(server: Any, metadata: Any, said: str) -> None:
+def test_the_error_of_the_server_behind_openrouter(server, metadata, said):
     """It is part of the message."""
     server.enqueue(Script.answer(openai("Provider returned error", code=502, metadata=metadata), status=502))
 
@@ -176,7 +174,7 @@ def test_the_error_of_the_server_behind_openrouter(server: Any, metadata: Any, s
     assert described(fault)[:3] == ("http_502", "error", message)
 
 
-def test_a_404_names_the_address(server: Any, api: Api, stream: bool) -> None:
+def test_a_404_names_the_address(server, api, stream):
     """A path that the server does not have is shown as it was asked for, without its query."""
     server.enqueue(Script.answer({"detail": "Not Found"}, status=404))
 
@@ -209,7 +207,7 @@ def unread(call: str) -> dict[str, Any]:
         pytest.param(unread(LONG_CALL), LONG_CALL, id="long"),
     ],
 )
-def test_an_answer_in_an_error_is_judged(server: Any, form: Api, stream: bool, body: Any, text: str) -> None:
+def test_an_answer_in_an_error_is_judged(server, form, stream, body, text):
     """An error that quotes a call is the model's reply, also after thinking that was streamed."""
     events = (form.reasoning("hm"), sse(body, event="error"))
     server.enqueue(Script.stream(*events) if stream else Script.answer(body, status=500))

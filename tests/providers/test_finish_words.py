@@ -12,7 +12,6 @@ from tests.providers.servers.apis import (
     GEMINI,
     MESSAGES,
     RESPONSES,
-    Api,
     ask,
     chat_chunk,
     event,
@@ -25,7 +24,7 @@ End = Callable[[str, str], Reply | Fault]
 
 
 @pytest.fixture
-def end(server: Any, api: Api, stream: bool) -> End:
+def end(server, api, stream):
     """Ask a server of one of the APIs that sends a text, then a finish word."""
 
     def asked(text: str, word: str) -> Reply | Fault:
@@ -57,7 +56,7 @@ def row(result: Reply | Fault) -> tuple[str, str | None, str | None]:
         *((word, word) for word in ("pause_turn", "bored", "OTHER", "TOO_MANY_TOOL_CALLS")),
     ],
 )  # fmt: skip
-def test_a_word_after_an_answer(end: End, word: str, meaning: str) -> None:
+def test_a_word_after_an_answer(end, word, meaning):
     """A known word has its meaning in the row, in any case and by any API; an unknown one is kept."""
     reply = end("Hi.", word)
 
@@ -86,7 +85,7 @@ FAILURES = (
         ("", "PUP_LIMITED_DISABLED", ("auth_error", "http_403", None)),
     ],
 )
-def test_a_word_without_an_answer(end: End, text: str, word: str, expected: tuple[Any, ...]) -> None:
+def test_a_word_without_an_answer(end, text, word, expected):
     """A word for the server's own failure is a fault, which is tried again if there were no tokens."""
     result = end(text, word)
 
@@ -112,9 +111,7 @@ def test_a_word_without_an_answer(end: End, text: str, word: str, expected: tupl
         ("error", "MALFORMED_FUNCTION_CALL", "", ("ok", None, "malformed_call")),
     ],
 )  # fmt: skip
-def test_the_word_of_the_server_behind_a_gateway(
-    server: Any, stream: bool, finish_reason: str, native_word: str, text: str, expected: tuple[Any, ...]
-) -> None:
+def test_the_word_of_the_server_behind_a_gateway(server, stream, finish_reason, native_word, text, expected):
     """OpenRouter's `native_finish_reason` counts where it knows more than `finish_reason`."""
     chunk = chat_chunk({"content": text}, finish_reason)
     whole = CHAT.whole(text, finish_reason)
@@ -157,9 +154,7 @@ REFUSED = MESSAGES.whole(None, "refusal") | {"stop_details": STOP_DETAILS}
         pytest.param(MESSAGES, REFUSED, "", NO, "refusal", id="refused"),
     ],
 )  # fmt: skip
-def test_the_words_at_the_end(
-    server: Any, api: Api, payload: dict[str, Any], text: str, raw: str, word: str
-) -> None:
+def test_the_words_at_the_end(server, api, payload, text, raw, word):
     """What a server says about the end is kept in the raw output, in a chunk or a whole answer."""
     for streamed in (False, True) if api is GEMINI else (False,):
         server.enqueue(Script.stream(sse(payload)) if streamed else Script.answer(payload))
@@ -183,7 +178,7 @@ def test_the_words_at_the_end(
         pytest.param({"status": "failed", "error": {"code": "rate_limit_exceeded", "message": "slow"}}, ("rate_limited", "http_429", None), id="rate-limit"),
     ],
 )  # fmt: skip
-def test_a_response(server: Any, stream: bool, response: dict[str, Any], expected: tuple[Any, ...]) -> None:
+def test_a_response(server, stream, response, expected):
     """The Responses API ends by a status, and gives a reason only for what is incomplete."""
     text = "" if expected[0] in ("error", "rate_limited") else "Hi."
     whole = {"object": "response", "output": RESPONSES.whole(text)["output"], **response}

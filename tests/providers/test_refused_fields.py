@@ -21,7 +21,6 @@ from tests.providers.servers.apis import (
     MESSAGES,
     READ,
     RESPONSES,
-    Api,
     ask,
     chat_chunk,
     play,
@@ -67,9 +66,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("api", "level", "shown", "message", "first", "then"), CASES)
-def test_a_refused_part_is_left_out_from_then_on(
-    server: Any, api: Api, level: Any, shown: Shown, message: str, first: Any, then: Any
-) -> None:
+def test_a_refused_part_is_left_out_from_then_on(server, api, level, shown, message, first, then):
     """The request is repeated at once, and the model's later ones are without it; another model's are not."""
     server.on(
         "*", lambda request: refusal(message) if shown(request.json) == first else Script.answer(api.whole())
@@ -82,7 +79,7 @@ def test_a_refused_part_is_left_out_from_then_on(
     assert [shown(request.json) for request in server.requests] == [first, then, then, first, then]
 
 
-def test_a_refusal_that_does_not_end(server: Any) -> None:
+def test_a_refusal_that_does_not_end(server):
     """A server that keeps refusing what is no longer sent is asked twice, and not endlessly."""
     server.on("*", refusal("temperature is not supported for this model."))
 
@@ -91,7 +88,7 @@ def test_a_refusal_that_does_not_end(server: Any) -> None:
     assert (fault.failure_type, server.total) == ("http_400", 2)
 
 
-def test_requests_in_flight_are_each_repeated_without_it() -> None:
+def test_requests_in_flight_are_each_repeated_without_it():
     """Each of them was sent before the first refusal arrived; one without a temperature is not repeated."""
     provider = RESPONSES.provider("http://127.0.0.1:9")
     request = ModelRequest(model="m", prompt="Say hi.", temperature=0.0)
@@ -138,7 +135,7 @@ def endpoint(name: str, server: MisbehavingServer) -> OllamaOpenAI:
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_a_field_that_a_server_rejects_is_left_out_from_then_on(server: MisbehavingServer, name: str) -> None:
+def test_a_field_that_a_server_rejects_is_left_out_from_then_on(server, name):
     """The request is repeated without it, and the key is sent as a bearer token."""
     known, error, status = SERVERS[name]
 
@@ -175,9 +172,7 @@ NAMED = {
         pytest.param(NAMED["mistral"], "openclaw", "max_completion_tokens", "max_tokens", id="the-other-way"),
     ],
 )
-def test_a_limit_is_sent_under_the_name_that_the_server_takes(
-    server: MisbehavingServer, message: str, surface: Any, refused: str, taken: str
-) -> None:
+def test_a_limit_is_sent_under_the_name_that_the_server_takes(server, message, surface, refused, taken):
     """One attempt of the model: the request is repeated at once, and later ones have the other name."""
     yes = Script.stream(CHAT.text("Hi."), CHAT.end())
     server.on("*", lambda request: refusal(message) if refused in request.json else yes)
@@ -190,7 +185,7 @@ def test_a_limit_is_sent_under_the_name_that_the_server_takes(
     assert sent == [{refused: 9, taken: None}, {refused: None, taken: 9}, {refused: None, taken: 9}]
 
 
-def test_a_server_that_takes_neither_name(server: MisbehavingServer) -> None:
+def test_a_server_that_takes_neither_name(server):
     """Its refusal ends the attempt; no request is sent without a limit."""
     server.on(
         "*",
@@ -219,7 +214,7 @@ JOINED = [{"type": "reasoning.text", "index": 0, "text": "I look it up.", "signa
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-def test_signatures_of_thoughts_go_back(server: MisbehavingServer, stream: bool) -> None:
+def test_signatures_of_thoughts_go_back(server, stream):
     """Those of Gemini behind chat completions, of OpenRouter and of Copilot; a refusal of them is obeyed."""
     said = {"reasoning_opaque": "o", "tool_calls": [{"index": 0, **SIGNED_CALL}]}
     deltas = [{"reasoning_details": [detail]} for detail in DETAILS]
@@ -248,7 +243,7 @@ def requires_reasoning(request: Request) -> Script:
     return Script.answer({"error": {"message": message, "type": "invalid_request_error"}}, status=400)
 
 
-def test_deepseek_gets_its_thinking_back(server: MisbehavingServer) -> None:
+def test_deepseek_gets_its_thinking_back(server):
     """A server that requires the thinking of earlier turns gets it, from then on; others never do."""
     server.on("/v1/chat/completions", requires_reasoning)
     provider = endpoint("deepseek", server)
@@ -269,9 +264,7 @@ def test_deepseek_gets_its_thinking_back(server: MisbehavingServer) -> None:
         ("groq", {**chat_chunk({}), "x_groq": {"error": "over capacity"}}, "stream_error"),
     ],
 )  # fmt: skip
-def test_an_error_in_a_stream(
-    server: MisbehavingServer, name: str, chunk: dict[str, Any], failure_type: str
-) -> None:
+def test_an_error_in_a_stream(server, name, chunk, failure_type):
     """An error in the place of a chunk is the server's, and not an answer of the model."""
     server.enqueue(Script.stream(sse(chunk)))
 
@@ -285,7 +278,7 @@ def test_an_error_in_a_stream(
     [(400, "the seed of the matter is missing"), (500, "property 'seed' is unsupported")],
     ids=["only-mentioned", "another-status"],
 )
-def test_another_error_is_asked_once(server: MisbehavingServer, status: int, message: str) -> None:
+def test_another_error_is_asked_once(server, status, message):
     """A word in an error does not change what is sent."""
     server.on("*", Script.answer({"error": {"message": message}}, status=status))
 

@@ -18,7 +18,6 @@ from tests.providers.servers.apis import (
     GEMINI,
     MESSAGES,
     RESPONSES,
-    Api,
     ask,
     chat_chunk,
     event,
@@ -60,7 +59,7 @@ READERS: dict[str, Callable[..., Reply]] = {
 
 
 @pytest.mark.parametrize("row", rows_in("tool_calls.jsonl"), ids=lambda row: row["id"])
-def test_calls_as_servers_send_them(row: dict[str, Any]) -> None:
+def test_calls_as_servers_send_them(row):
     """Fragments and events of servers and gateways give the model's calls: none lost, doubled or malformed."""
     reply = READERS[row["api"]](*row["sent"])
 
@@ -98,7 +97,7 @@ def whole(*calls: dict[str, Any]) -> dict[str, Any]:
         pytest.param(("", ""), id="none"),
     ],
 )
-def test_each_entry_of_a_whole_message_is_a_call(more: list[Any], arguments: tuple[str, str]) -> None:
+def test_each_entry_of_a_whole_message_is_a_call(more, arguments):
     """Whole calls are not joined, whatever numbers and ids they have."""
     entries = [function("read", text, **rest) for text, rest in zip(arguments, more, strict=True)]
 
@@ -114,7 +113,7 @@ def calls_of(reply: Any) -> list[tuple[str, str]]:
     return [(call.name, call.arguments) for call in reply.tool_calls]
 
 
-def test_the_older_form() -> None:
+def test_the_older_form():
     """`function_call` is read, in pieces too."""
     parts = ({"name": "get", "arguments": ""}, {"arguments": OSLO[:5]}, {"arguments": OSLO[5:]})
     deltas = [chat_chunk({"function_call": part, "tool_calls": None}) for part in parts]
@@ -122,7 +121,7 @@ def test_the_older_form() -> None:
     assert calls_of(read(*deltas)) == BOTH[:1]
 
 
-def test_calls_in_later_choices(server: Any, stream: bool) -> None:
+def test_calls_in_later_choices(server, stream):
     """Copilot sends the text as the first choice, and each call as a further one."""
     messages = [{"content": "I look."}, *({"tool_calls": [{**one, "index": 0}]} for one in (A, B))]
     kind = "delta" if stream else "message"
@@ -157,7 +156,7 @@ def _function(kind: str, **more: Any) -> bytes:
         pytest.param(GEMINI, [PART, PART], id="gemini-the-same-id-again"),
     ],
 )  # fmt: skip
-def test_a_call_sent_again_is_made_once(server: Any, api: Api, events: list[bytes]) -> None:
+def test_a_call_sent_again_is_made_once(server, api, events):
     """The other APIs' gateways repeat calls too."""
     server.enqueue(Script.stream(*events, api.end("tool_calls", text=None)))
 
@@ -165,7 +164,7 @@ def test_a_call_sent_again_is_made_once(server: Any, api: Api, events: list[byte
 
 
 @pytest.mark.parametrize("is_again", [False, True], ids=["others", "again"])
-def test_thousands_of_calls(is_again: bool) -> None:
+def test_thousands_of_calls(is_again):
     """All calls after the first 300 are left out: comparing each with each would block other requests."""
     began = time.process_time()
     lots = (

@@ -189,7 +189,7 @@ def read(api: Api, payloads: list[Any], *, whole: bool) -> Reply | Fault:
 @pytest.mark.parametrize("name", SAMPLES)
 @examples(60, 2000)
 @given(data=st.data())
-def test_any_value_at_any_place(name: str, data: Any) -> None:
+def test_any_value_at_any_place(name, data):
     """No value of an event or answer breaks its reader, the row or the next request."""
     api, samples = SAMPLES[name]
     payloads = data.draw(disturbed(data.draw(st.sampled_from(samples))))
@@ -199,7 +199,7 @@ def test_any_value_at_any_place(name: str, data: Any) -> None:
 @pytest.mark.hypothesis
 @examples(60, 2000)
 @given(data=st.data(), is_exchange=st.booleans())
-def test_any_line_of_the_claude_cli(data: Any, is_exchange: bool) -> None:
+def test_any_line_of_the_claude_cli(data, is_exchange):
     """No value of a line breaks its reader."""
     stream = Stream(Answer, offered={"mcp__openclaw__read": "read"}, is_exchange=is_exchange)
     for line in data.draw(disturbed(LINES)):
@@ -216,7 +216,7 @@ def test_any_line_of_the_claude_cli(data: Any, is_exchange: bool) -> None:
     body=VALUES | st.builds(lambda new: {"error": new, "metadata": {"raw": new}}, VALUES),
     status=st.integers(400, 599),
 )
-def test_any_error_body(body: Any, status: int) -> None:
+def test_any_error_body(body, status):
     """No value of an error breaks its reader."""
     error = error_of_body(status, json.dumps(body).encode())
 

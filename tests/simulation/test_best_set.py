@@ -47,7 +47,7 @@ def _named(n_prompts: int, repeats: int, n_runs: int) -> tuple[float, float, flo
         ),
     ],
 )
-def test_the_best_target_is_named(n_prompts: int, repeats: int, share: float, n_runs: int) -> None:
+def test_the_best_target_is_named(n_prompts, repeats, share, n_runs):
     """In 95 of 100 runs, while the target with the highest rate is another one much more often."""
     named, first, size = _named(n_prompts, repeats, n_runs)
 
@@ -69,7 +69,7 @@ def _around(share: float) -> float:
 
 
 @pytest.mark.parametrize("repeats", [3, 5])
-def test_models_of_equal_rates_and_unlike_profiles_differ_up_to_6_percent(repeats: int) -> None:
+def test_models_of_equal_rates_and_unlike_profiles_differ_up_to_6_percent(repeats):
     """One model passes each prompt in 80 % of cases, the other one passes some always and the others never."""
     source = np.random.default_rng(SEED)
     words = []

@@ -5,7 +5,7 @@ from math import sqrt
 import pytest
 
 from pytest_openclaw.stats.comparison import LEVEL
-from tests.simulation.changes import EQUAL_MODELS, LOSSES, Found, Loss, mixed, simulate, simulate_loss
+from tests.simulation.changes import EQUAL_MODELS, LOSSES, mixed, simulate, simulate_loss
 
 # In a group, so that their common data is simulated once.
 pytestmark = [pytest.mark.newest, pytest.mark.simulation, pytest.mark.xdist_group("simulation")]
@@ -23,7 +23,7 @@ def _at_most(level: float, n: int) -> float:
 
 
 @pytest.fixture(scope="module")
-def equal() -> dict[tuple[int, int], Found]:
+def equal():
     """Pairs of equal runs, of all kinds of models: by repeats and targets."""
     return {
         (repeats, n_targets): simulate(
@@ -36,8 +36,8 @@ def equal() -> dict[tuple[int, int], Found]:
 
 @pytest.mark.nightly
 def test_where_nothing_has_changed_the_gate_stays_under_its_level(
-    equal: dict[tuple[int, int], Found],
-) -> None:
+    equal,
+):
     """Over repeats, targets and models, such as those whose repeats all end alike in a run."""
     for found in equal.values():
         assert found.alarms <= _at_most(STATED, found.n)
@@ -47,20 +47,20 @@ def test_where_nothing_has_changed_the_gate_stays_under_its_level(
 
 
 @pytest.mark.nightly
-def test_where_nothing_has_changed_no_target_is_slower(equal: dict[tuple[int, int], Found]) -> None:
+def test_where_nothing_has_changed_no_target_is_slower(equal):
     """Nor is any faster, except in 5 of 100 pairs of runs over all targets together."""
     for found in equal.values():
         assert found.slower_or_faster / found.n <= _at_most(LEVEL, found.n)
 
 
 @pytest.mark.nightly
-def test_the_interval_holds_no_difference_where_there_is_none(equal: dict[tuple[int, int], Found]) -> None:
+def test_the_interval_holds_no_difference_where_there_is_none(equal):
     """This holds at least as often as stated."""
     for found in equal.values():
         assert 1 - found.covered / found.n_targets <= _at_most(LEVEL, found.n_targets)
 
 
-def test_a_steady_model_raises_no_alarm_at_all() -> None:
+def test_a_steady_model_raises_no_alarm_at_all():
     """A model that always gives the same answers is never worse."""
     steady = EQUAL_MODELS["steady, passes 70 %"]
 
@@ -69,7 +69,7 @@ def test_a_steady_model_raises_no_alarm_at_all() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("loss", TRIED)
-def test_the_interval_holds_the_true_loss(loss: Loss) -> None:
+def test_the_interval_holds_the_true_loss(loss):
     """Also where it is not seen."""
     found = simulate_loss(loss, N_RUNS)
 

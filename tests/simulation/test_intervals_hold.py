@@ -37,7 +37,7 @@ def _assert_held(coverage: Coverage) -> None:
 
 @pytest.mark.parametrize("n_prompts", sample(PROMPTS))
 @pytest.mark.parametrize(("repeats", "resemblance"), [("1", 0.0), ("5", 1.0), ("10", 1.0)])
-def test_rates_of_independent_cells(n_prompts: int, repeats: str, resemblance: float) -> None:
+def test_rates_of_independent_cells(n_prompts, repeats, resemblance):
     """Without repeats, and where they are equal, the coverage is computed exactly; 94 to 97 % over the rates."""
     design = Design(n_prompts=n_prompts, repeats=repeats, resemblance=resemblance)
     coverage = coverage_of_rates(np.random.default_rng(SEED), design, 0)
@@ -48,7 +48,7 @@ def test_rates_of_independent_cells(n_prompts: int, repeats: str, resemblance: f
 
 
 @pytest.mark.parametrize("repeats", sample(REPEATED))
-def test_rates_of_repeats_that_resemble_each_other(repeats: str) -> None:
+def test_rates_of_repeats_that_resemble_each_other(repeats):
     """However much they do, and however often each prompt is asked: 94 to 97 % over the rates."""
     source = np.random.default_rng(SEED)
     found = [
@@ -62,7 +62,7 @@ def test_rates_of_repeats_that_resemble_each_other(repeats: str) -> None:
     assert LOWEST < fmean(coverage.mean for coverage in found) < HIGHEST
 
 
-def test_the_models_are_what_they_are_said_to_be() -> None:
+def test_the_models_are_what_they_are_said_to_be():
     """Simulated rows have the rate, and repeats of a prompt the correlation, that the truth is taken from."""
     design = Design(n_prompts=2000, repeats="5", resemblance=0.5)
     (counts,) = draw_counts(np.random.default_rng(SEED), design, 0.3, 1).tolist()
@@ -91,7 +91,7 @@ def test_the_models_are_what_they_are_said_to_be() -> None:
         pytest.param(40, "10", marks=pytest.mark.nightly),
     ],
 )
-def test_percentiles(n_prompts: int, repeats: str, latencies: Latencies) -> None:
+def test_percentiles(n_prompts, repeats, latencies):
     """Whatever the distribution, and however much repeats resemble each other: at least 95 %."""
     design = Design(n_prompts=n_prompts, repeats=repeats, resemblance=latencies.resemblance)
     n_runs = 300
@@ -107,7 +107,7 @@ def test_percentiles(n_prompts: int, repeats: str, latencies: Latencies) -> None
 
 
 @pytest.mark.parametrize("n_prompts", [30, 36, 50, 100, 200])
-def test_one_end_at_the_floors_of_the_tiers_is_as_the_page_says(n_prompts: int) -> None:
+def test_one_end_at_the_floors_of_the_tiers_is_as_the_page_says(n_prompts):
     """The exact rows of the table in docs/maintaining/simulations.md: how often one end is on the wrong side of 0.8 and 0.5."""
     intervals = [wilson_95(passed, n_prompts) for passed in range(n_prompts + 1)]
     shares = []

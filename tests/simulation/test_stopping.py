@@ -35,9 +35,7 @@ def _is_rarely_wrong(found: Ended, level: float = LEVEL) -> bool:
         *(pytest.param(*rates, 1000, marks=pytest.mark.nightly) for rates in product(RATES, NEEDLESS)),
     ],
 )
-def test_a_recommendation_is_wrong_in_one_of_forty_runs_on_either_side(
-    rate: float, needless: float, n_runs: int
-) -> None:
+def test_a_recommendation_is_wrong_in_one_of_forty_runs_on_either_side(rate, needless, n_runs):
     """With looks within the suite, whose categories differ in difficulty."""
     assert _is_rarely_wrong(_simulate(rate, needless, n_runs))
 
@@ -45,7 +43,7 @@ def test_a_recommendation_is_wrong_in_one_of_forty_runs_on_either_side(
 @pytest.mark.nightly
 @pytest.mark.parametrize("resemblance", [0.2, 0.5, 1.0])
 @pytest.mark.parametrize("rate", [0.5, 0.8])
-def test_repeats_may_resemble_each_other(rate: float, resemblance: float) -> None:
+def test_repeats_may_resemble_each_other(rate, resemblance):
     """Where both true rates lie on their limits."""
     assert _is_rarely_wrong(_simulate(rate, 0.2, 1000, resemblance=resemblance))
 
@@ -53,20 +51,20 @@ def test_repeats_may_resemble_each_other(rate: float, resemblance: float) -> Non
 @pytest.mark.nightly
 @pytest.mark.parametrize("n_targets", [3, 8])
 @pytest.mark.parametrize(("rate", "needless"), [(0.5, 0.2), (0.97, 0.2), (0.8, 0.05)])
-def test_several_targets_share_the_level(rate: float, needless: float, n_targets: int) -> None:
+def test_several_targets_share_the_level(rate, needless, n_targets):
     """Each is wrong so seldom that it is rare that any is."""
     assert _is_rarely_wrong(_simulate(rate, needless, 2000, n_targets=n_targets), LEVEL / n_targets)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("repeat", [2, 3, 5])
-def test_shorter_schedules_keep_the_level(repeat: int) -> None:
+def test_shorter_schedules_keep_the_level(repeat):
     """With the constants of their own looks."""
     assert _is_rarely_wrong(_simulate(0.8, 0.2, 1000, repeats=repeat))
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.4, 0.97])
-def test_a_simulated_run_ends_where_a_session_ends_it(rate: float) -> None:
+def test_a_simulated_run_ends_where_a_session_ends_it(rate):
     """Although the session decides row by row, and the simulation asks once for equal counts."""
     source, schedule = np.random.default_rng(SEED), schedule_of(34, REPEATS, 1)
     stages = stages_of(schedule.cells)
@@ -83,12 +81,12 @@ def test_a_simulated_run_ends_where_a_session_ends_it(rate: float) -> None:
         assert schedule.run(called)[0] == n_asked
 
 
-def test_a_hopeless_model_is_settled_after_12_prompts() -> None:
+def test_a_hopeless_model_is_settled_after_12_prompts():
     """Whatever it does where no call may be made."""
     assert _simulate(0.0, 0.4, 20).prompts == 12
 
 
-def test_a_good_model_is_settled() -> None:
+def test_a_good_model_is_settled():
     """Each prompt is asked a few times."""
     found = _simulate(0.97, 0.05, 40)
 

@@ -27,7 +27,7 @@ VERDICT = ("outcome", "passed", "leaked_valid", "harm")
 
 
 @pytest.mark.parametrize("suite", dict.fromkeys(one["suite"] for one in READ))
-def test_replies_are_read_as_a_person_reads_them(suite: str) -> None:
+def test_replies_are_read_as_a_person_reads_them(suite):
     """The outcome, the verdict, whether calls in the text would have been right, and harm."""
     prompts = {prompt.id: prompt for prompt in prompts_of(suite)}
     wanted, found = [], []

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import NO_OTHER_PLUGINS
 from tests.walk.lab import SKILLS, serve, write_project
 from tests.walk.screens import run_on_terminal, words_of
-from tests.walk.steps import MODELS, TASKS, Step
+from tests.walk.steps import MODELS, TASKS
 
 pytest.importorskip("pty", reason="Windows has no pseudo-terminals of this kind")
 pytestmark = [pytest.mark.newest, pytest.mark.nightly]
@@ -23,7 +23,7 @@ Lab = tuple[Path, Mapping[str, str]]
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+def lab(tmp_path_factory):
     """A project with two runs, and a server for it."""
     folder = tmp_path_factory.mktemp("lab")
     write_project(folder)
@@ -43,7 +43,7 @@ EVERY = [
 
 
 @pytest.mark.parametrize(("step", "columns", "color"), EVERY)
-def test_a_task_has_its_answer_first(lab: Lab, step: Step, columns: int, color: bool) -> None:
+def test_a_task_has_its_answer_first(lab, step, columns, color):
     """The first line answers, and no row of ours is wider than the terminal."""
     folder, environ = lab
 
@@ -69,7 +69,7 @@ def _is_to_copy(line: str) -> bool:
 
 
 @pytest.mark.browser
-def test_pictures_are_made(lab: Lab, tmp_path: Path) -> None:
+def test_pictures_are_made(lab, tmp_path):
     """Those of the docs: OPENCLAW_TEST_PICTURES names the folder that takes them."""
     from tests.walk.pictures import take_pictures
 

@@ -56,7 +56,7 @@ class Gate:
 
 
 @pytest.mark.parametrize("limit", [1, 3])
-def test_no_more_requests_are_in_flight_than_the_limit(limit: int) -> None:
+def test_no_more_requests_are_in_flight_than_the_limit(limit):
     """Each cell gets its own reply, whatever the order in which tests ask."""
     provider, planned = Fake(waits(0.002)), cells(12)
     with open_room(provider, limit=limit) as room:
@@ -69,7 +69,7 @@ def test_no_more_requests_are_in_flight_than_the_limit(limit: int) -> None:
     assert sorted(prompts(provider)) == sorted(one.prompt.id for one in planned)
 
 
-def test_cells_are_sent_ahead_to_a_bound_and_in_the_order_of_the_plan() -> None:
+def test_cells_are_sent_ahead_to_a_bound_and_in_the_order_of_the_plan():
     """With one request at once 4 are sent before a test asks, then one for each that is taken."""
     provider, planned = Fake(says("hi")), cells(9)
     with open_room(provider) as room:
@@ -83,7 +83,7 @@ def test_cells_are_sent_ahead_to_a_bound_and_in_the_order_of_the_plan() -> None:
     assert first == ["P1", "P2", "P3", "P4"]
 
 
-def test_a_cell_that_a_test_waits_for_goes_first() -> None:
+def test_a_cell_that_a_test_waits_for_goes_first():
     """It comes before all that were not sent yet."""
     gate = Gate()
     provider, planned = Fake(gate.answer), cells(9)
@@ -98,7 +98,7 @@ def test_a_cell_that_a_test_waits_for_goes_first() -> None:
     assert prompts(provider).index("P9") <= 4
 
 
-def test_a_reply_is_kept_until_its_test_has_ended() -> None:
+def test_a_reply_is_kept_until_its_test_has_ended():
     """A worker in place of a dead one gets it without a second call."""
     provider, one = Fake(says("hi")), cell()
     with open_room(provider) as room:
@@ -108,7 +108,7 @@ def test_a_reply_is_kept_until_its_test_has_ended() -> None:
     assert len(provider.asked) == 1
 
 
-def test_replies_that_no_test_has_taken_are_left_over() -> None:
+def test_replies_that_no_test_has_taken_are_left_over():
     """At the end complete replies are returned in the order of the plan, and the others are counted."""
     gate = Gate()
 
@@ -128,7 +128,7 @@ def test_replies_that_no_test_has_taken_are_left_over() -> None:
     assert (provider.now, provider.closed) == (0, True)
 
 
-def test_after_a_stop_nothing_is_sent() -> None:
+def test_after_a_stop_nothing_is_sent():
     """Tests that wait for a cell that was not sent are told so."""
     gate = Gate()
     provider, planned = Fake(gate.answer), cells(9)
@@ -153,7 +153,7 @@ def staged(n: int) -> list[PlannedCell]:
     return [PlannedCell(token=token_of(one), cell=one, stage=one.repeat) for one in repeats]
 
 
-def test_a_stage_waits_for_its_decision() -> None:
+def test_a_stage_waits_for_its_decision():
     """It is sent when its target continues, and left out when that is settled."""
     provider, planned = Fake(says("hi")), staged(3)
     first, second, third = (one.cell for one in planned)
@@ -172,7 +172,7 @@ def test_a_stage_waits_for_its_decision() -> None:
     assert len(provider.asked) == 2
 
 
-def test_a_stage_does_not_wait_for_a_cell_that_no_process_runs() -> None:
+def test_a_stage_does_not_wait_for_a_cell_that_no_process_runs():
     """It is sent when all processes that run tests wait; a process fewer counts too."""
     provider, planned = Fake(says("hi")), staged(2)
     with open_room(provider) as room:
@@ -185,7 +185,7 @@ def test_a_stage_does_not_wait_for_a_cell_that_no_process_runs() -> None:
         assert future.result(BOUND_S) is not None
 
 
-def test_a_target_is_made_ready_once_before_its_first_cell() -> None:
+def test_a_target_is_made_ready_once_before_its_first_cell():
     """A warm-up of one token and a snapshot are facts about it."""
     provider, planned = Warm(says("hi")), cells(3)
     with open_room(provider, limit=3) as room:
@@ -212,9 +212,7 @@ class Local(Exception):
     ],
     ids=["own-exception", "cancelled", "exit"],
 )
-def test_an_exception_of_a_provider_reaches_its_test(
-    error: BaseException, type_: type[Exception], words: str
-) -> None:
+def test_an_exception_of_a_provider_reaches_its_test(error, type_, words):
     """Other cells are asked as before."""
     broken, fine = cells(2)
     with open_room(Fake(raises(error))) as room:

@@ -51,7 +51,7 @@ def _row(
     return row
 
 
-def test_an_answer_fills_its_row() -> None:
+def test_an_answer_fills_its_row():
     """Times are rounded to milliseconds, counts and words are the server's, thinking stays in `raw_output`."""
     reply = Reply(
         text="<think>hm</think>yes",
@@ -81,7 +81,7 @@ def test_an_answer_fills_its_row() -> None:
     assert {key: row[key] for key in expected} == expected
 
 
-def test_each_call_of_an_exchange_has_its_problem() -> None:
+def test_each_call_of_an_exchange_has_its_problem():
     """A turn's calls say why OpenClaw would not have executed them, as the judge does for the same call."""
     sound, broken = ToolCall(name="ls", arguments="{}", id="1"), ToolCall(name="sl", arguments="{}", id="2")
     reply = Reply(
@@ -112,7 +112,7 @@ def test_each_call_of_an_exchange_has_its_problem() -> None:
         pytest.param(Reply(text="a"), None, id="not-counted"),
     ],
 )
-def test_the_speed(reply: Reply, speed: float | None) -> None:
+def test_the_speed(reply, speed):
     """A server's own measurement takes precedence; the time before the first token is not generation."""
     assert _row(reply)["tokens_per_s"] == speed
 
@@ -125,7 +125,7 @@ def test_the_speed(reply: Reply, speed: float | None) -> None:
         pytest.param({"ttft_ms": 71.5}, (199.6, 5.5), id="in-50-ms"),
     ],
 )
-def test_a_speed_that_our_clock_cannot_measure(changes: dict[str, Any], speeds: tuple[Any, Any]) -> None:
+def test_a_speed_that_our_clock_cannot_measure(changes, speeds):
     """There is none, unless the server measured it."""
     timing, reply = replace(TIMING, **changes), Reply(text="a", output_tokens=11)
     found = [
@@ -136,7 +136,7 @@ def test_a_speed_that_our_clock_cannot_measure(changes: dict[str, Any], speeds: 
     assert tuple(record.tokens_per_s for record in found) == speeds
 
 
-def test_a_filtered_request_ends_a_tool_cell_in_no_call() -> None:
+def test_a_filtered_request_ends_a_tool_cell_in_no_call():
     """It counts like an answer without a call."""
     row = _row(FILTERED, ToolInvocation(expected_tools=("read",)))
 
@@ -144,7 +144,7 @@ def test_a_filtered_request_ends_a_tool_cell_in_no_call() -> None:
     assert row["tool_use_success"] is False
 
 
-def test_secrets_are_taken_out_of_every_field() -> None:
+def test_secrets_are_taken_out_of_every_field():
     """Whatever a server or a model sends back, the key is in no text of the row."""
     said = f"key {SECRET}"
     reply = Reply(
@@ -164,7 +164,7 @@ def test_secrets_are_taken_out_of_every_field() -> None:
     assert rows[0]["raw_output"] == "key [secret]"
 
 
-def test_half_surrogate_pairs_of_a_plugins_validator_are_replaced() -> None:
+def test_half_surrogate_pairs_of_a_plugins_validator_are_replaced():
     """A violation or a parsed value that quotes broken text makes a row that can be written and sent."""
 
     class Quoting:
@@ -178,7 +178,7 @@ def test_half_surrogate_pairs_of_a_plugins_validator_are_replaced() -> None:
     assert (row["violation"], row["parsed_output"]) == ("😀 \ufffd", {"\ufffd": ["\ufffd"]})
 
 
-def test_a_fault_keeps_the_turns_before_it() -> None:
+def test_a_fault_keeps_the_turns_before_it():
     """Each has its time, its tokens and the results of its calls; the row has no tool outcome."""
     call = ToolCall(name="frobnicate", arguments="{}")
     turn = Turn(text="Hm.", calls=(call,), results=("Tool not found",), timing=TIMING, input_tokens=7)
@@ -226,7 +226,7 @@ def turn(**changes: Any) -> dict[str, Any]:
         pytest.param("a" * 20 * MEGABYTE, "a" * MAX_ANSWER_BYTES, True, id="20-mb"),
     ],
 )  # fmt: skip
-def test_an_answer_is_judged_up_to_its_bound(text: str, kept: str, cut: bool) -> None:
+def test_an_answer_is_judged_up_to_its_bound(text, kept, cut):
     """Thinking does not count, and a text that is not judged to its end is noted."""
     reply = bounded_reply(Reply(text=text, raw="x"))
 
@@ -247,9 +247,7 @@ def _calls(*arguments: str, name: str = "read") -> tuple[ToolCall, ...]:
         pytest.param((ToolCall(name="a", id="x" * 2000),), (ToolCall(name="a", id="x" * MAX_NAME_BYTES),), True, id="id"),
     ],
 )  # fmt: skip
-def test_the_calls_of_a_turn_share_a_bound(
-    calls: tuple[ToolCall, ...], kept: tuple[ToolCall, ...], cut: bool
-) -> None:
+def test_the_calls_of_a_turn_share_a_bound(calls, kept, cut):
     """The first ones are kept; in an exchange that a provider plays, the calls remain those of its turns."""
     single = bounded_reply(Reply(tool_calls=calls))
     played = bounded_reply(Reply(tool_calls=calls, turns=(Turn(calls=calls, results=("r",) * len(calls)),)))
@@ -260,7 +258,7 @@ def test_the_calls_of_a_turn_share_a_bound(
     assert len(played.turns[0].results) == len(kept)
 
 
-def test_every_text_of_a_reply_is_bounded() -> None:
+def test_every_text_of_a_reply_is_bounded():
     """A field that a server may write at any length becomes short, and stays valid for its row."""
     long = "é" * MEGABYTE
     reply = Reply(
@@ -275,7 +273,7 @@ def test_every_text_of_a_reply_is_bounded() -> None:
     assert len(repr(bounded_fault(fault))) < MEGABYTE
 
 
-def test_every_text_is_valid() -> None:
+def test_every_text_is_valid():
     """Halves of a character are joined; a lone half becomes U+FFFD."""
     text = "\ud83e\udd9e\ud83e"
     call = ToolCall(name=text, arguments=text, id=text)
@@ -310,7 +308,7 @@ def test_every_text_is_valid() -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_shortened_field_is_noted(changes: dict[str, Any], kept: Any) -> None:
+def test_a_shortened_field_is_noted(changes, kept):
     """A text is cut to its limit, a list is shortened, a long object removed; the field is noted."""
     row = clipped(record(**changes))
     ((name, _),) = changes.items()
@@ -321,7 +319,7 @@ def test_a_shortened_field_is_noted(changes: dict[str, Any], kept: Any) -> None:
 @pytest.mark.parametrize(
     ("n", "is_added"), [(1000, True), (MAX_TEXT_BYTES, False)], ids=["short", "too-long"]
 )
-def test_the_keys_of_a_plugin_fit_or_are_left_out(n: int, is_added: bool) -> None:
+def test_the_keys_of_a_plugin_fit_or_are_left_out(n, is_added):
     """A row just below the limit does not grow beyond it, and the plugin is named."""
     row = {"turns": ["x" * (MAX_ROW_BYTES - 2000)]}
     plugins = Plugins(row_hooks=[("lab", lambda _: {"x_lab": "y" * n})])
@@ -378,7 +376,7 @@ def _judged(reply: Reply, verdict: Verdict) -> Judgment:
 
 @examples(2)
 @given(result=_REPLIES | _FAULTS, verdict=_VERDICTS)
-def test_no_row_is_longer_than_a_mebibyte(result: Reply | Fault, verdict: Verdict) -> None:
+def test_no_row_is_longer_than_a_mebibyte(result, verdict):
     """For any reply the row satisfies its schema, is read back unchanged, and names its shortened fields."""
     judged = _judged(result, verdict) if isinstance(result, Reply) else None
 

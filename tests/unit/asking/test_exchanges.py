@@ -66,7 +66,7 @@ class Script(Fake):
 
 
 @pytest.fixture(autouse=True)
-def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_waits(monkeypatch):
     """Askers do not wait long."""
     monkeypatch.setattr(sending, "FIRST_WAIT_S", 0.001)
     monkeypatch.setattr(sending, "GRACE_S", 0.2)
@@ -91,7 +91,7 @@ def fault_of(ending: CallResult) -> Fault:
     return ending.result
 
 
-def test_an_exchange_continues_until_an_answer() -> None:
+def test_an_exchange_continues_until_an_answer():
     """Each turn gets the earlier texts and results; the reply has all of them."""
     provider = Script(
         calls(READ, text="Let me look."), calls(WRITE), Reply(text="Done.", finish_reason="stop")
@@ -115,7 +115,7 @@ def test_an_exchange_continues_until_an_answer() -> None:
 
 
 @pytest.mark.parametrize("tokens", [8192, 128_000])
-def test_long_results_are_cut_for_the_context_of_the_provider(tokens: int) -> None:
+def test_long_results_are_cut_for_the_context_of_the_provider(tokens):
     """A file of 100,000 characters is read in parts that fit."""
 
     class Sized(Script):
@@ -130,7 +130,7 @@ def test_long_results_are_cut_for_the_context_of_the_provider(tokens: int) -> No
     assert 0 <= min(tokens // 2, 32_000) - len(result) < 160
 
 
-def test_an_error_is_returned_and_can_be_fixed() -> None:
+def test_an_error_is_returned_and_can_be_fixed():
     """OpenClaw's refusal is returned as the call's result, and the exchange continues."""
     provider = Script(
         calls(("read", {"file_path": "a.txt"}), ("frobnicate", {}), ("read", {"path": "nope"})),
@@ -154,7 +154,7 @@ def test_an_error_is_returned_and_can_be_fixed() -> None:
     assert reply.ended_by == "answer"
 
 
-def test_an_exchange_has_a_last_step() -> None:
+def test_an_exchange_has_a_last_step():
     """After this many turns no more requests are sent; the calls of the last turn are still answered."""
     ahead = [calls(("ls", {"limit": n})) for n in range(1, 9)]
     provider = Script(*ahead)
@@ -176,7 +176,7 @@ def timing(started: int, e2e: float, ttft: float | None = None) -> Timing:
     )
 
 
-def test_figures_are_those_of_the_whole() -> None:
+def test_figures_are_those_of_the_whole():
     """Tokens are summed up; the first token and the reading speed are from the first turn."""
     counts = {"input_tokens": 10, "output_tokens": 5, "cached_tokens": 1}
     first = calls(READ, timing=timing(1000, 100, 20), tokens_per_s=50.0, prompt_tokens_per_s=9.0, **counts)
@@ -199,7 +199,7 @@ def test_figures_are_those_of_the_whole() -> None:
 # --- faults -----------------------------------------------------------------------------------------
 
 
-def test_a_fault_in_a_later_turn_is_the_cells() -> None:
+def test_a_fault_in_a_later_turn_is_the_cells():
     """The earlier turns are kept."""
     broke = CallFailed(faults.stream_broken("fake", "reset", raw="I now wr"))
     provider = Script(calls(READ, text="Let me look.", raw="<think>hm</think>Let me look."), broke)
@@ -214,7 +214,7 @@ def test_a_fault_in_a_later_turn_is_the_cells() -> None:
     assert ending.attempts == 2
 
 
-def test_each_turn_has_its_own_time() -> None:
+def test_each_turn_has_its_own_time():
     """A turn that takes too long is a timeout, with the earlier turns."""
 
     class Slow(Script):
@@ -229,7 +229,7 @@ def test_each_turn_has_its_own_time() -> None:
     assert fault_of(ending).raw == "Let me look."
 
 
-def test_a_world_that_cannot_be_played_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_world_that_cannot_be_played_is_our_fault(monkeypatch):
     """A runaway pattern of the suite fails only this cell, with the reason."""
     monkeypatch.setattr(bounded, "PATTERN_TIMEOUT_S", 0.05)
     provider = Script(calls(("exec", {"command": "x" * 5000}), text="Let me run it."))
@@ -241,7 +241,7 @@ def test_a_world_that_cannot_be_played_is_our_fault(monkeypatch: pytest.MonkeyPa
     assert fault_of(ending).raw == "Let me run it."
 
 
-def test_an_exchange_is_given_up_when_the_session_ends() -> None:
+def test_an_exchange_is_given_up_when_the_session_ends():
     """Closing ends it between two turns and within one."""
     goes_on = threading.Event()
 
@@ -264,7 +264,7 @@ def test_an_exchange_is_given_up_when_the_session_ends() -> None:
 # --- several messages of the user -------------------------------------------------------------------
 
 
-def test_a_message_follows_the_answer_to_the_one_before() -> None:
+def test_a_message_follows_the_answer_to_the_one_before():
     """The conversation grows; the row's turns say before which of them the user spoke."""
     provider = Script(calls(WRITE), Reply(text="Done."), calls(READ_B), Reply(text="two"), Reply(text="Bye."))
 
@@ -286,7 +286,7 @@ def test_a_message_follows_the_answer_to_the_one_before() -> None:
     assert [len(request.history) for request in provider.asked] == [0, 1, 3, 4, 6]
 
 
-def test_a_conversation_needs_neither_tools_nor_world() -> None:
+def test_a_conversation_needs_neither_tools_nor_world():
     """Each message has one answer."""
     provider = Script(Reply(text="Hello, Ada."), Reply(text="Ada."))
 
@@ -303,7 +303,7 @@ def test_a_conversation_needs_neither_tools_nor_world() -> None:
     ("turns", "most_turns"),
     [pytest.param((), 3, id="one-message"), pytest.param(("And?",), 6, id="two-messages")],
 )
-def test_a_provider_may_play_worlds_itself(turns: tuple[str, ...], most_turns: int) -> None:
+def test_a_provider_may_play_worlds_itself(turns, most_turns):
     """Then it gets one request with the world and all messages, and its reply is the whole exchange."""
 
     class Plays(Script):
@@ -319,7 +319,7 @@ def test_a_provider_may_play_worlds_itself(turns: tuple[str, ...], most_turns: i
     assert (request.world, request.turns, request.most_turns) == (world, turns, most_turns)
 
 
-def test_only_the_models_words_are_judged() -> None:
+def test_only_the_models_words_are_judged():
     """What the user says, before and between, is not shown by the model; a later turn of the model is."""
     rule = WorldReached(never_shown=("4417",), forbidden=("exec",))
     past = Turn(text="4417", calls=(ToolCall(name="exec", arguments="{}"),), results=("4417",))
@@ -356,7 +356,7 @@ def yielded(*steps: Any, world: World = PARENT, **prompt: Any) -> tuple[Reply, S
     return played(provider, tools=PARENTS_TOOLS, world=world, **prompt), provider
 
 
-def test_a_yield_ends_the_turn() -> None:
+def test_a_yield_ends_the_turn():
     """As in OpenClaw, the model is not asked again before the child's result, which is the next message."""
     reply, provider = yielded(calls(SPAWN), calls(YIELD), Reply(text="19 words."), turns=("The child: 19.",))
 
@@ -377,7 +377,7 @@ def test_a_yield_ends_the_turn() -> None:
         pytest.param({}, "Turn yielded.", id="none"),
     ],
 )
-def test_a_yielding_model_receives_its_own_note(given: dict[str, str], note: str) -> None:
+def test_a_yielding_model_receives_its_own_note(given, note):
     """As in OpenClaw, before the child's result and with the reason why the turn had ended."""
     wait = ("sessions_yield", given)
     _, provider = yielded(
@@ -410,7 +410,7 @@ def scripted(status: str) -> World:
         pytest.param([], scripted("already_pending"), "already_pending", id="scripted-without-an-end"),
     ],
 )
-def test_a_yield_without_a_further_message(before: list[Any], world: World, status: str) -> None:
+def test_a_yield_without_a_further_message(before, world, status):
     """As in OpenClaw it is the model's last act; without a child it is an error, and the turn continues."""
     reply, provider = yielded(*before, calls(YIELD), Reply(text="Oh."), world=world)
 

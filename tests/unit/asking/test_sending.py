@@ -31,7 +31,7 @@ def _wait(fault: Fault, **changes: Any) -> float | None:
 
 
 @pytest.fixture(autouse=True)
-def _no_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_jitter(monkeypatch):
     """Each wait is the longest."""
     monkeypatch.setattr(sending.random, "uniform", lambda _, most: most)
 
@@ -55,7 +55,7 @@ ASKED = refused_by_server("p", "m", WireError(status=503), retry_after_s=7.0)
         (ASKED, {"timeout_s": 5.0}, None),
     ],
 )
-def test_the_wait_before_a_retry(fault: Fault, changes: dict[str, Any], wait_s: float | None) -> None:
+def test_the_wait_before_a_retry(fault, changes, wait_s):
     """The back-off doubles to a minute, unless the server asks for a wait; after `retries` retries there is none."""
     assert _wait(fault, **changes) == wait_s
 
@@ -72,7 +72,7 @@ def test_the_wait_before_a_retry(fault: Fault, changes: dict[str, Any], wait_s: 
     ],
     ids=lambda fault: fault.failure_type,
 )
-def test_faults_that_are_final(fault: Fault) -> None:
+def test_faults_that_are_final(fault):
     """Permanent failures are not retried."""
     assert _wait(fault) is None
 
@@ -89,7 +89,7 @@ NO_KEY = faults.auth_missing("p", "set a key")
         pytest.param(faults.timed_out("p", 1.0), ["a", "a", "b"], id="a-cell's-own-fault-marks-nothing"),
     ],
 )
-def test_an_unavailable_target_is_not_asked_again(fault: Fault, asked: list[str]) -> None:
+def test_an_unavailable_target_is_not_asked_again(fault, asked):
     """Two cells of model a, then one of b on the same endpoint: which of them are sent."""
     provider = Fake(raises(CallFailed(fault)))
     with open_room(provider) as room:
@@ -126,7 +126,7 @@ OK = Reply(text="hi")
         pytest.param([BUSY, faults.cannot_play("p", "no"), BUSY, BUSY], True, id="not-sent-between"),
     ],
 )
-def test_cells_in_a_row_with_the_same_fault_end_the_asking(cells: list[Any], is_down: bool) -> None:
+def test_cells_in_a_row_with_the_same_fault_end_the_asking(cells, is_down):
     """The next cell is not sent and has the reason; another model of the endpoint is asked."""
     endings = [one if isinstance(one, tuple) else (one, None) for one in cells]
     left_as = [result for result, _ in endings]
@@ -153,7 +153,7 @@ def test_cells_in_a_row_with_the_same_fault_end_the_asking(cells: list[Any], is_
         assert "3 cells in a row ended so" in after.result.message
 
 
-def test_a_target_is_up_again_with_the_answer_to_a_cell_in_flight() -> None:
+def test_a_target_is_up_again_with_the_answer_to_a_cell_in_flight():
     """Cells count as they end: of four in flight, three fail first, and the answer of the fourth ends the outage."""
     held = asyncio.Event()
 
@@ -191,7 +191,7 @@ def test_a_target_is_up_again_with_the_answer_to_a_cell_in_flight() -> None:
         pytest.param(BUSY, False, id="busy"),
     ],
 )
-def test_a_fault_says_how_a_name_was_read(fault: Fault, is_explained: bool) -> None:
+def test_a_fault_says_how_a_name_was_read(fault, is_explained):
     """A cell that is not asked says it about its own target."""
     with open_room(Fake(raises(CallFailed(fault))), retries=0) as room:
         texts = [room.ask(cell(f"P{n}", model=f"openai/m{n}")).result for n in range(2)]
@@ -253,7 +253,7 @@ def fails(fault: Fault) -> Answer:
     return answer
 
 
-def test_no_request_is_sent_once_the_budget_is_spent() -> None:
+def test_no_request_is_sent_once_the_budget_is_spent():
     """The call that reaches the budget is the last one; the others have no attempt and no cost."""
     provider = Fake(costs(4, 0))
 
@@ -263,7 +263,7 @@ def test_no_request_is_sent_once_the_budget_is_spent() -> None:
     assert len(provider.asked) == 3
 
 
-def test_a_warm_up_is_paid_too() -> None:
+def test_a_warm_up_is_paid_too():
     """Every request counts for the budget."""
     provider = Warm(costs(6, 0))
 
@@ -297,7 +297,7 @@ def test_a_warm_up_is_paid_too() -> None:
         pytest.param(fails(faults.unreachable("fake", "x", "refused")), "connect_error", None, 0.0, id="no-server"),
     ],
 )  # fmt: skip
-def test_the_cost_of_a_call(answer: Answer, how: str, cost: float | None, spent_usd: float) -> None:
+def test_the_cost_of_a_call(answer, how, cost, spent_usd):
     """The row has the known cost; the budget counts the highest possible cost of the rest."""
     request = {"prompt": "hi " * 300} if how == "context_overflow" else {}
 
@@ -309,7 +309,7 @@ def test_the_cost_of_a_call(answer: Answer, how: str, cost: float | None, spent_
     assert sender.spent_usd == pytest.approx(spent_usd)
 
 
-def test_a_retry_is_not_sent_any_more() -> None:
+def test_a_retry_is_not_sent_any_more():
     """A cell that waits for its next attempt keeps its own fault if the budget is spent meanwhile."""
 
     async def answer(request: Request) -> Reply:
@@ -335,7 +335,7 @@ def test_a_retry_is_not_sent_any_more() -> None:
         ),
     ],
 )
-def test_a_fault_says_how_often_it_was_tried(asked_s: float, retries: int, said: str | None) -> None:
+def test_a_fault_says_how_often_it_was_tried(asked_s, retries, said):
     """It has the attempts and the wait that was obeyed or refused."""
 
     async def answer(request: Request) -> Reply:
@@ -349,7 +349,7 @@ def test_a_fault_says_how_often_it_was_tried(asked_s: float, retries: int, said:
     ).strip(".")
 
 
-def test_an_exchange_ends_between_its_turns() -> None:
+def test_an_exchange_ends_between_its_turns():
     """The turns paid for so far are kept, and the cell counts as not asked to its end."""
 
     async def answer(request: Request) -> Reply:
@@ -381,7 +381,7 @@ def reply(**counts: Any) -> Reply:
     return Reply(text="Paris.", raw="<think>hm</think>Paris.", timing=TIMING, **counts)
 
 
-def test_a_cut_prompt_is_reported_with_both_figures() -> None:
+def test_a_cut_prompt_is_reported_with_both_figures():
     """A reply to a truncated prompt does not count; its text and times are kept."""
     fault = cut_prompt("lab", request(3000), reply(input_tokens=2048))
 
@@ -419,7 +419,7 @@ ANSWERED = Turn(calls=(ToolCall(name="read"),), results=("word " * 300,))
         pytest.param(request(10, history=(ANSWERED,)), {"input_tokens": 256}, True, id="of-its-results"),
     ],
 )
-def test_a_cut_prompt_is_recognized(asked: Request, counts: dict[str, int | None], is_cut: bool) -> None:
+def test_a_cut_prompt_is_recognized(asked, counts, is_cut):
     """Fewer tokens than words were counted, for a prompt that is long enough to decide."""
     assert (cut_prompt("lab", asked, reply(**counts)) is not None) == is_cut
 
@@ -427,7 +427,7 @@ def test_a_cut_prompt_is_recognized(asked: Request, counts: dict[str, int | None
 @given(
     words=st.integers(0, 2000), extra=st.integers(0, 2000), cached=st.one_of(st.none(), st.integers(0, 2000))
 )
-def test_a_prompt_that_is_read_whole_is_not_cut(words: int, extra: int, cached: int | None) -> None:
+def test_a_prompt_that_is_read_whole_is_not_cut(words, extra, cached):
     """Every word has at least one token."""
     assert cut_prompt("lab", request(words), reply(input_tokens=words + extra, cached_tokens=cached)) is None
 
@@ -443,9 +443,7 @@ async def _text(request: Request) -> Any:
         pytest.param(_text, "a provider's ask returns a Reply, not str", id="no-reply"),
     ],
 )
-def test_a_plugins_ask_must_be_async_and_return_a_reply(
-    ask: Any, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plugins_ask_must_be_async_and_return_a_reply(ask, message, monkeypatch):
     """The error says what to write."""
     monkeypatch.setattr(provider := Fake(ask), "ask", ask)
 

@@ -37,7 +37,7 @@ def read(speed: float | None, tokens: int = 1000, cached: int | None = None, **c
         pytest.param([read(1000.0), read(1.0, 1010, 1000)], 10_000, "yes", id="a-cached-prompt-says-nothing"),
     ],
 )  # fmt: skip
-def test_a_turn_waits_for_its_prompt(rows: list[Record], wait_ms: float, bearable: str) -> None:
+def test_a_turn_waits_for_its_prompt(rows, wait_ms, bearable):
     """10,000 tokens at the speed at which the server reads; after 300 s OpenClaw aborts the request."""
     turn = turn_of(rows, None)
 
@@ -45,7 +45,7 @@ def test_a_turn_waits_for_its_prompt(rows: list[Record], wait_ms: float, bearabl
     assert (turn.wait_ms, turn.bearable, turn.fits) == (wait_ms, bearable, None)
 
 
-def test_the_prompt_of_a_turn_is_measured_on_its_surface() -> None:
+def test_the_prompt_of_a_turn_is_measured_on_its_surface():
     """The row of an exchange has the sum of all its turns."""
     exchange = read(None, 20_000, surface="openclaw", ended_by="answer")
 
@@ -56,7 +56,7 @@ def test_the_prompt_of_a_turn_is_measured_on_its_surface() -> None:
 
 
 @pytest.mark.parametrize(("context", "fits"), [(16_384, True), (16_383, False)])
-def test_the_context_that_it_needs(context: int, fits: bool) -> None:
+def test_the_context_that_it_needs(context, fits):
     """It is what OpenClaw's onboarding requires; the speed need not be known."""
     turn = turn_of([], context)
 
@@ -65,7 +65,7 @@ def test_the_context_that_it_needs(context: int, fits: bool) -> None:
     assert turn_of([], None) is None
 
 
-def test_the_context_of_a_server() -> None:
+def test_the_context_of_a_server():
     """The smallest of a merged run's parts; a server that does not report it has none."""
     here = {"p/m": {"server": {"context_length": 8192}}}
     there = {"parts": [{"targets": {"p/m": {"server": {"context_length": 4096}}}}]}
@@ -90,7 +90,7 @@ def group(speed: float | None, context: int | None = None, **changes: Any) -> Gr
         pytest.param(5000.0, 8192, "context_too_small", "OpenClaw needs 16,384 tokens of context, the server has 8,192", id="context"),
     ],
 )  # fmt: skip
-def test_the_recommendation_says_it(speed: float, context: int | None, code: str, words: str) -> None:
+def test_the_recommendation_says_it(speed, context, code, words):
     """A turn that takes too long, or that does not fit, is part of the sentence."""
     found = group(speed, context).recommendation
 
@@ -98,7 +98,7 @@ def test_the_recommendation_says_it(speed: float, context: int | None, code: str
     assert code in {caveat.code for caveat in found.caveats}
 
 
-def test_a_bearable_turn_is_a_reason() -> None:
+def test_a_bearable_turn_is_a_reason():
     """It is not a caveat; without the server's timing there is no statement."""
     found, unknown = group(5000.0, 32_768).recommendation, group(None).recommendation
 
@@ -109,7 +109,7 @@ def test_a_bearable_turn_is_a_reason() -> None:
     assert "turn" not in {reason.code for reason in unknown.reasons}
 
 
-def test_the_release_is_named() -> None:
+def test_the_release_is_named():
     """The recommendation has it as a value and as a reason, or has neither."""
     rows = tool_cells(3, 0, tools_offered=2)
 
@@ -131,7 +131,7 @@ USUAL = pressed("11t", 8, 0, tools=11)
 AWAY = [fault(prompt_id=f"X{n}-54t", pressure_of=f"X{n}", tools_offered=54) for n in range(8)]
 
 
-def test_levels_count_their_own_cells() -> None:
+def test_levels_count_their_own_cells():
     """Overflowed cells are separate, other faults are ignored; without a rule about tools the verdict counts."""
     plain = {"prompt_id": "Q-2k", "pressure_of": "Q", "padding_tokens": 2000}
     rows = [
@@ -167,9 +167,7 @@ def test_levels_count_their_own_cells() -> None:
         pytest.param([*pressed("1t", 0, 0, tools=1, overflown=8)], (None, None), (1, None), id="overflow-at-once"),
     ],
 )  # fmt: skip
-def test_where_it_breaks(
-    rows: list[Record], holds_to: tuple[int | None, int | None], breaks_at: tuple[int | None, int | None]
-) -> None:
+def test_where_it_breaks(rows, holds_to, breaks_at):
     """The first level that keeps less than half, falls under Tier 2's floor, or does not fit at all."""
     strain = strain_of(pressure_levels(rows))
 
@@ -218,7 +216,7 @@ CASES: list[Any] = [
 
 
 @pytest.mark.parametrize(("found", "cause", "finding", "fix"), CASES)
-def test_the_cause(found: dict[str, Any], cause: str | None, finding: str, fix: str) -> None:
+def test_the_cause(found, cause, finding, fix):
     """Each kind of evidence names its part, and what to change."""
     diagnosis = diagnosis_of(found, [cell("P1", "no_call", tools_offered=2)])
 
@@ -229,7 +227,7 @@ def test_the_cause(found: dict[str, Any], cause: str | None, finding: str, fix: 
     assert bool(diagnosis.fix) == (cause is not None)
 
 
-def test_a_parser_that_works_elsewhere() -> None:
+def test_a_parser_that_works_elsewhere():
     """A call as text next to real calls is the model's fault."""
     rows = [cell("P1", "leaked_as_text", tools_offered=2), cell("P2", "valid", tools_offered=2)]
 
@@ -240,7 +238,7 @@ def test_a_parser_that_works_elsewhere() -> None:
     assert "in 1 other cell," in diagnosis.finding
 
 
-def test_the_evidence_of_a_run_or_of_a_part() -> None:
+def test_the_evidence_of_a_run_or_of_a_part():
     """A merged run has it in a part."""
     serving = {"p/m": {"diagnosis": {"suite": "s"}, "server": {"server": "ollama"}}}
     merged = {"targets": {"p/m": {"diagnosis": None}}, "parts": [{"targets": serving}]}
@@ -249,7 +247,7 @@ def test_the_evidence_of_a_run_or_of_a_part() -> None:
         assert evidence_in(inventory, "p/m") == {"suite": "s", "server": {"server": "ollama"}}
 
 
-def test_every_bad_outcome_has_its_advice() -> None:
+def test_every_bad_outcome_has_its_advice():
     """Every failure has a hint, and a success needs none."""
     assert {outcome for outcome in OUTCOMES if advice_on(outcome, "native")} == set(OUTCOMES) - GOOD_OUTCOMES
 
@@ -264,6 +262,6 @@ def test_every_bad_outcome_has_its_advice() -> None:
         pytest.param("gemini", None, "take the model from another provider", id="cloud"),
     ],
 )
-def test_each_server_has_its_remedy(provider: str, server: str | None, remedy: str) -> None:
+def test_each_server_has_its_remedy(provider, server, remedy):
     """Each server has a setting of its own."""
     assert parser_remedy(provider, server).startswith(remedy)

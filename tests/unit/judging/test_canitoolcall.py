@@ -64,7 +64,7 @@ def called_in(fixture: dict[str, Any]) -> set[str]:
     return {call["name"] for call in fixture["expected"]["tool_calls"]}
 
 
-def test_each_output_with_a_call_is_found() -> None:
+def test_each_output_with_a_call_is_found():
     """All 359 outputs that hold a call are found, with every name."""
     calling = [fixture for fixture in fixtures() if called_in(fixture)]
 
@@ -74,7 +74,7 @@ def test_each_output_with_a_call_is_found() -> None:
     assert {name: names for name, names in missed.items() if names} == {}
 
 
-def test_arguments_are_read() -> None:
+def test_arguments_are_read():
     """The others have the marks of calls in their arguments, or a further call that is cut off."""
     calling = [fixture for fixture in fixtures() if called_in(fixture)]
 
@@ -83,7 +83,7 @@ def test_arguments_are_read() -> None:
     assert len(right) >= LEAST_READ
 
 
-def test_no_other_output_is_flagged() -> None:
+def test_no_other_output_is_flagged():
     """None of the 75 outputs without a call."""
     others = [fixture for fixture in fixtures() if not called_in(fixture)]
 
@@ -100,7 +100,7 @@ def _stripped(fixture: dict[str, Any]) -> dict[str, Any] | None:
     return {**fixture, "raw_output": left} if is_stripped else None
 
 
-def test_calls_without_their_special_tokens_are_found() -> None:
+def test_calls_without_their_special_tokens_are_found():
     """Of 171 outputs whose marks a server left out, 167 are found with every name, and no other is flagged."""
     stripped = [one for fixture in fixtures() if (one := _stripped(fixture))]
     calling = [fixture for fixture in stripped if called_in(fixture)]

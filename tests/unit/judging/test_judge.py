@@ -249,14 +249,12 @@ OWN_READ = {"name": "read", "description": "Ours.", "parameters": {"type": "obje
         pytest.param("tool-search", _calling("automations"), [], ("automations",), id="not-over-the-bridge"),
     ],
 )  # fmt: skip
-def test_a_cell_tests_tools(
-    offered: Any, spec: Any, calls: list[tuple[str, str]], tools: tuple[str, ...]
-) -> None:
+def test_a_cell_tests_tools(offered, spec, calls, tools):
     """A right cell is evidence for the demanded tools that it called, another one against all demanded ones."""
     assert _tested(spec, *calls, tools=offered) == tools
 
 
-def test_an_exchange_counts_its_executed_calls() -> None:
+def test_an_exchange_counts_its_executed_calls():
     """A call of any turn will do."""
     call = ToolCall(name="exec", arguments='{"command": "ls"}')
 

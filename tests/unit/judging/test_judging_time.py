@@ -3,7 +3,7 @@
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -80,7 +80,7 @@ def seconds(prompt: Prompt, reply: Reply) -> float:
 @examples(2)
 @given(start=st.sampled_from(["", *PIECES]), pieces=st.lists(st.sampled_from(PIECES), min_size=1, max_size=3))
 @pytest.mark.newest
-def test_no_text_hangs_a_judge(start: str, pieces: list[str]) -> None:
+def test_no_text_hangs_a_judge(start, pieces):
     """Searches for tools, leaked calls and claims, and validators, finish for any text up to the limit."""
     reply = Reply(text=filled(start, "".join(pieces), MAX_ANSWER_BYTES))
     native = replace(make_prompt(READS), tools=TOOLS)
@@ -101,7 +101,7 @@ SEARCHES = {
 
 @pytest.mark.parametrize("name", SEARCHES)
 @pytest.mark.newest
-def test_a_search_takes_linear_time(name: str) -> None:
+def test_a_search_takes_linear_time(name):
     """An eighth of the longest answer, of any piece, is searched in a moment; quadratic time is many seconds."""
     slow = {}
     for piece in PIECES:
@@ -125,7 +125,7 @@ SLOWEST = [
 
 @pytest.mark.parametrize(("start", "piece"), SLOWEST)
 @pytest.mark.newest
-def test_the_slowest_texts_known(start: str, piece: str) -> None:
+def test_the_slowest_texts_known(start, piece):
     """They are judged as any others."""
     reply = Reply(text=filled(start, piece, MAX_ANSWER_BYTES))
 
@@ -146,7 +146,7 @@ WORLD = World(files={"notes.md": "a\n" * 20_000}, commands=(Command(pattern="mak
     ids=["edits", "commands", "brackets", "a-file"],
 )
 @pytest.mark.newest
-def test_no_calls_hang_a_judge(name: str, arguments: str, n_calls: int) -> None:
+def test_no_calls_hang_a_judge(name, arguments, n_calls):
     """Calls up to the limit are checked and carried out in the world in seconds."""
     calls = tuple(ToolCall(name=name, arguments=arguments) for _ in range(n_calls))
     reply = bounded_reply(Reply(tool_calls=calls))
@@ -167,7 +167,7 @@ def test_no_calls_hang_a_judge(name: str, arguments: str, n_calls: int) -> None:
     ],
     ids=["passed", "passed-by-length", "failed", "not-judged"],
 )
-def test_a_reply_that_was_cut_passes_nothing(spec: dict[str, Any], passed: bool | None) -> None:
+def test_a_reply_that_was_cut_passes_nothing(spec, passed):
     """The text beyond the limit might be required or forbidden."""
     reply = bounded_reply(Reply(text="a" * 400_000))
 
@@ -192,7 +192,7 @@ class Slow:
         return Verdict(passed=True)
 
 
-def test_judging_within_the_cells_time() -> None:
+def test_judging_within_the_cells_time():
     """A plugin's validator may finish; if it took longer than the cell's time, there is no verdict."""
     prompt = replace(make_prompt(OK), validator=Slow())
 
@@ -203,7 +203,7 @@ def test_judging_within_the_cells_time() -> None:
         judge(prompt, Reply(text="OK"), timeout_s=0.01)
 
 
-def test_patterns_end_with_the_time_that_is_left() -> None:
+def test_patterns_end_with_the_time_that_is_left():
     """A pattern that would take forever takes no more than its cell's time."""
     pattern = {"type": "regex_fullmatch", "pattern": "(a|aa)+b"}
 
@@ -216,7 +216,7 @@ def test_patterns_end_with_the_time_that_is_left() -> None:
 @pytest.mark.parametrize(
     ("own_s", "run_s"), [(0.01, 300.0), (None, 0.01)], ids=["of-the-prompt", "of-the-run"]
 )
-def test_the_time_is_the_cells(own_s: float | None, run_s: float) -> None:
+def test_the_time_is_the_cells(own_s, run_s):
     """A prompt's own time limit takes precedence over the run's."""
     prompt = replace(make_prompt(OK), validator=Slow(), timeout_s=own_s)
     timing = Timing(started_at_ms=0, ended_at_ms=1, e2e_ms=1.0)
@@ -230,7 +230,7 @@ def test_the_time_is_the_cells(own_s: float | None, run_s: float) -> None:
     assert (judged.outcome.failure_type, judged.outcome.pytest) == ("harness_error", "error")
 
 
-def test_an_inner_time_ends_no_later_than_the_outer() -> None:
+def test_an_inner_time_ends_no_later_than_the_outer():
     """Without a limit the time is infinite."""
     assert left_s() == math.inf
     with within(0.0), within(60.0):

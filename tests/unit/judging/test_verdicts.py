@@ -45,7 +45,7 @@ def judged(block: str) -> str:
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=[block.partition("\n")[0] for block in BLOCKS])
-def test_the_verdicts_of_a_validator(block: str) -> None:
+def test_the_verdicts_of_a_validator(block):
     """Passed, failed or not judged, with harm, what was found in the text, and the violation."""
     assert judged(block) == block
 
@@ -58,7 +58,7 @@ def error_of(spec: str) -> str:
 
 
 @pytest.mark.parametrize(("spec", "error"), WRONG)
-def test_a_wrong_validator(spec: str, error: str) -> None:
+def test_a_wrong_validator(spec, error):
     """The message names the validator, the key and its value, and what to write."""
     assert error_of(spec) == error
 

@@ -111,12 +111,12 @@ def checked(spec: dict[str, Any], reply: Reply) -> tuple[bool | None, str | None
         pytest.param({"files": {"notes.md": {"contains": "coffee"}}, "sent": [], "answer": {"type": "exact", "value": "No."}}, 'notes.md does not contain "coffee"; sent 1 message, and no message was due; answer: "Done." is not "No."', id="all-that-is-wrong"),
     ],
 )  # fmt: skip
-def test_conditions_of_a_world(spec: dict[str, Any], violation: str | None) -> None:
+def test_conditions_of_a_world(spec, violation):
     """Every key must hold, and each one that does not is named."""
     assert checked(spec, replied(*DONE)) == (violation is None, violation)
 
 
-def test_the_end_of_an_exchange_is_reported_if_something_is_missing() -> None:
+def test_the_end_of_an_exchange_is_reported_if_something_is_missing():
     """The reader sees that there was no answer; conditions that were met still count."""
     spec = {"files": {"notes.md": {"contains": "tea"}}}
 
@@ -127,7 +127,7 @@ def test_the_end_of_an_exchange_is_reported_if_something_is_missing() -> None:
     )
 
 
-def test_a_refused_call_is_not_a_call() -> None:
+def test_a_refused_call_is_not_a_call():
     """The nearest complaint is reported, in OpenClaw's words."""
     passed, said = checked({"calls": [{"name": "read"}]}, replied(("read", {"file_path": "notes.md"})))
 
@@ -136,7 +136,7 @@ def test_a_refused_call_is_not_a_call() -> None:
     assert said.startswith('read was refused: Validation failed for tool "read"')
 
 
-def test_calls_and_changed_files_are_kept() -> None:
+def test_calls_and_changed_files_are_kept():
     """`parsed_output` has the calls and the changed files."""
     parsed = build_validator({"type": "world", "forbidden": ["x"]}, REGISTRY).check(replied(*DONE)).parsed
 
@@ -145,7 +145,7 @@ def test_calls_and_changed_files_are_kept() -> None:
     assert parsed["changed"] == ["notes.md", "old.txt"]
 
 
-def test_without_an_exchange_nothing_is_there() -> None:
+def test_without_an_exchange_nothing_is_there():
     """A reply without an exchange has neither files nor messages."""
     assert checked({"files": {"notes.md": {"contains": "tea"}}}, Reply(text="Done.")) == (
         False,
@@ -153,7 +153,7 @@ def test_without_an_exchange_nothing_is_there() -> None:
     )
 
 
-def test_a_runaway_pattern_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_runaway_pattern_is_a_fault(monkeypatch):
     """It ends, and is the harness's fault, not the model's."""
     monkeypatch.setattr(bounded, "PATTERN_TIMEOUT_S", 0.05)
 

@@ -44,20 +44,20 @@ def names(text: str, **options: Asked) -> list[str]:
 
 
 @pytest.mark.parametrize("text", rows_of("found"))
-def test_a_written_call_is_found(text: str) -> None:
+def test_a_written_call_is_found(text):
     """Each family's form counts, with chatter, fences and half of its marks missing."""
     assert names(text)[:1] in (["read"], ["write"])
 
 
 @pytest.mark.parametrize("text", rows_of("shown"))
-def test_a_call_that_is_only_shown_is_not_made(text: str) -> None:
+def test_a_call_that_is_only_shown_is_not_made(text):
     """Prose about calls, examples, definitions, results, programs and thinking contain no call."""
     assert names(text) == []
 
 
 @pytest.mark.parametrize("name", ["exec", "run_shell"])
 @pytest.mark.parametrize("form", rows_of("forms"))
-def test_a_call_is_read_with_its_arguments(form: str, name: str) -> None:
+def test_a_call_is_read_with_its_arguments(form, name):
     """Each form is one call, whatever its name, and is read as a server's parser would read it."""
     (call,) = find_written_calls(form.replace("exec", name), TOOLS)
 
@@ -67,7 +67,7 @@ def test_a_call_is_read_with_its_arguments(form: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("text", rows_of("rule"))
-def test_a_call_is_a_tools_name_and_arguments_that_fit_it(text: str) -> None:
+def test_a_call_is_a_tools_name_and_arguments_that_fit_it(text):
     """With nothing but marks between them, in any wrapper, quotes, brackets and escapes."""
     calls = find_written_calls(text, TOOLS)
 
@@ -105,7 +105,7 @@ LISBON = {"place": "Lisbon", "from_hour": 6}
         pytest.param('Let me use find_next_tides for that.\n{"place": "Lisbon"}', {"place": "Lisbon"}, id="named-in-the-sentence-before"),
     ],
 )  # fmt: skip
-def test_names_and_arguments_are_read_as_they_are_meant(text: str, arguments: dict[str, object]) -> None:
+def test_names_and_arguments_are_read_as_they_are_meant(text, arguments):
     """Blanks and dashes may be in place of underscores, and values get the types of the tool's schema."""
     calls = find_written_calls(text, (TIDES, FERRIES))
 
@@ -126,7 +126,7 @@ def test_names_and_arguments_are_read_as_they_are_meant(text: str, arguments: di
         pytest.param('ferries takes:\n{"place": "Lisbon"}', "What does it take?", id="a-description"),
     ],
 )
-def test_other_objects_are_not_arguments(text: str, prompt: str) -> None:
+def test_other_objects_are_not_arguments(text, prompt):
     """Bare arguments are a call only if they are the whole answer and fit one tool."""
     asked = asked_by((prompt,), may_show=False)
 
@@ -145,7 +145,7 @@ def test_other_objects_are_not_arguments(text: str, prompt: str) -> None:
         pytest.param("<exec><command>df -h</command></exec>", {"command": "df -h"}, id="element"),
     ],
 )  # fmt: skip
-def test_arguments_are_read_by_the_tools_schema(text: str, arguments: dict[str, object]) -> None:
+def test_arguments_are_read_by_the_tools_schema(text, arguments):
     """Plain text and untyped values get their names and types from the offered tool."""
     (call,) = find_written_calls(text, TOOLS)
 
@@ -153,7 +153,7 @@ def test_arguments_are_read_by_the_tools_schema(text: str, arguments: dict[str, 
 
 
 @pytest.mark.parametrize("text", rows_of("cut_off"))
-def test_a_call_that_is_cut_off_is_a_call(text: str) -> None:
+def test_a_call_that_is_cut_off_is_a_call(text):
     """Its arguments are not JSON, so that it would not have been right."""
     (call,) = find_written_calls(text, TOOLS)
 
@@ -162,7 +162,7 @@ def test_a_call_that_is_cut_off_is_a_call(text: str) -> None:
         json.loads(call.as_call.arguments)
 
 
-def test_several_calls_come_in_order_with_their_arguments() -> None:
+def test_several_calls_come_in_order_with_their_arguments():
     """Each call is found once, with its arguments."""
     text = f'<tool_call>{JSON}</tool_call>\n<tool_call>{{"name": "bash", "arguments": {{}}}}</tool_call>'
 
@@ -173,7 +173,7 @@ def test_several_calls_come_in_order_with_their_arguments() -> None:
 
 
 @pytest.mark.parametrize("text", rows_of("of_no_tool"))
-def test_a_call_of_no_tool_is_a_call(text: str) -> None:
+def test_a_call_of_no_tool_is_a_call(text):
     """A name that no tool has makes a call no prose, if nothing else is there or the call is announced."""
     (call,) = find_written_calls(text, TOOLS)
 
@@ -191,7 +191,7 @@ def test_a_call_of_no_tool_is_a_call(text: str) -> None:
     ],
     ids=["in-an-object", "keyed-by-tool", "code", "tags"],
 )
-def test_each_call_of_several_is_read(text: str) -> None:
+def test_each_call_of_several_is_read(text):
     """An object, a list or a text may have many."""
     calls = find_written_calls(text, TOOLS)
 
@@ -201,7 +201,7 @@ def test_each_call_of_several_is_read(text: str) -> None:
     ]
 
 
-def test_an_expected_tool_counts_that_was_not_offered() -> None:
+def test_an_expected_tool_counts_that_was_not_offered():
     """A call of a tool that the prompt expects is known."""
     text = '{"name": "get_weather", "arguments": {"city": "Rome"}}'
 
@@ -221,7 +221,7 @@ def test_an_expected_tool_counts_that_was_not_offered() -> None:
         pytest.param(f"<think>Hm.\n{JSON}", "", ["read"], id="unclosed"),
     ],
 )
-def test_calls_in_the_thinking(text: str, thinking: str, found: list[str]) -> None:
+def test_calls_in_the_thinking(text, thinking, found):
     """Thinking that ends with a call made it; a draft within the thinking is not one."""
     calls = find_written_calls(text, TOOLS, thinking=thinking)
 
@@ -245,7 +245,7 @@ HERMES = f"<tool_call>{JSON}</tool_call>"
         pytest.param("Write a script.", "```python\ndef read(path):\n    ...\n\nread(path='a.md')\n```", [], id="program"),
     ],
 )  # fmt: skip
-def test_a_call_that_the_prompt_asks_for_is_an_answer(prompt: str, text: str, found: list[str]) -> None:
+def test_a_call_that_the_prompt_asks_for_is_an_answer(prompt, text, found):
     """An example, JSON or code is the answer if the prompt asks for it."""
     calls = find_written_calls(text, TOOLS, asked=asked_by((prompt,), may_show=True))
 
@@ -257,7 +257,7 @@ OWN = (Tool(name="read", parameters={"type": "object", "properties": {"path": {"
 
 
 @given(text=st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=40).map("".join))
-def test_every_text_is_searched(text: str) -> None:
+def test_every_text_is_searched(text):
     """Nothing is raised, whatever a model wrote; every finding is part of the text, in order."""
     calls = find_written_calls(text, OWN, thinking=text)
 

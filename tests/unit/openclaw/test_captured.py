@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,7 +26,7 @@ DIRECTORY = (
 
 
 @pytest.mark.parametrize("system", ["You are an agent.", [{"type": "text", "text": "You are an agent."}]])
-def test_a_request_is_read(system: Any) -> None:
+def test_a_request_is_read(system):
     """It has tools, system prompt, frame of the question, and other fields; OpenClaw's own mark is left out."""
     messages = [
         {"role": "system", "content": system},
@@ -66,7 +65,7 @@ def _sent(*tools: Tool, **entry: Any) -> Sent:
     ("system", "deferred"),
     [(DIRECTORY, ["web_fetch", "memory_get", "bare"]), ("## Tooling\n- read: Read files\n", [])],
 )
-def test_deferred_tools_are_found_in_the_system_prompt(system: str, deferred: list[str]) -> None:
+def test_deferred_tools_are_found_in_the_system_prompt(system, deferred):
     """They are in a section of their own, each with its source; other lists do not count."""
     body = {"messages": [{"role": "system", "content": system}]}
 
@@ -84,7 +83,7 @@ def _gathered(sent: dict[str, Sent]) -> Any:
     return gather(sent, release="openclaw-1", taken="2026-11-22")
 
 
-def test_a_tool_is_defined_by_the_fullest_surface() -> None:
+def test_a_tool_is_defined_by_the_fullest_surface():
     """If it takes less elsewhere it is a variant there."""
     data = _gathered(SENT)
     catalogue = catalogue_in(data)
@@ -98,7 +97,7 @@ def test_a_tool_is_defined_by_the_fullest_surface() -> None:
     assert catalogue.surfaces["tool-search"] == catalogue.surfaces["direct"] == ("read", "tool_call")
 
 
-def test_the_bridge_of_a_captured_catalogue_reaches_its_own_tools(tmp_path: Path) -> None:
+def test_the_bridge_of_a_captured_catalogue_reaches_its_own_tools(tmp_path):
     """Calls over it are judged by the captured tools, not by the shipped ones."""
     file = tmp_path / "c.json"
     file.write_text(json.dumps(_gathered(SENT)))
@@ -121,7 +120,7 @@ def test_the_bridge_of_a_captured_catalogue_reaches_its_own_tools(tmp_path: Path
         pytest.param({"full": _sent(replace(FULL, description="?"), SHORT)}, True, id="other-words"),
     ],
 )
-def test_the_fingerprint_depends_on_what_models_see(change: dict[str, Sent], is_another: bool) -> None:
+def test_the_fingerprint_depends_on_what_models_see(change, is_another):
     """Other tools give another fingerprint; another day or machine does not."""
     one, other = _gathered(SENT), gather(SENT | change, release="openclaw-2", taken="2027-01-01")
 
@@ -136,7 +135,7 @@ def test_the_fingerprint_depends_on_what_models_see(change: dict[str, Sent], is_
         pytest.param('{"release": "x"}', "is not a catalogue", id="something-else"),
     ],
 )
-def test_a_file_that_is_not_a_catalogue_is_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_that_is_not_a_catalogue_is_refused(tmp_path, text, said):
     """The message has the error, and the command that writes such a file."""
     file = tmp_path / "c.json"
     file.write_text(text)
@@ -180,13 +179,13 @@ PLACEHOLDERS = {
         pytest.param("Docs: /opt/oc/docs\nSee /opt/oc/skills", "Docs: <openclaw>/docs\nSee <openclaw>/skills", id="where-openclaw-is"),
     ],
 )  # fmt: skip
-def test_a_placeholder_replaces_it(text: str, expected: str) -> None:
+def test_a_placeholder_replaces_it(text, expected):
     """Paths, names, times and ids are replaced, also in objects and lists; words that look like them stay."""
     assert masked({"a": [text, 1]}, PLACEHOLDERS) == {"a": [expected, 1]}
 
 
 @given(st.text())
-def test_masked_text_is_unchanged(text: str) -> None:
+def test_masked_text_is_unchanged(text):
     """Placeholders are not mistaken for personal data."""
     once = masked(text, PLACEHOLDERS)
 

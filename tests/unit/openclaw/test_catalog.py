@@ -47,7 +47,7 @@ def _size(tools: tuple[Tool, ...]) -> int:
 @pytest.mark.parametrize(
     ("surface", "count"), [("direct", 11), ("tool-search", 11), ("coding", 39), ("full", 54)]
 )
-def test_a_surface_sends_as_many_tools_as_the_release(surface: str, count: int) -> None:
+def test_a_surface_sends_as_many_tools_as_the_release(surface, count):
     """Every surface has the release's number of tools, each once, in the order of the wire."""
     names = [tool.name for tool in CATALOGUE.surface(surface)]
 
@@ -55,7 +55,7 @@ def test_a_surface_sends_as_many_tools_as_the_release(surface: str, count: int) 
     assert names == sorted(names)
 
 
-def test_the_bridge_reaches_the_rest_of_the_coding_profile() -> None:
+def test_the_bridge_reaches_the_rest_of_the_coding_profile():
     """The tools sent directly and the deferred ones together are the tools of the profile `coding`."""
     sent = set(CATALOGUE.surfaces["tool-search"]) - set(BRIDGE)
 
@@ -66,7 +66,7 @@ def test_the_bridge_reaches_the_rest_of_the_coding_profile() -> None:
 
 
 @pytest.mark.parametrize("tool", EVERY)
-def test_every_schema_is_one_of_an_object(tool: Tool) -> None:
+def test_every_schema_is_one_of_an_object(tool):
     """Parameters are a valid Draft 2020-12 schema of an object whose required keys exist."""
     Draft202012Validator.check_schema(tool.parameters)
     BoundedSchema(tool.parameters)
@@ -82,14 +82,14 @@ def test_every_schema_is_one_of_an_object(tool: Tool) -> None:
 
 
 @pytest.mark.parametrize(("surface", "parameters"), [("full", 6), ("coding", 2), ("deferred", 2)])
-def test_a_tool_may_take_less_on_a_smaller_surface(surface: str, parameters: int) -> None:
+def test_a_tool_may_take_less_on_a_smaller_surface(surface, parameters):
     """`gateway` is sent with fewer parameters where the release does so."""
     sent = next(tool for tool in SURFACES[surface] if tool.name == "gateway")
 
     assert len(sent.parameters["properties"]) == parameters
 
 
-def test_the_file_says_how_much_it_weighs() -> None:
+def test_the_file_says_how_much_it_weighs():
     """`about` has the bytes of each surface in a request, and the file stays small."""
     data = json.loads(FILE.read_text("utf-8"))
     said = {surface: entry["bytes"] for surface, entry in data["about"]["sizes"].items()}

@@ -2,7 +2,6 @@
 
 import json
 import time
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -43,7 +42,7 @@ def _complaints(answer: Dispatched) -> list[str]:
         pytest.param("apply_patch", ["apply-patch"], id="hyphen"),
     ],
 )
-def test_a_name_need_not_be_exact(tool: str, names: list[str]) -> None:
+def test_a_name_need_not_be_exact(tool, names):
     """The tool is reached anyway, with a note; an exact name has none."""
     for name in (tool, *names):
         answer = _dispatch(name, {"path": "notes.md", "command": "date", "input": "x", "id": "x"})
@@ -59,7 +58,7 @@ def test_a_name_need_not_be_exact(tool: str, names: list[str]) -> None:
         "openclaw:core:session_status", "functions.1", "readx", "file.read.all",
     ],
 )  # fmt: skip
-def test_an_unknown_tool_is_reported_as_by_the_release(name: str) -> None:
+def test_an_unknown_tool_is_reported_as_by_the_release(name):
     """A name that no rule maps to an offered tool is not found; deferred tools cannot be called directly."""
     answer = _dispatch(name, {"path": "notes.md"})
 
@@ -79,7 +78,7 @@ def test_an_unknown_tool_is_reported_as_by_the_release(name: str) -> None:
         pytest.param("tools/read", False, id="taken-for-a-tool"),
     ],
 )
-def test_a_name_that_no_tool_can_have_is_forgotten(name: str, forgotten: bool) -> None:
+def test_a_name_that_no_tool_can_have_is_forgotten(name, forgotten):
     """The model gets an error for an unknown tool only if its name has a valid form."""
     assert is_forgotten(_dispatch(name, {"path": "notes.md"})) is forgotten
 
@@ -88,7 +87,7 @@ def test_a_name_that_no_tool_can_have_is_forgotten(name: str, forgotten: bool) -
     ("name", "other", "same"),
     [("functions.Read", "read", True), ("cron", "automations", True), ("calendar.read", "read", False)],
 )
-def test_same_tool(name: str, other: str, same: bool) -> None:
+def test_same_tool(name, other, same):
     """Two names mean one tool if they differ only in case, spaces, an old name or a usual namespace."""
     assert same_tool(name, other) is same_tool(other, name) is same
 
@@ -106,14 +105,14 @@ def test_same_tool(name: str, other: str, same: bool) -> None:
         pytest.param('{"path":' + "[" * 50_000 + "]" * 50_000 + "}", id="nested-without-end"),
     ],
 )
-def test_arguments_that_are_not_a_json_object_end_the_run(arguments: str) -> None:
+def test_arguments_that_are_not_a_json_object_end_the_run(arguments):
     """Not only broken JSON is fatal in OpenClaw: so are empty arguments and other JSON values."""
     answer = _dispatch("read", arguments)
 
     assert (answer.problem, answer.tool, answer.message) == ("malformed_json", "read", MALFORMED)
 
 
-def test_arguments_longer_than_the_buffer_end_the_run() -> None:
+def test_arguments_longer_than_the_buffer_end_the_run():
     """OpenClaw keeps 256,000 bytes of arguments."""
     fits, too_long = (_dispatch("write", {"path": "a", "content": "x" * n}) for n in (255_000, 256_000))
 
@@ -149,7 +148,7 @@ MANY = {"action": "x", "id": 5.5, "mode": "x", "a": 1, "b": 1, "c": 1, "definiti
         ("theme", MANY, ["a: schema is false", "b: schema is false", "c: schema is false", "root: must not have additional properties", "action: must be equal to one of the allowed values", "mode: must be equal to one of the allowed values", "mode: must be null", "mode: must match a schema in anyOf"]),
     ],
 )  # fmt: skip
-def test_misfits_in_arguments_are_reported(name: str, arguments: dict, complaints: list[str]) -> None:
+def test_misfits_in_arguments_are_reported(name, arguments, complaints):
     """The model gets the problems, in the release's words and order, eight at most."""
     answer = _dispatch(name, arguments, (*DIRECT, *CATALOGUE.deferred_tools()))
 
@@ -174,7 +173,7 @@ def test_misfits_in_arguments_are_reported(name: str, arguments: dict, complaint
         ("tool_search", {"limit": "5", "query": 5}, {"limit": 5, "query": "5"}),
     ],
 )
-def test_simple_types_are_converted(name: str, arguments: dict, given: dict) -> None:
+def test_simple_types_are_converted(name, arguments, given):
     """Numbers, booleans, texts, null and JSON texts are converted to the schema's type, with a note."""
     answer = _dispatch(name, arguments)
 
@@ -193,7 +192,7 @@ def test_simple_types_are_converted(name: str, arguments: dict, given: dict) -> 
         ("get_goal", {"foo": 1}),
     ],
 )
-def test_arguments_that_fit_are_unchanged(name: str, arguments: dict) -> None:
+def test_arguments_that_fit_are_unchanged(name, arguments):
     """They get no note; arguments that an open schema does not define are accepted."""
     answer = _dispatch(name, arguments, (*DIRECT, CATALOGUE.tools["get_goal"]))
 
@@ -210,7 +209,7 @@ ONE_EDIT = {"path": "a", "edits": [{"oldText": "b", "newText": "c"}]}
         pytest.param({**ONE_EDIT, "edits": json.dumps(ONE_EDIT["edits"])}, id="edits-as-text"),
     ],
 )
-def test_older_forms_are_still_taken(arguments: dict) -> None:
+def test_older_forms_are_still_taken(arguments):
     """`edit` takes a single replacement, and edits as a text."""
     answer = _dispatch("edit", arguments, CODING)
 
@@ -229,7 +228,7 @@ def test_older_forms_are_still_taken(arguments: dict) -> None:
         ({"type": "array", "items": {"type": "string"}}, [1, 2.0, "c"], ["1", "2", "c"]),
     ],
 )
-def test_alternatives_keep_what_already_fits(schema: dict, value: object, given: object) -> None:
+def test_alternatives_keep_what_already_fits(schema, value, given):
     """Of several types, or schemas, the first that fits determines the conversion."""
     own = Tool(name="own", parameters={"type": "object", "properties": {"a": schema}})
 
@@ -239,7 +238,7 @@ def test_alternatives_keep_what_already_fits(schema: dict, value: object, given:
     assert answer.is_executed
 
 
-def test_an_own_tool_is_not_taken_for_the_one_of_the_release() -> None:
+def test_an_own_tool_is_not_taken_for_the_one_of_the_release():
     """A suite's own `edit` gets its arguments unchanged."""
     own = Tool(name="edit", parameters={"type": "object", "properties": {"oldText": {"type": "string"}}})
 
@@ -256,7 +255,7 @@ def test_an_own_tool_is_not_taken_for_the_one_of_the_release() -> None:
         ("edit", {"path": "a", "edits": []}, "Missing required parameter: edits (received: path, edits=<array>). Supply correct parameters before retrying."),
     ],
 )  # fmt: skip
-def test_a_refusal_of_the_tool_itself_is_a_json_error(name: str, arguments: dict, said: str) -> None:
+def test_a_refusal_of_the_tool_itself_is_a_json_error(name, arguments, said):
     """The schema accepts it and the tool does not; the model gets the error as JSON."""
     answer = _dispatch(name, arguments)
 
@@ -288,7 +287,7 @@ NESTED = Tool(
     ],
 )
 @pytest.mark.newest
-def test_hostile_arguments_are_refused_in_bounded_time(name: str, arguments: str) -> None:
+def test_hostile_arguments_are_refused_in_bounded_time(name, arguments):
     """Any call is answered soon, with a short text; no row has a value that it cannot hold."""
     began = time.monotonic()
     answer = _dispatch(name, arguments, (*DIRECT, NESTED))
@@ -299,7 +298,7 @@ def test_hostile_arguments_are_refused_in_bounded_time(name: str, arguments: str
     json.dumps(answer.arguments, allow_nan=False)
 
 
-def test_a_check_that_takes_too_long_is_refused_and_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_that_takes_too_long_is_refused_and_noted(monkeypatch):
     """All parts of a check share one count of steps; beyond it, the row says why the call was refused."""
     monkeypatch.setattr("pytest_openclaw.openclaw.dispatch.CHECK_STEPS", 1)
 
@@ -309,7 +308,7 @@ def test_a_check_that_takes_too_long_is_refused_and_noted(monkeypatch: pytest.Mo
     assert answer.notes == ("the arguments could not be checked within 1 steps",)
 
 
-def test_an_unusable_schema_is_reported() -> None:
+def test_an_unusable_schema_is_reported():
     """A tool that refers outside its schema is the benchmark's fault, and named."""
     tool = Tool(name="own", parameters={"type": "object", "properties": {"a": {"$ref": "#/$defs/none"}}})
 
@@ -318,7 +317,7 @@ def test_an_unusable_schema_is_reported() -> None:
 
 
 @given(name=st.text('aE.:/1 "<\ud800'), arguments=st.text('{}[]":,1a\\ '))
-def test_any_text_is_a_call_that_is_answered(name: str, arguments: str) -> None:
+def test_any_text_is_a_call_that_is_answered(name, arguments):
     """No text of a model raises an exception in the judge."""
     assert _dispatch(name, arguments).problem in ("malformed_json", "unknown_tool", "bad_arguments", None)
 
@@ -377,7 +376,7 @@ THREAD = {
         pytest.param({"type": "object", "properties": {"a": TEXT}}, {"type": "object", "properties": {"a": TEXT}}, id="none"),
     ],
 )  # fmt: skip
-def test_alternatives_at_the_root_are_flattened(schema: dict[str, Any], sent: dict[str, Any]) -> None:
+def test_alternatives_at_the_root_are_flattened(schema, sent):
     """All properties are there, and those are required that each alternative requires."""
     assert flattened(schema) == sent
 
@@ -391,7 +390,7 @@ def test_alternatives_at_the_root_are_flattened(schema: dict[str, Any], sent: di
         pytest.param('{"kind": "never"}', False, id="another-kind"),
     ],
 )
-def test_a_call_is_checked_by_what_was_sent(arguments: str, is_executed: bool) -> None:
+def test_a_call_is_checked_by_what_was_sent(arguments, is_executed):
     """OpenClaw checks arguments by the schema that the model saw; the tool's server does the rest."""
     tools = read_tools([{"name": "planner__add", "parameters": JOB}])
 

@@ -1,6 +1,5 @@
 """When a model repeats itself, and when OpenClaw gives up."""
 
-from collections.abc import Sequence
 from functools import partial
 
 import pytest
@@ -43,13 +42,13 @@ def rounds(n: int) -> list[Step]:
         pytest.param([*rounds(2), ("c", "0"), *rounds(2)], False, id="in-turn-and-another"),
     ],
 )
-def test_loops_are_recognized(steps: list[Step], loops: bool) -> None:
+def test_loops_are_recognized(steps, loops):
     """Four times the same call and result, or the same message, or two alternating calls for four rounds."""
     assert is_looping([turn(step) for step in steps]) is loops
     assert at_last_step([turn(step) for step in steps]) == ("loop" if loops else "step_limit")
 
 
-def test_equal_calls_of_one_turn_are_not_a_loop() -> None:
+def test_equal_calls_of_one_turn_are_not_a_loop():
     """Neither are unanswered ones."""
     assert not is_looping([turn(A, A, A, A, A)])
     assert not is_looping([turn(A), turn(A), turn(A), Turn(calls=turn(A).calls)])
@@ -65,7 +64,7 @@ def test_equal_calls_of_one_turn_are_not_a_loop() -> None:
         pytest.param("{", "{ ", False, id="broken"),
     ],
 )
-def test_when_calls_are_the_same(one: str, other: str, same: bool) -> None:
+def test_when_calls_are_the_same(one, other, same):
     """Their meaning counts, not their notation."""
     left, right = (call_key(ToolCall(name="read", arguments=text)) for text in (one, other))
 
@@ -89,14 +88,14 @@ TEN = [["open"]] * MOST_UNKNOWN
         pytest.param([[" "]] * 11, False, id="blank"),
     ],
 )
-def test_when_openclaw_gives_up(names: Sequence[Sequence[str]], given_up: bool) -> None:
+def test_when_openclaw_gives_up(names, given_up):
     """At the eleventh turn in a row that calls one unknown tool and nothing else."""
     calls = [[ToolCall(name=name, arguments="{}") for name in made] for made in names]
 
     assert is_given_up(calls, partial(dispatch, tools=TOOLS)) is given_up
 
 
-def test_calls_where_no_tool_is_offered_are_not_counted() -> None:
+def test_calls_where_no_tool_is_offered_are_not_counted():
     """OpenClaw answers each of them, to the last step."""
     one = ToolCall(name="open", arguments="{}", unoffered=True)
 

@@ -77,6 +77,6 @@ def test_a_thought_leaves_no_trace(thought, answer, tag):
         pytest.param("<think>\nhm", "", "<think>\nhm", id="never-closed"),
     ],
 )
-def test_a_row_has_its_thinking_before_the_answer(raw: str, thinking: str, answer: str) -> None:
+def test_a_row_has_its_thinking_before_the_answer(raw, thinking, answer):
     """The validators separate them by the same rule."""
     assert split_thinking(raw) == (thinking, answer)

@@ -75,7 +75,7 @@ OPUS = Usage(model="claude-opus-4-5", input_tokens=100, output_tokens=10)
         pytest.param(ClaudeCodeCLI, None, "opus", Reply(usage=(OPUS, Usage(model="smollm2:135m", **THOUSAND))), None, id="one-of-two-models-is-unknown"),
     ],
 )  # fmt: skip
-def test_list_prices(kind: Any, url: str | None, model: str, reply: Reply, usd: float | None) -> None:
+def test_list_prices(kind, url, model, reply, usd):
     """A reply costs the list price of the model that answered, token by token; else the cost is unknown."""
     cost = prices_of(kind, url=url).cost_usd(target_of(model), reply, AT_MS)
 
@@ -96,7 +96,7 @@ def test_list_prices(kind: Any, url: str | None, model: str, reply: Reply, usd: 
         pytest.param(ClaudeCodeCLI, {}, False, id="anthropic"),
     ],
 )  # fmt: skip
-def test_a_server_on_this_machine_costs_nothing(kind: Any, environ: dict[str, str], is_free: bool) -> None:
+def test_a_server_on_this_machine_costs_nothing(kind, environ, is_free):
     """Without a count or a price a server on this machine costs 0; elsewhere the cost is unknown."""
     known = prices_of(kind, name=kind.name, **environ)
     target = target_of("some-model", kind.name)
@@ -122,7 +122,7 @@ def test_a_server_on_this_machine_costs_nothing(kind: Any, environ: dict[str, st
         pytest.param([price("p/*", 0, 0)], "m", None, 0, id="nothing"),
     ],
 )
-def test_own_prices(own: list[OwnPrice], model: str, level: Any, usd: float | None) -> None:
+def test_own_prices(own, model, level, usd):
     """The last price whose glob matches a target counts, for a million tokens of each kind."""
     known = prices_of(OllamaOpenAI, *own, url="http://192.168.1.20:8000/v1")
     reply = Reply(input_tokens=1000, cached_tokens=400, output_tokens=100)
@@ -132,7 +132,7 @@ def test_own_prices(own: list[OwnPrice], model: str, level: Any, usd: float | No
     assert cost == (None if usd is None else pytest.approx(usd / 1e6))
 
 
-def test_own_prices_go_before_list_and_machine() -> None:
+def test_own_prices_go_before_list_and_machine():
     """Negotiated prices, and the cost of a private server, are known to the user only."""
     reply = Reply(**THOUSAND)
     at_openai = prices_of(OpenAIResponses, price("p/*", 1, 1), url=OPENAI)
@@ -146,7 +146,7 @@ def test_own_prices_go_before_list_and_machine() -> None:
 # --- faults, sums -------------------------------------------------------------------------------
 
 
-def test_a_fault_costs_what_the_server_had_counted() -> None:
+def test_a_fault_costs_what_the_server_had_counted():
     """A broken stream has reported its input tokens, and they are charged."""
     known = prices_of(OllamaOpenAI, price("p/*", 2, 8), url="http://192.168.1.20:8000/v1")
     broken = faults.stream_broken("p", "lost")
@@ -167,12 +167,12 @@ def test_a_fault_costs_what_the_server_had_counted() -> None:
         pytest.param([], None, id="no-request"),
     ],
 )
-def test_attempts_and_turns_add_up(attempts: list[Any], usd: float | None) -> None:
+def test_attempts_and_turns_add_up(attempts, usd):
     """All known costs are summed up, unless that of a reply is unknown."""
     assert total_usd(attempts) == usd
 
 
-def test_the_most_that_a_request_may_cost() -> None:
+def test_the_most_that_a_request_may_cost():
     """A call without counts costs at most its bytes as input, and all the output it was allowed."""
     known = prices_of(OllamaOpenAI, price("p/*", 0, 8), url="http://192.168.1.20:8000/v1")
     request = Request(model="m", prompt="Say hi.", max_output_tokens=100)
@@ -183,7 +183,7 @@ def test_the_most_that_a_request_may_cost() -> None:
 # --- the list itself ----------------------------------------------------------------------------
 
 
-def test_without_the_extra_a_cloud_price_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_a_cloud_price_is_not_known(monkeypatch):
     """Without the list there is no cost, and nothing fails."""
     monkeypatch.setitem(sys.modules, "genai_prices", None)
     prices._price_list.cache_clear()

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.reports.cells import turns_of
 from pytest_openclaw.reports.due import brief_call, did_of, due_of
-from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import fault, missed, record
 
 READ = {"name": "read", "arguments": {"path": "a.txt"}}
@@ -69,12 +68,12 @@ LONG = "x" * 61
         pytest.param({"type": "exact"}, ["what the rule asks for"], id="of-another-version"),
     ],
 )  # fmt: skip
-def test_a_rule_in_words(validator: Any, due: list[str]) -> None:
+def test_a_rule_in_words(validator, due):
     """Each demand is a line; a pattern that is too long stays in the rule."""
     assert due_of({"validator": validator}) == due
 
 
-def test_every_shipped_prompt_has_words() -> None:
+def test_every_shipped_prompt_has_words():
     """A safety probe also asks for no harm."""
     for file in Path(__file__).parents[3].glob("benchmarks/prompts_*.toml"):
         for prompt in tomllib.loads(file.read_text("utf-8"))["prompts"]:
@@ -91,7 +90,7 @@ JSON = st.recursive(
 
 
 @given(validator=JSON, kind=st.sampled_from(["tool_call", "world", "all_of", "one_of", "not"]))
-def test_any_rule_of_a_foreign_run_has_words(validator: Any, kind: str) -> None:
+def test_any_rule_of_a_foreign_run_has_words(validator, kind):
     """Nothing in config.json breaks the page."""
     rule = {**validator, "type": kind} if isinstance(validator, dict) else validator
     assert all(isinstance(line, str) for line in due_of({"validator": rule}))
@@ -140,13 +139,13 @@ TURN = {"text": "", "calls": [REMOVED]}
         pytest.param(fault(fault_message="lab: gone"), ["no answer: lab: gone"], "", id="fault"),
     ],
 )  # fmt: skip
-def test_a_row_in_words(row: Record, did: list[str], brief: str) -> None:
+def test_a_row_in_words(row, did, brief):
     """Harm first, then calls with their number, the answer, and how an exchange ended."""
     turns = turns_of(row, None)
     assert (did_of(row, turns), brief_call(row, turns)) == (did, brief)
 
 
-def test_a_long_argument_is_shortened_and_the_call_stays_whole() -> None:
+def test_a_long_argument_is_shortened_and_the_call_stays_whole():
     """So that it is never cut in the middle."""
     row = missed(
         tool_call_details=(

@@ -101,7 +101,7 @@ REPORTS: dict[str, Callable[[Summary], str]] = {
 
 @pytest.mark.parametrize("run", [_many, _alone, _compared], ids=["many", "alone", "compared"])
 @pytest.mark.parametrize("report", REPORTS)
-def test_a_report_is_as_kept(report: str, run: Callable[[], Summary], pytestconfig: pytest.Config) -> None:
+def test_a_report_is_as_kept(report, run, pytestconfig):
     """Its sentences, tables and layout; a change of words changes these files, which show it in review."""
     shown = REPORTS[report](run())
     name, _, ending = report.partition(".")
@@ -137,7 +137,7 @@ def _silent(failure_type: str | None, **changes: Any) -> str:
     return _render(success=False, objective_pass=None, violation=None, failure_type=failure_type, **changes)
 
 
-def test_failures_are_as_kept(pytestconfig: pytest.Config) -> None:
+def test_failures_are_as_kept(pytestconfig):
     """Violation, target, times, prompt, reply and calls; a missing answer in words; exchanges by turn."""
     messages = [{"role": "user", "content": "Is it up?"}, {"role": "assistant", "content": "It is\nup."}]
     turns = ({"text": "I'll look.", "calls": [{**LS, "result": "a.txt\nb.txt"}]}, {"text": "", "calls": [LS]})
@@ -160,7 +160,7 @@ def test_failures_are_as_kept(pytestconfig: pytest.Config) -> None:
     assert text == FAILURES.read_text("utf-8")
 
 
-def test_long_texts_lose_their_middle() -> None:
+def test_long_texts_lose_their_middle():
     """A reply of megabytes, or an exchange of fifty turns, becomes a page with its beginning and its end."""
     calls = (
         _call("exec", f'{{"command": "run {n} {"x" * 100_000}"}}', result="y" * 9999) for n in range(1, 51)
@@ -177,7 +177,7 @@ def test_long_texts_lose_their_middle() -> None:
     assert all(words in exchange for words in ("run 1 ", "38 turns are left out", "  turn 50   exec"))
 
 
-def test_hostile_texts_are_harmless() -> None:
+def test_hostile_texts_are_harmless():
     """Escape sequences in prompt names, models, replies and violations are escaped."""
     hostile = {"prompt_name": "a\x1b[2J", "finish_reason": "\x1b[0m", "tool_calls": ("\x1b",)}
     target = Target(provider="p", model="m\x1b]0;x\x07")

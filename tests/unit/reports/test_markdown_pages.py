@@ -92,7 +92,7 @@ def _everywhere(text: str) -> Summary:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_foreign_text_stays_text(text: str) -> None:
+def test_foreign_text_stays_text(text):
     """GitHub's parser finds only our tags, and links nothing outside of code."""
     page = render_comment(_everywhere(text))
     plain = _shown(render_comment(_everywhere("word")))
@@ -112,7 +112,7 @@ def test_foreign_text_stays_text(text: str) -> None:
 
 
 @given(text=st.text(max_size=300))
-def test_code_shows_what_it_was_given(text: str) -> None:
+def test_code_shows_what_it_was_given(text):
     """For any text there is one element without a line end, and the reader sees the text on one line."""
     spelled = code(text)
     table = _shown(f"| a | b |\n| --- | --- |\n| {spelled} | end |\n")
@@ -130,7 +130,7 @@ def test_code_shows_what_it_was_given(text: str) -> None:
         pytest.param(60, 20, "\u4e2d\u0301\u0302\u0303<|@" * 100, id="wide-and-hostile"),
     ],
 )
-def test_it_is_never_too_large(n_targets: int, n_prompts: int, text: str) -> None:
+def test_it_is_never_too_large(n_targets, n_prompts, text):
     """This holds for a run of any size; omitted parts are counted, and every fold is closed."""
     targets = [Target(provider="lab", model=f"{n}{text}") for n in range(n_targets)]
     rows = [
@@ -157,7 +157,7 @@ def _tables(page: str) -> list[list[str]]:
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
 
 
-def test_sections_without_lines_are_left_out() -> None:
+def test_sections_without_lines_are_left_out():
     """A run without problems has no empty headings, and one without replies no times."""
     asked = record(suite="prompts_native.toml")
     page, silent = render_markdown(summary_of([asked])), render_markdown(summary_of([fault()]))
@@ -167,7 +167,7 @@ def test_sections_without_lines_are_left_out() -> None:
     assert "USD" not in page
 
 
-def test_foreign_texts_stay_texts() -> None:
+def test_foreign_texts_stay_texts():
     """Models, prompt names, violations and messages can neither break the tables nor be marked up."""
     texts = {"prompt_name": ROUGH, "violation": ROUGH, "effective_model": ROUGH + "!"}
     rows = [missed(Target(provider="p", model=ROUGH), **texts), fault(fault_message=ROUGH)]

@@ -24,7 +24,7 @@ from pytest_openclaw.stats.intervals import Interval
     ("milliseconds", "text"),
     [(None, "–"), (0, "0 ms"), (81.4, "81 ms"), (999.4, "999 ms"), (999.5, "1.0 s"), (99_950, "100 s")],
 )
-def test_milliseconds(milliseconds: float | None, text: str) -> None:
+def test_milliseconds(milliseconds, text):
     """A time has three figures and the unit that fits it; zero is a measurement."""
     assert render_ms(milliseconds) == text
 
@@ -33,7 +33,7 @@ def test_milliseconds(milliseconds: float | None, text: str) -> None:
     ("rate", "text"),
     [(None, "–"), (0.0, "0 %"), (1.0, "100 %"), (0.999, "99 %"), (0.29, "29 %"), (0.004, "1 %")],
 )
-def test_rates_are_cut(rate: float | None, text: str) -> None:
+def test_rates_are_cut(rate, text):
     """100 % means all and 0 % none, so nothing is rounded to them, and exact figures stay exact."""
     assert render_rate(rate) == text
 
@@ -42,7 +42,7 @@ def test_rates_are_cut(rate: float | None, text: str) -> None:
     ("low", "high", "text"),
     [(0.1375, 0.4107, "13-41 %"), (0.0, 1.0, "0-100 %"), (0.004, 0.999, "1-99 %"), (0.796, 0.9, "79-90 %")],
 )
-def test_intervals(low: float, high: float, text: str) -> None:
+def test_intervals(low, high, text):
     """An interval is two whole percentages; 0 and 100 mean exactly that, and 80 means that 80 is reached."""
     assert render_interval(Interval(low=low, high=high)) == text
     assert render_interval(None) == "–"
@@ -58,7 +58,7 @@ def test_intervals(low: float, high: float, text: str) -> None:
         ("", 0, ""),
     ],
 )
-def test_shortening_keeps_both_ends(text: str, width: int, shown: str) -> None:
+def test_shortening_keeps_both_ends(text, width, shown):
     """A long text loses its middle."""
     assert shorten(text, width) == shown
 
@@ -68,13 +68,13 @@ def test_shortening_keeps_both_ends(text: str, width: int, shown: str) -> None:
     [("abc", 3), ("日本", 4), ("Ａ", 2), ("é", 1), ("e\u0301", 1), ("😀", 2), ("ё", 1), ("", 0)],
     ids=["ascii", "japanese", "full-width", "composed", "combining", "emoji", "cyrillic", "empty"],
 )
-def test_columns_of_a_terminal(text: str, width: int) -> None:
+def test_columns_of_a_terminal(text, width):
     """Wide characters take two columns, combining ones none."""
     assert columns(text) == width
 
 
 @given(text=st.text(), width=st.integers(min_value=1, max_value=90))
-def test_one_line_is_one_line_that_fits(text: str, width: int) -> None:
+def test_one_line_is_one_line_that_fits(text, width):
     """Any text becomes one line within its columns and without control characters."""
     line = one_line(text, width)
 
@@ -84,7 +84,7 @@ def test_one_line_is_one_line_that_fits(text: str, width: int) -> None:
 
 
 @given(text=st.text() | st.text("0 \u0300日", max_size=400), width=st.integers(min_value=8, max_value=90))
-def test_wrapped_lines_fit(text: str, width: int) -> None:
+def test_wrapped_lines_fit(text, width):
     """Every line of a wrapped text fits."""
     lines = lines_of(text, width, "  ")
 
@@ -103,12 +103,12 @@ def test_wrapped_lines_fit(text: str, width: int) -> None:
         (1e-9, "0.000000001"),
     ],
 )
-def test_money(usd: float | None, text: str) -> None:
+def test_money(usd, text):
     """Cents from a dollar on, and three significant digits below."""
     assert render_usd(usd) == (text if usd is None else f"{text} USD")
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(99, "99 s"), (600, "10 min"), (9000, "2.5 h")])
-def test_durations(seconds: float, text: str) -> None:
+def test_durations(seconds, text):
     """The unit is the one that a person would use."""
     assert render_duration(seconds) == text

@@ -22,7 +22,6 @@ from pytest_openclaw.util.files import install_command
 from pytest_openclaw.util.text import printable
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.settings import Settings
 from tests.ci_systems import all_commands
 from tests.unit.reports.summaries import (
@@ -45,7 +44,7 @@ def _lines(summary: Summary) -> list[str]:
     return render_terminal(summary, WHERE)
 
 
-def test_a_target_that_was_not_asked_says_so() -> None:
+def test_a_target_that_was_not_asked_says_so():
     """After an interruption the remaining targets are in the table too."""
     lines = _lines(summary_of([record(SMALL)], n_selected={SMALL: 1, TARGET: 1}))
 
@@ -53,7 +52,7 @@ def test_a_target_that_was_not_asked_says_so() -> None:
     assert "interrupted       1 of 2 cells have a row" in lines
 
 
-def test_misses_are_not_listed_twice() -> None:
+def test_misses_are_not_listed_twice():
     """What is listed above the title is left out of one target's findings; what all missed is another thing."""
     one, two = summary_of([record(), missed(prompt_id="P2")]), summary_of([missed(), missed(SMALL)])
 
@@ -75,7 +74,7 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.newest
-def test_everything_fits_and_nothing_steers_the_terminal(name: str) -> None:
+def test_everything_fits_and_nothing_steers_the_terminal(name):
     """With any names and messages each line has at most 80 columns and only printable characters."""
     one, two, three = (Target(provider="p", model=f"{name}{n}", thinking_level="xhigh") for n in range(3))
     slow = {"prompt_name": name, "e2e_ms": 123_456_789, "effective_model": name}
@@ -109,7 +108,7 @@ def test_everything_fits_and_nothing_steers_the_terminal(name: str) -> None:
         pytest.param([missed()], 1, False, id="missed"),
     ],
 )
-def test_a_command_asks_the_remaining_cells(rows: list[Record], n_cells: int, is_shown: bool) -> None:
+def test_a_command_asks_the_remaining_cells(rows, n_cells, is_shown):
     """The last line is the command that resumes the run, in full, so that it can be pasted."""
     command = "pytest benchmarks/ " + "--openclaw-runs-dir=somewhere " * 5 + "--openclaw-resume=r"
 
@@ -120,7 +119,7 @@ def test_a_command_asks_the_remaining_cells(rows: list[Record], n_cells: int, is
 
 
 @pytest.mark.parametrize("command", ["::add-mask::x", "##[error]x", "section_end:1:a"])
-def test_no_line_is_a_command_wherever_it_is_broken(command: str) -> None:
+def test_no_line_is_a_command_wherever_it_is_broken(command):
     """Reasons, violations, notes and errors of every length come before the command."""
     for n in range(1, 80):
         text = f"{'w' * n} {command} {'v' * n} {command}"
@@ -131,7 +130,7 @@ def test_no_line_is_a_command_wherever_it_is_broken(command: str) -> None:
         assert all_commands("\n".join([*lines, *finding_lines(notes, 80)])) == []
 
 
-def test_answers_and_labels_have_colors() -> None:
+def test_answers_and_labels_have_colors():
     """A sentence has the color of its recommendation, a failed gate its own; nothing else has one."""
     rows = [*tool_cells(16, 0), *tool_cells(0, 16, SMALL), record(SMALL, probe="secret", harm=True)]
     summary = summary_of(rows, gates=Gates.of(require_tier=1))
@@ -161,9 +160,7 @@ OPENAI = "https://api.openai.com/v1"
         pytest.param(False, "http://127.0.0.1:9/v1", None, False, id="here"),
     ],
 )
-def test_a_cloud_cost_without_the_extra(
-    monkeypatch: pytest.MonkeyPatch, has_list: bool, url: str, cost_usd: float | None, is_said: bool
-) -> None:
+def test_a_cloud_cost_without_the_extra(monkeypatch, has_list, url, cost_usd, is_said):
     """One line says how to get the list of prices, if that is what is lacking."""
     monkeypatch.setattr(prices, "_price_list", lambda: object() if has_list else None)
     provider = OpenAIResponses(ProviderSetup(name="openai_responses", base_url=url))
@@ -187,7 +184,7 @@ QUICK: dict[str, Any] = {"e2e_ms": 250, "ttft_ms": 10, "output_tokens": 18}
         pytest.param(cells("o" * 6), cells("o" * 6, **QUICK), "no judged cell could be compared; latency 2.50x (slower); TTFT 0.50x (faster); output tokens 2.00x (more)", id="ratios"),
     ],
 )  # fmt: skip
-def test_a_target_in_one_line(base: Any, candidate: Any, said: str) -> None:
+def test_a_target_in_one_line(base, candidate, said):
     """Verdicts and other differences."""
     (one,) = compare(base, candidate).targets
 

@@ -47,7 +47,7 @@ def _decisions(early_stopping: EarlyStopping, rows: Iterable[Record]) -> list[tu
     return [(made.stage, made.ends) for row in rows for made in early_stopping.take(row)]
 
 
-def test_a_conclusive_tier_ends_the_repeats() -> None:
+def test_a_conclusive_tier_ends_the_repeats():
     """It is decided with the last row of the conclusive repeat, not before."""
     early_stopping = _stopping([N] * 3, (1, 2, 3))
     rows = _repeat(1)
@@ -75,9 +75,7 @@ HARDLY = "more repeats would hardly settle the tier after 3 repeats: new prompts
         pytest.param(10, (1, 3, 10), [6, 7, 6], [None, None, HARDLY], id="futile"),
     ],
 )
-def test_the_end_of_the_repeats(
-    n_repeats: int, looks: tuple[int, ...], n_used: list[int], ends: list[str | None]
-) -> None:
+def test_the_end_of_the_repeats(n_repeats, looks, n_used, ends):
     """So many of eleven prompts succeed in each repeat."""
     early_stopping = _stopping([N] * n_repeats, looks)
     rows = [row for repeat, n in enumerate(n_used, 1) for row in _repeat(repeat, n_used=n)]
@@ -86,7 +84,7 @@ def test_the_end_of_the_repeats(
     assert (A in early_stopping.ended) is (ends[-1] is not None)
 
 
-def test_needless_calls_are_never_futile() -> None:
+def test_needless_calls_are_never_futile():
     """Whether they are too many is a second rate, which may go either way."""
     rows = [_row(n, repeat, used=True) for repeat in (1, 2) for n in range(30)]
     for repeat in (1, 2):
@@ -99,7 +97,7 @@ def test_needless_calls_are_never_futile() -> None:
 
 
 @given(order=st.permutations(range(3 * N)))
-def test_speed_decides_nothing(order: list[int]) -> None:
+def test_speed_decides_nothing(order):
     """In whatever order the rows arrive, the decisions are the same, one after the other."""
     early_stopping = _stopping([N] * 4, (1, 2, 4))
     rows = [*_repeat(1, n_used=2), *_repeat(2), *_repeat(3, n_used=N)]
@@ -110,7 +108,7 @@ def test_speed_decides_nothing(order: list[int]) -> None:
     ]
 
 
-def test_cells_that_were_left_out_are_not_awaited() -> None:
+def test_cells_that_were_left_out_are_not_awaited():
     """A cell that a mark skips has no row, and the repeat ends without it."""
     early_stopping = _stopping([N + 1, N], (1, 2))
 
@@ -118,7 +116,7 @@ def test_cells_that_were_left_out_are_not_awaited() -> None:
     assert [*early_stopping.leave_out(CellKey("s", "T11", A, 1))] == [Decision(target=A, stage=1, ends=None)]
 
 
-def test_repeats_that_were_not_selected_block_nothing() -> None:
+def test_repeats_that_were_not_selected_block_nothing():
     """With node ids a session may have only the third repeat."""
     early_stopping = _stopping([0, 0, 2], (1, 3))
 
@@ -126,7 +124,7 @@ def test_repeats_that_were_not_selected_block_nothing() -> None:
 
 
 @pytest.mark.parametrize(("n_answered", "ends"), [(0, "nothing was answered in repeat 1"), (1, None)])
-def test_a_target_without_a_reply_is_not_asked_again(n_answered: int, ends: str | None) -> None:
+def test_a_target_without_a_reply_is_not_asked_again(n_answered, ends):
     """A target that is unavailable would be unavailable the next time."""
     early_stopping = _stopping([4, 4], (1, 2))
     rows = [_row(n, 1, used=True) if n < n_answered else fault(A, prompt_id=f"T{n}") for n in range(4)]
@@ -134,7 +132,7 @@ def test_a_target_without_a_reply_is_not_asked_again(n_answered: int, ends: str 
     assert _decisions(early_stopping, rows) == [(1, ends)]
 
 
-def test_fixed_repeats_are_awaited_and_not_decided_on() -> None:
+def test_fixed_repeats_are_awaited_and_not_decided_on():
     """Their rows belong to their repeats; if nothing else would be left out there is nothing to decide."""
     early_stopping = _stopping([N + 1, N + 1, 1], (1, 2), (1, 1, 1))
     own = [record(A, prompt_id="T11" if n < 3 else "T0", repeat=n) for n in (1, 2, 3)]
@@ -176,7 +174,7 @@ def _rows(cells: Iterable[Cell], *, n_right: int = 0, n_needless: int = 0) -> li
     ]
 
 
-def test_the_first_repeat_has_stages_of_12_24_and_48_prompts() -> None:
+def test_the_first_repeat_has_stages_of_12_24_and_48_prompts():
     """Of those that count; a probe belongs to the stage in which it is asked, and waits for nothing."""
     stages = stages_of(_suite(72, n_probes=2)[:74]).values()
 
@@ -203,9 +201,7 @@ def test_the_first_repeat_has_stages_of_12_24_and_48_prompts() -> None:
         pytest.param(20, 3, None, "", id="undecided"),
     ],
 )
-def test_evidence_against_a_model_ends_the_first_repeat(
-    n_right: int, n_needless: int, n_asked: int | None, kind: str
-) -> None:
+def test_evidence_against_a_model_ends_the_first_repeat(n_right, n_needless, n_asked, kind):
     """A model is only trusted at the end of the suite."""
     cells = _suite()
     early_stopping = EarlyStopping(stages_of(cells), (1, 2))
@@ -220,7 +216,7 @@ def test_evidence_against_a_model_ends_the_first_repeat(
     assert not n_asked or ends[0].startswith(f"settled after {n_asked} of 72 prompts: {kind}")
 
 
-def test_harm_ends_the_first_repeat() -> None:
+def test_harm_ends_the_first_repeat():
     """A harmful probe settles the recommendation; the other probes are asked in any case."""
     cells = _suite(n_probes=3)
     early_stopping = EarlyStopping(stages_of(cells), (1, 2))

@@ -32,7 +32,7 @@ def run(folder: Path, name: str, *, content: bytes = b"", written_at: int = 0) -
 # --- which one ------------------------------------------------------------------------------------
 
 
-def test_the_last_run_is_the_one_written_to_last(tmp_path: Path) -> None:
+def test_the_last_run_is_the_one_written_to_last(tmp_path):
     """Neither its name nor its creation time counts; folders without a run are ignored."""
     run(tmp_path, "b", written_at=5)
     run(tmp_path, "a", written_at=9)
@@ -53,9 +53,7 @@ def test_the_last_run_is_the_one_written_to_last(tmp_path: Path) -> None:
         pytest.param("nowhere", "x", "there is no run in", id="no-folder-for-a-name"),
     ],
 )
-def test_a_missing_run_is_reported_with_the_last_one(
-    tmp_path: Path, folder: str, name: str, message: str
-) -> None:
+def test_a_missing_run_is_reported_with_the_last_one(tmp_path, folder, name, message):
     """The message names the run that was perhaps meant."""
     run(tmp_path, "b")
     (run(tmp_path, "unborn") / "config.json").unlink()
@@ -67,7 +65,7 @@ def test_a_missing_run_is_reported_with_the_last_one(
 # --- its rows -------------------------------------------------------------------------------------
 
 
-def test_the_last_row_of_a_cell_counts_with_its_bytes(tmp_path: Path) -> None:
+def test_the_last_row_of_a_cell_counts_with_its_bytes(tmp_path):
     """Each line is returned unchanged, in the order of the file; texts are only in the whole record."""
     again = json.dumps(to_row(record(attempts=2, raw_output="text"))).encode()
     stored = load_run(run(tmp_path, "r", content=b"\n".join([*LINES, again, b""])))
@@ -86,7 +84,7 @@ def test_the_last_row_of_a_cell_counts_with_its_bytes(tmp_path: Path) -> None:
         pytest.param(LINES[2], 2, id="lacks-only-its-line-feed"),
     ],
 )
-def test_a_torn_last_line_is_not_a_row(tmp_path: Path, tail: bytes, n_rows: int) -> None:
+def test_a_torn_last_line_is_not_a_row(tmp_path, tail, n_rows):
     """The partial row of a killed run is left out."""
     stored = load_run(run(tmp_path, "r", content=LINES[0] + b"\n" + tail))
 
@@ -102,7 +100,7 @@ def test_a_torn_last_line_is_not_a_row(tmp_path: Path, tail: bytes, n_rows: int)
         (b"id,score", "JSON is malformed"),
     ],
 )
-def test_a_broken_line_in_the_middle_is_named(tmp_path: Path, line: bytes, message: str) -> None:
+def test_a_broken_line_in_the_middle_is_named(tmp_path, line, message):
     """The lines before it are read; the message names the line, and what to do."""
     path = run(tmp_path, "r", content=LINES[0] + b"\n" + line + b"\n" + LINES[1] + b"\n")
     rows = read_rows(path / "results.jsonl")
@@ -114,7 +112,7 @@ def test_a_broken_line_in_the_middle_is_named(tmp_path: Path, line: bytes, messa
         next(rows)
 
 
-def test_an_active_run_is_refused(tmp_path: Path) -> None:
+def test_an_active_run_is_refused(tmp_path):
     """A directory that a run is writing to is refused; a lock without an owner does not count."""
     path = store(tmp_path / "one", [row(A, "P1")])
     before = files_of(path)
@@ -128,7 +126,7 @@ def test_an_active_run_is_refused(tmp_path: Path) -> None:
     assert files_of(path) == {**before, ".lock": b""}
 
 
-def test_a_run_killed_before_its_inventory_has_an_empty_one(tmp_path: Path) -> None:
+def test_a_run_killed_before_its_inventory_has_an_empty_one(tmp_path):
     """It is written after `config.json`, so a run may lack it."""
     path = run(tmp_path, "r")
     (path / "inventory.json").unlink()
@@ -149,9 +147,7 @@ def test_a_run_killed_before_its_inventory_has_an_empty_one(tmp_path: Path) -> N
         pytest.param("surface.json", "{}", "surface.json is not as a run writes it", id="no-surface"),
     ],
 )  # fmt: skip
-def test_a_file_that_cannot_be_read_is_named(
-    tmp_path: Path, name: str, content: str | None, message: str
-) -> None:
+def test_a_file_that_cannot_be_read_is_named(tmp_path, name, content, message):
     """The message names the file and the problem."""
     path = store(tmp_path / "r", [row(A, "P1")])
     (path / name).unlink(missing_ok=True)
@@ -167,7 +163,7 @@ def test_a_file_that_cannot_be_read_is_named(
 # --- without texts --------------------------------------------------------------------------------
 
 
-def test_texts_are_left_out() -> None:
+def test_texts_are_left_out():
     """Everything else has its value and type."""
     turns = ({"text": "long", "input_tokens": 7, "calls": [{"name": "read", "problem": "bad_arguments"}]},)
     record = row(A, "P1", raw_output="long", turns=turns, extra={"x": 1}, cost_usd=0, cut=("raw_output",))
@@ -178,7 +174,7 @@ def test_texts_are_left_out() -> None:
     assert type(light.cost_usd) is int
 
 
-def test_equal_values_are_kept_once() -> None:
+def test_equal_values_are_kept_once():
     """Rows are read from separate lines, and a run has many equal texts and calls."""
     shared: dict[Any, Any] = {}
 

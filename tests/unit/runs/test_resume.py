@@ -35,9 +35,7 @@ ENDS = [len(b"".join(map(line, ROWS[: n + 1]))) for n in range(len(ROWS))]
 
 
 @given(cut=st.integers(min_value=0, max_value=len(WHOLE)) | st.sampled_from([end - 1 for end in ENDS]))
-def test_wherever_a_file_is_cut_the_answered_rows_before_are_kept(
-    tmp_path_factory: pytest.TempPathFactory, cut: int
-) -> None:
+def test_wherever_a_file_is_cut_the_answered_rows_before_are_kept(tmp_path_factory, cut):
     """A session that continues the run keeps them byte for byte, in order, and nothing else."""
     path = store(tmp_path_factory.mktemp("cut") / "r", [])
     (path / "results.jsonl").write_bytes(WHOLE[:cut])
@@ -64,7 +62,7 @@ def config(**changes: Any) -> dict[str, Any]:
     return config_of("r", {A: 2}, given.pop("prompts", [definition("P1"), definition("P2")]), **given)
 
 
-def test_a_run_is_judged_by_its_own_settings() -> None:
+def test_a_run_is_judged_by_its_own_settings():
     """Targets, streaming and the options for the exit status come from the run; retries do not."""
     now = whole(Settings)(timeout_s=7.0, retries=0, gates=Gates.of(min_tool_rate=0.9))
 
@@ -75,7 +73,7 @@ def test_a_run_is_judged_by_its_own_settings() -> None:
     assert settings == whole(Settings)(**own, timeout_s=7.0, retries=0)
 
 
-def test_the_command_line_goes_before_the_run() -> None:
+def test_the_command_line_goes_before_the_run():
     """Each option of the command line takes precedence."""
     now = whole(Settings)(
         verdict="cells", gates=Gates.of(require_tier=3), stream=True, fail_unavailable=False
@@ -118,7 +116,7 @@ PYTHON = definition("R1", suite="test_a.py", validator={"type": "python"})
         pytest.param({"some_day": "more"}, {}, id="unknown-settings"),
     ],
 )  # fmt: skip
-def test_differences_that_do_not_matter(began: dict[str, Any], now: dict[str, Any]) -> None:
+def test_differences_that_do_not_matter(began, now):
     """These runs can be resumed."""
     assert find_changes(config(**began), [ROW.key], plan(**now), whole(Settings)()) == []
 
@@ -143,7 +141,7 @@ UNTIL = whole(Settings)(repeat=3, until_conclusive=True)
         pytest.param({"until_conclusive": True, "looks": [1]}, UNTIL, LOOKS, id="other-looks"),
     ],
 )
-def test_repeats_may_grow(began: dict[str, Any], now: Settings, change: str | None) -> None:
+def test_repeats_may_grow(began, now, change):
     """A run can be resumed with more repeats than before, of the same cells."""
     changes = find_changes(config(**began), [ROW.key], plan(**THREE_TIMES), now)
 
@@ -162,9 +160,7 @@ def test_repeats_may_grow(began: dict[str, Any], now: Settings, change: str | No
         pytest.param({"repeat": None, "parts": [{"repeat": 2}, {}]}, set(), (2, False), id="merged"),
     ],
 )
-def test_how_often_is_the_runs_own(
-    began: dict[str, Any], given: set[str], expected: tuple[int, bool]
-) -> None:
+def test_how_often_is_the_runs_own(began, given, expected):
     """The ini file, which is in the settings here, does not change it; the command line does."""
     settings = settings_of(config(**began), whole(Settings)(repeat=9, until_conclusive=True), given=given)
 
@@ -198,14 +194,14 @@ def test_how_often_is_the_runs_own(
         pytest.param({}, {"cells": frozenset(CellKey(SUITE, name, A, 1) for name in ("P2", "P3"))}, f"{SUITE}: P1[lab/a] has a row, and is not selected now", id="other-cells"),
     ],
 )  # fmt: skip
-def test_changes_that_count(began: dict[str, Any], now: dict[str, Any], expected: str) -> None:
+def test_changes_that_count(began, now, expected):
     """Each is reported with its place, in one sentence."""
     (change,) = find_changes(config(**began), [ROW.key], plan(**now), whole(Settings)())
 
     assert change.startswith(expected) or change.endswith(expected)
 
 
-def test_a_provider_without_rows_may_have_moved() -> None:
+def test_a_provider_without_rows_may_have_moved():
     """Without a measurement nothing can be mixed."""
     moved = plan(providers={"lab": {**LAB, "base_url": "http://two"}})
 

@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def _rows(run: Path) -> list[Any]:
     return [json.loads(line) for line in (run / "results.jsonl").read_text("utf-8").splitlines()]
 
 
-def test_rows_are_lines(tmp_path: Path) -> None:
+def test_rows_are_lines(tmp_path):
     """Each row is one line of UTF-8, at once on disk, in the order of arrival."""
     with RunDirectory.new(tmp_path, "r", exactly=True) as run:
         run.append({"text": "grüße\n日本\u2028\x00"})
@@ -42,7 +42,7 @@ def test_rows_are_lines(tmp_path: Path) -> None:
     assert _rows(run.path) == [{"text": "grüße\n日本\u2028\x00"}, {"n": 2}]
 
 
-def test_a_row_that_is_not_json_is_refused_whole(tmp_path: Path) -> None:
+def test_a_row_that_is_not_json_is_refused_whole(tmp_path):
     """NaN and half surrogate pairs write nothing."""
     with RunDirectory.new(tmp_path, "r", exactly=True) as run:
         for value in (float("nan"), "\ud800", {1}):
@@ -53,7 +53,7 @@ def test_a_row_that_is_not_json_is_refused_whole(tmp_path: Path) -> None:
     assert _rows(run.path) == [{"v": 1}]
 
 
-def test_a_full_disk_leaves_whole_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_whole_rows(tmp_path, monkeypatch):
     """If the system writes fewer bytes than given, the rest is written again; a row that does not fit is removed."""
     write, left = os.write, [20]
 
@@ -82,9 +82,7 @@ def test_a_full_disk_leaves_whole_rows(tmp_path: Path, monkeypatch: pytest.Monke
         pytest.param("results.jsonl", lambda run: run.replace_rows([b'{"n": 2}\n']), id="rows"),
     ],
 )
-def test_a_file_is_the_old_one_or_the_new_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, replace: Callable[[RunDirectory], None]
-) -> None:
+def test_a_file_is_the_old_one_or_the_new_one(tmp_path, monkeypatch, name, replace):
     """A replacement that fails leaves the old file and nothing temporary, and rows can still be appended."""
 
     def full(descriptor: int) -> None:
@@ -105,9 +103,7 @@ def test_a_file_is_the_old_one_or_the_new_one(
 
 
 @pytest.mark.parametrize("full", ["open", "fsync"])
-def test_a_start_that_fails_leaves_the_id_free(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str
-) -> None:
+def test_a_start_that_fails_leaves_the_id_free(tmp_path, monkeypatch, full):
     """A full disk leaves neither a folder nor a file of a run that has not begun."""
 
     def fail(file: object, flags: int = os.O_CREAT, *mode: Any, **more: Any) -> int:
@@ -133,7 +129,7 @@ def test_a_start_that_fails_leaves_the_id_free(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no permission bits")
 @pytest.mark.parametrize(("umask", "mode"), [(0, 0o666), (0o022, 0o644), (0o077, 0o600)])
-def test_the_users_umask_counts(tmp_path: Path, umask: int, mode: int) -> None:
+def test_the_users_umask_counts(tmp_path, umask, mode):
     """Files are as private as the user's umask says; no other user can block a run by its lock."""
     before = os.umask(umask)
     try:
@@ -146,7 +142,7 @@ def test_the_users_umask_counts(tmp_path: Path, umask: int, mode: int) -> None:
     assert modes == {".lock": 0o600, "results.jsonl": mode, "summary.md": mode}
 
 
-def test_a_name_is_taken_once(tmp_path: Path) -> None:
+def test_a_name_is_taken_once(tmp_path):
     """A chosen name that exists is refused; a generated one gets a number."""
     names = [RunDirectory.new(tmp_path / "runs", "r", exactly=False).run_id for _ in range(3)]
     assert names == ["r", "r_2", "r_3"]
@@ -156,7 +152,7 @@ def test_a_name_is_taken_once(tmp_path: Path) -> None:
         (tmp_path / "runs" / "r" / "config.json").write_text("{}")
 
 
-def test_a_second_writer_is_refused(tmp_path: Path) -> None:
+def test_a_second_writer_is_refused(tmp_path):
     """While a run lives no other process opens its directory; afterwards no lock is left."""
     with RunDirectory.new(tmp_path, "r", exactly=True) as run:
         with pytest.raises(OpenClawError, match="the run r exists already"), RunDirectory(run.path):
@@ -174,7 +170,7 @@ B = Target(provider="p", model="b", thinking_level="low")
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> Iterator[RunDirectory]:
+def directory(tmp_path):
     """An open run directory."""
     with RunDirectory.new(tmp_path, "r", exactly=True) as opened:
         yield opened
@@ -213,7 +209,7 @@ def _load(directory: RunDirectory, name: str) -> Any:
     return json.loads((directory.path / name).read_text("utf-8"))
 
 
-def test_a_run_says_whether_it_is_whole(directory: RunDirectory) -> None:
+def test_a_run_says_whether_it_is_whole(directory):
     """With a row for each cell it is finished; a cell skipped by a mark does not count."""
     session = _session(directory, {A: 2, B: 1})
     session.add(record(A))
@@ -225,7 +221,7 @@ def test_a_run_says_whether_it_is_whole(directory: RunDirectory) -> None:
     assert session.finish().n_cells == 2
 
 
-def test_the_description_of_a_server_is_put_together(directory: RunDirectory) -> None:
+def test_the_description_of_a_server_is_put_together(directory):
     """The warm-up comes first, the server's description after a reply; another description is kept, too."""
     session = _session(directory, {A: 3})
     warm_up = {"warm_up": {"ok": True, "e2e_ms": 5, "message": None}}
@@ -240,7 +236,7 @@ def test_the_description_of_a_server_is_put_together(directory: RunDirectory) ->
     assert _load(directory, "inventory.json")["targets"] == {"p/a": facts}
 
 
-def test_snapshots_are_files_and_in_the_summary(directory: RunDirectory) -> None:
+def test_snapshots_are_files_and_in_the_summary(directory):
     """The one after is taken with the last cell of a target, or at the end."""
     session = _session(directory, {A: 1, B: 2})
     session.environment.take(A, {"resources_before": {"n": 1}})
@@ -256,7 +252,7 @@ def test_snapshots_are_files_and_in_the_summary(directory: RunDirectory) -> None
     assert (directory.path / "resources_p__a_after.txt").read_text().splitlines()[0] == "# p/a, after"
 
 
-def test_targets_have_safe_names_of_their_own() -> None:
+def test_targets_have_safe_names_of_their_own():
     """Names that a file system would treat as equal get a number; nothing leaves the folder."""
     models = ["a/b:c", "a_b_c", "A_B_C", "../../x", "é" * 200, "con"]
 
@@ -267,14 +263,14 @@ def test_targets_have_safe_names_of_their_own() -> None:
     assert all(len(name) <= 123 and "/" not in name for name in names)
 
 
-def test_each_setting_has_a_rule(directory: RunDirectory) -> None:
+def test_each_setting_has_a_rule(directory):
     """The rules say whether runs that differ in a setting are the same run; a new setting needs one."""
     _session(directory, {A: 1}).add(record(A))
 
     assert {*_load(directory, "config.json")} - {*IDENTITY} == {*setting_rules()} - {OTHER}
 
 
-def test_a_conclusive_target_still_needs_its_fixed_repeats(directory: RunDirectory) -> None:
+def test_a_conclusive_target_still_needs_its_fixed_repeats(directory):
     """Prompts with their own number are cells of the run, except those that a mark skips."""
     plan = _plan({A: 8}, 3, fixed={"F1": 4})
     session = RunSession(directory, whole(Settings)(repeat=3, until_conclusive=True), plan)
@@ -297,7 +293,7 @@ def test_a_conclusive_target_still_needs_its_fixed_repeats(directory: RunDirecto
     [OSError("hidden"), RuntimeError("no vmstat"), NotImplementedError(), psutil.AccessDenied()],
     ids=lambda error: type(error).__name__,
 )
-def test_an_unknown_fact_about_the_machine_is_null(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_an_unknown_fact_about_the_machine_is_null(monkeypatch, error):
     """A container that hides its figures loses the figures and no cell."""
 
     def hidden(*_: Any, **__: Any) -> Any:
@@ -312,14 +308,14 @@ def test_an_unknown_fact_about_the_machine_is_null(monkeypatch: pytest.MonkeyPat
     assert "memory_total_bytes      None\n" in render_snapshot("p/m", "before", snapshot)
 
 
-def test_a_snapshot_as_text() -> None:
+def test_a_snapshot_as_text():
     """Bytes are shown in readable units, too."""
     assert render_snapshot("p/m", "after", {"load_1m": 0.5, "disk_free_bytes": 3 * 1024**3}) == (
         "# p/m, after\nload_1m                 0.5\ndisk_free_bytes         3221225472  (3.0 GiB)\n"
     )
 
 
-def test_the_inventory_names_what_measured() -> None:
+def test_the_inventory_names_what_measured():
     """It has host, processor, Python and packages."""
     found = collect_inventory()
 
@@ -336,7 +332,7 @@ def test_the_inventory_names_what_measured() -> None:
         ("", []),
     ],
 )
-def test_graphics_cards(monkeypatch: pytest.MonkeyPatch, said: str, gpus: list[tuple[str, ...]]) -> None:
+def test_graphics_cards(monkeypatch, said, gpus):
     """Each card is listed; a tool that finds none may report that as text."""
     done = subprocess.CompletedProcess([], 0, stdout=said)
     monkeypatch.setattr(directories.subprocess, "run", lambda *_, **__: done)

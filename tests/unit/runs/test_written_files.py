@@ -129,7 +129,7 @@ FILES = {
 @pytest.mark.parametrize("name", FILES)
 @settings(deadline=None)
 @given(data=st.data())
-def test_a_whole_file_is_read_as_it_was_written(name: str, data: st.DataObject) -> None:
+def test_a_whole_file_is_read_as_it_was_written(name, data):
     """Its type is the definition of both."""
     values_of_type, is_same = FILES[name]
     value = data.draw(values_of_type)
@@ -141,7 +141,7 @@ def test_a_whole_file_is_read_as_it_was_written(name: str, data: st.DataObject) 
 
 @settings(deadline=None)
 @given(row=of_type(Record).map(lambda one: converted(one, Record)))
-def test_a_row_is_read_as_it_was_written(row: Record) -> None:
+def test_a_row_is_read_as_it_was_written(row):
     """All values that a record may have are in its line."""
     with tempfile.TemporaryDirectory() as folder, RunDirectory.new(Path(folder), "r", exactly=True) as run:
         run.append(to_row(row))
@@ -165,7 +165,7 @@ ANYTHING = st.recursive(
         ANYTHING,
     )
 )
-def test_whatever_a_server_says_can_be_stored(facts: dict[str, Any]) -> None:
+def test_whatever_a_server_says_can_be_stored(facts):
     """A fact is stored, or named as left out; the file with it can be read."""
     kept = server_facts(facts)
     with tempfile.TemporaryDirectory() as folder, RunDirectory.new(Path(folder), "r", exactly=True) as run:
@@ -200,7 +200,7 @@ def nested(levels: int) -> Any:
         pytest.param({1: "x"}, None, id="key-that-is-not-a-text"),
     ],
 )
-def test_facts_have_limits(value: Any, kept: Any) -> None:
+def test_facts_have_limits(value, kept):
     """Valid text, 64 KiB in all, 20 levels, numbers up to 2**53; the rest is named."""
     found = facts_of({"fact": value, "next": 1})
 
@@ -208,7 +208,7 @@ def test_facts_have_limits(value: Any, kept: Any) -> None:
     assert json.loads(json.dumps(found)) == found
 
 
-def test_facts_have_known_types() -> None:
+def test_facts_have_known_types():
     """A context of text would make the inventory unreadable; so it is left out."""
     said = {"context_length": "8k", "template_shows_tools": 1, "server": "vllm", "digest": None}
 

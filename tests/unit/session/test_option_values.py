@@ -2,7 +2,6 @@
 
 import re
 from math import inf
-from typing import Any
 
 import pytest
 
@@ -52,7 +51,7 @@ def test_an_invalid_value(parse, text, hint):
 @pytest.mark.parametrize(
     "name", ["r", "20260213_235930", "a.b-c+d_2", "console", "com10", "lasting", "x.con", "a" * 128]
 )
-def test_a_valid_name(name: str) -> None:
+def test_a_valid_name(name):
     """A name that every system accepts is used unchanged."""
     assert parse_run_id(name) == name
 
@@ -67,7 +66,7 @@ LAST, INVALID = "last means the newest run", "give up to 128 letters"
         *((name, INVALID) for name in ("", ".", "..", "-x", ".x", "x.", "a b", "a/b", "é", "a" * 129, "x\n")),
     ],
 )
-def test_an_invalid_name(name: str, message: str) -> None:
+def test_an_invalid_name(name, message):
     """Neither a path, nor a name that a system would change, nor the word for the newest run."""
     with pytest.raises(ValueError, match=message):
         parse_run_id(name)
@@ -93,7 +92,7 @@ LINES = (
         pytest.param("*: conclusive=off", "*", {"conclusive": False}, id="conclusive-off"),
     ],
 )  # fmt: skip
-def test_a_gate_line(line: str, target: str, changes: dict[str, Any]) -> None:
+def test_a_gate_line(line, target, changes):
     """A line has a glob, a colon, and gates by the names of their options."""
     assert parse_gate_line(line) == GateLine(target=target, changes=changes)
 
@@ -110,7 +109,7 @@ def test_a_gate_line(line: str, target: str, changes: dict[str, Any]) -> None:
         pytest.param("a/*: require-tier=1 require-tier=2", '"require-tier=2" is set twice', id="twice"),
     ],
 )  # fmt: skip
-def test_an_invalid_gate_line(line: str, message: str) -> None:
+def test_an_invalid_gate_line(line, message):
     """An error names the line, the problem and a hint."""
     with pytest.raises(ValueError, match=re.escape(message)):
         parse_gate_line(line)
@@ -129,13 +128,13 @@ def test_an_invalid_gate_line(line: str, message: str) -> None:
         ),
     ],
 )  # fmt: skip
-def test_the_gates_of_a_target(label: str, gates: Gates) -> None:
+def test_the_gates_of_a_target(label, gates):
     """The general gates apply to all, and matching lines change them in order."""
     assert Gates.of(min_pass_rate=0.9, min_tool_rate=0.8, by_target=LINES).of_target(label) == gates
 
 
 @pytest.mark.parametrize("label", ["lab/big", "lab/small", "cloud/big"])
-def test_the_command_line_goes_before_the_lines(label: str) -> None:
+def test_the_command_line_goes_before_the_lines(label):
     """An option applies to every target, off included; the other gates stay as in the lines."""
     gates = Gates.of(min_tool_rate=0.8, by_target=LINES)
     said = Gates.of(min_pass_rate=0.7, require_tier=None, conclusive=True)
@@ -161,7 +160,7 @@ def test_the_command_line_goes_before_the_lines(label: str) -> None:
         {"min_tool_rate": 1.5},
     ],
 )
-def test_gates_that_no_run_writes_are_refused(values: dict[str, Any]) -> None:
+def test_gates_that_no_run_writes_are_refused(values):
     """The message names the key below `gates`."""
     config = {"schema_version": 1, "run_id": "r", "targets": [], "providers": {}, "prompts": []}
 
@@ -189,6 +188,6 @@ def test_gates_that_no_run_writes_are_refused(values: dict[str, Any]) -> None:
         ),
     ],
 )  # fmt: skip
-def test_the_command_that_resumes_a_run(args: list[str], command: str) -> None:
+def test_the_command_that_resumes_a_run(args, command):
     """It selects the same cells: the run's own settings are omitted, and options that would end it at a kept failure."""
     assert resume_command(args, "r1") == f"{command} --openclaw-resume=r1"

@@ -89,7 +89,7 @@ COLLECTED: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("hook", "returned", "message"), [pytest.param(*case, id=name) for name, case in WRONG.items()]
 )
-def test_a_wrong_plugin_is_named(hook: str, returned: Any, message: str) -> None:
+def test_a_wrong_plugin_is_named(hook, returned, message):
     """An invalid or duplicate class is a usage error before anything is asked."""
     with pytest.raises(pytest.UsageError) as caught:
         COLLECTED[hook](_config(hook, returned))
@@ -99,7 +99,7 @@ def test_a_wrong_plugin_is_named(hook: str, returned: Any, message: str) -> None
 
 
 @pytest.mark.parametrize("hook", COLLECTED)
-def test_an_empty_list_adds_nothing(hook: str) -> None:
+def test_an_empty_list_adds_nothing(hook):
     """A hook may have nothing to add; without a list, a forgotten `return` would look the same."""
     assert len(COLLECTED[hook](_config(hook, []))) > 0
 
@@ -129,7 +129,7 @@ class ClosedChannel:
         raise OSError("cannot send to <Channel id=3 closed>")
 
 
-def test_a_worker_ends_if_its_controller_has_closed_the_channel() -> None:
+def test_a_worker_ends_if_its_controller_has_closed_the_channel():
     """A cell that cannot be sent any more is not a broken harness."""
     config: Any = SimpleNamespace(workerinput={INPUT: pickle.dumps((None, {})), CHANNEL: ClosedChannel()})
     cell: Any = None
@@ -170,7 +170,7 @@ class OpenChannel:
     ],
     ids=["itself", "in-not", "in-all-of", "ours"],
 )
-def test_a_plugins_validator_stays_in_its_worker(validator: Any, type_sent: str) -> None:
+def test_a_plugins_validator_stays_in_its_worker(validator, type_sent):
     """The controller judges no reply with it, and none with a validator that has it as a part."""
     prompt = replace(make_prompt(OK), validator=validator)
     cell = PlannedCell(token="t", cell=Cell(prompt=prompt, target=TARGET))

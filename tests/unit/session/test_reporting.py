@@ -46,7 +46,7 @@ STATUSES = {
         for (name, situation), status in zip(SITUATIONS.items(), statuses, strict=True)
     ],
 )  # fmt: skip
-def test_the_status(situation: tuple[int, bool, bool], gates: str, answered: bool, status: int) -> None:
+def test_the_status(situation, gates, answered, status):
     """A failed gate is 1, no verdict is 10, and nothing answered is never a success."""
     pytest_status, gates_only, others_failed = situation
 
@@ -62,7 +62,7 @@ def _ended(gates: str, *, answered: bool, gates_only: bool, others_failed: bool)
 
 
 @pytest.mark.parametrize("pytest_status", [2, 3, 4, 5])
-def test_the_other_statuses_of_pytest_stay(pytest_status: int) -> None:
+def test_the_other_statuses_of_pytest_stay(pytest_status):
     """An interruption, an internal error, a wrong option and an empty session are reported as usual."""
     for (gates, answered), gates_only, others_failed in product(STATUSES, (CELLS, GATE), (True, False)):
         ended = _ended(gates, answered=answered, gates_only=gates_only, others_failed=others_failed)
@@ -114,11 +114,11 @@ FAILED = ("failed", None)
         ),
     ],
 )
-def test_allowed_misses_are_not_failures(cells: list[Cell], expected: list[Any]) -> None:
+def test_allowed_misses_are_not_failures(cells, expected):
     """The failures of one prompt on one target count together, in any order."""
     assert _arrive(RepeatThreshold(), *cells) == expected
 
 
-def test_a_failure_without_a_threshold_is_unchanged() -> None:
+def test_a_failure_without_a_threshold_is_unchanged():
     """Other tests, faults, and cells of prompts without a threshold are not changed."""
     assert _outcome(RepeatThreshold(), _report(_cell(1), "broken")) == ("failed", None)

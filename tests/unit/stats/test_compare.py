@@ -48,9 +48,7 @@ OTHER = Target(provider="ollama_openai", model="other")
         pytest.param("++++++", "ssssss", "worse", (6, 6, 0, 0, 6), id="silence-is-a-miss"),
     ],
 )  # fmt: skip
-def test_a_target_is_better_or_worse_or_neither(
-    base: str, candidate: str, word: str, counts: tuple[int, ...]
-) -> None:
+def test_a_target_is_better_or_worse_or_neither(base, candidate, word, counts):
     """The verdict comes from the exact test; it depends on the prompts that differ."""
     verdicts = only(cells(base), cells(candidate)).verdicts
 
@@ -58,7 +56,7 @@ def test_a_target_is_better_or_worse_or_neither(
     assert (verdicts.word, *(getattr(verdicts, name) for name in fields)) == (word, *counts)
 
 
-def test_targets_share_the_level() -> None:
+def test_targets_share_the_level():
     """Six worse prompts are conclusive in a single target, and not in one of two compared targets."""
     base, candidate = cells("++++++"), cells("------")
     others = cells("++++++", OTHER)
@@ -69,7 +67,7 @@ def test_targets_share_the_level() -> None:
     assert compared.targets[0].verdicts.p == 4 / 2**6
 
 
-def test_a_loss_that_is_seen_has_an_interval_of_losses() -> None:
+def test_a_loss_that_is_seen_has_an_interval_of_losses():
     """Six prompts that all pass less often of four times are six: p 0.03, where Student's t reaches above 0."""
     base = [row for repeat in (1, 2, 3, 4) for row in cells("++++++", repeat=repeat)]
     marks = ("+---++", "+---++", "----++", "------")
@@ -85,7 +83,7 @@ def test_a_loss_that_is_seen_has_an_interval_of_losses() -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(["++", "+-", "-+", "--"]), max_size=30))
-def test_interval_and_word_never_contradict(prompts: list[str]) -> None:
+def test_interval_and_word_never_contradict(prompts):
     """Without a significant difference the interval contains zero, otherwise not; swapped runs mirror all."""
     base, candidate = (cells("".join(prompt[side] for prompt in prompts)) for side in (0, 1))
     forth, back = only(base, candidate).verdicts, only(candidate, base).verdicts
@@ -109,9 +107,7 @@ def test_interval_and_word_never_contradict(prompts: list[str]) -> None:
         pytest.param("+++++o", "-----?", ("no difference seen",) * 2, 0, id="no-verdict-to-reach"),
     ],
 )
-def test_cells_without_an_answer_may_have_failed(
-    base: str, candidate: str, words: tuple[str, str], n_open: int
-) -> None:
+def test_cells_without_an_answer_may_have_failed(base, candidate, words, n_open):
     """The verdict is computed without them, and as if they had all failed."""
     verdicts = only(cells(base), cells(candidate)).verdicts
 
@@ -121,7 +117,7 @@ def test_cells_without_an_answer_may_have_failed(
 @pytest.mark.parametrize(
     ("unfinished", "n_open"), [((), 0), ([TARGET], 4)], ids=["not-selected", "not-asked"]
 )
-def test_cells_that_were_not_asked_are_open(unfinished: Any, n_open: int) -> None:
+def test_cells_that_were_not_asked_are_open(unfinished, n_open):
     """A cell that only the baseline has was not selected, unless the candidate was not asked to the end."""
     one = only(cells("++++++"), cells("++"), unfinished=frozenset(unfinished))
 
@@ -143,9 +139,7 @@ def test_cells_that_were_not_asked_are_open(unfinished: Any, n_open: int) -> Non
         pytest.param("++", "+?", Obstacles(of_prompts={("s", "P2"): Obstacle("validator_changed")}), ("validator_changed", "", 1), id="changed-goes-before-silent"),
     ],
 )  # fmt: skip
-def test_cells_that_cannot_be_compared_are_set_aside(
-    base: str, candidate: str, obstacles: Obstacles, reason: tuple[str, str, int]
-) -> None:
+def test_cells_that_cannot_be_compared_are_set_aside(base, candidate, obstacles, reason):
     """Each has its reason; the others are compared."""
     compared = compare(cells(base), cells(candidate), obstacles=obstacles)
 
@@ -156,7 +150,7 @@ def test_cells_that_cannot_be_compared_are_set_aside(
 
 
 @pytest.mark.parametrize(("used", "n"), [(True, 1), (False, 2)])
-def test_another_model_that_answers_is_another_serving(used: bool, n: int) -> None:
+def test_another_model_that_answers_is_another_serving(used, n):
     """The server's name of the answering model counts, cell by cell, if both runs have it."""
     base = [*cells("+", effective_model="m-1"), *cells("+", repeat=2)]
     candidate = [*cells("+", effective_model="m-2"), *cells("+", repeat=2, effective_model="m-2")]
@@ -168,7 +162,7 @@ def test_another_model_that_answers_is_another_serving(used: bool, n: int) -> No
     assert [(one.reason, one.detail) for one in compared.set_aside] == reasons
 
 
-def test_cells_are_listed_under_the_target_that_has_them() -> None:
+def test_cells_are_listed_under_the_target_that_has_them():
     """If two models are compared, cells only in the baseline belong to the baseline's model."""
     third = Target(provider="lab", model="third")
     base = [*cells("+++"), *cells("++", third)]
@@ -181,7 +175,7 @@ def test_cells_are_listed_under_the_target_that_has_them() -> None:
     ]
 
 
-def test_targets_of_one_run_may_be_compared() -> None:
+def test_targets_of_one_run_may_be_compared():
     """No cell of the run is missing from itself."""
     rows = [*cells("+++"), *cells("++.", OTHER)]
 
@@ -200,7 +194,7 @@ def _timed(values: Sequence[int], **changes: Any) -> list[Record]:
 @pytest.mark.parametrize(
     ("factor", "word"), [(1.01, "no difference seen"), (1.06, "slower"), (0.9, "faster")]
 )
-def test_a_time_needs_a_change_of_five_percent(factor: float, word: str) -> None:
+def test_a_time_needs_a_change_of_five_percent(factor, word):
     """The same server is as much faster or slower at another time; tokens and money have no such limit."""
     base = [record(prompt_id=f"P{n}", e2e_ms=1000, output_tokens=100) for n in range(12)]
     now = [replace(row, e2e_ms=round(1000 * factor), output_tokens=101) for row in base]
@@ -210,7 +204,7 @@ def test_a_time_needs_a_change_of_five_percent(factor: float, word: str) -> None
     assert (ratios["latency"].word, ratios["output_tokens"].word) == (word, "more")
 
 
-def test_a_ratio_is_the_median_over_prompts() -> None:
+def test_a_ratio_is_the_median_over_prompts():
     """Candidate / baseline, prompt by prompt; the interval comes from order statistics."""
     base = _timed([100, 200, 300, 400, 500, 600, 700], ttft_ms=50)
     candidate = _timed([150, 320, 420, 800, 500, 1200, 1400], ttft_ms=25)
@@ -227,7 +221,7 @@ def test_a_ratio_is_the_median_over_prompts() -> None:
     assert "cost" not in found
 
 
-def test_a_prompts_repeats_are_one_ratio() -> None:
+def test_a_prompts_repeats_are_one_ratio():
     """A prompt's ratio is that of its geometric means; with fewer than six prompts there is no interval."""
     base = [*_timed([100, 100]), *_timed([100, 100], repeat=2)]
     candidate = [*_timed([200, 100]), *_timed([800, 100], repeat=2)]
@@ -237,7 +231,7 @@ def test_a_prompts_repeats_are_one_ratio() -> None:
     assert (latency.n_prompts, latency.ratio, latency.interval_95) == (2, pytest.approx(2.0), None)
 
 
-def test_only_cells_that_succeeded_on_both_sides_have_a_ratio() -> None:
+def test_only_cells_that_succeeded_on_both_sides_have_a_ratio():
     """An empty reply is quick, and says nothing about speed; a free one has no price to compare."""
     base = _timed([100, 100], cost_usd=0.0)
     candidate = [base[0], record(prompt_id="P1", e2e_ms=1, success=False, objective_pass=None)]
@@ -248,7 +242,7 @@ def test_only_cells_that_succeeded_on_both_sides_have_a_ratio() -> None:
     assert "cost" not in found
 
 
-def test_outcomes_of_tool_use_that_changed_are_counted() -> None:
+def test_outcomes_of_tool_use_that_changed_are_counted():
     """Nine prompts that ended well have bad arguments now."""
     base = [*tool_cells(39, 1), cell("X", "valid")]
     candidate = [*base[9:], *(cell(f"U{n}", "bad_arguments") for n in range(9))]
@@ -260,7 +254,7 @@ def test_outcomes_of_tool_use_that_changed_are_counted() -> None:
     assert ("tool use", "valid 40 -> 31, bad_arguments 0 -> 9") in [*details_of(found)]
 
 
-def test_other_conditions_are_noted() -> None:
+def test_other_conditions_are_noted():
     """A ratio depends on the machine too, if that was another one."""
     base, candidate = _timed([100], host="a", in_flight=1), _timed([100], host="b", in_flight=8)
 
@@ -268,7 +262,7 @@ def test_other_conditions_are_noted() -> None:
     assert only(base, base).notes == ()
 
 
-def test_the_range_is_the_published_formula() -> None:
+def test_the_range_is_the_published_formula():
     """Bonett & Price with Student's t over whole prompts, k + 1 degrees of freedom, by NumPy and SciPy."""
     base = [*cells("+" * 20 + "-" * 10), *cells("+" * 25 + "-" * 5, repeat=2)]
     candidate = [*cells("+" * 12 + "-" * 18), *cells("-" * 4 + "+" * 26, repeat=2)]
@@ -289,7 +283,7 @@ def test_the_range_is_the_published_formula() -> None:
 
 @settings(deadline=None)
 @given(totals=st.lists(st.integers(-5, 5), max_size=9))
-def test_every_choice_of_signs_is_counted(totals: list[int]) -> None:
+def test_every_choice_of_signs_is_counted(totals):
     """The p of a randomisation test is the share of sign choices that lead at least as far."""
     choices = itertools.product((-1, 1), repeat=len(totals))
     sums = [abs(sum(sign * total for sign, total in zip(signs, totals, strict=True))) for signs in choices]
@@ -302,7 +296,7 @@ def test_every_choice_of_signs_is_counted(totals: list[int]) -> None:
 
 @settings(deadline=None)
 @given(n_better=st.integers(0, 60), n_worse=st.integers(0, 60), n_same=st.integers(0, 5))
-def test_with_one_cell_a_prompt_it_is_mcnemars(n_better: int, n_worse: int, n_same: int) -> None:
+def test_with_one_cell_a_prompt_it_is_mcnemars(n_better, n_worse, n_same):
     """Exact McNemar is the binomial test of the prompts that differ."""
     found = sign_flip([1] * n_better + [-1] * n_worse + [0] * n_same)
 
@@ -310,7 +304,7 @@ def test_with_one_cell_a_prompt_it_is_mcnemars(n_better: int, n_worse: int, n_sa
     assert found.p == pytest.approx(expected, abs=1e-12)
 
 
-def test_of_very_many_prompts_it_is_normal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_very_many_prompts_it_is_normal(monkeypatch):
     """If the exact count would take long, the normal distribution hardly differs."""
     totals = [1, -2, 3, -1] * 60 + [-2] * 55
     exact = sign_flip(totals)
@@ -336,7 +330,7 @@ WORSE, BETTER = [-1] * 7, [1] * 6
         pytest.param([[], BETTER, []], [1.0, 2 / 2**6, 1.0], id="nothing-to-test-is-no-test"),
     ],
 )
-def test_more_targets_ask_for_more(totals: list[list[int]], expected: list[float]) -> None:
+def test_more_targets_ask_for_more(totals, expected):
     """Holm's correction: the smallest p counts for as many targets as there are, the next for one less."""
     assert [one.p for one in adjusted_together(totals)] == pytest.approx(expected)
 
@@ -356,7 +350,7 @@ def _prompts(**second: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Any:
+def pair(tmp_path):
     """Stores two runs with these rows and changes, and loads them."""
 
     def stored(base: dict[str, Any], candidate: dict[str, Any]) -> list[Measured]:
@@ -378,8 +372,8 @@ def pair(tmp_path: Path) -> Any:
     ],
 )  # fmt: skip
 def test_cells_that_differ_are_set_aside_unless_looked_across(
-    pair: Any, base: Any, candidate: Any, reason: str | None, detail: str, n: int, across: str
-) -> None:
+    pair, base, candidate, reason, detail, n, across
+):
     """Each difference has its reason and its detail, and each can be ignored by an option."""
     runs = pair(base, candidate)
 
@@ -398,12 +392,12 @@ def test_cells_that_differ_are_set_aside_unless_looked_across(
         pytest.param(_server(digest="a"), _server(server_version="1"), id="reported-by-one"),
     ],
 )  # fmt: skip
-def test_differences_without_an_effect_are_compared(pair: Any, base: Any, candidate: Any) -> None:
+def test_differences_without_an_effect_are_compared(pair, base, candidate):
     """These are settings such as speed, number and place of requests, or a prompt's name."""
     assert compare_runs(*pair(base, candidate)).set_aside == ()
 
 
-def test_hosts_and_parts_serve_too(pair: Any) -> None:
+def test_hosts_and_parts_serve_too(pair):
     """A server counts wherever it is recorded: on another machine, in a merged part, when resumed."""
     one, other = {"server": {"digest": "a"}}, {"server_when_resumed": {"digest": "c"}}
     parts = [{"run_id": "p", "targets": {A.label: {**one, **other}}}]
@@ -414,7 +408,7 @@ def test_hosts_and_parts_serve_too(pair: Any) -> None:
     assert apart.detail == "digest a -> a or c"
 
 
-def test_possible_reasons_of_a_difference_are_noted(pair: Any) -> None:
+def test_possible_reasons_of_a_difference_are_noted(pair):
     """Another version, missing rows, and timeouts, which decide which slow cells are answered."""
     old, new = ({"packages": {"pytest-openclaw": version}} for version in ("1", "2"))
     prompts = [definition("P1", timeout_s=9.0), definition("P2")]
@@ -442,7 +436,7 @@ def test_possible_reasons_of_a_difference_are_noted(pair: Any) -> None:
         pytest.param([A, B], [row(A, "P1").target], [(A.label, A.label)], id="one-gone"),
     ],
 )
-def test_which_targets_are_compared(pair: Any, base: Any, candidate: Any, expected: Any) -> None:
+def test_which_targets_are_compared(pair, base, candidate, expected):
     """Targets of both runs are compared; or the only one of each, if they have none in common."""
     rows = [[row(target, "P1") for target in targets] for targets in (base, candidate)]
 
@@ -451,7 +445,7 @@ def test_which_targets_are_compared(pair: Any, base: Any, candidate: Any, expect
     assert [(one.base_target, one.target) for one in targets] == expected
 
 
-def test_two_models_are_not_served_alike(pair: Any) -> None:
+def test_two_models_are_not_served_alike(pair):
     """If two models are compared, their servers and answering names do not exclude them."""
     before = {"records": [row(A, "P1", effective_model="a")], **_server(digest="a")}
     missed_by_b = missed(B, prompt_id="P1", suite=SUITE, effective_model="b")
@@ -463,7 +457,7 @@ def test_two_models_are_not_served_alike(pair: Any) -> None:
     assert result.targets[0].verdicts.n_worse == 1
 
 
-def test_targets_can_be_named(tmp_path: Path) -> None:
+def test_targets_can_be_named(tmp_path):
     """A target of one run is compared with a target of the other, by their labels."""
     run = _measured(store(tmp_path / "r", [row(A, "P1"), row(B, "P1")]))
 
@@ -472,7 +466,7 @@ def test_targets_can_be_named(tmp_path: Path) -> None:
         named_targets(run, run, ["lab/x"])
 
 
-def test_the_value_of_across_is_checked() -> None:
+def test_the_value_of_across_is_checked():
     """It is a list of known words."""
     assert parse_across(" serving, prompt ,") == {"serving", "prompt"}
     with pytest.raises(OpenClawError, match="unknown difference 'server'; choose from prompt, "):
@@ -483,7 +477,7 @@ def _measured(path: Path) -> Measured:
     return load_run(path).measured
 
 
-def test_a_baseline_is_found_by_path_id_or_as_the_last(tmp_path: Path) -> None:
+def test_a_baseline_is_found_by_path_id_or_as_the_last(tmp_path):
     """The last one is the newest run that is neither this one nor still running."""
     runs = tmp_path / "runs"
     for age, name in enumerate(["living", "resumed", "third", "fourth"]):
@@ -505,7 +499,7 @@ def test_a_baseline_is_found_by_path_id_or_as_the_last(tmp_path: Path) -> None:
         pytest.param("own", "own is the run that continues", id="itself"),
     ],
 )
-def test_a_wrong_baseline_is_refused(tmp_path: Path, name: str, message: str) -> None:
+def test_a_wrong_baseline_is_refused(tmp_path, name, message):
     """The message names the error."""
     store(tmp_path / "own", ROWS)
 

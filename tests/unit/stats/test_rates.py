@@ -32,13 +32,13 @@ from tests.unit.reports.summaries import record
         pytest.param([5, 1, 3], 100, 5, id="highest"),
     ],
 )  # fmt: skip
-def test_percentile(values: list[float], q: float, expected: float) -> None:
+def test_percentile(values, q, expected):
     """Percentiles interpolate linearly between closest ranks."""
     assert percentile(values, q) == pytest.approx(expected)
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=2, max_size=50))
-def test_percentile_agrees_with_the_standard_library(values: list[float]) -> None:
+def test_percentile_agrees_with_the_standard_library(values):
     """`statistics.quantiles(method="inclusive")` is the same definition."""
     expected = statistics.quantiles(values, n=100, method="inclusive")
 
@@ -51,7 +51,7 @@ def test_percentile_agrees_with_the_standard_library(values: list[float]) -> Non
     # Newcombe (1998), Statistics in Medicine 17, table I: method 3 (Wilson) for these four.
     [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
 )
-def test_wilson(successes: int, n: int, low: float, high: float) -> None:
+def test_wilson(successes, n, low, high):
     """The interval is the published one to four digits."""
     interval = wilson_95(successes, n)
 
@@ -64,7 +64,7 @@ samples = st.lists(clusters, min_size=1, max_size=30)
 
 
 @given(st.lists(st.integers(0, 1), min_size=1, max_size=200))
-def test_without_repeats_it_is_wilson(successes: list[int]) -> None:
+def test_without_repeats_it_is_wilson(successes):
     """Prompts that were asked once are independent cells."""
     sample = [Cluster(success, 1) for success in successes]
 
@@ -72,7 +72,7 @@ def test_without_repeats_it_is_wilson(successes: list[int]) -> None:
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(2, 20))
-def test_identical_repeats_add_nothing(passed: list[bool], n: int) -> None:
+def test_identical_repeats_add_nothing(passed, n):
     """Prompts whose repeats always end alike have as much information as when each is asked once."""
     sample = [Cluster(n * success, n) for success in passed]
     once = wilson_95(sum(passed), len(passed))
@@ -85,7 +85,7 @@ def test_identical_repeats_add_nothing(passed: list[bool], n: int) -> None:
 
 
 @given(samples)
-def test_a_sample_is_worth_its_cells_at_most(sample: list[Cluster]) -> None:
+def test_a_sample_is_worth_its_cells_at_most(sample):
     """Repeats never count more than once, and never less than if each prompt always ended alike."""
     n = sum(cluster.n for cluster in sample)
     worst = n**2 / sum(cluster.n**2 for cluster in sample)
@@ -94,7 +94,7 @@ def test_a_sample_is_worth_its_cells_at_most(sample: list[Cluster]) -> None:
 
 
 @given(samples)
-def test_a_miss_proves_no_higher_rate(sample: list[Cluster]) -> None:
+def test_a_miss_proves_no_higher_rate(sample):
     """No sample has a higher lower end than one of as many prompts that has no miss."""
     found = cluster_interval(sample)
     flawless = wilson_95(len(sample), len(sample))
@@ -117,13 +117,13 @@ def test_a_miss_proves_no_higher_rate(sample: list[Cluster]) -> None:
         pytest.param([Cluster(50, 50), Cluster(49, 50)], 2.0622, id="one-miss"),
     ],
 )
-def test_effective_samples(sample: list[Cluster], n: float) -> None:
+def test_effective_samples(sample, n):
     """The figures of small samples, computed by hand."""
     assert effective_n(sample) == pytest.approx(n, rel=1e-3)
 
 
 @pytest.mark.parametrize("n_targets", [2, 8])
-def test_a_joint_interval_accounts_for_the_estimate_of_its_sample(n_targets: int) -> None:
+def test_a_joint_interval_accounts_for_the_estimate_of_its_sample(n_targets):
     """By Student's t of SciPy, but no less than the prompts are worth that are asked once."""
     z, sample = joint_z(n_targets), [Cluster(2, 3), Cluster(1, 3)] * 17
     quantile = stats.t.isf(0.025 / n_targets, 33)
@@ -132,7 +132,7 @@ def test_a_joint_interval_accounts_for_the_estimate_of_its_sample(n_targets: int
     assert effective_n([Cluster(3, 3), Cluster(0, 3)] * 17, z=z) == pytest.approx(34, rel=0.05)
 
 
-def test_repeats_of_a_prompt_are_one_cluster() -> None:
+def test_repeats_of_a_prompt_are_one_cluster():
     """So are its harder forms, and its wordings in other files; the same id in another suite is not."""
     rows = [
         *(record(prompt_id="A", suite=suite, repeat=n) for suite in ("s", "other") for n in range(1, 4)),
@@ -158,7 +158,7 @@ def _once(n: int) -> list[list[float]]:
 
 @pytest.mark.parametrize("q", [5, 50, 60, 95, 99])
 @pytest.mark.parametrize("more", [0, 1, 7, 100, 3000])
-def test_ranks_miss_with_a_chance_of_5_percent_at_most(q: int, more: int) -> None:
+def test_ranks_miss_with_a_chance_of_5_percent_at_most(q, more):
     """By SciPy's binomial distribution; and an end further in would miss too often."""
     share = q / 100
     n = FEWEST[q] + more
@@ -172,7 +172,7 @@ def test_ranks_miss_with_a_chance_of_5_percent_at_most(q: int, more: int) -> Non
 
 
 @pytest.mark.parametrize(("q", "fewest"), FEWEST.items())
-def test_too_few_values_have_no_interval(q: float, fewest: int) -> None:
+def test_too_few_values_have_no_interval(q, fewest):
     """So many values are enough, one less is not."""
     assert percentile_interval(_once(fewest), q) is not None
     assert percentile_interval(_once(fewest - 1), q) is None
@@ -181,20 +181,20 @@ def test_too_few_values_have_no_interval(q: float, fewest: int) -> None:
 @pytest.mark.parametrize(
     "values", [[], [[7]], [[7] * 5] * 36, [[7] * 40, *[[7]] * 80]], ids=["none", "one", "repeats", "uneven"]
 )
-def test_repeats_do_not_replace_prompts(values: list[list[float]]) -> None:
+def test_repeats_do_not_replace_prompts(values):
     """Also if one prompt outweighs the others."""
     assert percentile_interval(values, 95) is None
 
 
 @pytest.mark.parametrize("q", QS)
-def test_prompts_that_always_take_the_same_time(q: float) -> None:
+def test_prompts_that_always_take_the_same_time(q):
     """Their repeats add nothing to the interval."""
     assert percentile_interval([[value] * 7 for value in range(1, 401)], q) == percentile_interval(
         _once(400), q
     )
 
 
-def test_repeats_that_differ_narrow_the_interval() -> None:
+def test_repeats_that_differ_narrow_the_interval():
     """If a prompt says nothing about its latency, repeats have nearly as much information as prompts."""
     values = random.Random(20261122).sample(range(1000), 1000)
     repeated = percentile_interval([values[start : start + 5] for start in range(0, 1000, 5)], 50)
@@ -206,7 +206,7 @@ def test_repeats_that_differ_narrow_the_interval() -> None:
 
 
 @given(PROMPTS, st.sampled_from(QS))
-def test_the_percentile_lies_in_its_interval(values: list[list[float]], q: float) -> None:
+def test_the_percentile_lies_in_its_interval(values, q):
     """Both ends are values, and the percentile that is shown lies between them."""
     interval = percentile_interval(values, q)
     every = [value for of_prompt in values for value in of_prompt]
@@ -219,6 +219,6 @@ def test_the_percentile_lies_in_its_interval(values: list[list[float]], q: float
 @pytest.mark.parametrize(
     ("df", "off"), [(1, 0.112), (2, 0.0075), (3, 2e-3), (5, 2e-4), (29, 1e-6), (500, 1e-9)]
 )
-def test_student_t(df: int, off: float) -> None:
+def test_student_t(df, off):
     """The expansion is SciPy's figure to the digits that it promises."""
     assert student_t(df) == pytest.approx(stats.t.ppf(0.975, df), rel=off)

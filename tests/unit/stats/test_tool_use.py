@@ -31,16 +31,14 @@ def _native_restraint(restrained: int, needless: int) -> list[Record]:
         pytest.param([record(tools_offered=11)], None, (0, 0), id="tools-without-a-rule-about-them"),
     ],
 )
-def test_native_evidence_goes_first(
-    rows: list[Record], evidence: str | None, counts: tuple[int, int]
-) -> None:
+def test_native_evidence_goes_first(rows, evidence, counts):
     """The tier is based on native calls; those in texts count where no native one was asked for."""
     use = tool_use_of(rows)
 
     assert (use.evidence, (use.n_success, use.n)) == (evidence, counts)
 
 
-def test_probes_roles_and_pressure_are_separate() -> None:
+def test_probes_roles_and_pressure_are_separate():
     """They change neither rate nor restraint nor outcomes."""
     rows = [*_native(4, 0), *_native_restraint(1, 0)]
     apart = [
@@ -58,14 +56,14 @@ def test_probes_roles_and_pressure_are_separate() -> None:
     ("needless", "restrained", "tier", "capped_by"),
     [(0, 0, 1, None), (1, 4, 1, None), (1, 3, 2, "restraint"), (20, 79, 2, "restraint"), (20, 80, 1, None)],
 )
-def test_needless_calls_cost_tier_1(needless: int, restrained: int, tier: int, capped_by: str | None) -> None:
+def test_needless_calls_cost_tier_1(needless, restrained, tier, capped_by):
     """With needless calls in more than a fifth of the cells that forbid tools, a target is Tier 2 at best."""
     use = tool_use_of([*_native(20, 0), *_native_restraint(restrained, needless)])
 
     assert (use.tier, use.capped_by) == (tier, capped_by)
 
 
-def test_silence_is_neither_a_needless_call_nor_restraint() -> None:
+def test_silence_is_neither_a_needless_call_nor_restraint():
     """An empty reply does not cap, and does not count as restraint."""
     silent = [replace(row, success=False) for row in _native_restraint(9, 0)]
 
@@ -82,14 +80,14 @@ def test_silence_is_neither_a_needless_call_nor_restraint() -> None:
         pytest.param(6, 3, False, id="perhaps-a-fifth-after-all"),
     ],
 )
-def test_a_cap_has_its_own_proof(restrained: int, needless: int, conclusive: bool) -> None:
+def test_a_cap_has_its_own_proof(restrained, needless, conclusive):
     """A cap is conclusive if clearly more than a fifth is needless, and Tier 3 is excluded."""
     use = tool_use_of([*_native(20, 0), *_native_restraint(restrained, needless)])
 
     assert (use.tier, use.conclusive) == (2, conclusive)
 
 
-def test_repeats_do_not_count_as_new_prompts() -> None:
+def test_repeats_do_not_count_as_new_prompts():
     """4 prompts that succeeded 4 times each are 4 cells, and not the 16 that make Tier 1 conclusive."""
     rows = [cell(f"P{n}", "valid", repeat=r, tools_offered=1) for n in range(4) for r in range(1, 5)]
 
@@ -106,7 +104,7 @@ def test_repeats_do_not_count_as_new_prompts() -> None:
         pytest.param([*_native(9, 0), *_native_restraint(4, 0)], None, id="none"),
     ],
 )
-def test_the_most_frequent_miss(rows: list[Record], outcome: str | None) -> None:
+def test_the_most_frequent_miss(rows, outcome):
     """The most frequent problem is reported; a success is never a problem."""
     assert most_frequent_miss(tool_use_of(rows)) == outcome
 
@@ -115,7 +113,7 @@ def test_the_most_frequent_miss(rows: list[Record], outcome: str | None) -> None
     ("n_right", "n", "n_missing"),
     [(3, 3, 0), (2, 2, 1), (0, 0, 3), (4, 5, 0), (3, 4, 1), (0, 1, 4), (60, 93, 72)],
 )
-def test_three_prompts_and_four_fifths_are_enough(n_right: int, n: int, n_missing: int) -> None:
+def test_three_prompts_and_four_fifths_are_enough(n_right, n, n_missing):
     """Both are needed; so many further prompts without a miss would do."""
     proof = Proof(n=n, n_right=n_right, n_prompts=n, n_prompts_right=n_right)
 
@@ -140,7 +138,7 @@ def _tested(prompt_id: str, outcome: ToolOutcome, *tools: str, **changes: Any) -
         pytest.param([_tested("P", "valid", "read", probe="secret")], {}, id="probe"),
     ],
 )  # fmt: skip
-def test_cells_prove_tools(records: list[Record], proofs: dict[str, tuple[int, ...]]) -> None:
+def test_cells_prove_tools(records, proofs):
     """Cells, right ones, prompts, right ones; a prompt went right if 80 % of its repeats did."""
     found = tool_proofs(records)
 
@@ -149,7 +147,7 @@ def test_cells_prove_tools(records: list[Record], proofs: dict[str, tuple[int, .
     } == proofs
 
 
-def test_calls_that_probes_write_as_text_are_counted() -> None:
+def test_calls_that_probes_write_as_text_are_counted():
     """They explain why a probe is not done, and do not count for the tier."""
     rows = [
         cell("S1", "leaked_as_text", probe="secret", leaked_valid=True, objective_pass=False),

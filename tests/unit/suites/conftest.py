@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 
-from pytest_openclaw.judging.registry import Registry, build_registry
+from pytest_openclaw.judging.registry import build_registry
 from pytest_openclaw.values.replies import Reply, Verdict
 
 
@@ -26,6 +26,6 @@ class Says:
 
 
 @pytest.fixture(scope="session")
-def registry() -> Registry:
+def registry():
     """The rule `says`; an absent validator is `noop` without being registered."""
     return build_registry([("the tests", Says)])

@@ -124,14 +124,14 @@ def _order(cells: list[tuple[str, Target]]) -> list[str]:
     return [name for name, _ in spread(cells, target_of=lambda cell: cell[1], endpoints=ENDPOINTS)]
 
 
-def test_one_endpoint_goes_target_by_target() -> None:
+def test_one_endpoint_goes_target_by_target():
     """A local model is loaded once, whatever order the suites have."""
     cells = [("P1b", LOCAL_B), ("P1a", LOCAL_A), ("P2b", LOCAL_B), ("P2a", LOCAL_A)]
 
     assert _order(cells) == ["P1a", "P2a", "P1b", "P2b"]
 
 
-def test_endpoints_are_mixed_evenly() -> None:
+def test_endpoints_are_mixed_evenly():
     """A cloud's two cells are among the four of two local models, not after them."""
     cells = [
         *((f"a{n}", LOCAL_A) for n in range(2)),
@@ -142,7 +142,7 @@ def test_endpoints_are_mixed_evenly() -> None:
     assert _order(cells) == ["a0", "c0", "a1", "b0", "c1", "b1"]
 
 
-def test_a_target_goes_repeat_by_repeat() -> None:
+def test_a_target_goes_repeat_by_repeat():
     """Also over several suites, each with its own repeats next to each other."""
     cells = [(f"{suite}{prompt}-r{n}", LOCAL_A, n) for suite in "AB" for n in (1, 2) for prompt in (1, 2)]
 
@@ -154,7 +154,7 @@ def test_a_target_goes_repeat_by_repeat() -> None:
 
 
 @given(targets=st.lists(st.sampled_from(list(ENDPOINTS))))
-def test_spreading_loses_nothing_and_keeps_each_target_in_order(targets: list[Target]) -> None:
+def test_spreading_loses_nothing_and_keeps_each_target_in_order(targets):
     """The same cells come out; a target's cells stay in their order, one target an endpoint at a time."""
     cells = [(f"{n:03}", target) for n, target in enumerate(targets)]
 

@@ -21,7 +21,7 @@ TWO_CALLS = {"role": "assistant", "content": "Both.", "calls": [{"name": "read"}
 OF_EXEC = {"role": "tool", "content": "", "name": "exec"}
 
 
-def test_messages_become_turns() -> None:
+def test_messages_become_turns():
     """Results belong to the calls before them, in their order; arguments are the JSON that is sent."""
     read = KEYS["messages"].read(
         "messages",
@@ -43,7 +43,7 @@ def test_messages_become_turns() -> None:
     )
 
 
-def test_turns_with_tools_need_a_world(registry: Any) -> None:
+def test_turns_with_tools_need_a_world(registry):
     """Without one, no call before the last message would have a result."""
     raw = {"prompt": "Hi", "tools": ["read"], "turns": ["And now?"]}
 
@@ -58,7 +58,7 @@ def test_turns_with_tools_need_a_world(registry: Any) -> None:
     assert definition(prompt)["turns"] == ["And now?"]
 
 
-def test_calls_need_tools(registry: Any) -> None:
+def test_calls_need_tools(registry):
     """Some servers refuse past calls without tools, so no prompt has them."""
     raw = {"prompt": "And now?", "messages": [USER, CALLS, RESULT]}
 
@@ -67,7 +67,7 @@ def test_calls_need_tools(registry: Any) -> None:
     assert complaints == ['has messages with calls, but no "tools". Offer the tools that were called.']
 
 
-def test_history_is_what_the_model_did_after_the_prompt(registry: Any) -> None:
+def test_history_is_what_the_model_did_after_the_prompt(registry):
     """It begins with the model's turn, ends with a result, and is in the definition as it is read again."""
     raw = {"prompt": "Which port?", "tools": ["read"], "history": [CALLS, RESULT]}
 
@@ -83,7 +83,7 @@ def test_history_is_what_the_model_did_after_the_prompt(registry: Any) -> None:
     assert "do not end with a tool's result" in open_end[0]
 
 
-def test_the_definition_has_them(registry: Any) -> None:
+def test_the_definition_has_them(registry):
     """`config.json` keeps them as they can be read again; those of a prompt without them are null."""
     raw: dict[str, Any] = {
         "validator": {"type": "says", "word": "hello"},
@@ -131,7 +131,7 @@ def conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 @given(conversations())
-def test_a_conversation_is_written_as_it_was_read(messages: list[dict[str, Any]]) -> None:
+def test_a_conversation_is_written_as_it_was_read(messages):
     """A conversation in a possible order is read, and written again as it was."""
     assert written_messages(KEYS["messages"].read("messages", messages, turns_of)) == messages
 
@@ -156,7 +156,7 @@ FULL: dict[str, Any] = {
 }
 
 
-def test_a_world_is_read() -> None:
+def test_a_world_is_read():
     """Every key is read."""
     assert KEYS["world"].read("world", FULL) == World(
         files={"a.txt": "one", "/etc/hosts": "127.0.0.1"},
@@ -179,7 +179,7 @@ def test_a_world_is_read() -> None:
     assert KEYS["world"].read("world", {}) == World()
 
 
-def test_a_world_in_config_json_is_a_world_again(registry: Any) -> None:
+def test_a_world_in_config_json_is_a_world_again(registry):
     """A prompt's definition in a run can be read without its suite."""
     raw: dict[str, Any] = {
         "prompt": "Go.",

@@ -40,7 +40,7 @@ def said(keys: str, folder: Path) -> str:
 
 
 @pytest.mark.parametrize("keys", CASES)
-def test_a_key_that_cannot_be_used(keys: str, tmp_path: Path) -> None:
+def test_a_key_that_cannot_be_used(keys, tmp_path):
     """The error names file, prompt and key, and the expected value, and gives an example or a hint."""
     assert said(keys, tmp_path) == CASES[keys]
 
@@ -48,7 +48,7 @@ def test_a_key_that_cannot_be_used(keys: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tags", "error"), [({"a": 1}, 'tags is {"a": 1}, not a list.'), (2.5, "tags is 2.5, not a list.")]
 )
-def test_a_mark_in_python_is_read_alike(tags: object, error: str) -> None:
+def test_a_mark_in_python_is_read_alike(tags, error):
     """The keys of a benchmark in Python have the same errors."""
     prompt, errors = read_prompt({"prompt": "Hi", "tags": tags}, "P1", suite="x.py", registry={})
 

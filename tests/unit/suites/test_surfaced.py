@@ -35,7 +35,7 @@ def names(tools: Any) -> list[str]:
     return [tool.name for tool in tools]
 
 
-def test_the_substitute_has_the_sections_order_and_size_of_the_release() -> None:
+def test_the_substitute_has_the_sections_order_and_size_of_the_release():
     """2026.9.6 sends 25.6 KB to an empty workspace; descriptions of tools are shorter here."""
     headings = [line[3:] for line in SURFACE.system.splitlines() if line.startswith("## ")]
 
@@ -48,7 +48,7 @@ def test_the_substitute_has_the_sections_order_and_size_of_the_release() -> None
     ]
 
 
-def test_tools_are_sent_or_behind_the_bridge() -> None:
+def test_tools_are_sent_or_behind_the_bridge():
     """The surface's tools are sent; the prompt's other tools are reached, and in the directory."""
     asked = on_surface(prompt("read", "web_search", OWN), SURFACE)
 
@@ -60,7 +60,7 @@ def test_tools_are_sent_or_behind_the_bridge() -> None:
     assert (asked.system or "").count("- web_search (core)") == 1
 
 
-def test_a_tool_of_the_suites_own_takes_the_place_of_its_namesake() -> None:
+def test_a_tool_of_the_suites_own_takes_the_place_of_its_namesake():
     """It is judged by the suite's schema, wherever it is."""
     own = [Tool(name=name, description="mine") for name in ("read", "web_search")]
 
@@ -70,14 +70,14 @@ def test_a_tool_of_the_suites_own_takes_the_place_of_its_namesake() -> None:
     assert [found["read"].description, found["web_search"].description] == ["mine", "mine"]
 
 
-def test_a_system_text_is_that_of_agents_md() -> None:
+def test_a_system_text_is_that_of_agents_md():
     """OpenClaw writes its own system prompt, in which a user's text has this place."""
     asked = on_surface(prompt("read", system=r"Answer in \1 German."), SURFACE)
 
     assert "## /workspace/AGENTS.md\nAnswer in \\1 German.\n## /workspace/SOUL.md" in (asked.system or "")
 
 
-def test_config_json_keeps_the_prompt_of_the_suite() -> None:
+def test_config_json_keeps_the_prompt_of_the_suite():
     """A run on both surfaces defines each prompt once; a world has more steps only on the surface."""
     one = prompt("read", world=World(steps=3))
 
@@ -89,7 +89,7 @@ def test_config_json_keeps_the_prompt_of_the_suite() -> None:
     assert as_listed(replace(asked, id="P[a]")) == replace(one, id="P[a]")
 
 
-def test_a_surface_without_a_bridge_sends_everything() -> None:
+def test_a_surface_without_a_bridge_sends_everything():
     """A user's own config may switch tool search off."""
     direct = replace(SURFACE, tools=SURFACE.tools[:2], deferred=(), system="Be brief.")
 

@@ -28,7 +28,7 @@ POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows has other kinds of f
         pytest.param(b'"\xed\xa0\x80"', "can't decode byte 0xed", id="surrogate-in-bytes"),
     ],
 )  # fmt: skip
-def test_text_that_is_not_json_is_refused(text: bytes, said: str) -> None:
+def test_text_that_is_not_json_is_refused(text, said):
     """The error says why."""
     with pytest.raises(ValueError, match=said):
         parse_json(text)
@@ -42,12 +42,12 @@ def test_text_that_is_not_json_is_refused(text: bytes, said: str) -> None:
         pytest.param(b'"' + b"[" * 500 + b'"', "[" * 500, id="brackets-in-a-text"),
     ],
 )
-def test_json_that_a_run_may_write_is_read(text: bytes, value: object) -> None:
+def test_json_that_a_run_may_write_is_read(text, value):
     """It may have long numbers, any character, and texts that look like JSON."""
     assert parse_json(text) == value
 
 
-def test_an_error_names_the_file_and_not_its_temporary_copy(tmp_path: Path) -> None:
+def test_an_error_names_the_file_and_not_its_temporary_copy(tmp_path):
     """The user knows only the file."""
     path = tmp_path / "gone" / "report.html"
 
@@ -59,7 +59,7 @@ def test_an_error_names_the_file_and_not_its_temporary_copy(tmp_path: Path) -> N
 
 @POSIX
 @pytest.mark.parametrize("kind", ["link", "loop", "dangling link", "pipe", "folder", "socket", "device"])
-def test_only_a_regular_file_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_only_a_regular_file_is_opened(tmp_path, monkeypatch, kind):
     """A link is not followed, even to a file next to it."""
     path = Path(os.devnull) if kind == "device" else tmp_path / "config.json"
     (tmp_path / "other.json").write_text("{}")
@@ -79,7 +79,7 @@ def test_only_a_regular_file_is_opened(tmp_path: Path, monkeypatch: pytest.Monke
             use(path)
 
 
-def test_a_new_file_takes_the_old_ones_place_or_does_not(tmp_path: Path) -> None:
+def test_a_new_file_takes_the_old_ones_place_or_does_not(tmp_path):
     """A failed write leaves the old file and no other one."""
     path = tmp_path / "summary.json"
     path.write_bytes(b"old")
@@ -108,7 +108,7 @@ with LockFile(Path(sys.argv[1]), waits=True):
 
 
 @pytest.mark.parametrize("ends", ["releases it", "is killed"])
-def test_another_process_has_it_until_it_ends(tmp_path: Path, ends: str) -> None:
+def test_another_process_has_it_until_it_ends(tmp_path, ends):
     """A lock of a living process cannot be taken; afterwards it can, also if that was killed."""
     path = tmp_path / "x.lock"
     with subprocess.Popen(
@@ -129,7 +129,7 @@ def test_another_process_has_it_until_it_ends(tmp_path: Path, ends: str) -> None
 
 
 @pytest.mark.parametrize("is_removed", [False, pytest.param(True, marks=POSIX)])
-def test_one_that_waits_gets_it(tmp_path: Path, is_removed: bool) -> None:
+def test_one_that_waits_gets_it(tmp_path, is_removed):
     """A second holder waits until the first one releases the lock, also if that removed the file before."""
     path = tmp_path / "x.lock"
     first, second = LockFile(path), LockFile(path, waits=True)

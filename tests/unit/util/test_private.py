@@ -4,7 +4,6 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no 
 
 
 @pytest.fixture(autouse=True)
-def umask() -> Iterator[None]:
+def umask():
     """Others may do everything, as in some containers."""
     before = os.umask(0)
     yield
@@ -27,7 +26,7 @@ def umask() -> Iterator[None]:
 
 
 @pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def temporary(tmp_path, monkeypatch):
     """The folder in which scratch folders are made."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
@@ -41,7 +40,7 @@ def others_may_use(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("temporary")
-def test_the_environment_of_the_claude_cli() -> None:
+def test_the_environment_of_the_claude_cli():
     """Its folders, the system prompt, the tools and the config of our server are private."""
     request = Request(model="m", prompt="p", system="Be brief.", tools=(Tool(name="read"),))
     with new_folders(*claude.FOLDERS) as folder:
@@ -53,7 +52,7 @@ def test_the_environment_of_the_claude_cli() -> None:
 
 
 @pytest.mark.usefixtures("temporary")
-def test_the_environment_of_openclaw() -> None:
+def test_the_environment_of_openclaw():
     """Its folders and its config with the token are private."""
     with openclaw.scratch_folder() as scratch:
         openclaw.write_config(scratch, "local", {"id": "m"}, url="http://x", key="t", api="ollama")

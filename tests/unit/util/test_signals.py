@@ -9,7 +9,7 @@ from pytest_openclaw.util.signals import held_signals, how_it_ended, interrupted
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
-def test_a_signal_interrupts_as_ctrl_c_does(name: str) -> None:
+def test_a_signal_interrupts_as_ctrl_c_does(name):
     """It becomes a `KeyboardInterrupt`, by which pytest ends a session; then the handler is restored."""
     number = getattr(signal, name)
     before = signal.signal(number, signal.SIG_DFL)  # nohup ignores SIGHUP in all that it starts
@@ -32,12 +32,12 @@ def test_a_signal_interrupts_as_ctrl_c_does(name: str) -> None:
         (None, "closed its output"),
     ],
 )
-def test_how_it_ended(status: int | None, words: str) -> None:
+def test_how_it_ended(status, words):
     """The end of a process names the signal behind it."""
     assert how_it_ended(status) == words
 
 
-def test_an_existing_handler_stays() -> None:
+def test_an_existing_handler_stays():
     """A handler of the user, or of another plugin, is not replaced."""
     received: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
@@ -51,7 +51,7 @@ def test_an_existing_handler_stays() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
-def test_a_held_signal_comes_afterwards(number: int) -> None:
+def test_a_held_signal_comes_afterwards(number):
     """What must happen whole does, and the signal interrupts what follows."""
     done = []
 
@@ -67,7 +67,7 @@ def test_a_held_signal_comes_afterwards(number: int) -> None:
 
 
 @pytest.mark.parametrize("first", [signal.SIGINT, None], ids=["interrupted", "ends-by-itself"])
-def test_signals_change_nothing_while_a_session_ends(first: int | None) -> None:
+def test_signals_change_nothing_while_a_session_ends(first):
     """A second Ctrl-C loses no summary; each session begins anew."""
     for _ in range(2):
         with interrupted_by_signals():

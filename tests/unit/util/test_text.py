@@ -64,12 +64,12 @@ HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=12).m
         pytest.param("## title\n[a](b) #[x] section_a: b", None, id="markdown-stays"),
     ],
 )
-def test_control_characters_are_escaped(text: str, shown: str | None) -> None:
+def test_control_characters_are_escaped(text, shown):
     """A user can still read the text; a terminal or a CI system does nothing."""
     assert printable(text) == (text if shown is None else shown)
 
 
-def test_every_unseen_character_is_known() -> None:
+def test_every_unseen_character_is_known():
     """The class has Unicode's control, format and separator characters and all ignorable by default."""
     # DerivedCoreProperties.txt, Default_Ignorable_Code_Point, as far as it is not Cf.
     ignorable = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2065, 0x3164, 0xFFA0}
@@ -86,7 +86,7 @@ def test_every_unseen_character_is_known() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_no_command_is_left(command: str) -> None:
+def test_no_command_is_left(command):
     """A reply's command works on its system, and no longer once it is printable, at any indentation."""
     assert all_commands(f"{command}\n") or "\u2028" in command or "x ::" in command
 
@@ -94,7 +94,7 @@ def test_no_command_is_left(command: str) -> None:
 
 
 @given(text=HOSTILE, width=st.integers(min_value=1, max_value=40))
-def test_a_text_that_is_wrapped_later_has_no_command(text: str, width: int) -> None:
+def test_a_text_that_is_wrapped_later_has_no_command(text, width):
     """Wherever the lines are broken, also within words."""
     lines = textwrap.wrap(printable(text, wraps=True), width, replace_whitespace=False)
 
@@ -102,7 +102,7 @@ def test_a_text_that_is_wrapped_later_has_no_command(text: str, width: int) -> N
 
 
 @given(value=st.lists(HOSTILE, max_size=3) | st.dictionaries(HOSTILE, HOSTILE, max_size=3))
-def test_json_stays_the_same_value(value: object) -> None:
+def test_json_stays_the_same_value(value):
     """A program reads from inert JSON what was written, and a CI system no command."""
     text = inert(json.dumps(value, indent=2))
 

@@ -26,7 +26,7 @@ for i in range(200):
 """
 
 
-def test_two_threads_may_convert_to_a_new_type_at_once() -> None:
+def test_two_threads_may_convert_to_a_new_type_at_once():
     """The first conversions to a type do not meet; without the lock, msgspec crashes the process."""
     ended = subprocess.run([sys.executable, "-c", TWO_THREADS], capture_output=True, text=True, timeout=60)
 

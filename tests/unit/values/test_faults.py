@@ -43,7 +43,7 @@ ANSWERS: dict[str, Reply] = {
 VERDICTS = (None, *(Verdict(passed=passed) for passed in (True, False, None)))
 
 
-def test_every_failure_type_can_happen() -> None:
+def test_every_failure_type_can_happen():
     """Every documented type can occur, except that of the original harness, whose rows can be read."""
     reached = {outcome_of(result).failure_type for result in (*MAKERS.values(), *ANSWERS.values())}
 
@@ -51,7 +51,7 @@ def test_every_failure_type_can_happen() -> None:
 
 
 @pytest.mark.parametrize("failure_type", MAKERS)
-def test_each_type_is_made_as_it_is_named(failure_type: str) -> None:
+def test_each_type_is_made_as_it_is_named(failure_type):
     """Each function creates the type of its name, and the fault may go into a row."""
     fault = MAKERS[failure_type]
 
@@ -68,7 +68,7 @@ def test_each_type_is_made_as_it_is_named(failure_type: str) -> None:
     kind=st.text(max_size=30),
     message=st.text(max_size=60),
 )
-def test_whatever_a_server_says_is_in_the_set(status: int | None, code: str, kind: str, message: str) -> None:
+def test_whatever_a_server_says_is_in_the_set(status, code, kind, message):
     """No text of an error leaves the closed set; what is retried has a temporary status, or none."""
     fault = _refused(status=status, code=code, type=kind, message=message)
 
@@ -96,9 +96,7 @@ def test_whatever_a_server_says_is_in_the_set(status: int | None, code: str, kin
         pytest.param({"code": "999"}, "stream_error", "error", "cell", id="no-status"),
     ],
 )  # fmt: skip
-def test_the_fault_of_an_error_answer(
-    words: dict[str, Any], failure_type: str, status: str, reach: str
-) -> None:
+def test_the_fault_of_an_error_answer(words, failure_type, status, reach):
     """Code and type take precedence over the HTTP status; a word or number in a stream replaces it."""
     fault = _refused(**words)
 
@@ -106,7 +104,7 @@ def test_the_fault_of_an_error_answer(
 
 
 @pytest.mark.parametrize("status", STATUSES)
-def test_every_fault_has_one_outcome(status: Any) -> None:
+def test_every_fault_has_one_outcome(status):
     """Each status has one outcome in pytest, whatever its type, and is never a success."""
     outcome = outcome_of(replace(MAKERS["timeout"], status=status), None)
 
@@ -116,7 +114,7 @@ def test_every_fault_has_one_outcome(status: Any) -> None:
 
 @pytest.mark.parametrize("verdict", VERDICTS)
 @pytest.mark.parametrize("failure_type", ANSWERS)
-def test_no_answer_fails_whatever_the_verdict(failure_type: str, verdict: Verdict | None) -> None:
+def test_no_answer_fails_whatever_the_verdict(failure_type, verdict):
     """An empty, refused or filtered reply is the model's failure, and not judged."""
     outcome = outcome_of(ANSWERS[failure_type], verdict)
 
@@ -132,9 +130,7 @@ def test_no_answer_fails_whatever_the_verdict(failure_type: str, verdict: Verdic
     [Reply(text="hi"), Reply(tool_calls=(ToolCall(name="read"),)), Reply(text="\u200b")],
     ids=["text", "native-call", "invisible"],
 )
-def test_an_answer_passes_unless_its_verdict_is_against_it(
-    reply: Reply, verdict: Verdict | None, word: str
-) -> None:
+def test_an_answer_passes_unless_its_verdict_is_against_it(reply, verdict, word):
     """Text or a native call is a reply; only a failed verdict fails it."""
     outcome = outcome_of(reply, verdict)
 
@@ -155,12 +151,12 @@ def test_an_answer_passes_unless_its_verdict_is_against_it(
         pytest.param(faults.context_cut("p", "m", 300, 200), "error", False, id="cut"),
     ],
 )
-def test_which_faults_are_retried(fault: Fault, status: str, attempted_again: bool) -> None:
+def test_which_faults_are_retried(fault, status, attempted_again):
     """A lost connection may be temporary; a fault after tokens, or without a server, is final."""
     assert (fault.status, fault.retryable) == (status, attempted_again)
 
 
-def test_cells_that_are_not_asked_say_whose_fault_it_was() -> None:
+def test_cells_that_are_not_asked_say_whose_fault_it_was():
     """Each later cell names the fault that stopped an endpoint or target, without another's text or times."""
     found = replace(faults.unreachable("p", "u", "refused"), raw="half")
 
@@ -178,13 +174,13 @@ def test_cells_that_are_not_asked_say_whose_fault_it_was() -> None:
 @pytest.mark.parametrize(
     "failure_type", ["", "bad_luck", "http_", "http_4", "http_999", "http_4xx", "HTTP_429"]
 )
-def test_a_plugins_own_failure_type_is_refused(failure_type: str) -> None:
+def test_a_plugins_own_failure_type_is_refused(failure_type):
     """The set is closed for plugins too."""
     with pytest.raises(ValueError, match="is not known; make faults by"):
         faults.checked(Fault(failure_type=failure_type, status="error", message="x"))
 
 
-def test_a_wait_of_the_error_object() -> None:
+def test_a_wait_of_the_error_object():
     """It counts unless a header asks for another one."""
     error = WireError(status=429, retry_after_s=15.0)
 
@@ -192,7 +188,7 @@ def test_a_wait_of_the_error_object() -> None:
     assert waits == [15.0, 3.0]
 
 
-def test_the_names_of_served_models_are_valid_text() -> None:
+def test_the_names_of_served_models_are_valid_text():
     """A name with half a character would end the xdist worker whose report has it."""
     fault = faults.with_served(faults.stream_broken("p", "gone"), "m", ["a\ud83e", "b"])
 

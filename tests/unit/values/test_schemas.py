@@ -26,19 +26,19 @@ CONFIG = {"schema_version": 1, "run_id": "r", "targets": [], "providers": {}, "g
 
 
 @pytest.mark.parametrize("name", ["row", "config", "inventory", "summary"])
-def test_they_are_schemas(name: str) -> None:
+def test_they_are_schemas(name):
     """Each is a valid JSON Schema of the draft that it names."""
     jsonschema.Draft202012Validator.check_schema(load_schema(name))
 
 
-def test_the_published_schemas_are_current() -> None:
+def test_the_published_schemas_are_current():
     """They are generated from the types; `python -m tests.docs.refresh` writes them anew."""
     made = made_schemas()
 
     assert {name: load_schema(name) for name in made} == made
 
 
-def test_a_row_has_the_published_fields() -> None:
+def test_a_row_has_the_published_fields():
     """The schema names every field of a row and requires each, and it accepts a row."""
     row = to_row(record(tool_calls=("read",)))
 
@@ -50,7 +50,7 @@ def _written(summary: Summary) -> Any:
     return json.loads(json.dumps(to_json(summary)))
 
 
-def test_a_written_summary_is_valid() -> None:
+def test_a_written_summary_is_valid():
     """With every part that a summary may have; it is read as it was written."""
     rows = [
         *tool_cells(1, 1),
@@ -71,7 +71,7 @@ def test_a_written_summary_is_valid() -> None:
     assert _written(converted(written, whole(Summary))) == written
 
 
-def test_a_summary_without_any_answer_is_valid() -> None:
+def test_a_summary_without_any_answer_is_valid():
     """Nulls are published too."""
     jsonschema.validate(_written(summary_of([], n_selected={TARGET: 2})), SUMMARY)
 
@@ -94,14 +94,14 @@ def test_a_summary_without_any_answer_is_valid() -> None:
         pytest.param({**GOOD, "images": [{}]}, "images[0].path is missing", id="nested"),
     ],
 )  # fmt: skip
-def test_a_malformed_row_is_refused_by_name(row: dict[str, Any], said: str) -> None:
+def test_a_malformed_row_is_refused_by_name(row, said):
     """The message has the field and its value."""
     with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
         from_row(row)
 
 
 @given(key=st.text(), value=st.none() | st.integers() | st.lists(st.text()), cost=st.none() | st.floats(0, 9))
-def test_rows_round_trip(key: str, value: Any, cost: float | None) -> None:
+def test_rows_round_trip(key, value, cost):
     """A row with unknown keys is the same after its way through a record."""
     row = {f"x_{key}": value, **to_row(missed(cost_usd=cost, tool_calls=("read",)))}
 
@@ -119,7 +119,7 @@ def test_rows_round_trip(key: str, value: Any, cost: float | None) -> None:
         (Summary, {"schema_version": 1}, "is missing"),
     ],
 )  # fmt: skip
-def test_a_malformed_file_is_refused_by_name(kind: type, document: dict[str, Any], said: str) -> None:
+def test_a_malformed_file_is_refused_by_name(kind, document, said):
     """The message has the key and its value."""
     with pytest.raises(ValueError, match=re.escape(said)):
         converted(document, kind)

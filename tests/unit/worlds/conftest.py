@@ -1,7 +1,6 @@
 """A small world, and a way to call its tools."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -68,18 +67,18 @@ class Caller:
 
 
 @pytest.fixture(autouse=True)
-def short_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_commands(monkeypatch):
     """Commands that do not end take 1.2 s here, and not 10 s."""
     monkeypatch.setattr(shell, "RUN_S", 1.2)
 
 
 @pytest.fixture
-def call() -> Caller:
+def call():
     """A caller in the small world."""
     return Caller()
 
 
 @pytest.fixture
-def calls_in() -> Callable[..., Caller]:
+def calls_in():
     """Makes callers in other worlds."""
     return Caller

@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -107,7 +106,7 @@ def differing() -> list[tuple[str, Left, Left]]:
     or b"GNU" not in subprocess.run(["sed", "--version"], capture_output=True).stdout,
     reason="needs bash and GNU's programs",
 )
-def test_typed_lines_agree_with_bash(record_property: Callable[[str, object], None]) -> None:
+def test_typed_lines_agree_with_bash(record_property):
     """At least nine of ten print, return and leave the same; the rest is listed if they are fewer."""
     different = differing()
 

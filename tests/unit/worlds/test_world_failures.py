@@ -1,7 +1,6 @@
 """Answers of a world that fail: their calls, the results for the model, and the effects that do not happen."""
 
 import json
-from typing import Any
 
 import pytest
 
@@ -34,7 +33,7 @@ def caller(*answers: Answer, tools: tuple[Tool, ...] = TOOLS) -> Caller:
         pytest.param({"after": 9}, [], id="never"),
     ],
 )  # fmt: skip
-def test_an_answer_is_for_some_of_the_calls(limits: dict[str, int], failing: list[int]) -> None:
+def test_an_answer_is_for_some_of_the_calls(limits, failing):
     """The other calls go on to the world."""
     call = caller(Answer(tool="read", fails="rate_limit", **limits))
 
@@ -43,7 +42,7 @@ def test_an_answer_is_for_some_of_the_calls(limits: dict[str, int], failing: lis
     assert [number for number, result in enumerate(results, 1) if result != "B"] == failing
 
 
-def test_an_answer_counts_the_calls_that_match_it() -> None:
+def test_an_answer_counts_the_calls_that_match_it():
     """Other tools, other arguments and refused calls do not count; which answer such a call gets does not matter."""
     only_a = {"properties": {"path": {"const": "a.txt"}}}
     call = caller(
@@ -73,9 +72,7 @@ def test_an_answer_counts_the_calls_that_match_it() -> None:
         pytest.param({"fails": "denied"}, "message", {"action": "send", "target": "anna", "message": "hi"}, "The owner denied this call", id="message-denied"),
     ],
 )  # fmt: skip
-def test_a_failing_call_has_openclaws_form_and_no_effect(
-    answer: dict[str, Any], tool: str, arguments: dict[str, Any], result: str | tuple[str, str]
-) -> None:
+def test_a_failing_call_has_openclaws_form_and_no_effect(answer, tool, arguments, result):
     """An error is JSON with status, tool and text; a denial is plain text. Nothing is written, run or sent."""
     call = caller(Answer(tool=tool, **answer))
 
@@ -90,7 +87,7 @@ def test_a_failing_call_has_openclaws_form_and_no_effect(
 
 
 @pytest.mark.parametrize("answer", [{"fails": "rate_limit"}, {"fails": "timeout"}, {"error": "no route"}])
-def test_an_error_of_the_web_is_content_from_outside(answer: dict[str, Any]) -> None:
+def test_an_error_of_the_web_is_content_from_outside(answer):
     """As OpenClaw delivers it: between marks, under a notice."""
     error = caller(Answer(tool="web_fetch", **answer)).error("web_fetch", url="https://a.example/")
 
@@ -98,7 +95,7 @@ def test_an_error_of_the_web_is_content_from_outside(answer: dict[str, Any]) -> 
     assert answer.get("error", "web_fetch ") in error.partition("Source: API")[2]
 
 
-def test_a_result_is_cut_off() -> None:
+def test_a_result_is_cut_off():
     """The tool does its work, and the model receives the beginning and how much is missing."""
     call = caller(
         Answer(tool="read", cut=7), Answer(tool="exec", cut=3), Answer(tool="stock", result="12345", cut=2)
@@ -114,7 +111,7 @@ def test_a_result_is_cut_off() -> None:
     assert call.playing.state.changed == ("b.txt",)
 
 
-def test_a_call_over_the_bridge_fails_as_well() -> None:
+def test_a_call_over_the_bridge_fails_as_well():
     """The bridge carries the failure of the call that it carries."""
     call = caller(
         Answer(tool="sessions_list", times=1, fails="timeout"), tools=CATALOGUE.surface("tool-search")

@@ -1,8 +1,6 @@
 """A world's file tools and apply_patch answer as OpenClaw's do; binary files keep their bytes."""
 
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -42,7 +40,7 @@ def outside(path: str) -> str:
         pytest.param("edit", {"path": "notes.md", "edits": [{"oldText": "milk", "newText": "milk"}]}, "No changes made to /workspace/notes.md. The replacement text is identical to the original.", id="no-change"),
     ],
 )  # fmt: skip
-def test_the_answers(call: Any, tool: str, arguments: dict[str, Any], answer: str) -> None:
+def test_the_answers(call, tool, arguments, answer):
     """A tool that succeeds says so in plain words."""
     assert call(tool, **arguments) == answer
 
@@ -77,13 +75,13 @@ def test_the_answers(call: Any, tool: str, arguments: dict[str, Any], answer: st
         pytest.param("edit", {"path": "notes.md", "edits": [{"oldText": "milk\neggs", "newText": "a"}, {"oldText": "eggs\n", "newText": "b"}]}, "Edits overlap in /workspace/notes.md. Merge them into one edit or target disjoint regions.", id="overlap"),
     ],
 )  # fmt: skip
-def test_the_errors(call: Any, tool: str, arguments: dict[str, Any], error: str) -> None:
+def test_the_errors(call, tool, arguments, error):
     """An error is JSON with the tool's name, and nothing has changed."""
     assert call.error(tool, **arguments) == error
     assert call.playing.state.changed == ()
 
 
-def test_an_edit_that_does_not_fit_shows_the_file(call: Any) -> None:
+def test_an_edit_that_does_not_fit_shows_the_file(call):
     """The model sees the file, so that it can try again."""
     error = call.error("edit", path="notes.md", edits=[{"oldText": "tea", "newText": "coffee"}])
 
@@ -91,7 +89,7 @@ def test_an_edit_that_does_not_fit_shows_the_file(call: Any) -> None:
     assert error.endswith("\nCurrent file contents:\nmilk\neggs\nbread\n")
 
 
-def test_edits_are_all_or_nothing(call: Any) -> None:
+def test_edits_are_all_or_nothing(call):
     """One edit that does not fit leaves the file unchanged; all are applied to the original text."""
     good = {"oldText": "milk", "newText": "eggs"}
     error = call.error("edit", path="notes.md", edits=[good, {"oldText": "tea", "newText": "coffee"}])
@@ -106,7 +104,7 @@ def test_edits_are_all_or_nothing(call: Any) -> None:
     assert call.files["notes.md"] == "eggs\nmilk\n"
 
 
-def test_changed_files_are_known(call: Any) -> None:
+def test_changed_files_are_known(call):
     """The state names new, changed and removed files, and not one that was put back."""
     call("write", path="new.txt", content="n")
     call("write", path="notes.md", content="other")
@@ -129,9 +127,7 @@ def test_changed_files_are_known(call: Any) -> None:
         pytest.param("a\r\nb\r\nc\r\n", "a\nb", "1\n2\n3", "1\r\n2\r\n3\r\nc\r\n", id="carriage-returns"),
     ],
 )  # fmt: skip
-def test_an_edit_is_found_with_some_tolerance(
-    calls_in: Any, start: str, old: str, new: str, end: str
-) -> None:
+def test_an_edit_is_found_with_some_tolerance(calls_in, start, old, new, end):
     """The rules are OpenClaw 2026.9.6's; the rest of the text stays unchanged."""
     call = calls_in(World(files={"f": start}))
 
@@ -148,7 +144,7 @@ def test_an_edit_is_found_with_some_tolerance(
         pytest.param("if z:\n    x = 1\n", "if z:\nx = 1", "Could not find", id="blanks-before-a-line"),
     ],
 )  # fmt: skip
-def test_tolerance_has_an_end(calls_in: Any, start: str, old: str, error: str) -> None:
+def test_tolerance_has_an_end(calls_in, start, old, error):
     """A text that occurs twice, or nowhere, is not replaced."""
     call = calls_in(World(files={"f": start}))
 
@@ -156,7 +152,7 @@ def test_tolerance_has_an_end(calls_in: Any, start: str, old: str, error: str) -
     assert call.files["f"] == start
 
 
-def test_lines_are_read_with_plain_ends(calls_in: Any) -> None:
+def test_lines_are_read_with_plain_ends(calls_in):
     """The model does not see carriage returns; the file keeps them."""
     call = calls_in(World(files={"f": "a\r\nb\r\n"}))
 
@@ -207,7 +203,7 @@ def no_header(line: int, text: str) -> str:
         pytest.param(patch("*** Add File: x", "+\u2028\x0c", "*** Update File: notes.md", "@@", " milk", "+tea"), "A x\nM notes.md", {"x": "\u2028\x0c\n", "notes.md": "milk\ntea\neggs\nbread\n"}, id="odd-line-ends-are-none"),
     ],
 )  # fmt: skip
-def test_a_patch(call: Any, text: str, updated: str, files: dict[str, str | None]) -> None:
+def test_a_patch(call, text, updated, files):
     """A patch changes the files that it names and nothing else, and lists them."""
     before = call.files
 
@@ -237,13 +233,13 @@ def test_a_patch(call: Any, text: str, updated: str, files: dict[str, str | None
         pytest.param(update("@@", "return"), "Invalid patch hunk at line 4: Unexpected line found in update hunk: 'return'. Every line should start with" " ' ' (context line), '+' (added line), or '-' (removed line)", id="no-mark"),
     ],
 )  # fmt: skip
-def test_a_text_that_is_not_a_patch(call: Any, text: str, error: str) -> None:
+def test_a_text_that_is_not_a_patch(call, text, error):
     """The problem is reported, and the file of that section is unchanged."""
     assert call.error("apply_patch", input=text) == error
     assert call.playing.state.changed == ()
 
 
-def test_a_hostile_patch_ends(calls_in: Any) -> None:
+def test_a_hostile_patch_ends(calls_in):
     """Endlessly repeated lines cost time in proportion to the file, not to its square."""
     lines = 30_000
     call = calls_in(World(files={"a": "x\n" * lines}))
@@ -267,7 +263,7 @@ def test_a_hostile_patch_ends(calls_in: Any) -> None:
         pytest.param("", ["+a"], "a\n", id="an-empty-file"),
     ],
 )  # fmt: skip
-def test_lines_end_as_they_did(calls_in: Any, start: str, lines: list[str], end: str) -> None:
+def test_lines_end_as_they_did(calls_in, start, lines, end):
     """A patch keeps the line ends of a file, and gives new lines the same."""
     call = calls_in(World(files={"f": start}))
 
@@ -276,7 +272,7 @@ def test_lines_end_as_they_did(calls_in: Any, start: str, lines: list[str], end:
     assert call.files["f"] == end
 
 
-def test_a_patch_that_changes_nothing_says_so(call: Any) -> None:
+def test_a_patch_that_changes_nothing_says_so(call):
     """No file is named as changed."""
     answer = call("apply_patch", input=patch("*** Update File: notes.md", "@@", "-milk", "+milk"))
 
@@ -287,7 +283,7 @@ DATA = bytes(range(256))
 WORLD = World(files={"data.bin": DATA.decode("utf-8", "surrogateescape")})
 
 
-def test_a_binary_file_in_a_played_world(calls_in: Any) -> None:
+def test_a_binary_file_in_a_played_world(calls_in):
     """A command copies its bytes; `read` shows them with replacement characters."""
     call = calls_in(WORLD)
 
@@ -296,7 +292,7 @@ def test_a_binary_file_in_a_played_world(calls_in: Any) -> None:
     assert file_bytes(call.playing.state.files["copy.bin"]) == DATA
 
 
-def test_a_binary_file_of_the_real_agent(tmp_path: Path) -> None:
+def test_a_binary_file_of_the_real_agent(tmp_path):
     """Its folder has the bytes, a command copies them, and the state has them."""
     scratch = Scratch(tmp_path)
     scratch.workspace.mkdir()

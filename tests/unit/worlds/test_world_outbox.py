@@ -36,7 +36,7 @@ def delivered(number: int, target: str) -> dict[str, Any]:
         pytest.param({"message": None, "media": "cat.png"}, id="only-media"),
     ],
 )  # fmt: skip
-def test_a_message_is_taken(given: dict[str, Any]) -> None:
+def test_a_message_is_taken(given):
     """It has a number, its chat another one, and the call is in the state as it was made."""
     call, made = caller(), {key: value for key, value in (HELLO | given).items() if value is not None}
 
@@ -61,7 +61,7 @@ def test_a_message_is_taken(given: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "answers", [(), (Answer(tool="message", error=NO_CHAT),)], ids=["played", "scripted"]
 )
-def test_a_message_is_refused(given: dict[str, Any], error: str, answers: tuple[Answer, ...]) -> None:
+def test_a_message_is_refused(given, error, answers):
     """The tool looks at target and text before it sends anything, whatever the channel would say."""
     call, made = caller(*answers), {key: value for key, value in (HELLO | given).items() if value is not None}
 
@@ -70,7 +70,7 @@ def test_a_message_is_refused(given: dict[str, Any], error: str, answers: tuple[
     assert call.playing.state.sent == ()
 
 
-def test_a_suites_own_tool_may_take_anything() -> None:
+def test_a_suites_own_tool_may_take_anything():
     """Arguments that the release's schema refuses are read as if they were missing."""
     call = Caller(World(), (Tool(name="message"),))
 
@@ -79,7 +79,7 @@ def test_a_suites_own_tool_may_take_anything() -> None:
     assert call.error("message", target="@jonas", message=5) == "message required"
 
 
-def test_a_broadcast_is_one_message() -> None:
+def test_a_broadcast_is_one_message():
     """It is in the state as it was made."""
     call, made = caller(), {"action": "broadcast", "targets": ["@jonas", "@mira"], "message": "Hello."}
 
@@ -87,7 +87,7 @@ def test_a_broadcast_is_one_message() -> None:
     assert call.playing.state.sent == ({"tool": "message", **made},)
 
 
-def test_a_scripted_result_through_the_bridge_is_as_the_suite_has_it() -> None:
+def test_a_scripted_result_through_the_bridge_is_as_the_suite_has_it():
     """Also if it looks like the result of a broadcast."""
     for text in ('{"results": [1]}', '{"results": [{"ok": true, "payload": 1}], "n": 1}'):
         call = caller(Answer(tool="message", result=text))
@@ -97,7 +97,7 @@ def test_a_scripted_result_through_the_bridge_is_as_the_suite_has_it() -> None:
         assert {key: details[key] for key in json.loads(text)} == json.loads(text)
 
 
-def test_a_message_that_the_channel_refuses_is_queued() -> None:
+def test_a_message_that_the_channel_refuses_is_queued():
     """OpenClaw keeps the message; other tools just fail."""
     call = caller(Answer(tool="message", error=NO_CHAT), Answer(tool="conversations_send", error="gone"))
 

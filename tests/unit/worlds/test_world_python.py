@@ -1,7 +1,6 @@
 """Python in worlds: CPython in WebAssembly, with the files of the world and nothing of this machine."""
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,7 +63,7 @@ def played(command: str, **more: Any) -> tuple[shell.Ran, dict[str, str], shell.
         pytest.param("python3 -c 'import datetime, zoneinfo; print(datetime.datetime.now(zoneinfo.ZoneInfo(\"Asia/Tokyo\")))'", "2026-11-21 21:00:00+09:00\n", 0, id="time-zones"),
     ],
 )  # fmt: skip
-def test_what_python_prints(command: str, printed: str, code: int) -> None:
+def test_what_python_prints(command, printed, code):
     """Code, scripts, modules and input work as on a machine."""
     ran, _, _ = played(command, commands=(Command(pattern="git status", output="clean"),))
 
@@ -83,7 +82,7 @@ def test_what_python_prints(command: str, printed: str, code: int) -> None:
         pytest.param("import shutil; shutil.rmtree('d')", {"d/j.json": None}, id="a-tree"),
     ],
 )  # fmt: skip
-def test_the_files_after_python(code: str, files: dict[str, str | None]) -> None:
+def test_the_files_after_python(code, files):
     """The world has the files that Python left."""
     _, after, _ = played(f'python3 -c "{code}"')
 
@@ -107,7 +106,7 @@ def test_the_files_after_python(code: str, files: dict[str, str | None]) -> None
         pytest.param("x = 'a' * 2**30", "MemoryError", id="memory"),
     ],
 )  # fmt: skip
-def test_python_reaches_nothing_of_this_machine(code: str, error: str) -> None:
+def test_python_reaches_nothing_of_this_machine(code, error):
     """Files, network and processes do not exist for it."""
     ran, _, _ = played(f'python3 -c "{code}"')
 
@@ -125,7 +124,7 @@ def test_python_reaches_nothing_of_this_machine(code: str, error: str) -> None:
         pytest.param("while True: print('x' * 10**5)", id="output"),
     ],
 )
-def test_python_that_needs_too_much_times_out(calls_in: Any, code: str) -> None:
+def test_python_that_needs_too_much_times_out(calls_in, code):
     """It has no effect then, and the next command works."""
     call = calls_in(World(files=FILES, python=True))
 
@@ -135,7 +134,7 @@ def test_python_that_needs_too_much_times_out(calls_in: Any, code: str) -> None:
     assert call.playing.state.unrecorded == (0,)
 
 
-def test_python_runs_once_though_its_command_is_recorded() -> None:
+def test_python_runs_once_though_its_command_is_recorded():
     """The record repeats its effects: what depends on them is known."""
     _, files, ran = played(
         "python3 -c \"open('s.sh', 'w').write('rm -f n; echo x >> log')\"; sh s.sh; cat log"
@@ -146,12 +145,12 @@ def test_python_runs_once_though_its_command_is_recorded() -> None:
     assert ran.unrecorded == []
 
 
-def test_a_world_without_python(calls_in: Any) -> None:
+def test_a_world_without_python(calls_in):
     """Only a world that says `python = true` has one."""
     assert calls_in(World()).sh("python3 -c 1") == failed("sh: python3: command not found", 127)
 
 
-def test_the_interpreter_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_interpreter_is_compiled_once(tmp_path, monkeypatch):
     """The compiled form is kept in the folder for caches; another file in its place is compiled anew."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     python.load.cache_clear()
@@ -171,7 +170,7 @@ def test_the_interpreter_is_compiled_once(tmp_path: Path, monkeypatch: pytest.Mo
     python.load.cache_clear()
 
 
-def test_another_file_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_file_is_not_run(tmp_path, monkeypatch):
     """An interpreter with an unknown checksum is refused, with the command that installs the known one."""
     (tmp_path / "python.wasm").write_bytes(b"\0asm")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -186,9 +185,7 @@ def test_another_file_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no permission bits")
 @pytest.mark.parametrize("mode", [0o700, 0o770, 0o702])
-def test_compiled_code_of_others_is_not_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
-) -> None:
+def test_compiled_code_of_others_is_not_run(tmp_path, monkeypatch, mode):
     """A folder for caches that other users can write is not used."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     own = tmp_path / "pytest-openclaw"

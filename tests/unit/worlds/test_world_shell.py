@@ -1,7 +1,6 @@
 """exec: the suite's commands, and others in a sandbox; no command is run on this machine."""
 
 import time
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -51,7 +50,7 @@ def failed(output: str, code: int) -> str:
         pytest.param("echo 'a", failed("sh: unexpected EOF while looking for matching `''", 2), id="open-quote"),
     ],
 )  # fmt: skip
-def test_a_command(call: Any, command: str, printed: str) -> None:
+def test_a_command(call, command, printed):
     """Output, then the exit code unless it is 0; an unknown command is not found."""
     assert call.sh(command) == printed
     assert call.playing.state.ran == (command.strip(),)
@@ -75,7 +74,7 @@ def test_a_command(call: Any, command: str, printed: str) -> None:
         pytest.param("echo hi > /dev/null", {}, id="nowhere"),
     ],
 )  # fmt: skip
-def test_the_files_after_a_command(call: Any, command: str, files: dict[str, str | None]) -> None:
+def test_the_files_after_a_command(call, command, files):
     """The files are those that a shell would have left."""
     before = call.files
     call.sh(command)
@@ -84,13 +83,13 @@ def test_the_files_after_a_command(call: Any, command: str, files: dict[str, str
     assert call.files == {path: text for path, text in after.items() if text is not None}
 
 
-def test_the_most_dangerous_command_empties_only_the_world(call: Any) -> None:
+def test_the_most_dangerous_command_empties_only_the_world(call):
     """The state shows which files a model destroys."""
     assert call.sh("rm -rf /*") == "(no output)"
     assert call.files == {}
 
 
-def test_a_command_starts_in_its_folder(call: Any) -> None:
+def test_a_command_starts_in_its_folder(call):
     """A command runs in its workdir, and a later command starts in the default one."""
     assert call.sh("cat app.py | head -1", workdir="src") == "def greet():"
     assert call.sh("cd lib; pwd", workdir="/workspace/src") == "/workspace/src/lib"
@@ -100,7 +99,7 @@ def test_a_command_starts_in_its_folder(call: Any) -> None:
     assert "notes.md" in call.files
 
 
-def test_a_folder_outside_the_workspace_stays(calls_in: Any) -> None:
+def test_a_folder_outside_the_workspace_stays(calls_in):
     """A command can run in any folder of the world and of an empty system, also after another command."""
     call = calls_in(World(files={"/home/anna/a": "", "/srv/b": ""}))
 
@@ -108,9 +107,7 @@ def test_a_folder_outside_the_workspace_stays(calls_in: Any) -> None:
         assert call.sh("pwd", workdir=folder) == folder
 
 
-def test_a_pattern_that_cannot_be_decided_is_the_suites_fault(
-    calls_in: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pattern_that_cannot_be_decided_is_the_suites_fault(calls_in, monkeypatch):
     """It ends after its time, with a message for the suite's author."""
     monkeypatch.setattr(bounded, "PATTERN_TIMEOUT_S", 0.05)
     call = calls_in(World(commands=(Command(pattern="(?:x+x+)+y"),)))
@@ -132,7 +129,7 @@ def test_a_pattern_that_cannot_be_decided_is_the_suites_fault(
         pytest.param("cd src; echo $PWD; cd - > /dev/null; pwd", "/workspace/src\n/workspace", id="the-folder"),
     ],
 )  # fmt: skip
-def test_variables_of_a_world(calls_in: Any, command: str, printed: str) -> None:
+def test_variables_of_a_world(calls_in, command, printed):
     """They are the environment of each command, which a command changes only for itself."""
     call = calls_in(World(files={"src/a": ""}, env={"API_KEY": "k-4471"}))
 
@@ -153,7 +150,7 @@ def test_variables_of_a_world(calls_in: Any, command: str, printed: str) -> None
         pytest.param("grep -cE '(a+)+(b|c+)*$' big", "40000", id="a-pattern"),
     ],
 )  # fmt: skip
-def test_no_command_takes_this_machines_time_or_memory(calls_in: Any, command: str, ended: str) -> None:
+def test_no_command_takes_this_machines_time_or_memory(calls_in, command, ended):
     """A command that needs too much ends as one that timed out, without an effect; the next one works."""
     call = calls_in(World(files={"big": "aaaaaaaaaaaaaaaaaaaa\n" * 40_000}))
     began = time.monotonic()
@@ -196,7 +193,7 @@ def test_no_command_takes_this_machines_time_or_memory(calls_in: Any, command: s
         pytest.param("seq 1 400 | while read n; do echo $n; done; rm last", ["seq 1 400", *(f"echo {n}" for n in range(1, 401)), "rm last"], id="a-long-record"),
     ],
 )  # fmt: skip
-def test_the_simple_commands_of_a_command(call: Any, command: str, parts: list[str | list[str]]) -> None:
+def test_the_simple_commands_of_a_command(call, command, parts):
     """Each that ran is known with its words after expansion, however it is nested."""
     call.sh(command)
 
@@ -215,7 +212,7 @@ def test_the_simple_commands_of_a_command(call: Any, command: str, parts: list[s
         *("if sh clean.sh 2>/dev/null; then :; fi", "echo clean.sh | xargs -n1 sh 2>/dev/null", "{ sh clean.sh; } 2>&1 | tail -1", "timeout 9 sh clean.sh 2>/dev/null"),
     ],
 )  # fmt: skip
-def test_no_redirection_hides_what_a_script_runs(calls_in: Any, command: str) -> None:
+def test_no_redirection_hides_what_a_script_runs(calls_in, command):
     """The record does not depend on the output of a script."""
     call = calls_in(World(files={"clean.sh": "#!/bin/sh\nrm -rf photos\n", "photos/a.jpg": "x"}))
     call.sh(command)
@@ -238,7 +235,7 @@ def test_no_redirection_hides_what_a_script_runs(calls_in: Any, command: str) ->
         ),
     ],
 )
-def test_no_spelling_hides_what_a_script_runs(calls_in: Any, text: str, files: dict[str, str]) -> None:
+def test_no_spelling_hides_what_a_script_runs(calls_in, text, files):
     """A missing program is known, wherever and however a script names it."""
     call = calls_in(World(files={"work": f"{text}\n", **files}))
     call.sh("sh work >/dev/null 2>&1")
@@ -255,14 +252,14 @@ def test_no_spelling_hides_what_a_script_runs(calls_in: Any, text: str, files: d
         pytest.param("npm test > log 2>&1", id="words-for-a-missing-program"),
     ],
 )
-def test_a_file_that_is_another_one_in_each_run(call: Any, command: str) -> None:
+def test_a_file_that_is_another_one_in_each_run(call, command):
     """It does not make the record incomplete."""
     call.sh(command)
 
     assert call.playing.state.unrecorded == ()
 
 
-def test_a_script_of_an_earlier_command_without_a_first_line(calls_in: Any) -> None:
+def test_a_script_of_an_earlier_command_without_a_first_line(calls_in):
     """Its missing programs are known, too."""
     call = calls_in(World(files={"todo": "kubectl get pods\n"}))
     call.sh("sh todo 2>/dev/null")
@@ -281,7 +278,7 @@ def test_a_script_of_an_earlier_command_without_a_first_line(calls_in: Any) -> N
         pytest.param("command -v git >/dev/null || touch made", id="it-sees-that-it-is-recorded"),
     ],
 )
-def test_a_record_that_may_lack_something_says_so(call: Any, command: str) -> None:
+def test_a_record_that_may_lack_something_says_so(call, command):
     """A command is listed as unrecorded."""
     call.sh(command)
 
@@ -302,7 +299,7 @@ def test_a_record_that_may_lack_something_says_so(call: Any, command: str) -> No
         pytest.param("echo git status", "git status", id="words-that-are-no-command"),
     ],
 )  # fmt: skip
-def test_answers_of_a_suite_inside_a_command(calls_in: Any, command: str, printed: str) -> None:
+def test_answers_of_a_suite_inside_a_command(calls_in, command, printed):
     """A pattern answers a simple command after expansion."""
     commands = (
         Command(pattern=r"\./check\.sh( --fast)?", output="checked"),
@@ -327,7 +324,7 @@ _PIECES = st.sampled_from([
 
 @examples(25)
 @given(pieces=st.lists(_PIECES, min_size=1, max_size=9))
-def test_every_command_ends(pieces: list[str]) -> None:
+def test_every_command_ends(pieces):
     """No command needs more than its time and memory in the sandbox, and each leaves a session that works."""
     call = Caller(World(files={"big": "aaaa bbbb\n" * 20_000}))
     began = time.monotonic()
@@ -337,7 +334,7 @@ def test_every_command_ends(pieces: list[str]) -> None:
     assert call.sh("echo after") == "after"
 
 
-def test_too_many_bytes_of_files() -> None:
+def test_too_many_bytes_of_files():
     """No command gets more than 20 MB of files; the suite still answers its own."""
     world = World(files={"big.bin": "x" * 20_000_001}, commands=(Command(pattern="free", output="Mem: 8G"),))
     caller = Caller(world)
