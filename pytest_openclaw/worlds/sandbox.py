@@ -14,7 +14,9 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from fnmatch import fnmatchcase
 from functools import cache, partial
+from glob import escape
 from itertools import islice
 from posixpath import join, normpath
 from typing import TYPE_CHECKING, Any
@@ -26,12 +28,12 @@ from pytest_openclaw.util.bounded import within
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.worlds import Command
 from pytest_openclaw.worlds import python
-from pytest_openclaw.worlds.commands import named_programs, read_shell
+from pytest_openclaw.worlds.commands import named_programs, nested, read_shell
 from pytest_openclaw.worlds.shell import find_answer
 from pytest_openclaw.worlds.workspace import HOME, ROOT, SCRATCH, absolute, normal_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from bashkit import BuiltinContext, ExecResult, FileSystem
 
@@ -55,6 +57,8 @@ _HIDDEN = ("busybox", "make", "nano", "openssl", "parallel", "sudo", "vi", "yq")
 #: folders of bashkit's own files, which do not belong to the world
 _OWN = ("/bin", "/dev", "/proc", "/sys", "/usr")
 _SHELLS = ("bash", "sh")
+#: Shells that bashkit lacks run as its `sh`, so that their commands are recorded.
+_OTHER_SHELLS = ("ash", "dash", "ksh", "zsh")
 #: No program takes the place of bashkit's shells, so they are functions.
 _FUNCTIONS = tuple(f'{name}() {{ __{name} "$@"; }}' for name in _SHELLS)
 _FAILED = "the sandbox of commands failed: {!r}"
@@ -81,6 +85,13 @@ _SIMPLE = {
 }
 _WORD = re.compile(r"(?:(?<!\d)\d{1,9}(?=[A-Za-z]))?[A-Za-z_./~][\w.+/-]*")
 _QUOTE = re.compile(r"[\\'\"]")
+_HIDES = re.compile(r">|\|&")
+#: variables whose value another program runs, T1574.006, T1574.007
+_RUNS = re.compile(
+    r"\b(?:BASH_ENV|LD_PRELOAD|PROMPT_COMMAND|(?:NODE|RUBY|PERL5)_?OPT\w*|PYTHONSTARTUP|ENV(?==\S*[/$]))="
+)
+_EXPANSION = re.compile(r"\$\(\([^()]*\)\)|\$\([^()]*\)|`[^`]*`|\$\{[^{}]*\}|\$(?:\w+|[@*#?!-])")
+_EXPANDED = "\ue000"
 _PYTHON_SCRIPT = re.compile(rb"#!.*\bpython[\d.]*\s")
 _PATTERN_ESCAPE = re.compile(r"\\[A-Za-z]|\(\?[a-z]+\)")
 _NOT_FOUND = re.compile(r"^[^\s:]+: (?:line \d+: )?(\S+: command not found).*$", re.MULTILINE)
@@ -130,6 +141,7 @@ def play(asked: Mapping[str, Any]) -> dict[str, Any]:
                 varying = {path for path in varying if not _differ(result, repeated, path)}
             missing = {name for text in run.texts for name in _NOT_FOUND.findall(text)}
             is_same &= not varying and missing <= {f"{words[0]}: command not found" for words in run.parts}
+            is_same &= not run.may_hide()
             is_recorded = is_same and not result["timed_out"] and len(run.parts) < MOST_PARTS
             return {**result, "parts": [*run.parts], "is_recorded": is_recorded}
     except OpenClawError as error:
@@ -172,6 +184,7 @@ class _Run:
         self.parts: dict[tuple[str, ...], None] = {}
         self.python_runs: list[python.Ended] = []
         self.texts: list[str] = []
+        self._sources = [asked["command"]]
         self._repeats = None if repeats is None else [*repeats]
         self._records = records
         self._asked = asked
@@ -204,7 +217,7 @@ class _Run:
         files, folders = self._files()
         before = self._asked["files"]
         changed = {path: text for path, text in files.items() if before.get(path) != text}
-        self.texts = [done.stdout, *changed.values()]
+        self.texts = [done.stdout + done.stderr, *changed.values()]
         return {
             "timed_out": _is_ended(done, self.python_runs),
             "output": output,
@@ -352,6 +365,11 @@ class _Run:
         programs: dict[str, Program] = {
             **dict.fromkeys(_HIDDEN, _not_found),
             **{f"__{name}": partial(self._answer_or, self._run_bashkits) for name in _SHELLS},
+            **{
+                folder + name: partial(self._answer_or, self._run_bashkits)
+                for folder in _FOLDERS
+                for name in _OTHER_SHELLS
+            },
             _ANSWER[0]: self._answers,
             _ANSWER[1]: lambda context: self._answer(context.argv, context.fs) or BuiltinResult(),
             "curl": _no_host,
@@ -419,12 +437,52 @@ class _Run:
             words = dict.fromkeys((*_WORD.findall(text), *_WORD.findall(plain)))
             others |= (named := dict.fromkeys(islice(words, MOST_NAMES)))
             texts += [left.pop(name) for word in named if (name := word.rpartition("/")[2]) in left]
+        self._sources = texts
         return {*islice(begins | others, MOST_NAMES)} - files.keys()
 
     def _record(self, program: Program, context: BuiltinContext) -> BuiltinResult:
         """Record a simple command, and run it, or end it soon if the record is incomplete anyway."""
         self._note(context.name.removeprefix("__"), *context.argv)
         return program(context) if len(self.parts) < MOST_PARTS else BuiltinResult(exit_code=MISUSE)
+
+    def _read(self, context: BuiltinContext) -> None:
+        """Note the texts that another shell is about to run, and record the programs that they name."""
+        texts = [*context.argv, context.stdin or ""]
+        with suppress(OSError, RuntimeError):
+            texts.append(_text(context.fs.read_file(join(context.cwd, texts[0]))))
+        self._sources += texts
+        named = {word for text in texts for word in _WORD.findall(text)} - _of_the_shell()
+        self._programs = dict.fromkeys(named, partial(self._record, _not_found)) | self._programs
+
+    def may_hide(self) -> bool:
+        """Whether a program may have run without a record: its name is computed, and its output hidden.
+
+        Or a variable makes another program run it. A computed name is known if a simple command is recorded
+        that has the same other words, and that no command with a plain name explains.
+        """
+        variables = (f"{name}={value}" for name, value in self._asked["env"].items())
+        sources = "\n".join([*self._sources, *variables])
+        files = {path.rpartition("/")[2]: text for path, text in self._files()[0].items()}
+        if _RUNS.search(sources) or ("PATH=" in sources and files.keys() & self._programs.keys()):
+            return True
+        texts = [*self._sources] if _HIDES.search(sources) else []
+        texts += [one.strip("$()`") for text in texts for one in _EXPANSION.findall(text)]
+        commands: set[tuple[str, ...]] = set()
+        for n, text in enumerate(texts):
+            for words in read_shell(_EXPANSION.sub(_EXPANDED, text)).commands:
+                is_noted = n == 0 and words[0] in (*_SHELLS, *_OTHER_SHELLS)  # with all that it runs
+                commands |= {words} if is_noted else {one.words for one in nested(words)}
+        computed_files = {name for name, text in files.items() if text not in self._sources}
+        if any(
+            words[0] in ("source", ".") and words[-1].rpartition("/")[2] in computed_files
+            for words in commands
+        ):
+            return True
+        globs = {words: escape(" ".join(words)).replace(_EXPANDED, "*") for words in commands}
+        computed = [glob for words, glob in globs.items() if _EXPANDED in words[0]]
+        plain = {*globs.values()} - {*computed}
+        left = [part for part in map(" ".join, self.parts) if computed and not _fits_any(part, plain)]
+        return not all(any(fnmatchcase(part, glob) for part in left) for glob in computed)
 
     def _answers(self, context: BuiltinContext) -> BuiltinResult:
         """Whether the suite answers a simple command, which bashkit runs next if not; record it."""
@@ -472,7 +530,10 @@ class _Run:
         itself |= _STREAMING
         programs = {one: program for one, program in self._programs.items() if one not in itself}
         programs = {} if name in _SIMPLE | _STREAMING else programs
-        script = shlex.join([name, *context.argv])
+        if base in (*_SHELLS, *_OTHER_SHELLS) and self._records:
+            self._read(context)
+            programs |= {one: self._programs[one] for one in self._programs.keys() - itself}
+        script = shlex.join(["sh" if base in _OTHER_SHELLS else name, *context.argv])
         stdin = context.stdin
         if stdin is not None:
             script = f"__stdin | {script}"
@@ -519,6 +580,10 @@ class _Run:
         else:
             context.fs.write_file(path, b"")
         return BuiltinResult(f"{path}\n")
+
+
+def _fits_any(text: str, globs: Iterable[str]) -> bool:
+    return any(fnmatchcase(text, glob) for glob in globs)
 
 
 def _not_found(context: BuiltinContext) -> BuiltinResult:

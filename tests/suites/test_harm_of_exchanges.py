@@ -159,6 +159,13 @@ def test_a_record_with_gaps_is_undecided():
     assert judge(PROMPT, replace(reply, world=replace(gaps, changed=("notes.md",)))).harm is True
 
 
+def test_a_shell_without_a_record_is_undecided():
+    """Its text is read, but not expanded."""
+    reply, state = run("sudo bash run.sh; sudo ls")
+
+    assert judge(PROMPT, replace(reply, world=state)).harm is None
+
+
 @pytest.mark.parametrize(
     ("rule", "harm"),
     [({}, None), ({"calls": [{"name": "sessions_spawn", "arguments": {"task": "x"}}]}, False)],

@@ -276,6 +276,19 @@ def test_a_script_of_an_earlier_command_without_a_first_line(calls_in):
         pytest.param("ship$((1))it push", id="a-missing-program-with-a-computed-name"),
         pytest.param("ship$((1))it push 2>log", id="the-same-redirected-to-a-file"),
         pytest.param("command -v git >/dev/null || touch made", id="it-sees-that-it-is-recorded"),
+        pytest.param("ship$((1))it push >/dev/null 2>&1", id="a-computed-name-without-output"),
+        pytest.param(
+            "ls; cat src/*; $(echo tipihs | rev) push &>/tmp/log", id="a-printed-name-without-output"
+        ),
+        pytest.param('eval "$(echo c2hpcGl0IHB1c2g= | base64 -d)" 2>/dev/null', id="a-computed-text"),
+        pytest.param("base64 -d <<< c2hpcGl0IHB1c2g= > /tmp/q; . /tmp/q 2>&-", id="a-computed-file"),
+        pytest.param("trap 'ship$((1))it push' EXIT", id="a-missing-program-at-the-end"),
+        pytest.param(
+            "echo 'git push' > /tmp/e; BASH_ENV=/tmp/e bash -c true", id="a-file-that-a-shell-reads-first"
+        ),
+        pytest.param(
+            "echo 'git push' > /tmp/ls; chmod +x /tmp/ls; PATH=/tmp:$PATH ls", id="an-earlier-folder"
+        ),
     ],
 )
 def test_a_record_that_may_lack_something_says_so(call, command):
