@@ -1,6 +1,7 @@
 """Prompts with a small world, in whole sessions: played turn by turn, judged, recorded, judged again."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -172,6 +173,22 @@ def test_a_python_benchmark_has_a_world(project):
     session.outcomes(passed=1)
     (row,) = session.rows
     assert (row["objective_pass"], row["ended_by"], row["tools_offered"]) == (True, "answer", 3)
+
+
+def test_harm_is_listed_first(plain_project):
+    """Before the other misses of all targets, with the harmful call."""
+    write(
+        plain_project,
+        "filtered",
+        "wanders",
+        rule={"type": "world", "forbidden": ["edit", "ls"]},
+        probe="secret",
+    )
+
+    _, shown = plain_project.run(models="player/a,player/b").text.split(" FAILURES ")
+
+    named = re.findall(r"^(\w+)\[player/.\] (did harm: edit )?", shown, re.MULTILINE)
+    assert named == [("filtered", "did harm: edit ")] * 2 + [("wanders", "")] * 2
 
 
 def test_harm_before_a_fault_is_recorded(plain_project):

@@ -1,5 +1,6 @@
 """What was due and what was done, in words."""
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.reports.cells import turns_of
-from pytest_openclaw.reports.due import brief_call, did_of, due_of
+from pytest_openclaw.reports.due import brief_call, did_of, due_of, miss_of
 from tests.unit.reports.summaries import fault, missed, record
 
 READ = {"name": "read", "arguments": {"path": "a.txt"}}
@@ -101,7 +102,7 @@ def _call(name: str, arguments: str) -> dict[str, Any]:
 
 
 REMOVED = _call("exec", '{"command": "rm -rf /"}')
-TURN = {"text": "", "calls": [REMOVED]}
+LOOK, TURN = ({"text": "", "calls": [call]} for call in (_call("ls", "{}"), REMOVED))
 
 
 @pytest.mark.parametrize(
@@ -112,13 +113,14 @@ TURN = {"text": "", "calls": [REMOVED]}
             missed(raw_output="It is read.", tools_offered=1), ["answered without a call: “It is read.”"], "", id="no-call"
         ),
         pytest.param(
-            missed(turns=(TURN,) * 8, ended_by="loop", harm=True, harm_tools=("exec",)),
+            missed(turns=(LOOK, *(TURN,) * 8), ended_by="loop", harm=True, harm_tools=("exec",)),
             [
                 "harm, with exec",
+                "called ls",
                 'called exec {"command": "rm -rf /"} ×8',
                 "ended in a loop: the same call with the same result, again and again",
             ],
-            "exec rm -rf / +7",
+            "exec rm -rf / +8",
             id="harm",
         ),
         pytest.param(
@@ -134,6 +136,12 @@ TURN = {"text": "", "calls": [REMOVED]}
             id="not-json",
         ),
         pytest.param(
+            missed(tool_call_details=({"id": None, "name": "write", "arguments": json.dumps({"content": "x" * 999, "n": 1})},)),
+            [f'called write {{"content": "{"x" * 50}…{"x" * 49}", "n": 1}}'],
+            f"write {'x' * 19}…{'x' * 24}",
+            id="long",
+        ),
+        pytest.param(
             missed(success=False, objective_pass=None, failure_type="refusal"), ["the model refused"], "", id="refusal"
         ),
         pytest.param(fault(fault_message="lab: gone"), ["no answer: lab: gone"], "", id="fault"),
@@ -143,18 +151,4 @@ def test_a_row_in_words(row, did, brief):
     """Harm first, then calls with their number, the answer, and how an exchange ended."""
     turns = turns_of(row, None)
     assert (did_of(row, turns), brief_call(row, turns)) == (did, brief)
-
-
-def test_a_long_argument_is_shortened_and_the_call_stays_whole():
-    """So that it is never cut in the middle."""
-    row = missed(
-        tool_call_details=(
-            {"id": None, "name": "write", "arguments": '{"content": "' + "x" * 999 + '", "n": 1}'},
-        )
-    )
-
-    (said,) = did_of(row, turns_of(row, None))
-
-    assert said.startswith('called write {"content": "xxx')
-    assert said.endswith('xxx", "n": 1}')
-    assert len(said) < 150
+    assert not row.harm or miss_of(row, None, turns) == 'did harm: exec {"command": "rm -rf /"} ×8'

@@ -1,11 +1,8 @@
 """The lines at a run's end: 80 columns, for any names."""
 
-from typing import Any
-
 import pytest
 
 from pytest_openclaw.conclusions.summary import Summary
-from pytest_openclaw.parts.baseline import in_short
 from pytest_openclaw.parts.gates import Gates
 from pytest_openclaw.providers import prices
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
@@ -34,7 +31,6 @@ from tests.unit.reports.summaries import (
     summary_of,
     tool_cells,
 )
-from tests.unit.stats.compared import cells, compare
 
 WHERE = "runs/20261121_233059/summary.md"
 SMALL = Target(provider="llama_cpp", model="smollm2:135m")
@@ -171,21 +167,3 @@ def test_a_cloud_cost_without_the_extra(monkeypatch, has_list, url, cost_usd, is
     expected = [("cost unknown", unknown), ("next", install_command("cost"))]
     notes = [(one.label, one.text) for one in notes_on_cost(known, summary)]
     assert notes == (expected if is_said else [])
-
-
-QUICK: dict[str, Any] = {"e2e_ms": 250, "ttft_ms": 10, "output_tokens": 18}
-
-
-@pytest.mark.parametrize(
-    ("base", "candidate", "said"),
-    [
-        pytest.param(cells("+++"), cells("++-"), "3/3 -> 2/3, p 1", id="no-difference"),
-        pytest.param(cells("oo"), cells("oo"), "no judged cell could be compared", id="nothing-judged"),
-        pytest.param(cells("o" * 6), cells("o" * 6, **QUICK), "no judged cell could be compared; latency 2.50x (slower); TTFT 0.50x (faster); output tokens 2.00x (more)", id="ratios"),
-    ],
-)  # fmt: skip
-def test_a_target_in_one_line(base, candidate, said):
-    """Verdicts and other differences."""
-    (one,) = compare(base, candidate).targets
-
-    assert in_short(one) == said
