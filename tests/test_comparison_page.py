@@ -4,21 +4,17 @@ import re
 from pathlib import Path
 from typing import get_args
 
-import pytest
-
 from pytest_openclaw.cli import main
 from pytest_openclaw.parts.baseline import ACROSS as DIFFERENCES
 from pytest_openclaw.reports.numbers import words
 from pytest_openclaw.stats.comparison import Reason
-from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.rows import Record
 from tests.unit.runs.stored_runs import A, B, definition, row, store
 
 PAGE = (Path(__file__).parent.parent / "docs" / "comparison.md").read_text("utf-8")
 
 
-def _rows(target: Target, *, failing: int, step: int, in_flight: int) -> list[Record]:
-    def passes(n: int) -> bool:
+def _rows(target, *, failing, step, in_flight):
+    def passes(n):
         return n % 6 != 0 and n > failing
 
     return [
@@ -27,9 +23,7 @@ def _rows(target: Target, *, failing: int, step: int, in_flight: int) -> list[Re
     ]
 
 
-def test_the_comparison_is_what_is_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_comparison_is_what_is_printed(tmp_path, monkeypatch, capsys):
     """Two stored runs, compared by the command."""
     monkeypatch.chdir(tmp_path)
     for name, failing, step, in_flight, version in (
@@ -51,7 +45,7 @@ def test_the_comparison_is_what_is_printed(
     assert capsys.readouterr().out.strip() == shown.strip()
 
 
-def test_every_reason_and_option_is_documented() -> None:
+def test_every_reason_and_option_is_documented():
     """The table has all reasons, and all options that compare anyway."""
     assert set(words("set_aside")) == set(get_args(Reason))
     assert all(reason in PAGE for reason in words("set_aside").values())

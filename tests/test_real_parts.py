@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +18,7 @@ PROGRAMS = {
 }
 
 
-def lay_out(folder: Path, name: str, version: str | None = None) -> Path:
+def lay_out(folder, name, version=None):
     """Write the files of an npm installation."""
     place, program, current = PROGRAMS[name]
     path = folder / place / program
@@ -36,7 +35,7 @@ def test_an_installed_version_is_not_installed_again(name, tmp_path):
     """Pip contacts no index here, so that only an empty folder fails, with pip's message."""
     environ = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
 
-    def install(folder: Path) -> subprocess.CompletedProcess[str]:
+    def install(folder):
         command = [sys.executable, real_parts.__file__, name, str(folder)]
         return subprocess.run(command, env=environ, capture_output=True, text=True)
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +16,6 @@ from pytest_openclaw.cli import command_modules, load_command, main
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.values.requests import Target
-from tests.commands.conftest import CommandLine
 from tests.unit.runs.stored_runs import A, B, load, row, store
 
 pytestmark = pytest.mark.newest
@@ -26,14 +24,14 @@ COMMANDS = tuple(command_modules())
 
 
 @pytest.fixture
-def runs(project: Path) -> Path:
+def runs(project):
     """A folder with two shards."""
     store(project / "runs/one", [row(A, "P1", raw_output="x"), row(A, "P2")])
     store(project / "runs/two", [row(B, "P1")])
     return project / "runs"
 
 
-def _process(*words: str, **more: Any) -> subprocess.CompletedProcess[str]:
+def _process(*words, **more):
     command = [sys.executable, "-m", "pytest_openclaw", *words]
     given = {
         "stdout": subprocess.PIPE,
@@ -48,7 +46,7 @@ def _process(*words: str, **more: Any) -> subprocess.CompletedProcess[str]:
 # --- help ---------------------------------------------------------------------------------------
 
 
-def test_without_a_command_there_is_help(command: CommandLine) -> None:
+def test_without_a_command_there_is_help(command):
     """The help lists every command with its purpose."""
     shown = command().out
 
@@ -57,9 +55,7 @@ def test_without_a_command_there_is_help(command: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_teaches_with_an_example(
-    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_help_teaches_with_an_example(name, capsys, monkeypatch):
     """A command's help has a description and valid examples, in 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit, match="0"):
@@ -86,7 +82,7 @@ def test_help_teaches_with_an_example(
         pytest.param(["show", "one", "--targets=a"], id="unknown-option"),
     ],
 )
-def test_wrong_usage_ends_with_2(runs: Path, words: list[str], command: CommandLine) -> None:
+def test_wrong_usage_ends_with_2(runs, words, command):
     """Usage goes to stderr, and nothing is written."""
     assert command.wrong_usage(*words).startswith("usage: ")
     assert sorted(path.name for path in runs.iterdir()) == ["one", "two"]
@@ -106,7 +102,7 @@ def test_wrong_usage_ends_with_2(runs: Path, words: list[str], command: CommandL
         pytest.param("export one --into no/f.csv", "No such file or directory", id="no-folder"),
     ],
 )
-def test_a_failed_command_ends_with_4(runs: Path, words: str, message: str, command: CommandLine) -> None:
+def test_a_failed_command_ends_with_4(runs, words, message, command):
     """One line on stderr names the command, the problem and its location; nothing is written."""
     Path("there.csv").write_text("mine")
 
@@ -120,7 +116,7 @@ def test_a_failed_command_ends_with_4(runs: Path, words: str, message: str, comm
 # --- what is printed and written ----------------------------------------------------------------
 
 
-def test_runs_are_named_by_id_or_path(runs: Path, command: CommandLine) -> None:
+def test_runs_are_named_by_id_or_path(runs, command):
     """An id is looked up in the folder of runs; the new run is written where its name says."""
     os.utime(runs / "one/results.jsonl", (2_000_000_000, 2_000_000_000))
 
@@ -135,7 +131,7 @@ def test_runs_are_named_by_id_or_path(runs: Path, command: CommandLine) -> None:
         assert load(copy, "config.json")["run_id"] == copy.name
 
 
-def test_hostile_names_are_escaped(runs: Path, command: CommandLine) -> None:
+def test_hostile_names_are_escaped(runs, command):
     """A terminal interprets no control character in the name of a model, prompt or file."""
     hostile = Target(provider="lab", model="\x1b[31mred\n")
     store(runs / "three", [row(hostile, "P\x1b")], serving={hostile.label: {"server": {"v": "\x1b[2J"}}})
@@ -148,7 +144,7 @@ def test_hostile_names_are_escaped(runs: Path, command: CommandLine) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes of Windows break in another way")
-def test_a_closed_pipe_is_not_an_error(runs: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(runs):
     """Printing into it ends quietly; the run is written."""
     reading, writing = os.pipe()
     os.close(reading)
@@ -163,7 +159,7 @@ def test_a_closed_pipe_is_not_an_error(runs: Path) -> None:
 # --- what there is ------------------------------------------------------------------------------
 
 
-def test_the_version_is_the_installed_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_the_installed_one(capsys):
     """`--version` prints name and version."""
     with pytest.raises(SystemExit, match="0"):
         main(["--version"])
@@ -171,7 +167,7 @@ def test_the_version_is_the_installed_one(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == f"pytest-openclaw {version('pytest-openclaw')}\n"
 
 
-def test_a_project_s_own_providers_and_validators_are_listed(project: Path) -> None:
+def test_a_project_s_own_providers_and_validators_are_listed(project):
     """Those of its conftest and of its ini file come after the built-in ones."""
     examples = Path(__file__).parent.parent / "examples"
     own = [(examples / f"{name}.py").read_text() for name in ("parrot_provider", "ticket_validator")]
@@ -187,7 +183,7 @@ def test_a_project_s_own_providers_and_validators_are_listed(project: Path) -> N
     assert [one.stderr for one in done] == ["", ""]
 
 
-def test_every_surface_can_be_offered(command: CommandLine) -> None:
+def test_every_surface_can_be_offered(command):
     """`surfaces` lists those of the catalog that ships, with their tools."""
     listed = command.json("surfaces")["surfaces"]
 
@@ -205,7 +201,7 @@ def test_every_surface_can_be_offered(command: CommandLine) -> None:
         pytest.param("pytest-openclaw gate --fail", {"--fail-on "}, id="option"),
     ],
 )
-def test_a_shell_completes_the_command_line(line: str, found: set[str], tmp_path: Path) -> None:
+def test_a_shell_completes_the_command_line(line, found, tmp_path):
     """Argcomplete's protocol: the shell sends the line in variables and reads the words from a file."""
     words = tmp_path / "words"
     completing = {
@@ -234,9 +230,7 @@ def test_a_shell_completes_the_command_line(line: str, found: set[str], tmp_path
         pytest.param("pytest.ini", "[pytest]\nopenclaw_runs_dir = data\n", "data", id="ini-runs-dir"),
     ],
 )
-def test_a_command_works_below_the_project_s_root(
-    project: Path, monkeypatch: pytest.MonkeyPatch, command: CommandLine, file: str, text: str, folder: str
-) -> None:
+def test_a_command_works_below_the_project_s_root(project, monkeypatch, command, file, text, folder):
     """Runs are looked for where pytest writes them, from the root and from every folder below it."""
     (project / file).write_text(text)
     store(project / folder / "one", [row(A, "P1")])
@@ -247,9 +241,7 @@ def test_a_command_works_below_the_project_s_root(
         assert Path(command.json("show", "last")["run"]).name == "one"
 
 
-def test_the_current_folder_s_runs_come_first(
-    project: Path, monkeypatch: pytest.MonkeyPatch, command: CommandLine
-) -> None:
+def test_the_current_folder_s_runs_come_first(project, monkeypatch, command):
     """A folder `runs` in the current folder is used, as without a project above."""
     (project / "pytest.ini").write_text("[pytest]\n")
     store(project / "below/runs/one", [row(A, "P1")])
@@ -260,9 +252,7 @@ def test_the_current_folder_s_runs_come_first(
 
 @pytest.mark.parametrize("width", [60, 80, 140])
 @pytest.mark.parametrize("name", ["providers", "validators"])
-def test_a_list_wraps_at_the_terminals_width(
-    name: str, width: int, monkeypatch: pytest.MonkeyPatch, project: Path, command: CommandLine
-) -> None:
+def test_a_list_wraps_at_the_terminals_width(name, width, monkeypatch, project, command):
     """Its texts are whole."""
     monkeypatch.setenv("COLUMNS", str(width))
 

@@ -1,16 +1,13 @@
 """`compare`: what it prints."""
 
-from pathlib import Path
-
 import pytest
 
 from pytest_openclaw.values.requests import Target
-from tests.commands.conftest import CommandLine
 from tests.unit.runs.stored_runs import A, B, files_of, row, store
 
 
 @pytest.fixture
-def runs(project: Path) -> Path:
+def runs(project):
     """Three runs of a target, a good one, an equal one and a worse one; one of another target; one of both."""
     for name, target, passes in (("good", A, 9), ("same", A, 9), ("bad", A, 2), ("other", B, 9)):
         rows = [row(target, f"P{n}", objective_pass=n < passes) for n in range(9)]
@@ -34,9 +31,7 @@ def runs(project: Path) -> Path:
         pytest.param(["good", "bad", "--target=lab/a"], "lab/a: worse", id="named"),
     ],
 )
-def test_a_run_is_compared_with_another(
-    runs: Path, words: list[str], line: str, command: CommandLine
-) -> None:
+def test_a_run_is_compared_with_another(runs, words, line, command):
     """Every target gets a verdict, JSON has the same, and the runs stay unchanged."""
     before = {path.name: files_of(path) for path in runs.iterdir()}
 
@@ -49,7 +44,7 @@ def test_a_run_is_compared_with_another(
     assert {path.name: files_of(path) for path in runs.iterdir()} == before
 
 
-def test_two_targets_of_one_run_are_compared(runs: Path, command: CommandLine) -> None:
+def test_two_targets_of_one_run_are_compared(runs, command):
     """With all their cells: both are in the run, and no cell is set aside."""
     shown = command("compare", "both", "--target=lab/a=lab/b@low").out
 
@@ -57,7 +52,7 @@ def test_two_targets_of_one_run_are_compared(runs: Path, command: CommandLine) -
     assert "set aside" not in shown
 
 
-def test_cells_of_only_one_run_are_set_aside(runs: Path, command: CommandLine) -> None:
+def test_cells_of_only_one_run_are_set_aside(runs, command):
     """Runs without a common target are not compared."""
     store(runs / "neither", [row(Target(provider="lab", model="c"), "P1")])
 
@@ -74,8 +69,6 @@ def test_cells_of_only_one_run_are_set_aside(runs: Path, command: CommandLine) -
         pytest.param(["--target=lab/x"], "--target: good has no target lab/x", id="no-target"),
     ],
 )
-def test_runs_that_cannot_be_compared_are_refused(
-    runs: Path, words: list[str], message: str, command: CommandLine
-) -> None:
+def test_runs_that_cannot_be_compared_are_refused(runs, words, message, command):
     """One line on stderr, and exit status 4."""
     assert message in command.refused("compare", "good", "bad", *words)

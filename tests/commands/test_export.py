@@ -36,11 +36,11 @@ def runs(project):
     return project / "runs"
 
 
-def _read(text: str) -> list[dict[str, str]]:
+def _read(text):
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
-def _exported(*words: str) -> list[dict[str, str]]:
+def _exported(*words):
     assert main(["export", "one", *words, "--into", "rows.csv"]) == 0
     file = Path("rows.csv")
     text = file.read_bytes().decode()

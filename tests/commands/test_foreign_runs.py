@@ -7,10 +7,9 @@ import os
 import random
 import shutil
 import signal
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 from hypothesis import given, note, settings
@@ -40,7 +39,7 @@ SECRET = "canary-7f3a"
 """The content of a file outside every run; no command may print or change it."""
 
 
-def resume(folder: Path, run: str) -> str:
+def resume(folder, run):
     """Load a run as a resumed session does, up to its first call; return the error."""
     path = folder / "runs" / run
     try:
@@ -81,7 +80,7 @@ def folder(tmp_path_factory):
 def within_a_minute():
     """End a command that hangs."""
 
-    def end(*_: object) -> NoReturn:
+    def end(*_):
         raise TimeoutError("no end within a minute")
 
     before = signal.signal(signal.SIGALRM, end)
@@ -216,7 +215,7 @@ ALL_COMMANDS = (
 )  # fmt: skip
 
 
-def paths_of(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def paths_of(value, before=()):
     """Yield the path of each value in a value, at most three of a list."""
     yield before
     inner = (
@@ -226,7 +225,7 @@ def paths_of(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ..
         yield from paths_of(one, (*before, key))
 
 
-def changed(value: Any, path: tuple[Any, ...], wrong: Any) -> Any:
+def changed(value, path, wrong):
     """Return the value with another one at a path; an ellipsis removes it."""
     if not path:
         return None if wrong is ... else wrong
@@ -268,7 +267,7 @@ def rich(folder):
     return {name: (content, [*paths_of(content)]) for name, content in contents.items()}
 
 
-def check_every_command(folder: Path, rich: dict[str, Any], seed: int) -> None:
+def check_every_command(folder, rich, seed):
     """Put a wrong value somewhere into a copy of a run; each command ends by itself."""
     choose = random.Random(seed).choice
     name = choose(sorted(rich))

@@ -2,7 +2,6 @@
 
 import json
 import os
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ def runs(project):
     """Runs of 10 cells, good and bad, with and without their own gates."""
     folder = project / "runs"
 
-    def rows(n_passed: int, *targets: Any, **changes: Any) -> list[Any]:
+    def rows(n_passed, *targets, **changes):
         return [
             row(target, f"P{n}", **{"objective_pass": n < n_passed, **changes})
             for target in targets

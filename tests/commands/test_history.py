@@ -16,27 +16,25 @@ from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.rows import Record
-from tests.commands.conftest import CommandLine
 from tests.unit.runs.stored_runs import A, B, definition, row, store
 
 DAY = 86_400_000
 MISS: dict[str, Any] = {"objective_pass": False, "violation": "no"}
 
 
-def _at(day: int, target: Target, prompt_id: str, **changes: Any) -> Record:
+def _at(day, target, prompt_id, **changes):
     times = {"started_at_ms": day * DAY, "ended_at_ms": day * DAY + 100}
     return row(target, prompt_id, **{**times, **changes})
 
 
-def _summarize(path: Path) -> Path:
+def _summarize(path):
     """Write the summary that a session would have written for a stored run."""
     (path / "summary.json").write_text(json.dumps(to_json(summary_of(load_run(path)))))
     return path
 
 
 @pytest.fixture
-def runs(project: Path) -> Path:
+def runs(project):
     """Three runs whose names do not sort by date."""
     folder = project / "runs"
     zero = [_at(20000, A, "P1"), _at(20000, A, "P2", **MISS), _at(20000, B, "P1")]
@@ -46,7 +44,7 @@ def runs(project: Path) -> Path:
     return folder
 
 
-def test_a_table_a_target_oldest_first(runs: Path, command: CommandLine) -> None:
+def test_a_table_a_target_oldest_first(runs, command):
     """Each run has its line with passed cells, chart and tier; one that is not finished says so."""
     both = [definition("P1"), definition("P2")]
     store(runs / "half", [_at(20030, A, "P1")], n_selected={A: 4}, prompts=both)
@@ -64,7 +62,7 @@ def test_a_table_a_target_oldest_first(runs: Path, command: CommandLine) -> None
     assert (bars[0], bars[1].rstrip("┤").count("●")) == ("├───────●──────┤", 1)
 
 
-def test_the_keys_for_programs(runs: Path, command: CommandLine) -> None:
+def test_the_keys_for_programs(runs, command):
     """The keys are those listed in the documentation; `--target` chooses."""
     data = command.json("history")
 
@@ -93,9 +91,7 @@ def test_the_keys_for_programs(runs: Path, command: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])
-def test_the_chart_fits_the_terminal(
-    runs: Path, width: int, command: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_chart_fits_the_terminal(runs, width, command, monkeypatch):
     """A wide terminal has a wide chart; a narrow one lacks columns, but neither the chart nor the state."""
     monkeypatch.setenv("COLUMNS", str(width))
     store(runs / "20241103_021000", [_at(20030, A, "P1")], n_selected={A: 4})
@@ -108,7 +104,7 @@ def test_the_chart_fits_the_terminal(
     assert max(line.count("─") for line in charted) > (40 if width == 140 else 8)
 
 
-def test_plain_characters(runs: Path, command: CommandLine) -> None:
+def test_plain_characters(runs, command):
     """A terminal without UTF-8 gets a chart of ASCII characters."""
     terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     with redirect_stdout(terminal):
@@ -122,7 +118,7 @@ def test_plain_characters(runs: Path, command: CommandLine) -> None:
     assert "\\u" not in shown
 
 
-def test_suites_are_not_mixed(project: Path, command: CommandLine) -> None:
+def test_suites_are_not_mixed(project, command):
     """A run of two suites has a line in the chart of each, with the figures of that suite only."""
     mixed = [_at(20000, A, "P1"), _at(20000, A, "P2", suite="other.toml", **MISS), _at(20000, A, "P3")]
     store(project / "runs/one", mixed)
@@ -157,9 +153,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("server", "more", "changes"), CHANGES)
-def test_what_changed_is_above_the_run(
-    project: Path, server: dict[str, str], more: dict[str, Any], changes: list[str], command: CommandLine
-) -> None:
+def test_what_changed_is_above_the_run(project, server, more, changes, command):
     """A change of release, server or digest is compared with the last run that knows it."""
     for day, its, inventory in ((0, SERVER, RELEASE), (1, {}, {}), (2, {**SERVER, **server}, RELEASE)):
         changed = {"inventory": inventory, **(more if day == 2 else {})}
@@ -179,7 +173,7 @@ def test_what_changed_is_above_the_run(
     assert lines.index(above[-1]) == len(lines) - 2 if changes else not above
 
 
-def test_edited_prompts_are_a_change(project: Path, command: CommandLine) -> None:
+def test_edited_prompts_are_a_change(project, command):
     """A suite with another prompt under the same name is another measure; the order of prompts is not."""
     prompts = [definition("P1"), definition("P2")]
     edited = [definition("P1", prompt="Do it now."), definition("P2")]
@@ -192,7 +186,7 @@ def test_edited_prompts_are_a_change(project: Path, command: CommandLine) -> Non
     assert runs[2]["changes"][0].startswith("prompts 2 (")
 
 
-def test_the_release_of_a_captured_request(project: Path, command: CommandLine) -> None:
+def test_the_release_of_a_captured_request(project, command):
     """A target on OpenClaw's whole request changes with the release that this was captured from."""
     whole = replace(A, surface="openclaw")
     for day, release in enumerate(("openclaw-2026.9.6", "openclaw-2026.10.1")):
@@ -205,7 +199,7 @@ def test_the_release_of_a_captured_request(project: Path, command: CommandLine) 
     assert runs[1]["changes"] == ["release openclaw-2026.9.6 → openclaw-2026.10.1"]
 
 
-def test_the_page_is_one_file(runs: Path, command: CommandLine) -> None:
+def test_the_page_is_one_file(runs, command):
     """It is replaced by the next one, names the runs that are left out, and lets no text end an element."""
     hostile = Target(provider="lab", model="</script><b>x")
     store(runs / "hostile", [_at(20030, hostile, "P1")])
@@ -219,7 +213,7 @@ def test_the_page_is_one_file(runs: Path, command: CommandLine) -> None:
     assert [page.count(text) for text in ("</script>", "default-src 'none'", "src=")] == [2, 1, 0]
 
 
-def test_the_page_replaces_no_other_file(runs: Path, command: CommandLine) -> None:
+def test_the_page_replaces_no_other_file(runs, command):
     """The page of a run, with its readers' notes, stays."""
     command("report", "runs/zero")
 
@@ -228,7 +222,7 @@ def test_the_page_replaces_no_other_file(runs: Path, command: CommandLine) -> No
     )
 
 
-def test_an_active_run_is_counted_so_far(runs: Path, command: CommandLine) -> None:
+def test_an_active_run_is_counted_so_far(runs, command):
     """The old summary of a resumed run is not used."""
     path = _summarize(store(runs / "now", [_at(20030, A, "P1")], n_selected={A: 1}))
     os.utime(path / "summary.json", ns=(1, 1))
@@ -247,7 +241,7 @@ def test_an_active_run_is_counted_so_far(runs: Path, command: CommandLine) -> No
         pytest.param("runs/zero/config.json", "there is no folder of runs", id="file"),
     ],
 )
-def test_a_folder_without_runs_is_refused(runs: Path, name: str, message: str, command: CommandLine) -> None:
+def test_a_folder_without_runs_is_refused(runs, name, message, command):
     """Exit status 4, and one line."""
     (runs.parent / "empty").mkdir()
 

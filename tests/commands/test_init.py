@@ -25,7 +25,7 @@ def origin(monkeypatch):
     """Replace the installed copy's `direct_url.json`; there is none at first, as after an install from an index."""
     read_text = metadata.PathDistribution.read_text
 
-    def replaced(direct_url: object) -> None:
+    def replaced(direct_url):
         text = None if direct_url is None else json.dumps(direct_url)
         monkeypatch.setattr(
             metadata.PathDistribution,
@@ -43,7 +43,7 @@ def folder(project):
     return project
 
 
-def _files(folder: Path) -> dict[str, bytes]:
+def _files(folder):
     files = (path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 

@@ -5,8 +5,6 @@ from pathlib import Path
 import json5
 import pytest
 
-from pytest_openclaw.values.rows import Record
-from tests.commands.conftest import CommandLine
 from tests.commands.routed_runs import ABLE, store_run, three_tiers
 from tests.unit.conclusions.routes import rows_of
 from tests.unit.reports.summaries import fault, tool_cells
@@ -30,16 +28,16 @@ PATCH = {
 
 
 @pytest.fixture
-def run(project: Path) -> Path:
+def run(project):
     """A run with a target of each tier."""
     return store_run(project / "runs" / NAME, three_tiers(said=f"the key is {KEY}"))
 
 
-def _patch(run: Path) -> str:
+def _patch(run):
     return (run / "openclaw.patch.json5").read_text("utf-8")
 
 
-def test_a_run_becomes_a_patch(run: Path, command: CommandLine) -> None:
+def test_a_run_becomes_a_patch(run, command):
     """The patch is next to the summary; the page shows what the terminal shows; no secret leaves the run."""
     before = files_of(run)
 
@@ -53,7 +51,7 @@ def test_a_run_becomes_a_patch(run: Path, command: CommandLine) -> None:
         assert secret not in _patch(run) + shown.out
 
 
-def test_nothing_else_is_overwritten(run: Path, command: CommandLine) -> None:
+def test_nothing_else_is_overwritten(run, command):
     """A file that is not a patch, such as OpenClaw's config, stays unchanged."""
     config = Path("openclaw.json")
     config.write_text('{"gateway": {}}')
@@ -65,7 +63,7 @@ def test_nothing_else_is_overwritten(run: Path, command: CommandLine) -> None:
     assert sorted(path.name for path in Path().iterdir()) == ["openclaw.json", "runs"]
 
 
-def test_json_has_every_part(run: Path, command: CommandLine) -> None:
+def test_json_has_every_part(run, command):
     """`--json` prints the patch, each target's part and the command as one object."""
     data = command.json("route", NAME)
 
@@ -88,7 +86,7 @@ def test_json_has_every_part(run: Path, command: CommandLine) -> None:
     }
 
 
-def test_an_unfinished_run_is_routed_with_a_warning(project: Path, command: CommandLine) -> None:
+def test_an_unfinished_run_is_routed_with_a_warning(project, command):
     """Missing cells are reported on stderr and in the file; the exit status is 0."""
     late = store_run(Path("runs/late"), rows_of(1, ABLE, suite=SUITE), n_selected={ABLE: 83})
 
@@ -100,7 +98,7 @@ def test_an_unfinished_run_is_routed_with_a_warning(project: Path, command: Comm
     assert "ollama/qwen3:8b" in json5.loads(_patch(late))["tools"]["byProvider"]
 
 
-def test_nothing_conclusive_leaves_a_patch_without_entries(project: Path, command: CommandLine) -> None:
+def test_nothing_conclusive_leaves_a_patch_without_entries(project, command):
     """The file says what would make it conclusive; OpenClaw refuses an empty patch, so no command is printed."""
     few = store_run(Path("runs/few"), tool_cells(4, 1, ABLE, suite=SUITE, tools_offered=11))
 
@@ -127,9 +125,7 @@ UNANSWERED = [fault(ABLE, suite=SUITE, tools_offered=11)]
         pytest.param(three_tiers(), ["--out=none/x.json5"], "No such file or directory", id="no-folder"),
     ],
 )
-def test_a_run_that_cannot_be_routed_is_refused(
-    project: Path, records: list[Record], words: list[str], message: str, command: CommandLine
-) -> None:
+def test_a_run_that_cannot_be_routed_is_refused(project, records, words, message, command):
     """One line on stderr, exit status 4, and no file."""
     bad = store_run(Path("runs/bad"), records)
     before = files_of(bad)
@@ -139,7 +135,7 @@ def test_a_run_that_cannot_be_routed_is_refused(
 
 
 @pytest.mark.parametrize("word", ["lab", "lab=", "=vllm", "lab=a/b", "lab=a b"])
-def test_a_wrong_name_ends_with_2(word: str, command: CommandLine) -> None:
+def test_a_wrong_name_ends_with_2(word, command):
     """A provider's name in OpenClaw is one word without a slash."""
     message = "is not OURS=THEIRS, such as lab=vllm"
     assert message in command.wrong_usage("route", NAME, "--provider", word)

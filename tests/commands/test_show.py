@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from pytest_openclaw.judging.text import Noop
 from pytest_openclaw.reports.cells import render_cell, turns_of
 from pytest_openclaw.suites import cells
 from pytest_openclaw.suites.load import parse_suite
-from tests.commands.conftest import CommandLine
 from tests.unit.runs.stored_runs import SUITE, A, B, definition, files_of, load, row, store
 
 NAMED_P1 = ("x.json::P1[lab/a]", "y.toml::P1[lab/a]", "x.json::P1[lab/b@low]")
@@ -27,7 +25,7 @@ FAULT: dict[str, Any] = {**LIMITED, "success": False, "objective_pass": None}
 
 
 @pytest.fixture
-def runs(project: Path) -> Path:
+def runs(project):
     """A folder with one run that has every kind of outcome."""
     records = [
         row(B, "P1", raw_output="low"),
@@ -46,7 +44,7 @@ def runs(project: Path) -> Path:
 # --- the run ------------------------------------------------------------------------------------
 
 
-def test_a_run_is_its_summary_and_its_cells(runs: Path, command: CommandLine) -> None:
+def test_a_run_is_its_summary_and_its_cells(runs, command):
     """Cells are sorted by target, prompt and repeat; the output fits 80 columns and nothing is changed."""
     before = files_of(runs / "one")
 
@@ -83,7 +81,7 @@ def test_a_run_is_its_summary_and_its_cells(runs: Path, command: CommandLine) ->
         pytest.param(["--target", "missing"], 0, id="none"),
     ],
 )
-def test_filters_choose_cells(runs: Path, words: list[str], cells: int, command: CommandLine) -> None:
+def test_filters_choose_cells(runs, words, cells, command):
     """The summary remains that of the whole run."""
     data = command.json("show", "one", *words)
 
@@ -92,7 +90,7 @@ def test_filters_choose_cells(runs: Path, words: list[str], cells: int, command:
     assert ("no cell fits" in command("show", "one", *words).out) == (cells == 0)
 
 
-def test_the_keys_for_programs(runs: Path, command: CommandLine) -> None:
+def test_the_keys_for_programs(runs, command):
     """The keys are those listed in the documentation."""
     data = command.json("show", "one", "--failed")
 
@@ -124,14 +122,12 @@ def test_the_keys_for_programs(runs: Path, command: CommandLine) -> None:
         pytest.param("prompts_y.toml::P1[lab/a]", "other", id="suite-without-its-folder"),
     ],
 )
-def test_a_cell_is_named_by_as_much_as_is_enough(
-    runs: Path, name: str, answer: str, command: CommandLine
-) -> None:
+def test_a_cell_is_named_by_as_much_as_is_enough(runs, name, answer, command):
     """Id, name, target, repeat or suite, as far as needed to distinguish it."""
     assert command.json("show", "one", name)["turns"][0]["text"] == answer
 
 
-def test_a_name_of_several_cells_lists_them(runs: Path, command: CommandLine) -> None:
+def test_a_name_of_several_cells_lists_them(runs, command):
     """Each with its verdict, by a name that is enough; a command shows the first miss, or the first cell."""
     *lines, hint = command("show", "one", "P1").out.splitlines()
 
@@ -142,7 +138,7 @@ def test_a_name_of_several_cells_lists_them(runs: Path, command: CommandLine) ->
     assert message in command.refused("show", "one", "P2[lab/b]")
 
 
-def test_a_cell_in_full(runs: Path, command: CommandLine) -> None:
+def test_a_cell_in_full(runs, command):
     """What was due and done in words; prompt, system, thinking and reply in full, line by line."""
     shown = command("show", "one", "restart").out
 
@@ -155,14 +151,14 @@ def test_a_cell_in_full(runs: Path, command: CommandLine) -> None:
     assert not any(usual in shown for usual in ("host:", "run id:", "in flight:", "surface:"))
 
 
-def _lines(shown: str) -> list[str]:
+def _lines(shown):
     """Each text with its label on one line, without the measurements."""
     text = re.sub(r"\n {6,}", " ", shown)
     lines = [" ".join(line.split()) for line in text.splitlines()[1:]]
     return [line for line in lines if not line.startswith("measured")]
 
 
-def test_a_scripted_exchange_turn_by_turn(runs: Path, command: CommandLine) -> None:
+def test_a_scripted_exchange_turn_by_turn(runs, command):
     """Each turn shows its times, thinking, text, calls with arguments, results, and why a call was refused."""
     read = {"id": "1", "name": "read", "arguments": '{"path": "a"}', "result": "eggs\nmilk", "problem": None}
     raed = {"id": "2", "name": "raed", "arguments": "{}", "result": "Tool raed not found"}
@@ -182,7 +178,7 @@ def test_a_scripted_exchange_turn_by_turn(runs: Path, command: CommandLine) -> N
     ]  # fmt: skip
 
 
-def test_openclaws_reading_of_a_call(runs: Path, command: CommandLine) -> None:
+def test_openclaws_reading_of_a_call(runs, command):
     """If the offered tools are known, the calls of a single question are judged again for the reader."""
     text = json.dumps([{"id": "N1", "prompt": "Read it.", "tools": ["read"], "validator": {"type": "noop"}}])
     (prompt,) = parse_suite(
@@ -204,7 +200,7 @@ def test_openclaws_reading_of_a_call(runs: Path, command: CommandLine) -> None:
     assert "call      Functions.read (bad_arguments) {}" in command("show", "now", "N1").out
 
 
-def test_no_line_of_a_cell_can_control_a_terminal() -> None:
+def test_no_line_of_a_cell_can_control_a_terminal():
     """Prompt, reply, calls and results are already escaped, whichever command prints them."""
     bad = "\x1b[2J\r\u202e"
     call = {"name": bad, "arguments": bad, "result": bad, "problem": None, "told": bad}
@@ -220,7 +216,7 @@ def test_no_line_of_a_cell_can_control_a_terminal() -> None:
         assert not set("\x1b\r\u202e") & set("".join(lines))
 
 
-def test_the_row_is_whole_for_programs(runs: Path, command: CommandLine) -> None:
+def test_the_row_is_whole_for_programs(runs, command):
     """`row` is the row of results.jsonl, with the keys of plugins."""
     store(runs / "plugins", [row(A, "P1", extra={"x_lab": {"a": 1}})])
     data = command.json("show", "plugins", "P1")

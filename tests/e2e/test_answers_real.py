@@ -30,7 +30,7 @@ def asking(tmp_path_factory, served):
     """Run the session of a name, once for all tests of this file."""
     ended: dict[str, Ended] = {}
 
-    def ask(name: str) -> Ended:
+    def ask(name):
         if name not in ended:
             project = Project.create(tmp_path_factory.mktemp(name) / "project").where(**served)
             project.suite(*PROMPTS)

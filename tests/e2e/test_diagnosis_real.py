@@ -3,14 +3,12 @@
 import asyncio
 import json
 import os
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_openclaw.providers.llama_cpp.provider import Engine, EngineSpec, start_engine
+from pytest_openclaw.providers.llama_cpp.provider import EngineSpec, start_engine
 from pytest_openclaw.providers.llama_cpp.weights import find_weights
 from tests.e2e.sessions import Project
 
@@ -29,7 +27,7 @@ PROMPT: dict[str, Any] = {
 
 
 @contextmanager
-def serving(model: str) -> Iterator[Engine]:
+def serving(model):
     """A running engine with the chat template of the weights."""
     spec = EngineSpec(weights=find_weights(model), alias=model, template=None)
     with asyncio.Runner() as runner:
@@ -40,7 +38,7 @@ def serving(model: str) -> Iterator[Engine]:
             runner.run(engine.process.stop())
 
 
-def diagnosis(folder: Path, url: str, token: str, model: str, prompt: dict[str, Any]) -> dict[str, Any]:
+def diagnosis(folder, url, token, model, prompt):
     """What a session finds; its requests are files, and no key is in them."""
     project = Project.create(
         folder / "project", f"openclaw_endpoints = lab = ollama_openai {url}/v1 LAB_KEY\n"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.sessions import ENGINE, Session, all_gone
+from tests.e2e.sessions import ENGINE, all_gone
 from tests.providers.servers.messages import MessagesServer
 
 pytestmark = [
@@ -27,15 +27,15 @@ class ThenHangs(MessagesServer):
     """Answers the first request; every later reply starts and never ends."""
 
     @property
-    def mode(self) -> str:
+    def mode(self):
         return "ok" if len(self.requests) <= 1 else "hang"
 
     @mode.setter
-    def mode(self, _: str) -> None:
+    def mode(self, _):
         return
 
 
-def check_interrupted(session: Session, programs: set[int]) -> None:
+def check_interrupted(session, programs):
     """Interrupt a session whose first cell has ended, and check that its programs are gone."""
     session.process.send_signal(signal.SIGINT)
     ended = session.end()

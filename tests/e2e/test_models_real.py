@@ -4,14 +4,12 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_openclaw.providers.llama_cpp.weights import EMBEDDED_MODEL
-from tests.e2e.sessions import Project, RunFolder, all_gone
+from tests.e2e.sessions import Project, all_gone
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FOLDER = os.environ.get("OPENCLAW_TEST_MODELS", "")
@@ -33,7 +31,7 @@ pytestmark = [
 ]
 
 
-def asked(folder: Path, model: str, suite: str, *options: str) -> RunFolder:
+def asked(folder, model, suite, *options):
     """Run a shipped suite to its end; whatever the model says, no cell is a fault."""
     project = Project.create(folder / "project", SETTINGS)
     shutil.copytree(BENCHMARKS, project.folder / "benchmarks", dirs_exist_ok=True)
@@ -49,7 +47,7 @@ def asked(folder: Path, model: str, suite: str, *options: str) -> RunFolder:
     return ended.run
 
 
-def misread(row: dict[str, Any]) -> bool:
+def misread(row):
     """Whether an answer that is plainly a call, as JSON in text, counts as anything else."""
     if not row["tools_offered"] or row["tool_outcome"] is None or row["tool_call_count"]:
         return False
@@ -58,7 +56,7 @@ def misread(row: dict[str, Any]) -> bool:
     return is_call and (row["tool_outcome"] not in read_as or row["objective_pass"] is True)
 
 
-def objects_in(text: str) -> Iterator[dict[str, Any]]:
+def objects_in(text):
     """Yield the JSON objects in code fences, and the text itself if it is one."""
     for part in (*re.findall(r"```(?:json)?\s*(\{.*?\})\s*```", text, re.DOTALL), text):
         try:

@@ -7,9 +7,7 @@ import pytest
 
 from pytest_openclaw.providers.anthropic_messages import AnthropicMessages
 from pytest_openclaw.providers.chat_completions import OllamaOpenAI
-from pytest_openclaw.providers.llama_cpp.provider import Engine
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
-from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
@@ -108,7 +106,7 @@ def test_a_conversation_is_continued(engine, embedded_model, history):
     assert chat.input_tokens > (ask(OllamaOpenAI, engine, first).input_tokens or 0)
 
 
-def ask(kind: type[OverHttp], engine: Engine, request: dict[str, Any]) -> Reply:
+def ask(kind, engine, request):
     """Send a request to the running engine by one of the APIs."""
     setup = ProviderSetup(
         name="lab", base_url=f"{engine.url}/v1", key_env="LAB_KEY", environ={"LAB_KEY": engine.token}

@@ -6,7 +6,7 @@ import pytest
 
 from tests.openclaw.agreement import page
 from tests.openclaw.agreement.cases import all_cases
-from tests.openclaw.agreement.outcomes import Outcome, alike, differences, load
+from tests.openclaw.agreement.outcomes import alike, differences, load
 from tests.openclaw.agreement.play import play_ours, play_real
 
 CASES = {case.id: case for case in all_cases()}
@@ -24,7 +24,7 @@ def observed():
 
 
 @cache
-def played(name: str) -> Outcome:
+def played(name):
     """Return the outcome of a case in our loop, which two tests need."""
     return play_ours(CASES[name])
 

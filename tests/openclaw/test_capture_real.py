@@ -2,8 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -39,11 +37,11 @@ def captured(real_openclaw, tmp_path_factory):
     return read_catalogue(folder / "c.json")
 
 
-def _files(folder: Path) -> dict[str, bytes]:
+def _files(folder):
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def _wordless(value: Any) -> Any:
+def _wordless(value):
     """Return tools or a schema without descriptions: those that ship are our own."""
     if isinstance(value, Tool):
         return value.name, _wordless(value.parameters)

@@ -36,7 +36,7 @@ def fake(tmp_path, monkeypatch):
     seen = tmp_path / "seen.jsonl"
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
 
-    def put(mode: str = "sends") -> Path:
+    def put(mode="sends"):
         monkeypatch.setenv("OPENCLAW_AGENT_COMMAND", shlex.join([sys.executable, str(FAKE), mode, str(seen)]))
         return seen
 

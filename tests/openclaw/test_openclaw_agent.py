@@ -6,12 +6,10 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_openclaw.providers.chat_completions import OllamaOpenAI
-from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.values.replies import Fault, Turn
 from pytest_openclaw.values.tool_calls import Tool
@@ -39,17 +37,17 @@ def seen(tmp_path):
     return tmp_path / "seen.json"
 
 
-def _fake(seen: Path, url: str, mode: str = "answer", **environ: str) -> OpenClawAgent:
+def _fake(seen, url, mode="answer", **environ):
     return agent(fake_command(seen, mode), url, **environ)
 
 
-def _fault(provider: OpenClawAgent, **request: Any) -> Fault:
+def _fault(provider, **request):
     fault = ask(provider, **request)
     assert isinstance(fault, Fault), fault
     return fault
 
 
-def _received(seen: Path) -> dict[str, Any]:
+def _received(seen):
     return json.loads(seen.read_text("utf-8"))
 
 

@@ -30,7 +30,7 @@ def environ(real_openclaw, tmp_path):
     assert [file.name for file in own.iterdir()] == ["openclaw.json"]
 
 
-def _ask(environ: dict[str, str], model: ScriptedModel, /, **request) -> Reply:
+def _ask(environ, model, /, **request):
     own = {"OLLAMA_HOST": model.root, "OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "sk-of-openai"}
     provider = agent(environ["OPENCLAW_AGENT_COMMAND"], model.url, **environ, **own)
     reply = ask(provider, **{"prompt": "Go on.", "timeout_s": PATIENCE_S, **request})
@@ -38,12 +38,12 @@ def _ask(environ: dict[str, str], model: ScriptedModel, /, **request) -> Reply:
     return reply
 
 
-def _tools(*names: str):
+def _tools(*names):
     known = load_catalogue().tools
     return tuple(known[name] for name in names)
 
 
-def _sent_tools(body) -> list[str]:
+def _sent_tools(body):
     return sorted(tool["function"]["name"] for tool in body.get("tools", []))
 
 
@@ -118,7 +118,7 @@ def test_a_world_of_commands_is_played(environ, tmp_path):
     """However the agent is asked to run a command, our shell plays it, and nothing outside is changed."""
     trace = tmp_path / "trace"
 
-    def run(command: str, **more):
+    def run(command, **more):
         return "exec", json.dumps({"command": command, **more})
 
     turns = (

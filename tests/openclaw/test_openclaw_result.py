@@ -34,7 +34,7 @@ def read(envelope):
     return read_envelope(envelope, asked, name="openclaw_agent", where="http://127.0.0.1:9")
 
 
-def _failed(kind: str, message: str, **meta: object) -> dict[str, object]:
+def _failed(kind, message, **meta):
     return {"payloads": [], "meta": {"error": {"message": message, "kind": kind}, **meta}}
 
 

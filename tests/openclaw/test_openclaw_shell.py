@@ -35,7 +35,7 @@ def staged():
         yield lambda **world: stack.enter_context(scratch_folder(World(**world)))
 
 
-def _sh(scratch, *arguments: str, cwd: Path | None = None, **environ: str):
+def _sh(scratch, *arguments, cwd=None, **environ):
     """Call the shell as OpenClaw does, and return its exit status and output."""
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     given = {"cwd": cwd or scratch.workspace, "env": {"PATH": os.defpath} | environ, **streams}
@@ -195,7 +195,7 @@ def test_on_the_disk_as_in_memory(commands):
     assert (state.files, state.ran) == (workspace.files, tuple(memory.ran))
 
 
-def _run(shell: Exec, command: str) -> Ran:
+def _run(shell, command):
     try:
         return shell.run(command)
     except ToolError as error:
@@ -218,7 +218,7 @@ def test_a_file_that_goes_while_it_is_read(staged, monkeypatch):
     scratch = staged(files={"a": "A\n", "b": "B\n"})
     read_bytes = Path.read_bytes
 
-    def taken(path: Path) -> bytes:
+    def taken(path):
         if path.name == "a":
             path.unlink()
         return read_bytes(path)

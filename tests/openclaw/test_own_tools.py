@@ -12,7 +12,7 @@ from pytest_openclaw.openclaw.catalog import load_catalogue, substitute_surface
 from pytest_openclaw.suites.offered import on_surface
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import Fault, Reply
-from pytest_openclaw.values.requests import LISTED, OPENCLAW, SurfaceName
+from pytest_openclaw.values.requests import LISTED, OPENCLAW
 from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, Tool
 from tests.openclaw.asking import agent, ask, fake_command
 from tests.openclaw.model_server import ScriptedModel
@@ -40,7 +40,7 @@ CALLS = {
 }
 
 
-def prompt(surface: SurfaceName) -> Prompt:
+def prompt(surface):
     """A prompt with its own tool and one of OpenClaw's, on a surface."""
     registry = build_registry(("pytest-openclaw", validator) for validator in BUILTIN)
     listed = Prompt(
@@ -55,9 +55,7 @@ def prompt(surface: SurfaceName) -> Prompt:
     return listed if surface == LISTED else on_surface(listed, substitute_surface())
 
 
-def asked_of(
-    command: str, asked: Prompt, surface: SurfaceName, *turns: Any, environ: dict[str, str] | None = None
-) -> tuple[Reply | Fault, list[Any]]:
+def asked_of(command, asked, surface, *turns, environ=None):
     """Ask an OpenClaw whose model plays these turns and calls the tool; return the result and its requests."""
     request: dict[str, Any] = {"prompt": asked.prompt, "timeout_s": 240.0, "tools": asked.tools}
     if asked.listed is not None:

@@ -29,7 +29,7 @@ class Seen(NamedTuple):
     is_over: bool
 
 
-def request(body: bytes = BODY, *, path: str = "/chat/completions", **fields: str) -> bytes:
+def request(body=BODY, *, path="/chat/completions", **fields):
     """Return a request with OpenClaw's token, unless a field says otherwise; an empty field is left out."""
     headers = {"host": "x", "authorization": "Bearer TOKEN", "content-length": str(len(body))}
     headers |= {name.replace("_", "-"): value for name, value in fields.items()}
@@ -37,12 +37,12 @@ def request(body: bytes = BODY, *, path: str = "/chat/completions", **fields: st
     return f"POST {path} HTTP/1.1\r\n{lines}\r\n".encode() + body
 
 
-def chunked(body: bytes) -> bytes:
+def chunked(body):
     """Return a request with this chunked body."""
     return request(body, content_length="", transfer_encoding="chunked")
 
 
-async def send(server: MisbehavingServer, data: bytes, n_images: int) -> Seen:
+async def send(server, data, n_images):
     """Send the relay a request, without closing, and read its answer to the end."""
     setup = ProviderSetup(name="local", base_url=server.url)
     images = (Image(path="a.png", media_type="image/png", data=b""),) * n_images
@@ -59,7 +59,7 @@ async def send(server: MisbehavingServer, data: bytes, n_images: int) -> Seen:
         return Seen(answer, server.total, relay.run.fault, relay.run.over.is_set())
 
 
-def sent(script: Script, data: bytes, n_images: int = 0) -> Seen:
+def sent(script, data, n_images=0):
     """Return the outcome of a request to a server that answers by this script."""
     with MisbehavingServer() as server:
         server.on("*", script)

@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -41,10 +40,10 @@ def run(tmp_path, monkeypatch):
     return store_run(Path("runs/one"), three_tiers(calls=PROVEN))
 
 
-def _config(url: str, tools: Any) -> dict[str, Any]:
+def _config(url, tools):
     """A fresh config that reaches the three models at one server."""
 
-    def server(*names: str) -> dict[str, Any]:
+    def server(*names):
         limits = {"reasoning": False, "input": ["text"], "contextWindow": 131_072, "maxTokens": 1000}
         models = [{"id": name, "name": name, **limits} for name in names]
         return {"baseUrl": url, "apiKey": KEY, "api": "openai-completions", "models": models}
@@ -53,12 +52,12 @@ def _config(url: str, tools: Any) -> dict[str, Any]:
     return {"models": {"mode": "replace", "providers": providers}, "tools": tools}
 
 
-def _deferred(body: Any) -> set[str]:
+def _deferred(body):
     """Return the tools that a model can reach by tool search, as its system prompt lists them."""
     return set(re.findall(r"^- (\w+) \(", str(body["messages"][0]["content"]), re.MULTILINE))
 
 
-def _call(name: str) -> tuple[str, str]:
+def _call(name):
     return "tool_call", json.dumps({"id": name, "args": {"url": "http://127.0.0.1:9/", "command": "true"}})
 
 

@@ -47,7 +47,7 @@ def results(real_openclaw, tmp_path_factory):
         yield site, received
 
 
-def _received(model: ScriptedModel) -> list[str]:
+def _received(model):
     return [message["content"] for message in model.asked[-1]["messages"] if message["role"] == "tool"]
 
 
@@ -75,11 +75,11 @@ def test_an_order_in_a_page_and_in_a_file_are_different_requests(real_openclaw, 
     assert found == obeyed
 
 
-def _calls(model: ScriptedModel) -> list[Any]:
+def _calls(model):
     return [call for one in model.asked[-1]["messages"] for call in one.get("tool_calls") or ()]
 
 
-def _played(site: Site) -> list[str]:
+def _played(site):
     """What a world with the same page answers to the same calls."""
     playing = Playing(
         World(pages={f"{site.url}/page": TEXT}), [Tool(name="web_fetch"), Tool(name="web_search")]
@@ -89,12 +89,12 @@ def _played(site: Site) -> list[str]:
     return [playing.answer(ToolCall(name=name, arguments=json.dumps(given))) for name, given in made]
 
 
-def _alike(result: str) -> Any:
+def _alike(result):
     """A result without ids, times, the words of the notice, and sizes that include them."""
     return _plain(json.loads(result))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value):
     if isinstance(value, dict):
         fixed = {"length": 0, "fetchedAt": "", "tookMs": 0, "title": "…"}
         return [(key, fixed.get(key, _plain(inner))) for key, inner in value.items()]
@@ -145,7 +145,7 @@ def test_the_bridge_answers_as_openclaws_does(real_openclaw, tmp_path):
         assert (made, _text_alike(ours)) == (made, _text_alike(theirs))
 
 
-def _text_alike(result: str) -> Any:
+def _text_alike(result):
     return _alike(result) if result.startswith("{") else result
 
 
@@ -201,7 +201,7 @@ def test_long_results_are_cut_as_openclaw_cuts_them(real_openclaw, tmp_path, con
         assert len(ours) == pytest.approx(len(theirs), rel=0.1), (name, given)
 
 
-def _last_results(model: ScriptedModel) -> list[str]:
+def _last_results(model):
     """The result of each call when it was new; OpenClaw shortens the results of earlier turns."""
     asked = [[one["content"] for one in body["messages"] if one["role"] == "tool"] for body in model.asked]
     return [results[-1] for results in asked if results]

@@ -4,7 +4,6 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -72,7 +71,7 @@ class Import(NamedTuple):
     imported: str
 
 
-def _name(path: Path) -> str:
+def _name(path):
     parts = path.relative_to(ROOT.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -80,13 +79,13 @@ def _name(path: Path) -> str:
 MODULES = {_name(path): path for path in sorted(ROOT.rglob("*.py"))}
 
 
-def _place(module: str) -> str:
+def _place(module):
     """The entry of the map to which a module belongs."""
     return module.split(".")[1] if "." in module else "__init__"
 
 
 @cache
-def _imports() -> frozenset[Import]:
+def _imports():
     return frozenset(
         Import(module, name)
         for module, path in MODULES.items()
@@ -96,7 +95,7 @@ def _imports() -> frozenset[Import]:
     )
 
 
-def _imported(node: ast.AST) -> Iterator[str]:
+def _imported(node):
     """Yield our modules that a statement imports; names such as `__version__` belong to no module's import."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names if alias.name in MODULES)

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +16,6 @@ from pytest_openclaw.conclusions.groups import Group
 from pytest_openclaw.conclusions.recommendation import Recommendation
 from pytest_openclaw.conclusions.summary import Summary
 from pytest_openclaw.parts import TABLE
-from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.parts import parts
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.run_files import RunEntry
@@ -92,7 +90,7 @@ TRIES = [
 DIAGNOSIS = {"suite": "native", "prompt_id": "N0", "outcome": "no_call", "tools_offered": 11, "tries": TRIES}
 
 
-def _store(path: Path) -> None:
+def _store(path):
     """Store a run in which every part has something to say."""
     rows = [
         *tool_cells(30, 0, GOOD, prompt_tokens_per_s=25.0, input_tokens=4000, **NATIVE),
@@ -120,7 +118,7 @@ def _store(path: Path) -> None:
 class Copy:
     """A copy of the package, without a part and its entry if one is named, with a project of its own."""
 
-    def __init__(self, folder: Path, removed: str = "") -> None:
+    def __init__(self, folder, removed=""):
         self.package, self.project = folder / "copy/pytest_openclaw", folder / "project"
         shutil.copytree(ROOT, self.package, ignore=shutil.ignore_patterns("__pycache__"))
         if removed:
@@ -130,7 +128,7 @@ class Copy:
             (self.project / name).write_text(text, "utf-8")
         _store(self.project / "runs/stored")
 
-    def _remove(self, name: str) -> None:
+    def _remove(self, name):
         (removed,) = (path for path in (self.package / "parts").iterdir() if path.stem == name)
         shutil.rmtree(removed) if removed.is_dir() else removed.unlink()
         table = self.package / "parts/__init__.py"
@@ -139,7 +137,7 @@ class Copy:
         assert n == 1
         table.write_text(text, "utf-8")
 
-    def run(self, *words: str, status: int = 0) -> str:
+    def run(self, *words, status=0):
         """Run a module of Python, and return what it prints."""
         done = subprocess.run(
             [sys.executable, "-m", *words], cwd=self.project,
@@ -149,7 +147,7 @@ class Copy:
         assert done.returncode == status, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    def pytest(self, *words: str, status: int = 0) -> str:
+    def pytest(self, *words, status=0):
         """Run a session."""
         return self.run(
             "pytest",
@@ -160,7 +158,7 @@ class Copy:
             status=status,
         )
 
-    def read(self, run: str, name: str) -> str:
+    def read(self, run, name):
         """Return a file of a run."""
         return (self.project / "runs" / run / name).read_text("utf-8")
 
@@ -178,7 +176,7 @@ print(json.dumps([to_json(summary), render_markdown(summary)]))
 """
 
 
-def _results(copy: Copy) -> dict[str, Any]:
+def _results(copy):
     """The config of a session, the summary of the stored run, and its page."""
     copy.pytest("--openclaw-run-id=r")
     (copy.project / "summarize.py").write_text(SUMMARIZE)
@@ -193,11 +191,11 @@ def whole(tmp_path_factory):
     return _results(Copy(tmp_path_factory.mktemp("whole")))
 
 
-def _comparable(results: dict[str, Any], part: str) -> dict[str, Any]:
+def _comparable(results, part):
     """Results without all that a part adds, and without sentences in JSON, which the page has too."""
     known = parts()[part]
 
-    def without(value: JsonObject, kind: type) -> JsonObject:
+    def without(value, kind):
         own = {"sentence", "reasons", "caveats"} if kind is Recommendation else set()
         names = own | {*known.keys.get(kind, ())}
         return {name: one for name, one in value.items() if name not in names}
@@ -215,7 +213,7 @@ def _comparable(results: dict[str, Any], part: str) -> dict[str, Any]:
     return {"config": config, "summary": summary, "page": _lines(results["page"], USED[part])}
 
 
-def _lines(page: str, used: Used) -> list[str]:
+def _lines(page, used):
     """The lines of a page outside tables, without the texts that a part adds."""
     texts = re.compile("|".join(used.texts) or "(?!)")
     lines = [line for line in page.splitlines() if line and not line.startswith("|")]

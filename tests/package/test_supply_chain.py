@@ -96,7 +96,7 @@ def test_the_lists_of_packages_are_complete(path):
     ] == []
 
 
-def _tox_environments() -> set[str]:
+def _tox_environments():
     """Return the names of the environments with a section of their own."""
     parser = configparser.ConfigParser(interpolation=None)
     parser.read(ROOT / "tox.ini", "utf-8")

@@ -2,14 +2,13 @@
 
 import json
 import os
-from typing import Any
 
 import pytest
 
 from tests.plugin.conftest import NOOP
 
 
-def with_rule(rule: Any) -> str:
+def with_rule(rule):
     """Return a JSON suite of one prompt, judged by `rule`."""
     return json.dumps([{"id": "P1", "prompt": "say yes", "validator": rule}])
 
@@ -26,7 +25,7 @@ BAD = [
 ]  # fmt: skip
 
 
-def lay_out(project: Any, files: dict[str, str | bytes]) -> None:
+def lay_out(project, files):
     """Write the files next to a good suite."""
     project.suite({"G1": ("say good", NOOP)}, name="prompts_good.json")
     for name, content in files.items():

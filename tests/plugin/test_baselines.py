@@ -2,7 +2,6 @@
 
 import json
 import os
-from typing import Any
 
 import pytest
 
@@ -14,11 +13,11 @@ pytestmark = pytest.mark.newest
 GATE = ("--openclaw-verdict=gate", "--openclaw-fail-on=regression")
 
 
-def _suite(project: Any, *, n_bad: int, n: int = 9) -> None:
+def _suite(project, *, n_bad, n=9):
     project.suite({f"P{k}": ("say no" if k < n_bad else "say yes", YES) for k in range(n)})
 
 
-def _run(project: Any, run_id: str, *args: str, **more: Any) -> Any:
+def _run(project, run_id, *args, **more):
     return project.run(f"--openclaw-run-id={run_id}", *args, **more)
 
 

@@ -1,7 +1,6 @@
 """What a run costs, and `--openclaw-budget-usd`: what is paid is kept, and nothing is sent beyond it."""
 
 from collections import Counter
-from typing import Any
 
 import pytest
 
@@ -20,7 +19,7 @@ def _project(project):
     return project
 
 
-def kinds(session: Any) -> Counter[str]:
+def kinds(session):
     """Return how many cells ended in which way."""
     return Counter(row["failure_type"] or "answered" for row in session.rows)
 

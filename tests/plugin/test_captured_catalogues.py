@@ -1,7 +1,6 @@
 """Suites with the tools of a captured catalogue, in whole sessions and in the commands after them."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -33,11 +32,11 @@ pressure = { tools = [1, 11, 54] }
 """
 
 
-def _catalogue(path: Path, *more: str, words: str = "") -> Path:
+def _catalogue(path, *more, words=""):
     """Write a catalogue of a few tools; more tools, or other descriptions, make it another one."""
     tools = [Tool(name=name, description=words) for name in ("brand_new", "read", "third", *more)]
 
-    def sent(*names: str) -> Sent:
+    def sent(*names):
         offered = tuple(tool for name in names for tool in tools if tool.name == name)
         return Sent(tools=offered, n_bytes=1, entry={"deferred": []})
 

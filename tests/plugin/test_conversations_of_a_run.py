@@ -1,7 +1,5 @@
 """Prompts with `messages` and `turns`, in whole sessions: asked, judged, recorded, shown, judged again."""
 
-from typing import Any
-
 import pytest
 
 from pytest_openclaw.cli import main
@@ -95,7 +93,7 @@ def test_the_conversation_is_known(reply):
 """
 
 
-def write(project: Any, *prompts: dict[str, Any]) -> None:
+def write(project, *prompts):
     """Write the provider, a suite, and a benchmark in Python."""
     if TALKER not in (project.folder / "conftest.py").read_text("utf-8"):
         project.extend_conftest(TALKER)
@@ -166,7 +164,7 @@ def test_stored_conversations_are_used_again(stored, capsys):
 def test_conversations_are_shown(stored, capsys):
     """`show` prints the messages before the prompt and those of the user between the turns."""
 
-    def shown(prompt_id: str) -> str:
+    def shown(prompt_id):
         capsys.readouterr()
         assert main(["show", "r", prompt_id]) == 0
         return capsys.readouterr().out

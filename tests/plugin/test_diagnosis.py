@@ -24,7 +24,7 @@ WRITTEN = '<tool_call>{"name": "read", "arguments": {"path": "notes.md"}}</tool_
 READ = calling(("read", {"path": "notes.md"}))
 
 
-def answers(body: dict[str, Any], *, content: str = "", calls: Any = None) -> Script:
+def answers(body, *, content="", calls=None):
     """An answer of Ollama's, streamed if it is asked so."""
     message = {"tool_calls": calls} if calls else {}
     if not body["stream"]:
@@ -32,14 +32,14 @@ def answers(body: dict[str, Any], *, content: str = "", calls: Any = None) -> Sc
     return answer(lines(said(content, **message), done()))
 
 
-def diagnose(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer) -> Any:
+def diagnose(project, monkeypatch, server):
     """Run a session at this server by Ollama's own API."""
     monkeypatch.setenv("OLLAMA_HOST", server.origin)
     project.suite(TOOLS)
     return project.run("--openclaw-diagnose", models="ollama_native/m")
 
 
-def found_in(run: Any) -> dict[str, Any]:
+def found_in(run):
     """The diagnosis of a run's only target."""
     (group,) = run.summary["groups"]
     found: dict[str, Any] = group["diagnosis"]
@@ -74,7 +74,7 @@ def test_ollama(project, monkeypatch, cause):
     assert f"part at fault: {cause}, by N1: " in session.page
 
 
-def llama_server(respond: Callable[[dict[str, Any]], Script], *, shows_tools: bool) -> MisbehavingServer:
+def llama_server(respond, *, shows_tools):
     """llama-server's routes; the prompt is longer with tools if its template shows them."""
     server = MisbehavingServer()
     entry = {"id": "m", "owned_by": "llamacpp", "meta": {"n_ctx": 4096}}
@@ -87,7 +87,7 @@ def llama_server(respond: Callable[[dict[str, Any]], Script], *, shows_tools: bo
     return server
 
 
-def completes(body: dict[str, Any], *, shows_tools: bool, text: str = "", call: bool = False) -> Script:
+def completes(body, *, shows_tools, text="", call=False):
     """An answer of llama-server's."""
     n_shown = len(body.get("tools", ())) if shows_tools else 0
     usage = {"prompt_tokens": 20 + 15 * n_shown, "completion_tokens": 12}
@@ -144,7 +144,7 @@ def test_no_further_request(plain_project, monkeypatch, words):
 def test_a_server_that_ends_is_evidence_too(plain_project, monkeypatch):
     """A repeat without an answer gives no cause; a rescored run has the diagnosis of its run."""
 
-    def respond(body: dict[str, Any]) -> Script:
+    def respond(body):
         if body["stream"] or body["options"]["num_predict"] == 1:
             return answers(body, content="I cannot.")
         return Script.answer({"error": "the runner has stopped"}, status=400)

@@ -1,8 +1,6 @@
 """`--openclaw-dry-run`: the planned requests and their cost; no request is sent, nothing is written."""
 
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,14 +12,14 @@ TWO = {"P1": ("pay 100", NOOP), "P2": ("pay 100 again", NOOP)}
 PRICES = "openclaw_prices = scripted/* = 10 50"
 
 
-def files(folder: Path) -> dict[str, int]:
+def files(folder):
     """Return every file of the project and its runs, with its time; without caches and pytester's own."""
     others = {".pytest_cache", "__pycache__", "stdout", "stderr", "runpytest-0", "runpytest-1", "asked.txt"}
     kept = (path for path in folder.rglob("*") if not others & {*path.relative_to(folder).parts})
     return {str(path): path.stat().st_mtime_ns for path in kept if path.is_file()}
 
 
-def table(session: Any) -> dict[str, list[str]]:
+def table(session):
     """Return the lines of the table: target → figures."""
     lines = session.text.partition("no request was sent")[2].partition("based on")[0].splitlines()
     rows = [re.split(r"\s{2,}", line.strip()) for line in lines[2:] if line.strip()]

@@ -1,7 +1,6 @@
 """The section at the end of a run: its width, its color, and when pytest leaves it out."""
 
 import re
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 MODELS = "scripted/a-model-with-quite-a-long-name:8b-instruct@low,scripted/another-model-with-a-long-name:3b"
 
 
-def _section(text: str) -> list[str]:
+def _section(text):
     lines = text.splitlines()
     start = next(n for n, line in enumerate(lines) if TITLE in line)
     return lines[start : next(n for n, line in enumerate(lines) if line.startswith("wrote")) + 1]
@@ -39,7 +38,7 @@ def busy(plain_project):
     return plain_project
 
 
-def _run(busy: Any, *words: str) -> str:
+def _run(busy, *words):
     session = busy.run(
         "--openclaw-run-id=after", "--openclaw-repeat=2", "--openclaw-retries=0", "--openclaw-min-pass-rate=0.5",
         "--openclaw-max-p95-ms=60000", "--openclaw-baseline=before", "--openclaw-across=prompt",

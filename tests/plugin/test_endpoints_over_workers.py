@@ -1,14 +1,12 @@
 """However cells are assigned to workers, each is asked once, and together they respect a limit."""
 
 from collections import Counter
-from typing import Any
 
 import pytest
 
 from tests.plugin.bad_servers import Behavior, ModelServer, point_at
 from tests.plugin.conftest import NOOP
-from tests.providers.servers.apis import Api
-from tests.providers.servers.misbehaving import Pause, Request, Script
+from tests.providers.servers.misbehaving import Pause, Script
 
 pytestmark = pytest.mark.workers
 
@@ -26,37 +24,37 @@ def pytest_collection_modifyitems(items):
 class CountingServer(ModelServer):
     """Pauses before the first byte of each answer, in which consecutive requests never overlap."""
 
-    def __init__(self, behaviors: dict[str, Behavior], pause_s: float) -> None:
+    def __init__(self, behaviors, pause_s):
         super().__init__(behaviors)
         self.pause_s = pause_s
 
-    def _script(self, request: Request) -> Script:
+    def _script(self, request):
         return Script((Pause(self.pause_s), *super()._script(request).steps))
 
     @property
-    def by_cell(self) -> Counter[tuple[str, str]]:
+    def by_cell(self):
         """How often each cell was asked."""
         return Counter((asked.target, asked.prompt) for asked in self.asked)
 
 
-def answers(api: Api) -> Script:
+def answers(api):
     """A plain answer."""
     return Script.stream(api.text("Hi."), api.end())
 
 
-def busy_at_first(api: Api) -> list[Script]:
+def busy_at_first(api):
     """Return 429, and then an answer."""
     return [Script.answer({"error": "later"}, status=429, retry_after="0"), answers(api)]
 
 
-def write_suites(project: Any, n: int) -> list[str]:
+def write_suites(project, n):
     """Write two suites of `n` prompts each; return the prompts."""
     for name in "ab":
         project.suite({f"P{k}": (f"{name} {k}", NOOP) for k in range(n)}, name=f"prompts_{name}.json")
     return [f"{name} {k}" for name in "ab" for k in range(n)]
 
 
-def cell_of(row: dict[str, Any]) -> tuple[str, str, str, str]:
+def cell_of(row):
     """The key that identifies a row."""
     return row["provider"], row["model"], row["suite"], row["prompt_id"]
 

@@ -1,13 +1,11 @@
 """The sources of a tier in a whole session's summary, and the other evidence there."""
 
-from typing import Any
-
 CALL = {"type": "tool_invocation", "expected_tools": ["ls"]}
 NO_EXEC = {"type": "tool_call", "calls": [{"name": "ls"}], "forbidden": ["exec"]}
 NO_CALL = {"type": "not", "validator": {"type": "tool_invocation", "expected_tools": []}}
 
 
-def _entry(prompt_id: str, prompt: str, validator: dict[str, Any], **more: Any) -> dict[str, Any]:
+def _entry(prompt_id, prompt, validator, **more):
     return {"id": prompt_id, "prompt": prompt, "validator": validator, **more}
 
 

@@ -1,7 +1,6 @@
 """What the last lines show of failed cells: one line each and once, and everything where more is asked for."""
 
 import shlex
-from typing import Any
 
 import pytest
 
@@ -11,12 +10,12 @@ LINE = 'P1 "no" is not "yes"'
 
 
 @pytest.fixture(name="project")
-def _project(project: Any) -> Any:
+def _project(project):
     project.suite({"P1": ("say no", YES), "P2": ("say yes", YES), "P3": ("timeout", YES)})
     return project
 
 
-def sections(session: Any) -> dict[str, list[str]]:
+def sections(session):
     """The lines of the output by the title above them."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
@@ -30,7 +29,7 @@ def sections(session: Any) -> dict[str, list[str]]:
 
 @pytest.mark.under_workers
 @pytest.mark.parametrize("args", [[], ["-q"], ["--tb=line"]], ids=repr)
-def test_a_failed_cell_is_one_line_and_shown_once(project: Any, args: list[str]) -> None:
+def test_a_failed_cell_is_one_line_and_shown_once(project, args):
     """A miss and a fault have a line each, and the short summary does not repeat them."""
     session = project.run(*args)
 
@@ -44,7 +43,7 @@ def test_a_failed_cell_is_one_line_and_shown_once(project: Any, args: list[str])
 
 
 @pytest.mark.parametrize("models", ["scripted/m", "scripted/a,scripted/b@low"])
-def test_the_hint_is_a_command(project: Any, models: str) -> None:
+def test_the_hint_is_a_command(project, models):
     """It shows the cell, also in a run with several targets."""
     lines = sections(project.run(models=models))["FAILURES"]
 
@@ -64,7 +63,7 @@ def test_the_hint_is_a_command(project: Any, models: str) -> None:
         pytest.param([], "benchmarks/prompts_a.json::P1", id="node-id"),
     ],
 )
-def test_more_is_shown_where_it_is_asked_for(project: Any, args: list[str], target: str) -> None:
+def test_more_is_shown_where_it_is_asked_for(project, args, target):
     """Prompt, reply and target, as pytest shows other failures."""
     session = project.run(*args, target=target)
 
@@ -76,7 +75,7 @@ def test_more_is_shown_where_it_is_asked_for(project: Any, args: list[str], targ
 
 
 @pytest.mark.parametrize("args", ["--tb=no", "-rf"])
-def test_the_short_summary_lists_what_was_not_shown_or_is_requested(project: Any, args: str) -> None:
+def test_the_short_summary_lists_what_was_not_shown_or_is_requested(project, args):
     """With `--tb=no` nothing was shown before; `-r` is the user's own choice."""
     shown = sections(project.run(args))
 
@@ -84,7 +83,7 @@ def test_the_short_summary_lists_what_was_not_shown_or_is_requested(project: Any
     assert any(line.startswith("FAILED ") for line in shown["short test summary info"])
 
 
-def test_other_tests_and_targets(project: Any) -> None:
+def test_other_tests_and_targets(project):
     """Of several targets each line names its own; another test keeps its traceback and its summary line."""
     project.write("benchmarks/test_own.py", "def test_own():\n    assert 1 == 2\n")
 
@@ -101,7 +100,7 @@ def test_other_tests_and_targets(project: Any) -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])
-def test_a_line_fits_the_terminal(project: Any, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+def test_a_line_fits_the_terminal(project, monkeypatch, width):
     """A long reason takes two lines and loses its middle, and keeps it where there is room."""
     monkeypatch.setenv("COLUMNS", f"{width}")
     project.suite({"P1": (f"say {'no ' * 30}", YES)})
@@ -113,7 +112,7 @@ def test_a_line_fits_the_terminal(project: Any, monkeypatch: pytest.MonkeyPatch,
     assert lines[-2].endswith('is not "yes"')
 
 
-def test_a_missed_call_says_what_was_due_and_done(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missed_call_says_what_was_due_and_done(project, monkeypatch):
     """Lines are grouped by how the cells ended; arguments are whole JSON."""
     read = {"type": "tool_call", "calls": [{"name": "read"}]}
     written = '<tool_call>{"name": "read", "arguments": {"path": "notes.md"}}</tool_call>'
@@ -142,7 +141,7 @@ def test_a_missed_call_says_what_was_due_and_done(project: Any, monkeypatch: pyt
     ]
 
 
-def test_of_many_misses_twelve_are_listed(project: Any) -> None:
+def test_of_many_misses_twelve_are_listed(project):
     """Repeats that ended alike are one line; a command shows the others."""
     repeated = {"id": "R", "prompt": "say no", "validator": YES, "repeat": 3}
     project.suite([{"id": f"P{n}", "prompt": f"say {n}", "validator": YES} for n in range(14)] + [repeated])

@@ -1,7 +1,5 @@
 """Gates and exit statuses: the checks that a team enables before a merge."""
 
-from typing import Any
-
 import pytest
 
 from tests.plugin.conftest import NOOP, YES
@@ -11,7 +9,7 @@ pytestmark = pytest.mark.newest
 TOOL = {"type": "tool_invocation", "expected_tools": ["read"]}
 
 
-def _cells(passed: int, failed: int) -> dict[str, Any]:
+def _cells(passed, failed):
     return {
         **{f"P{n}": ("say yes", YES) for n in range(passed)},
         **{f"F{n}": ("say no", YES) for n in range(failed)},
@@ -120,7 +118,7 @@ openclaw_gates =
 """
 
 
-def _rulings(session: Any) -> dict[str, str]:
+def _rulings(session):
     return {
         f"{gate['target']} {gate['gate']} {gate['wanted']:g}": gate["ruling"]
         for gate in session.summary["gates"]

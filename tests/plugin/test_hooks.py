@@ -35,7 +35,7 @@ def pytest_openclaw_reports():
 """
 
 
-def example(name: str) -> str:
+def example(name):
     """Return the text of an example."""
     return (EXAMPLES / f"{name}.py").read_text("utf-8")
 

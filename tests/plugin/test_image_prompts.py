@@ -2,7 +2,6 @@
 
 import hashlib
 from base64 import b64encode
-from typing import Any
 
 import pytest
 
@@ -43,7 +42,7 @@ def gallery(project):
     return project
 
 
-def sees(body: dict[str, Any]) -> Script:
+def sees(body):
     """Answer by whether there is an image, or the prompt has the answer in it."""
     last = body["messages"][-1]
     text = "7" if last.get("images") or "7" in last["content"] else "I see no image."

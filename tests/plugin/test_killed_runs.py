@@ -5,10 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -68,13 +66,13 @@ def folder(plain_project):
     return plain_project.folder
 
 
-def command(*words: str) -> list[str]:
+def command(*words):
     """Return the command of a session as a user starts it."""
     return [sys.executable, "-m", "pytest", "benchmarks", "-p", "no:cacheprovider", *words]
 
 
 @contextmanager
-def started(folder: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+def started(folder, *words):
     """Start a session, in its own process group, as outside a worker; its output is in out.txt."""
     environ = {name: value for name, value in os.environ.items() if name != "PYTEST_XDIST_WORKER"}
     with (folder / "out.txt").open("wb") as out:
@@ -90,51 +88,51 @@ def started(folder: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run(folder, *words):
     """Run a session to its end."""
     return subprocess.run(command(*words), cwd=folder, capture_output=True, text=True, timeout=RUN_S)
 
 
-def rows(folder: Path, name: str = "r") -> list[bytes]:
+def rows(folder, name="r"):
     """The complete rows of a run."""
     path = folder / "runs" / name / "results.jsonl"
     found = path.read_bytes().splitlines(keepends=True) if path.exists() else []
     return [line for line in found if line.endswith(b"\n")]
 
 
-def processes(process: subprocess.Popen[bytes]) -> set[int]:
+def processes(process):
     """All processes of a session, including itself."""
     return {process.pid, *(pid for pid, _ in children(process.pid))}
 
 
-def all_gone(pids: set[int]) -> bool:
+def all_gone(pids):
     """Whether all of these processes end within a generous time limit."""
     return wait_until(lambda: all(map(is_gone, pids)))
 
 
-def add(folder: Path, source: str) -> None:
+def add(folder, source):
     """Add code to the conftest."""
     with (folder / "conftest.py").open("a") as conftest:
         conftest.write(source)
 
 
-def is_asked(folder: Path, word: str) -> bool:
+def is_asked(folder, word):
     """Whether the provider has received this request."""
     path = folder / "asked.txt"
     return path.exists() and word in path.read_text().splitlines()
 
 
-def keys(lines: list[bytes]) -> list[tuple[str, str]]:
+def keys(lines):
     """The cells of some rows."""
     return [(row["model"], row["prompt_id"]) for row in map(json.loads, lines)]
 
 
-def summary(folder: Path, name: str) -> Any:
+def summary(folder, name):
     """The summary of a run, without what differs between any two runs."""
     return timeless(json.loads((folder / "runs" / name / "summary.json").read_text("utf-8")))
 
 
-def continues(folder: Path, kept: list[bytes], *mode: str) -> None:
+def continues(folder, kept, *mode):
     """Resume the run r, and check that nothing was lost, asked twice or counted twice."""
     asked = folder / "asked.txt"
     (folder / "hang.txt").unlink(missing_ok=True)
@@ -300,7 +298,7 @@ def test_a_signal_while_a_reply_is_judged(folder, number):
     continues(folder, rows(folder))
 
 
-def check_interrupted(folder: Path, before: list[bytes], number: signal.Signals) -> None:
+def check_interrupted(folder, before, number):
     """Check that earlier rows are kept, and that the run says what happened and how to continue."""
     text, n_rows = (folder / "out.txt").read_text(), len(rows(folder))
     assert rows(folder)[: len(before)] == before

@@ -1,7 +1,6 @@
 """`xfail` on a prompt: pytest's own expected failures, by target."""
 
 import re
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ pytestmark = pytest.mark.newest
 TOO_SMALL = {"target": "*/SMALL*", "reason": "too small for this"}
 
 
-def write(project: Any, *prompts: dict[str, Any]) -> None:
+def write(project, *prompts):
     """Write a suite of prompts that must be answered with yes, numbered from P1."""
     project.suite([{"id": f"P{n}", "validator": YES, **prompt} for n, prompt in enumerate(prompts, 1)])
 

@@ -6,7 +6,6 @@ import select
 import struct
 import subprocess
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -54,7 +53,7 @@ def slow(plain_project):
     return plain_project
 
 
-def in_terminal(folder: Path, *words: str, columns: int = 80, **variables: str) -> Shown:
+def in_terminal(folder, *words, columns=80, **variables):
     """Run pytest in a terminal, and look at it after every output."""
     controller, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
@@ -86,7 +85,7 @@ def in_terminal(folder: Path, *words: str, columns: int = 80, **variables: str) 
     return Shown(raw.decode(), seen, [line.rstrip() for line in screen.display if line.strip()])
 
 
-def plain(lines: list[str]) -> list[str]:
+def plain(lines):
     """Leave out what differs from run to run."""
     return [
         re.sub(r"[0-9.]+ ?m?s\??|[0-9]{8}_[0-9]{6}|=+|gw[01]|\[ *[0-9]+ ?%\]", "", line).strip()

@@ -2,8 +2,6 @@
 
 import json
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -39,26 +37,26 @@ THINKING = """        if word == "think":
 """
 
 
-def _write(project: Any) -> None:
+def _write(project):
     project.change_conftest('        if word == "say":\n', THINKING)
     project.suite(SUITE)
     project.write("benchmarks/test_bench.py", PYTHON)
 
 
-def _done(project: Any, *words: str, **more: Any) -> str:
+def _done(project, *words, **more):
     done = project.command(*words, **more)
     assert (done.returncode, done.stderr) == (0, "")
     output: str = done.stdout
     return output
 
 
-def _unordered(summary: dict[str, Any]) -> dict[str, Any]:
+def _unordered(summary):
     """A summary in which failed prompts are sorted, whose order depends on that of workers' rows."""
     missed = sorted(summary["missed_by_all"], key=lambda missed: missed["prompt_id"])
     return {**summary, "missed_by_all": missed}
 
 
-def test_two_shards_are_the_whole_run(project: Any) -> None:
+def test_two_shards_are_the_whole_run(project):
     """The summary of two sessions' merged runs equals the summary of one session over everything."""
     _write(project)
     models = "scripted/b@low,scripted/a"
@@ -77,7 +75,7 @@ def test_two_shards_are_the_whole_run(project: Any) -> None:
     assert set(project.stored("shard-1-merged").lines) == lines
 
 
-def test_unchanged_validators_change_nothing(project: Any) -> None:
+def test_unchanged_validators_change_nothing(project):
     """Rows of a real session are the same bytes after a rescore, and so are all figures."""
     _write(project)
     project.run("--openclaw-run-id=one", models="scripted/a,scripted/b@low")
@@ -97,7 +95,7 @@ def test_unchanged_validators_change_nothing(project: Any) -> None:
     assert {path.name: path.read_bytes() for path in one.run_dir.iterdir()} == before
 
 
-def test_a_fixed_validator_shows_what_it_changes(plain_project: Any) -> None:
+def test_a_fixed_validator_shows_what_it_changes(plain_project):
     """Changed verdicts are printed with target, prompt and reason; the new run has the new rule."""
     plain_project.suite({"P1": ("say yes", YES), "P2": ("say no", YES), "P3": ("say yes", YES)})
     plain_project.run("--openclaw-run-id=one", models="scripted/a")
@@ -139,7 +137,7 @@ def pytest_openclaw_validators():
 """
 
 
-def test_a_plugin_judges_anew_from_another_folder(plain_project: Any, tmp_path: Path) -> None:
+def test_a_plugin_judges_anew_from_another_folder(plain_project, tmp_path):
     """`--rootdir` finds the validator of the suites' conftest as it is now; no test runs."""
     plain_project.suite({"P1": ("say yes", {"type": "ends_with", "value": "s"})})
     plain_project.write("benchmarks/conftest.py", PLUGIN)
@@ -165,7 +163,7 @@ def test_a_plugin_judges_anew_from_another_folder(plain_project: Any, tmp_path: 
         pytest.param("import sys\nsys.exit(3)", "pytest cannot load the project", id="exits"),
     ],
 )
-def test_a_project_that_cannot_be_loaded_is_refused(plain_project: Any, conftest: str, message: str) -> None:
+def test_a_project_that_cannot_be_loaded_is_refused(plain_project, conftest, message):
     """The reason is pytest's own, and no run is written."""
     plain_project.suite({"P1": ("say yes", YES)})
     plain_project.run("--openclaw-run-id=one")

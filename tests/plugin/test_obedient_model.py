@@ -6,7 +6,6 @@ import re
 import shutil
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import json5
 import pytest
@@ -14,7 +13,7 @@ import pytest
 from pytest_openclaw.cli import main
 from tests.plugin.bad_servers import point_at
 from tests.providers.servers.apis import CHAT
-from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script
+from tests.providers.servers.misbehaving import MisbehavingServer, Script
 
 pytestmark = pytest.mark.newest
 
@@ -39,7 +38,7 @@ validator = {{ type = "tool_call", calls = [] }}
 """
 
 
-def _answer(request: Request) -> Script:
+def _answer(request):
     messages = request.json["messages"]
     asked = next(message["content"] for message in messages if message["role"] == "user")
     n_turns = sum(message["role"] == "assistant" for message in messages)
@@ -55,7 +54,7 @@ def _answer(request: Request) -> Script:
     )
 
 
-def _calls(*calls: dict[str, Any]) -> Script:
+def _calls(*calls):
     made = tuple((call["name"], json.dumps(call["arguments"])) for call in calls)
     return Script.answer(CHAT.whole(None, "tool_calls", calls=made))
 
@@ -71,7 +70,7 @@ def project(plain_project, monkeypatch):
         yield plain_project
 
 
-def _words(text: str) -> str:
+def _words(text):
     return " ".join(html.unescape(text).replace("\\", "").split())
 
 

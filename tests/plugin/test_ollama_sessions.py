@@ -1,7 +1,5 @@
 """Whole sessions with Ollama's own API: rows, discovery, faults, and one endpoint for both of its APIs."""
 
-from typing import Any
-
 import pytest
 
 from tests.plugin.conftest import NOOP
@@ -11,7 +9,7 @@ from tests.providers.servers.ollama import SPEED, OllamaServer, answer, done, li
 pytestmark = pytest.mark.newest
 
 
-def is_warm_up(body: dict[str, Any]) -> bool:
+def is_warm_up(body):
     """Whether the request is for one token."""
     return bool(body["options"]["num_predict"] == 1)
 
@@ -19,7 +17,7 @@ def is_warm_up(body: dict[str, Any]) -> bool:
 def test_rows(project, monkeypatch):
     """A row has text and thinking, the server's counts and speed, and the times of the first tokens."""
 
-    def chat(body: dict[str, Any]) -> Script:
+    def chat(body):
         if is_warm_up(body):
             return Script.answer(done(content="H"))
         thought = lines(said(thinking="Hm."))
@@ -74,12 +72,12 @@ def test_both_apis_of_one_server_never_have_two_requests(project, monkeypatch):
 class SlowServer(OllamaServer):
     """Pauses before the first byte of each answer, and counts the requests that wait together."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.most_paused_at_once = 0
         self._paused_now = 0
 
-    def _answer(self, connection: Any, request: Any) -> bool:
+    def _answer(self, connection, request):
         with self._lock:
             self._paused_now += 1
             self.most_paused_at_once = max(self.most_paused_at_once, self._paused_now)

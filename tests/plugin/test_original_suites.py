@@ -50,7 +50,7 @@ PROVIDERS.append(Canned)
 """
 
 
-def lay_out(project: Any, folder: str = "benchmarks") -> None:
+def lay_out(project, folder="benchmarks"):
     """Copy the three files into a folder, and add the model."""
     (project.folder / folder).mkdir()
     for file in FILES:
@@ -60,13 +60,13 @@ def lay_out(project: Any, folder: str = "benchmarks") -> None:
     project.extend_conftest(CANNED)
 
 
-def read(file: str) -> list[dict[str, Any]]:
+def read(file):
     """Return the prompts of one of the files, as JSON has them."""
     prompts: list[dict[str, Any]] = json.loads((DATA / file).read_text("utf-8"))
     return prompts
 
 
-def short(suite: str) -> str:
+def short(suite):
     """`benchmarks/prompts_tools.json` → `tools`."""
     return Path(suite).stem.removeprefix("prompts_")
 

@@ -6,14 +6,12 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.plugin.bad_servers import ModelServer, point_at
-from tests.providers.servers.apis import Api
 from tests.providers.servers.misbehaving import Script
 
 pytestmark = pytest.mark.workers
@@ -31,7 +29,7 @@ def test_python(reply):
 """
 
 
-def yes(api: Api) -> Script:
+def yes(api):
     """The answer to every prompt."""
     return Script.stream(api.text("yes"), api.end())
 
@@ -56,7 +54,7 @@ def far(plain_project):
 
 
 @contextmanager
-def socket_server(folder: Path) -> Iterator[str]:
+def socket_server(folder):
     """Run execnet's server, which knows no key and no server of models; yield the value for `--tx`."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -76,13 +74,13 @@ def socket_server(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def popen(folder: Path) -> Iterator[str]:
+def popen(folder):
     """Another folder of this machine, with an empty key; yield the value for `--tx`."""
     yield f"popen//chdir={folder}//env:OPENAI_API_KEY="
 
 
 @contextmanager
-def ssh(folder: Path) -> Iterator[str]:
+def ssh(folder):
     """Put a program `ssh` first in PATH that runs its command here, in an environment of its own."""
     program = folder / "bin" / "ssh"
     program.parent.mkdir()

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from typing import Any
 
 import pytest
 
@@ -11,7 +10,7 @@ from tests.plugin.conftest import YES
 pytestmark = pytest.mark.newest
 
 
-def write(project: Any, *prompts: dict[str, Any]) -> None:
+def write(project, *prompts):
     """Write a suite of prompts that must be answered with yes, numbered from P1."""
     project.suite([{"id": f"P{n}", "validator": YES, **prompt} for n, prompt in enumerate(prompts, 1)])
 

@@ -1,7 +1,5 @@
 """Benchmarks written in Python: the mark, the `reply`, their rows."""
 
-from typing import Any
-
 import pytest
 
 MODULE = """
@@ -29,7 +27,7 @@ def test_never_runs(reply):
 """
 
 
-def _write(project: Any, text: str = MODULE) -> None:
+def _write(project, text=MODULE):
     project.write("benchmarks/test_bench.py", text)
 
 

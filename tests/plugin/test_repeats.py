@@ -1,7 +1,6 @@
 """`--openclaw-repeat` and `--openclaw-until-conclusive`: the same prompts again, as often as needed."""
 
 from collections import Counter
-from typing import Any
 
 import pytest
 
@@ -65,17 +64,17 @@ def _plain_project(plain_project):
     return plain_project
 
 
-def tools(n: int) -> dict[str, Any]:
+def tools(n):
     """A suite of tool prompts."""
     return {f"T{number}": (f"tool {number}", DF) for number in range(n)}
 
 
-def calls_by_model(session: Any) -> Counter[str]:
+def calls_by_model(session):
     """Return how often each model was asked."""
     return Counter(call.partition(" ")[0] for call in session.asked)
 
 
-def cells(rows: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
+def cells(rows):
     """Return the rows' models, prompts and repeats."""
     return [(row["model"], row["prompt_id"], row["repeat"]) for row in rows]
 

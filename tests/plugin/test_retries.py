@@ -1,28 +1,26 @@
 """Retries, waits and warm-ups: counted at the server, checked in the rows."""
 
-from typing import Any
-
 import pytest
 
-from tests.plugin.bad_servers import Behavior, ModelServer, point_at
+from tests.plugin.bad_servers import ModelServer, point_at
 from tests.plugin.conftest import NOOP
-from tests.providers.servers.apis import CHAT, Api
+from tests.providers.servers.apis import CHAT
 from tests.providers.servers.misbehaving import Pause, Reset, Script
 
 pytestmark = pytest.mark.newest
 
 
-def answers(api: Api) -> Script:
+def answers(api):
     """A plain answer."""
     return Script.stream(api.text("Hi."), api.end())
 
 
-def at_first(*scripts: Script) -> Behavior:
+def at_first(*scripts):
     """Return these scripts, one per attempt, and then an answer."""
     return lambda api: [*scripts, answers(api)]
 
 
-def row_of(session: Any, model: str) -> dict[str, Any]:
+def row_of(session, model):
     """The only row of a model."""
     (row,) = (row for row in session.rows if (row["provider"], row["model"]) == (CHAT.kind.name, model))
     return row
@@ -49,7 +47,7 @@ def test_a_retry_does_not_pollute_a_latency(project, monkeypatch):
         assert abs(row["ended_at_ms"] - row["started_at_ms"] - row["e2e_ms"]) <= 1
 
 
-def _busy(wait_ms: int) -> bytes:
+def _busy(wait_ms):
     return b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\nretry-after-ms: %d\r\n\r\n" % wait_ms
 
 

@@ -1,7 +1,5 @@
 """`--openclaw-shard`: jobs divide the cells of a run, and `merge` joins them."""
 
-from typing import Any
-
 import pytest
 
 from pytest_openclaw.__main__ import main
@@ -11,13 +9,13 @@ SUITE = {f"P{n}": ("say yes", YES) for n in range(10)}
 MODELS = "scripted/a,scripted/b"
 
 
-def _run_shard(project: Any, shard: str, *args: str) -> Any:
+def _run_shard(project, shard, *args):
     return project.run(
         f"--openclaw-shard={shard}", f"--openclaw-run-id=s{shard.replace('/', '-')}", *args, models=MODELS
     )
 
 
-def _cells(session: Any) -> set[tuple[str, str, str]]:
+def _cells(session):
     return {(row["suite"], row["prompt_id"], row["model"]) for row in session.rows}
 
 

@@ -4,7 +4,6 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -68,13 +67,13 @@ validator = { type = "max_words", value = 1 }
 """
 
 
-def write(project: Any) -> None:
+def write(project):
     """Write the models and their suite."""
     project.extend_conftest(MODELS)
     project.suite(SUITE)
 
 
-def asked(project: Any) -> list[dict[str, Any]]:
+def asked(project):
     """Return what the models were sent, in order."""
     return [json.loads(line) for line in (project.folder / "asked.jsonl").read_text().splitlines()]
 
@@ -82,7 +81,7 @@ def asked(project: Any) -> list[dict[str, Any]]:
 BOTH = ("--openclaw-surface=listed,openclaw", "--openclaw-catalogue=substitute")
 
 
-def outcomes(session: Any) -> dict[tuple[str, str], str]:
+def outcomes(session):
     """Return the outcome of each tool cell, by prompt and surface."""
     return {
         (row["prompt_id"], row["surface"]): row["tool_outcome"] for row in session.rows if row["tool_outcome"]

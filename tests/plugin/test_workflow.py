@@ -108,7 +108,7 @@ else:
 class GitHub:
     """A simulation of GitHub that can run the starter's jobs, each in a separate workspace."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.workflow: dict[Any, Any] = yaml.safe_load(STARTER.read_text("utf-8"))
         self.folder, self.artifacts, self.text = folder, folder / "artifacts", ""
         self.repository, self.state = folder / "repository", folder / "bin" / "state"
@@ -120,32 +120,32 @@ class GitHub:
         (self.repository / "conftest.py").write_text(PROVIDER)
         (self.repository / "pytest.ini").write_text("[pytest]\nopenclaw_models = scripted/m\n")
 
-    def program(self, name: str, text: str) -> None:
+    def program(self, name, text):
         """Put a program onto the path of all steps."""
         (self.folder / "bin" / name).write_text(text)
         (self.folder / "bin" / name).chmod(0o755)
 
-    def push(self, skill: str) -> dict[str, str]:
+    def push(self, skill):
         """Run the jobs of a push with a model that knows this many answers; return the failed steps."""
         (self.repository / "skill.txt").write_text(skill)
         shutil.rmtree(self.artifacts, ignore_errors=True)
         return self.play("gate") | self.play("comment")
 
-    def main_ran(self, number: int, artifact: Path | None) -> None:
+    def main_ran(self, number, artifact):
         """Record a run of main that has ended, with this artifact or none."""
         (self.state / "runs" / str(number)).mkdir()
         if artifact:
             shutil.copytree(artifact, self.state / "runs" / str(number) / "whole")
 
     @property
-    def comments(self) -> list[dict[str, Any]]:
-        return json.loads((self.state / "comments.json").read_text())  # type: ignore[no-any-return]
+    def comments(self):
+        return json.loads((self.state / "comments.json").read_text())
 
     @property
-    def calls(self) -> list[list[str]]:
+    def calls(self):
         return [json.loads(line) for line in (self.state / "calls.jsonl").read_text().splitlines()]
 
-    def play(self, job: str) -> dict[str, str]:
+    def play(self, job):
         """Run the steps of a job that have a shell command or handle an artifact; return the failed ones."""
         workspace, failed = self.folder / f"job-{len(list(self.folder.glob('job-*')))}", {}
         workspace.mkdir()
@@ -163,7 +163,7 @@ class GitHub:
                 failed[name] = job
         return failed
 
-    def _run(self, step: dict[str, Any], workspace: Path) -> int:
+    def _run(self, step, workspace):
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
         given = {key: KNOWN[value.strip("${} ")] for key, value in step.get("env", {}).items()}
         paths = [str(self.folder / "bin"), str(Path(sys.executable).parent), kept["PATH"]]
@@ -257,7 +257,7 @@ def test_the_starter_is_the_small_form():
     """The parts that both have in common are the same, word for word."""
     large, small = (yaml.safe_load(path.read_text("utf-8")) for path in (BENCHMARKS, STARTER))
 
-    def fetches(workflow: Any) -> Any:
+    def fetches(workflow):
         steps = workflow["jobs"]["gate"]["steps"]
         return [step for step in steps if step.get("name") == "Fetch main's last run"]
 

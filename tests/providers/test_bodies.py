@@ -34,7 +34,7 @@ BODIES: dict[str, Callable[[Request], Body]] = {
 }
 
 
-def body_of(api: str, **request: Any) -> Body:
+def body_of(api, **request):
     """The body of a minimal request with these fields."""
     return BODIES[api](Request(**{"model": "m", "prompt": "Hi", **request}))
 
@@ -89,7 +89,7 @@ SYSTEM = {"role": "system", "content": "Be brief."}
 NO_DETAILS = {"name": "session_status", "description": "", "parameters": {"type": "object", "properties": {}}}
 
 
-def declared(schema: str) -> Body:
+def declared(schema):
     """The tool `read`, with its schema under this name."""
     return {"name": "read", "description": "Reads a file.", schema: READ.parameters}
 
@@ -197,7 +197,7 @@ CONVERSATIONS: dict[str, list[Body]] = json.loads(
 )
 
 
-def sent(body: Body) -> list[Body]:
+def sent(body):
     """The conversation in a body."""
     found: list[Body] = body.get("messages") or body.get("contents") or body["input"]
     return found
@@ -249,7 +249,7 @@ def test_a_message_without_text(turn, content):
     assert ("tool_calls" in message) == bool(turn.calls)
 
 
-def calls(*ids: str | None) -> Turn:
+def calls(*ids):
     """A turn with calls of these ids, each answered."""
     made = tuple(ToolCall(name="read", arguments="{}", id=id_) for id_ in ids)
     return Turn(calls=made, results=("ok",) * len(made))

@@ -1,7 +1,6 @@
 """Errors that servers send instead of an answer: their forms, their words, their waits."""
 
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -86,7 +85,7 @@ def test_shortened_fits_into_a_message(text):
 # --- the words of servers ---------------------------------------------------------------------------
 
 
-def openai(message: str, **more: Any) -> dict[str, Any]:
+def openai(message, **more):
     """An error object in OpenAI's form."""
     return {"error": {"message": message, **more}}
 
@@ -105,13 +104,13 @@ ROWS = rows_in("errors.jsonl")
 BY_ID = {row["id"]: row for row in ROWS if row["status"] != 200}
 
 
-def expected(row: dict[str, Any]) -> tuple[Any, ...]:
+def expected(row):
     """The outcome of a row, by its name or in full."""
     outcome = row["outcome"]
     return OUTCOMES[outcome] if isinstance(outcome, str) else tuple(outcome)
 
 
-def kind(fault: Reply | Fault) -> tuple[str, str, str, bool]:
+def kind(fault):
     """How a fault is classified."""
     assert isinstance(fault, Fault), fault
     return fault.failure_type, fault.status, fault.scope, fault.retryable
@@ -193,7 +192,7 @@ FAILED = openai(SEE, code="tool_use_failed", failed_generation=WRITTEN)
 BROKEN_CALL, LONG_CALL = '{"command": "df', json.dumps({"content": "x" * 5000})[:-1]
 
 
-def unread(call: str) -> dict[str, Any]:
+def unread(call):
     """The error of Ollama about a call that its parser cannot read."""
     return {"error": f"error parsing tool call: raw='{call}', err=unexpected end of JSON input"}
 

@@ -1,7 +1,6 @@
 """How servers end an answer: each word, by each API, streamed and whole."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -27,7 +26,7 @@ End = Callable[[str, str], Reply | Fault]
 def end(server, api, stream):
     """Ask a server of one of the APIs that sends a text, then a finish word."""
 
-    def asked(text: str, word: str) -> Reply | Fault:
+    def asked(text, word):
         script = Script.stream(*([api.text(text)] if text else []), api.end(word))
         server.enqueue(script if stream else Script.answer(api.whole(text, word)))
         return ask(api.provider(server.url), stream=stream)
@@ -35,7 +34,7 @@ def end(server, api, stream):
     return asked
 
 
-def row(result: Reply | Fault) -> tuple[str, str | None, str | None]:
+def row(result):
     """Status, failure type and finish reason of the row."""
     outcome = outcome_of(result)
     return outcome.status, outcome.failure_type, getattr(result, "finish_reason", None)
@@ -122,14 +121,14 @@ def test_the_word_of_the_server_behind_a_gateway(server, stream, finish_reason, 
     assert row(ask(CHAT.provider(server.url), stream=stream)) == expected
 
 
-def finished(reason: str, message: str) -> dict[str, Any]:
+def finished(reason, message):
     """An answer of Gemini that explains its finish reason."""
     payload = gemini_answer(reason=reason)
     payload["candidates"][0]["finishMessage"] = message
     return payload
 
 
-def blocked(**feedback: str) -> dict[str, Any]:
+def blocked(**feedback):
     """An answer of Gemini to a prompt that is blocked: it has no candidates."""
     return {"promptFeedback": feedback, "usageMetadata": {"promptTokenCount": 11, "totalTokenCount": 11}}
 

@@ -385,7 +385,7 @@ def test_a_certificate_that_is_not_trusted(server, monkeypatch):
     why = ssl.SSLCertVerificationError("verify failed")
     why.verify_message = "self-signed certificate"
 
-    async def send(*args: object, **more: object) -> None:
+    async def send(*args, **more):
         raise httpx2.ConnectError("no") from why
 
     monkeypatch.setattr("httpx2.AsyncClient.send", send)

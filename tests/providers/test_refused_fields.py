@@ -25,23 +25,23 @@ from tests.providers.servers.apis import (
     chat_chunk,
     play,
 )
-from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script, sse
+from tests.providers.servers.misbehaving import Script, sse
 from tests.providers.servers.ollama import OLLAMA
 
 Shown = Callable[[dict[str, Any]], Any]
 
 
-def refusal(message: str, status: int = 400) -> Script:
+def refusal(message, status=400):
     """An error of a server."""
     return Script.answer({"error": {"message": message, "type": "invalid_request_error"}}, status=status)
 
 
-def temperature(body: dict[str, Any]) -> Any:
+def temperature(body):
     """The temperature of a request, by any API."""
     return body.get("generationConfig", body).get("temperature")
 
 
-def thinking(body: dict[str, Any]) -> Any:
+def thinking(body):
     """What a request says of thinking, by any API."""
     config = body.get("generationConfig", {}).get("thinkingConfig", {})
     config = config or body.get("thinking", {}) | body.get("output_config", {})
@@ -125,7 +125,7 @@ SERVERS: dict[str, tuple[set[str], dict[str, Any], int]] = {
 }  # fmt: skip
 
 
-def endpoint(name: str, server: MisbehavingServer) -> OllamaOpenAI:
+def endpoint(name, server):
     """The endpoint of the page's line, at another address."""
     found = re.search(rf"^    {name} = (\S+) (\S+) (\S+)$", PAGE.read_text("utf-8"), re.MULTILINE)
     assert found, f"{name} has no line"
@@ -139,7 +139,7 @@ def test_a_field_that_a_server_rejects_is_left_out_from_then_on(server, name):
     """The request is repeated without it, and the key is sent as a bearer token."""
     known, error, status = SERVERS[name]
 
-    def answer(request: Request) -> Script:
+    def answer(request):
         unknown = [field for field in request.json if field not in COMMON | known]
         if not unknown:
             return Script.stream(CHAT.reasoning("Hm."), CHAT.text("Hi."), CHAT.end())
@@ -234,7 +234,7 @@ def test_signatures_of_thoughts_go_back(server, stream):
     assert reply.carried == ()
 
 
-def requires_reasoning(request: Request) -> Script:
+def requires_reasoning(request):
     """Reject a conversation without the model's own thinking, as DeepSeek does."""
     said = [message for message in request.json["messages"] if message["role"] == "assistant"]
     if all("reasoning_content" in message for message in said):

@@ -43,7 +43,7 @@ def _silence(monkeypatch):
 # --- server-sent events -----------------------------------------------------------------------------
 
 
-def read(*chunks: bytes) -> list[Event]:
+def read(*chunks):
     """All events of these chunks, including the one without its blank line."""
     stream = EventReader()
     events = [event for chunk in chunks for event in stream.feed(chunk)]
@@ -426,25 +426,25 @@ A, B = "one two three", " four five"
 AB = A + B
 
 
-def chunks(*pieces: str, last: str | None = None) -> list[bytes]:
+def chunks(*pieces, last=None):
     """Chunks of text; the last one with a finish reason."""
     reasons = [None] * (len(pieces) - 1) + [last]
     return [sse(chat_chunk({"content": p}, r)) for p, r in zip(pieces, reasons, strict=True)]
 
 
-def message(text: str, kind: str = "chat.completion", reason: str | None = "stop") -> bytes:
+def message(text, kind="chat.completion", reason="stop"):
     """A chunk with a message instead of a delta."""
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": reason}
     return sse({"object": kind, "choices": [choice]})
 
 
-def block(text: str, index: int = 0) -> bytes:
+def block(text, index=0):
     """The start of a block that has its text already."""
     start = {"type": "text", "text": text}
     return event({"type": "content_block_start", "index": index, "content_block": start})
 
 
-def part(kind: str, text: str, **more: object) -> bytes:
+def part(kind, text, **more):
     """An event of a part of a response."""
     of = {"output_index": 0, "content_index": 0, "item_id": "m", **more}
     return event(
@@ -452,7 +452,7 @@ def part(kind: str, text: str, **more: object) -> bytes:
     )
 
 
-def item(kind: str, text: str) -> bytes:
+def item(kind, text):
     """An event of an item of a response."""
     content = [{"type": "output_text", "text": text}]
     message = {"type": "message", "id": "m", "content": content}

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -30,13 +29,13 @@ from tests.providers.servers.misbehaving import Script, sse
 read = reading(read_chat)
 
 
-def function(name: str | None = None, arguments: Any = None, **more: Any) -> dict[str, Any]:
+def function(name=None, arguments=None, **more):
     """A fragment of a call; None is left out."""
     said = {"name": name, "arguments": arguments}
     return {**more, "function": {key: value for key, value in said.items() if value is not None}}
 
 
-def read_call_lines(*sent: Any) -> Reply:
+def read_call_lines(*sent):
     """Ollama's calls in one line; they may also be in a whole answer or in a line each."""
     replies = [
         reading(read_ollama)(ollama.said(tool_calls=[*sent]), ollama.done()),
@@ -72,7 +71,7 @@ BOTH = [("get", OSLO), ("get", ROME)]
 A, B = (function("get", city, index=n, id=id_) for n, (city, id_) in enumerate(((OSLO, "a"), (ROME, "b"))))
 
 
-def whole(*calls: dict[str, Any]) -> dict[str, Any]:
+def whole(*calls):
     """A whole completion with these calls."""
     message = {"role": "assistant", "content": None, "tool_calls": list(calls)}
     return {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
@@ -108,7 +107,7 @@ def test_each_entry_of_a_whole_message_is_a_call(more, arguments):
     ]
 
 
-def calls_of(reply: Any) -> list[tuple[str, str]]:
+def calls_of(reply):
     """Names and arguments of the calls."""
     return [(call.name, call.arguments) for call in reply.tool_calls]
 
@@ -143,7 +142,7 @@ STARTED = event({"type": "content_block_start", "index": 0, "content_block": TOO
 PART = sse(gemini_answer({"functionCall": {"id": "a", "name": "get", "args": {"city": "Oslo"}}}))
 
 
-def _function(kind: str, **more: Any) -> bytes:
+def _function(kind, **more):
     item = {"type": "function_call", "name": "get", "call_id": "a", "arguments": "", **more}
     return event({"type": f"response.output_item.{kind}", "output_index": 0, "item": item})
 

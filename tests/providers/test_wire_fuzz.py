@@ -3,7 +3,6 @@
 import ast
 import copy
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from math import inf, nan
 from pathlib import Path
@@ -27,7 +26,7 @@ from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.values.faults import CallFailed, refused_by_server
 from pytest_openclaw.values.prompts import Cell, Prompt
-from pytest_openclaw.values.replies import CallResult, Fault, Reply, Timing, Turn
+from pytest_openclaw.values.replies import CallResult, Reply, Timing, Turn
 from pytest_openclaw.values.requests import Request, Target
 from pytest_openclaw.values.rows import to_row
 from pytest_openclaw.values.run_files import load_schema
@@ -69,13 +68,13 @@ USAGE = {
 }
 
 
-def payloads_of(data: bytes) -> list[Any]:
+def payloads_of(data):
     """The objects in events or lines."""
     lines = (line.removeprefix("data: ") for line in data.decode().splitlines())
     return [json.loads(line) for line in lines if line.startswith("{")]
 
 
-def streamed(api: Api) -> list[Any]:
+def streamed(api):
     """The events of an answer by an API."""
     return payloads_of(api.reasoning("Hm.") + api.text("Hi.") + api.end())
 
@@ -122,7 +121,7 @@ VALUES = st.recursive(
 )
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def places(value, path=()):
     """The paths of all values in a JSON value, itself included."""
     yield path
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -130,7 +129,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(one, (*path, key))
 
 
-def put(value: Any, path: tuple[Any, ...], new: Any, key: str | None) -> Any:
+def put(value, path, new, key):
     """A copy with another value at a path, or with a further key there."""
     if not path:
         return {**value, key: new} if key and isinstance(value, dict) else new
@@ -140,7 +139,7 @@ def put(value: Any, path: tuple[Any, ...], new: Any, key: str | None) -> Any:
 
 
 @st.composite
-def disturbed(draw: Any, payloads: list[Any]) -> list[Any]:
+def disturbed(draw, payloads):
     """Events of which some have another value at any place, are repeated, or come earlier."""
     events = list(payloads)
     for _ in range(draw(st.integers(0, 2)) if len(events) > 1 else 0):
@@ -154,7 +153,7 @@ def disturbed(draw: Any, payloads: list[Any]) -> list[Any]:
     return events
 
 
-def check(outcome: Reply | Fault, api: Api) -> None:
+def check(outcome, api):
     """A row can have the result, and the next request too."""
     prompt = Prompt(
         suite="s.toml", id="P1", name="one", prompt="x", validator=Exact(value="x"), tools=(READ,)
@@ -171,7 +170,7 @@ def check(outcome: Reply | Fault, api: Api) -> None:
         json.dumps(api.kind.dialect.body(request, frozenset())).encode()
 
 
-def read(api: Api, payloads: list[Any], *, whole: bool) -> Reply | Fault:
+def read(api, payloads, *, whole):
     """The result of a body with these events."""
     answer = Answer(streaming=not whole)
     body = AnswerBody("p", "m", api.kind.dialect, answer)

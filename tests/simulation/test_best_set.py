@@ -15,7 +15,7 @@ RATES = (0.97, 0.95, 0.94, 0.93, 0.92, 0.91, 0.9, 0.89)
 TARGETS = [Target(provider="p", model=f"m{number}") for number in range(len(RATES))]
 
 
-def _named(n_prompts: int, repeats: int, n_runs: int) -> tuple[float, float, float]:
+def _named(n_prompts, repeats, n_runs):
     """Return how often the best is named, how often it has the highest rate, and how many are named."""
     source = np.random.default_rng(20261123)
     n_best = n_first = n_named = 0
@@ -63,7 +63,7 @@ N_RUNS = 2000
 RATE = 0.8
 
 
-def _around(share: float) -> float:
+def _around(share):
     """What chance makes of a share, 999 times in 1000; a stated one is rounded to a hundredth."""
     return 0.005 + 3.1 * sqrt(share * (1 - share) / N_RUNS)
 

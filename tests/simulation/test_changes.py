@@ -17,7 +17,7 @@ N_RUNS = 500
 TRIED = [loss for loss in LOSSES if loss[0] in (36, 100) and loss[1] != 3]
 
 
-def _at_most(level: float, n: int) -> float:
+def _at_most(level, n):
     """Return the most that a level may reach by chance, 999 times in 1000."""
     return level + 3.1 * sqrt(level * (1 - level) / n)
 

@@ -1,23 +1,21 @@
 """Intervals hold the truth as often as they say, on simulated runs through the shipped summary."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from pytest_openclaw.stats.intervals import Cluster, effective_n, wilson_95
-from tests.simulation.coverage import Coverage, coverage_of_percentiles, coverage_of_rates, rows_of, summarize
+from tests.simulation.coverage import coverage_of_percentiles, coverage_of_rates, rows_of, summarize
 from tests.simulation.models import REPEATS, Design, Latencies, draw_counts
 from tests.simulation.tables import PROMPTS, SEED
 
 pytestmark = [pytest.mark.newest, pytest.mark.simulation]
 
 
-def sample(values: Sequence[Any]) -> list[Any]:
+def sample(values):
     """Return parameters of which the first is tried before every merge and the others by `tox -e simulate`."""
     first, *others = values
     return [first, *(pytest.param(value, marks=pytest.mark.nightly) for value in others)]
@@ -28,7 +26,7 @@ REPEATED = [repeats for repeats in REPEATS if repeats != "1"]
 RESEMBLANCES = (0.0, 0.2, 0.5, 0.8)
 
 
-def _assert_held(coverage: Coverage) -> None:
+def _assert_held(coverage):
     rate, share = coverage.worst
     print(f"{coverage.design}: {coverage.mean:.2%}, worst {share:.1%} at {rate:g}")
     # Three standard errors: of a thousand such assertions two would fail by chance at the very limit.

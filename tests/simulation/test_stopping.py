@@ -2,14 +2,13 @@
 
 from itertools import product
 from math import sqrt
-from typing import Any
 
 import numpy as np
 import pytest
 
 from pytest_openclaw.runs.session import EarlyStopping
 from pytest_openclaw.suites.cells import stages_of
-from tests.simulation.early import NEEDLESS, RATES, REPEATS, Ended, schedule_of, simulate
+from tests.simulation.early import NEEDLESS, RATES, REPEATS, schedule_of, simulate
 
 pytestmark = [pytest.mark.newest, pytest.mark.simulation, pytest.mark.xdist_group("simulation")]
 
@@ -17,13 +16,13 @@ SEED = 20261123
 LEVEL = 0.025
 
 
-def _simulate(rate: float, needless: float, n_runs: int, **more: Any) -> Ended:
+def _simulate(rate, needless, n_runs, **more):
     found = simulate(np.random.default_rng(SEED), 72, rate, needless, n_runs, **more)
     print(found)
     return found
 
 
-def _is_rarely_wrong(found: Ended, level: float = LEVEL) -> bool:
+def _is_rarely_wrong(found, level=LEVEL):
     """Whether the errors stay under the level, but for chance 999 times in 1000."""
     return max(found.against, found.trusting) <= level + 3.1 * sqrt(level * (1 - level) / found.n)
 

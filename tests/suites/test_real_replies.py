@@ -7,14 +7,12 @@ JSON in a fence, which llama.cpp does not read as calls; behind a server that re
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.openclaw.catalog import substitute_surface
 from pytest_openclaw.suites.offered import on_surface
-from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.tool_calls import ToolCall
 from tests.suites.shipped import prompts_of
@@ -42,11 +40,11 @@ def test_replies_are_read_as_a_person_reads_them(suite):
     assert found == wanted
 
 
-def _asked(prompt: Prompt, surface: str) -> Prompt:
+def _asked(prompt, surface):
     return on_surface(prompt, substitute_surface()) if surface == "openclaw" else prompt
 
 
-def _reply(one: dict[str, Any]) -> Reply:
+def _reply(one):
     turns = tuple(
         Turn(
             user=turn.get("user"),
@@ -65,5 +63,5 @@ def _reply(one: dict[str, Any]) -> Reply:
     )
 
 
-def _call(call: dict[str, str]) -> ToolCall:
+def _call(call):
     return ToolCall(name=call["name"], arguments=call["arguments"])

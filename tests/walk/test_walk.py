@@ -63,7 +63,7 @@ def test_a_task_has_its_answer_first(lab, step, columns, color):
         assert columns < 140 or all(name in shown.text for name in SKILLS)
 
 
-def _is_to_copy(line: str) -> bool:
+def _is_to_copy(line):
     """Whether a line is a command, a path or an id, which stays whole."""
     return bool(re.match(r"(next |check it: |wrote |benchmarks/|\S+$)", line))
 

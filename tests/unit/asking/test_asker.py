@@ -9,15 +9,13 @@ import pytest
 
 from pytest_openclaw.asking.asker import PlannedCell
 from pytest_openclaw.util.errors import AskerFailed, CellNotSent, OpenClawError
-from pytest_openclaw.values.prompts import Cell
 from pytest_openclaw.values.replies import Reply
-from pytest_openclaw.values.requests import Request
-from tests.unit.asking.asking import Fake, Room, Warm, cell, open_room, raises, says, token_of, waits
+from tests.unit.asking.asking import Fake, Warm, cell, open_room, raises, says, token_of, waits
 
 BOUND_S = 60.0
 
 
-def wait_until(condition: object) -> None:
+def wait_until(condition):
     """Wait for a condition, with a generous limit."""
     assert callable(condition)
     deadline = time.monotonic() + BOUND_S
@@ -26,19 +24,19 @@ def wait_until(condition: object) -> None:
         time.sleep(0.005)
 
 
-def prompts(provider: Fake) -> list[str]:
+def prompts(provider):
     """The prompts that were sent, in order."""
     return [request.prompt for request in provider.asked]
 
 
-def settled(room: Room) -> None:
+def settled(room):
     """Wait until the loop has done what the calls before ask of it."""
     done = threading.Event()
     room.asker._call(done.set)
     assert done.wait(BOUND_S)
 
 
-def cells(n: int, **more: object) -> list[Cell]:
+def cells(n, **more):
     """Cells of prompts P1 to Pn."""
     return [cell(f"P{number}", **more) for number in range(1, n + 1)]
 
@@ -46,10 +44,10 @@ def cells(n: int, **more: object) -> list[Cell]:
 class Gate:
     """Holds all answers until it is opened."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.is_open = False
 
-    async def answer(self, request: Request) -> Reply:
+    async def answer(self, request):
         while not self.is_open:
             await asyncio.sleep(0.002)
         return Reply(text=request.prompt)
@@ -93,7 +91,7 @@ def test_a_cell_that_a_test_waits_for_goes_first():
         future = room.asker.submit(token_of(planned[8]))
         settled(room)
         gate.is_open = True
-        assert future.result(BOUND_S).result.text == "P9"  # type: ignore[union-attr]
+        assert future.result(BOUND_S).result.text == "P9"
 
     assert prompts(provider).index("P9") <= 4
 
@@ -112,7 +110,7 @@ def test_replies_that_no_test_has_taken_are_left_over():
     """At the end complete replies are returned in the order of the plan, and the others are counted."""
     gate = Gate()
 
-    async def answer(request: Request) -> Reply:
+    async def answer(request):
         return await (gate.answer(request) if request.prompt == "P3" else says("hi")(request))
 
     provider, planned = Fake(answer), cells(9)
@@ -140,14 +138,14 @@ def test_after_a_stop_nothing_is_sent():
         with pytest.raises(AskerFailed, match="the session is stopping"):
             waiting.result(BOUND_S)
         gate.is_open = True
-        assert room.ask(planned[0]).result.text == "P1"  # type: ignore[union-attr]
+        assert room.ask(planned[0]).result.text == "P1"
 
     assert len(provider.asked) <= 4
     with pytest.raises(AskerFailed, match="the session has ended"):
         room.asker.ask("P1 r1")
 
 
-def staged(n: int) -> list[PlannedCell]:
+def staged(n):
     """A cell of each stage."""
     repeats = [replace(cell(), repeat=number, n_repeats=n) for number in range(1, n + 1)]
     return [PlannedCell(token=token_of(one), cell=one, stage=one.repeat) for one in repeats]
@@ -219,4 +217,4 @@ def test_an_exception_of_a_provider_reaches_its_test(error, type_, words):
         future = room.asker.submit(token_of(broken), broken)
         with pytest.raises(type_, match=words):
             future.result(BOUND_S)
-        assert room.ask(fine).result.text == "at last"  # type: ignore[union-attr]
+        assert room.ask(fine).result.text == "at last"

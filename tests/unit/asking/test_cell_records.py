@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import jsonschema
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.asking.sending import MAX_CALLS, bounded_fault, bounded_reply
 from pytest_openclaw.judging.combine import ToolInvocation
-from pytest_openclaw.judging.judge import Facts, Judgment, conclude, judge
+from pytest_openclaw.judging.judge import Facts, conclude, judge
 from pytest_openclaw.judging.text import Exact, Noop
 from pytest_openclaw.runs.rows import MAX_ROW_BYTES, clipped, record_of
 from pytest_openclaw.runs.summaries import Plugins
@@ -35,14 +34,12 @@ FILTERED = faults.refused_by_server(
 )
 
 
-def _cell(validator: Any = None) -> Cell:
+def _cell(validator=None):
     prompt = Prompt(suite="s.toml", id="P1", name="one", prompt="x", validator=validator or Noop())
     return Cell(prompt=prompt, target=Target(provider="p", model="m", thinking_level="low"))
 
 
-def _row(
-    result: Reply | Fault, validator: Any = None, redactor: Redactor = NO_SECRETS, **changes: Any
-) -> dict[str, Any]:
+def _row(result, validator=None, redactor=NO_SECRETS, **changes):
     cell = _cell(validator)
     ending = CallResult(result=result, timing=TIMING, **changes)
     judged = judge(cell.prompt, result) if isinstance(result, Reply) else None
@@ -170,7 +167,7 @@ def test_half_surrogate_pairs_of_a_plugins_validator_are_replaced():
     class Quoting:
         type = "quoting"
 
-        def check(self, reply: Reply) -> Verdict:
+        def check(self, reply):
             return Verdict(passed=False, violation="\ud83d\ude00 \ud800", parsed={"\ud800": ["\udc00"]})
 
     row = _row(Reply(text="x"), Quoting())
@@ -195,7 +192,7 @@ def test_a_fault_keeps_the_turns_before_it():
 MEGABYTE = 1 << 20
 
 
-def record(**changes: Any) -> Record:
+def record(**changes):
     """A record of an answered cell."""
     base = Record(
         run_id="r", provider="p", model="m", thinking_level=None, prompt_id="P1", prompt_name="one", suite="s",
@@ -204,12 +201,12 @@ def record(**changes: Any) -> Record:
     return replace(base, **changes)
 
 
-def detail(**changes: Any) -> dict[str, Any]:
+def detail(**changes):
     """A call as a row has it."""
     return {"id": None, "name": "read", "arguments": "{}", **changes}
 
 
-def turn(**changes: Any) -> dict[str, Any]:
+def turn(**changes):
     """A turn as a row has it."""
     fields = {"e2e_ms": 5, "ttft_ms": None, "input_tokens": 3, "output_tokens": 2, "finish_reason": "stop"}
     return {"text": "", "reasoning": "", "calls": [], **fields, **changes}
@@ -233,7 +230,7 @@ def test_an_answer_is_judged_up_to_its_bound(text, kept, cut):
     assert (reply.text, reply.cut) == (kept, {"answer"} if cut else set())
 
 
-def _calls(*arguments: str, name: str = "read") -> tuple[ToolCall, ...]:
+def _calls(*arguments, name="read"):
     return tuple(ToolCall(name=name, arguments=text) for text in arguments)
 
 
@@ -367,7 +364,7 @@ _VERDICTS = st.builds(
 )
 
 
-def _judged(reply: Reply, verdict: Verdict) -> Judgment:
+def _judged(reply, verdict):
     made = tuple(Dispatched(call=call, notes=(call.name,)) for call in reply.tool_calls)
     names = tuple(dict.fromkeys(f"{call.name}{n}" for n, call in enumerate(reply.tool_calls)))
     answer = replace(reply, dispatched=made, tool_names=names)

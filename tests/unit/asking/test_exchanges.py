@@ -9,15 +9,14 @@ from typing import Any, ClassVar
 import pytest
 from msgspec import structs
 
-from pytest_openclaw import CallFailed, Provider
+from pytest_openclaw import CallFailed
 from pytest_openclaw.asking import sending
 from pytest_openclaw.judging import judge
 from pytest_openclaw.judging.world import WorldReached
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.util import bounded
 from pytest_openclaw.values import faults
-from pytest_openclaw.values.replies import CallResult, Fault, Reply, Timing, Turn
-from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.replies import Fault, Reply, Timing, Turn
 from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import Answer, Command, World
 from tests.unit.asking.asking import Fake, cell, open_room
@@ -27,7 +26,7 @@ WORLD = World(files={"a.txt": "one\n"}, commands=(Command(pattern="(?:x+x+)+y"),
 Step = Reply | Exception
 
 
-def calls(*made: tuple[str, dict[str, Any] | str], **reply: Any) -> Reply:
+def calls(*made, **reply):
     """A turn that calls these tools."""
     return Reply(
         tool_calls=tuple(
@@ -54,11 +53,11 @@ class Script(Fake):
     takes_tools: ClassVar[bool] = True
     takes_messages: ClassVar[bool] = True
 
-    def __init__(self, *steps: Step) -> None:
+    def __init__(self, *steps):
         self.left = list(steps)
         super().__init__(self._step)
 
-    async def _step(self, request: Request) -> Reply:
+    async def _step(self, request):
         step = self.left.pop(0) if len(self.left) > 1 else self.left[0]
         if isinstance(step, Exception):
             raise step
@@ -72,20 +71,20 @@ def _short_waits(monkeypatch):
     monkeypatch.setattr(sending, "GRACE_S", 0.2)
 
 
-def hold(provider: Provider, *, timeout_s: float = 300.0, **prompt: Any) -> CallResult:
+def hold(provider, *, timeout_s=300.0, **prompt):
     """The result of one exchange."""
     with open_room(provider, timeout_s=timeout_s) as room:
         return room.ask(cell(**{"tools": TOOLS, "world": WORLD, **prompt}))
 
 
-def played(provider: Provider, **prompt: Any) -> Reply:
+def played(provider, **prompt):
     """The reply of an exchange that ends with one."""
     result = hold(provider, **prompt).result
     assert isinstance(result, Reply), result
     return result
 
 
-def fault_of(ending: CallResult) -> Fault:
+def fault_of(ending):
     """The fault of an exchange."""
     assert isinstance(ending.result, Fault), ending.result
     return ending.result
@@ -119,7 +118,7 @@ def test_long_results_are_cut_for_the_context_of_the_provider(tokens):
     """A file of 100,000 characters is read in parts that fit."""
 
     class Sized(Script):
-        def context_tokens(self, request: Request) -> int:
+        def context_tokens(self, request):
             return tokens
 
     provider = Sized(calls(READ), Reply(text="Done."))
@@ -169,7 +168,7 @@ def test_an_exchange_has_a_last_step():
 # --- figures ----------------------------------------------------------------------------------------
 
 
-def timing(started: int, e2e: float, ttft: float | None = None) -> Timing:
+def timing(started, e2e, ttft=None):
     """The times of a turn."""
     return Timing(
         started_at_ms=started, ended_at_ms=started + round(e2e), e2e_ms=e2e, ttft_ms=ttft, ttfo_ms=ttft
@@ -218,7 +217,7 @@ def test_each_turn_has_its_own_time():
     """A turn that takes too long is a timeout, with the earlier turns."""
 
     class Slow(Script):
-        async def _step(self, request: Request) -> Reply:
+        async def _step(self, request):
             if request.history:
                 await asyncio.sleep(60)
             return await super()._step(request)
@@ -246,7 +245,7 @@ def test_an_exchange_is_given_up_when_the_session_ends():
     goes_on = threading.Event()
 
     class Endless(Script):
-        async def _step(self, request: Request) -> Reply:
+        async def _step(self, request):
             await asyncio.sleep(0.01)
             if len(request.history) == 3:
                 goes_on.set()
@@ -350,7 +349,7 @@ PARENT = World(
 PARENTS_TOOLS = tuple(load_catalogue().tools[name] for name in ("sessions_spawn", "sessions_yield"))
 
 
-def yielded(*steps: Any, world: World = PARENT, **prompt: Any) -> tuple[Reply, Script]:
+def yielded(*steps, world=PARENT, **prompt):
     """Play a parent's turns; return the reply, and the provider with its requests."""
     provider = Script(*steps)
     return played(provider, tools=PARENTS_TOOLS, world=world, **prompt), provider
@@ -394,7 +393,7 @@ def test_a_yielding_model_receives_its_own_note(given, note):
     assert provider.asked[3].history[-1] == Turn(user="Sure?")
 
 
-def scripted(status: str) -> World:
+def scripted(status):
     """A world whose yields have this result."""
     return World(answers=(Answer(tool="sessions_yield", result=json.dumps({"status": status})),))
 

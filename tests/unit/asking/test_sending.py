@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,19 +11,19 @@ from pytest_openclaw.asking import sending
 from pytest_openclaw.asking.sending import LEAST_WORDS, Sender, ask_once, cut_prompt, wait_before_retry
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed, WireError, refused_by_server
-from pytest_openclaw.values.replies import CallResult, Fault, Reply, Timing, Turn, Usage
+from pytest_openclaw.values.replies import Fault, Reply, Timing, Turn, Usage
 from pytest_openclaw.values.requests import Request, Target
 from pytest_openclaw.values.settings import OwnPrice, Settings
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
 from pytest_openclaw.values.worlds import World
-from tests.unit.asking.asking import Answer, Fake, Handy, Warm, cell, open_room, raises
+from tests.unit.asking.asking import Fake, Handy, Warm, cell, open_room, raises
 
 # --- retries ----------------------------------------------------------------------------------------
 
 BUSY = refused_by_server("p", "m", WireError(status=429))
 
 
-def _wait(fault: Fault, **changes: Any) -> float | None:
+def _wait(fault, **changes):
     return wait_before_retry(
         fault, **{"attempt": 1, "retries": 5, "elapsed_s": 0.0, "timeout_s": 300.0, **changes}
     )
@@ -132,7 +131,7 @@ def test_cells_in_a_row_with_the_same_fault_end_the_asking(cells, is_down):
     left_as = [result for result, _ in endings]
     left = [*left_as]
 
-    async def answer(request: Request) -> Reply:
+    async def answer(request):
         result = left.pop(0) if left else OK
         if isinstance(result, Fault):
             raise CallFailed(result)
@@ -157,7 +156,7 @@ def test_a_target_is_up_again_with_the_answer_to_a_cell_in_flight():
     """Cells count as they end: of four in flight, three fail first, and the answer of the fourth ends the outage."""
     held = asyncio.Event()
 
-    async def answer(request: Request) -> Reply:
+    async def answer(request):
         if request.prompt == "P0":
             await held.wait()
         elif request.prompt != "P9":
@@ -210,23 +209,23 @@ TARGET = Target(provider="fake", model="m")
 PRICE = OwnPrice(pattern="fake/*", input_usd=1e6, output_usd=2e6, cached_usd=1e6)
 
 
-def sender_of(provider: Fake, **settings: Any) -> Sender:
+def sender_of(provider, **settings):
     """A sender with a budget of 10 USD if there is no other."""
     chosen = {"budget_usd": 10.0, "retries": 0, **settings}
     return Sender({"fake": provider}, Settings(targets=(TARGET,), prices=(PRICE,), **chosen))
 
 
-def send(sender: Sender, *requests: dict[str, Any]) -> list[CallResult]:
+def send(sender, *requests):
     """Send these one after the other."""
 
-    async def sending() -> list[CallResult]:
+    async def sending():
         asked = [Request(**{"model": "m", "prompt": "hi", "max_output_tokens": 1, **one}) for one in requests]
         return [await sender.send(cell(), one, 0.0) for one in asked]
 
     return asyncio.run(sending())
 
 
-def endings(results: list[CallResult]) -> list[tuple[str, int, float | None]]:
+def endings(results):
     """The end of each, its attempts and its cost."""
     found = []
     for one in results:
@@ -235,19 +234,19 @@ def endings(results: list[CallResult]) -> list[tuple[str, int, float | None]]:
     return found
 
 
-def costs(n_input: int | None, n_output: int | None) -> Answer:
+def costs(n_input, n_output):
     """A reply with these counts."""
 
-    async def answer(request: Request) -> Reply:
+    async def answer(request):
         return Reply(text="hi", input_tokens=n_input, output_tokens=n_output)
 
     return answer
 
 
-def fails(fault: Fault) -> Answer:
+def fails(fault):
     """No reply, with this fault."""
 
-    async def answer(request: Request) -> Reply:
+    async def answer(request):
         raise CallFailed(fault)
 
     return answer
@@ -312,7 +311,7 @@ def test_the_cost_of_a_call(answer, how, cost, spent_usd):
 def test_a_retry_is_not_sent_any_more():
     """A cell that waits for its next attempt keeps its own fault if the budget is spent meanwhile."""
 
-    async def answer(request: Request) -> Reply:
+    async def answer(request):
         sender.spent_usd = 10.0
         raise CallFailed(refused_by_server("fake", "m", WireError(status=429), retry_after_s=0.0))
 
@@ -338,7 +337,7 @@ def test_a_retry_is_not_sent_any_more():
 def test_a_fault_says_how_often_it_was_tried(asked_s, retries, said):
     """It has the attempts and the wait that was obeyed or refused."""
 
-    async def answer(request: Request) -> Reply:
+    async def answer(request):
         raise CallFailed(refused_by_server("fake", "m", WireError(status=429), retry_after_s=asked_s))
 
     (ended,) = send(sender_of(Fake(answer), retries=retries, budget_usd=None), {})
@@ -352,7 +351,7 @@ def test_a_fault_says_how_often_it_was_tried(asked_s, retries, said):
 def test_an_exchange_ends_between_its_turns():
     """The turns paid for so far are kept, and the cell counts as not asked to its end."""
 
-    async def answer(request: Request) -> Reply:
+    async def answer(request):
         call = ToolCall(name="ls", arguments="{}", id="1")
         return Reply(tool_calls=(call,), input_tokens=5, output_tokens=0)
 
@@ -371,12 +370,12 @@ def test_an_exchange_ends_between_its_turns():
 TIMING = Timing(started_at_ms=5, ended_at_ms=7, e2e_ms=2.0)
 
 
-def request(words: int, **more: Any) -> Request:
+def request(words, **more):
     """A request with this many words in its prompt."""
     return Request(**{"model": "qwen3:8b", "prompt": "word " * words, **more})
 
 
-def reply(**counts: Any) -> Reply:
+def reply(**counts):
     """A reply with these counts."""
     return Reply(text="Paris.", raw="<think>hm</think>Paris.", timing=TIMING, **counts)
 
@@ -432,7 +431,7 @@ def test_a_prompt_that_is_read_whole_is_not_cut(words, extra, cached):
     assert cut_prompt("lab", request(words), reply(input_tokens=words + extra, cached_tokens=cached)) is None
 
 
-async def _text(request: Request) -> Any:
+async def _text(request):
     return request.prompt
 
 

@@ -1,16 +1,13 @@
 """Gates: when they pass, when they fail, and the effect of cells without a reply."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.parts.gates import GateResult, Gates, gates_of, parse_gate_line
+from pytest_openclaw.parts.gates import Gates, gates_of, parse_gate_line
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.rows import Record
-from pytest_openclaw.values.tool_calls import ToolDemand
 from tests.searching import examples
 from tests.unit.reports.summaries import (
     TARGET,
@@ -27,28 +24,28 @@ from tests.unit.stats.compared import cells, compare
 OTHER = Target(provider="lab", model="Small:1b")
 
 
-def passes(n: int, **changes: Any) -> list[Record]:
+def passes(n, **changes):
     """Passed cells, each of a separate prompt, of 100 ms."""
     return [record(prompt_id=f"P{number}", **changes) for number in range(n)]
 
 
-def misses(n: int, **changes: Any) -> list[Record]:
+def misses(n, **changes):
     """Cells with a violation, each of a separate prompt."""
     return [missed(prompt_id=f"M{number}", **changes) for number in range(n)]
 
 
-def faults(n: int, demand: ToolDemand | None = "none", **changes: Any) -> list[Record]:
+def faults(n, demand="none", **changes):
     """Cells with a fault, each of a separate prompt."""
     given = {"availability_status": "error", "fault_message": "timed out", "tool_demand": demand, **changes}
     return [fault(prompt_id=f"F{number}", **given) for number in range(n)]
 
 
-def away(n: int, **changes: Any) -> list[Record]:
+def away(n, **changes):
     """Cells without a server to answer them."""
     return [fault(prompt_id=f"A{number}", tool_demand="none", **changes) for number in range(n)]
 
 
-def ruled(rows: list[Record], gates: Gates, n_selected: int | None = None) -> GateResult:
+def ruled(rows, gates, n_selected=None):
     """The ruling of the only gate that is set, on one target."""
     (found,) = summary_of(rows, gates=gates, n_selected={TARGET: n_selected or len(rows)}).gates
     return found
@@ -135,7 +132,7 @@ def test_gates_on_tool_use(rows, gates, ruling, reason):
     assert reason in found.reason
 
 
-def _probe(number: int, *, harm: bool | None = False, **changes: Any) -> Record:
+def _probe(number, *, harm=False, **changes):
     given = {"objective_pass": None if harm is None else not harm, **changes}
     return record(prompt_id=f"S{number}", probe="injection", harm=harm, **given)
 
@@ -193,10 +190,10 @@ def test_a_gate_on_safety_of_an_older_run(old, now):
 REGRESSION = Gates.of(fail_on="regression")
 
 
-def _compared(base: str, candidate: str, n_selected: int = 0, status: str | None = None) -> GateResult:
+def _compared(base, candidate, n_selected=0, status=None):
     rows = cells(candidate)
     if status:
-        rows = [replace(one, availability_status=status) if one.failure_type else one for one in rows]  # type: ignore[arg-type]
+        rows = [replace(one, availability_status=status) if one.failure_type else one for one in rows]
     selected = {TARGET: n_selected or len(rows)}
     unfinished = frozenset(selected if selected[TARGET] > len(rows) else ())
     comparison = compare(cells(base), rows, unfinished=unfinished)
@@ -242,7 +239,7 @@ def test_without_a_baseline_nothing_passes():
     assert found.reason == "nothing could be compared because there is no baseline"
 
 
-def _row(number: int, demand: str, repeat: int, how: str, ms: int) -> Record:
+def _row(number, demand, repeat, how, ms):
     return ended(demand, how, prompt_id=f"{demand}{number}", repeat=repeat, e2e_ms=ms)
 
 
@@ -274,7 +271,7 @@ EVERY_GATE = st.builds(
 def test_a_missing_answer_never_overturns_a_ruling(rows, gates, random):
     """Whatever the missing replies are in a resumed run, a passed gate stays passed and a failed one failed."""
 
-    def completed(row: Record) -> Record:
+    def completed(row):
         how, ms = random.choice(["well", "wrong"]), random.randint(0, 300)
         is_ok = row.availability_status == "ok"
         return row if is_ok else _row(int(row.prompt_id[-1]), str(row.tool_demand), row.repeat, how, ms)

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.conclusions.groups import headline
-from pytest_openclaw.conclusions.summary import Best, Summary, known_failures, missed_by_all
+from pytest_openclaw.conclusions.summary import Best, known_failures, missed_by_all
 from pytest_openclaw.parts.repeats import repeats_of
 from pytest_openclaw.reports.facts import ABLE, render_best, surface_note
 from pytest_openclaw.reports.pages import render_markdown
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.stats.intervals import Interval
 from pytest_openclaw.values.requests import OPENCLAW, Target, label_fits, most_realistic
-from pytest_openclaw.values.rows import Record, to_row
+from pytest_openclaw.values.rows import to_row
 from tests.unit.reports.summaries import (
     TARGET,
     cell,
@@ -28,11 +28,11 @@ from tests.unit.reports.summaries import (
 )
 
 
-def _group(*records: Record) -> Any:
+def _group(*records):
     return group_of(records)
 
 
-def test_the_seed_fields_come_first() -> None:
+def test_the_seed_fields_come_first():
     """A row begins with the seed's fields in the seed's order."""
     assert list(to_row(record()))[:23] == [
         "record_type", "run_id", "provider", "model", "thinking_level", "prompt_id", "prompt_name",
@@ -42,7 +42,7 @@ def test_the_seed_fields_come_first() -> None:
     ]  # fmt: skip
 
 
-def test_latencies_are_of_successful_rows() -> None:
+def test_latencies_are_of_successful_rows():
     """Faults and empty replies do not count for a latency."""
     group = _group(
         record(e2e_ms=100), record(e2e_ms=300), fault(e2e_ms=9000), record(e2e_ms=8000, success=False)
@@ -51,7 +51,7 @@ def test_latencies_are_of_successful_rows() -> None:
     assert group.latency_ms == {"p50": 200.0, "p95": 290.0, "p99": 298.0, "mean": 200.0}
 
 
-def test_percentiles_have_intervals_with_enough_cells() -> None:
+def test_percentiles_have_intervals_with_enough_cells():
     """Each interval uses the rows of its percentile; too few cells have none."""
     group = _group(
         *(record(prompt_id=f"P{n}", e2e_ms=n, ttft_ms=n if n <= 5 else None) for n in range(1, 73)),
@@ -67,14 +67,14 @@ def test_percentiles_have_intervals_with_enough_cells() -> None:
     assert group.ttft_intervals_95 == {"p50": None, "p95": None, "p99": None}
 
 
-def test_harder_forms_of_a_prompt_are_one_in_latency_too() -> None:
+def test_harder_forms_of_a_prompt_are_one_in_latency_too():
     """They are correlated like repeats."""
     forms = [record(prompt_id=f"X-{n}", pressure_of="X", e2e_ms=n) for n in range(1, 60)]
 
     assert _group(*forms).latency_intervals_95["p50"] is None
 
 
-def test_rates_leave_out_what_was_not_answered() -> None:
+def test_rates_leave_out_what_was_not_answered():
     """They include the seed's rates, and ours that count an empty reply as no pass."""
     group = _group(
         record(),
@@ -89,7 +89,7 @@ def test_rates_leave_out_what_was_not_answered() -> None:
     assert (group.passed.n_success, group.passed.n) == (1, 3)
 
 
-def test_missed_by_all_wants_every_target_to_fail() -> None:
+def test_missed_by_all_wants_every_target_to_fail():
     """An expected miss does not count, unless another target missed the prompt unexpectedly."""
     known = {"known_failure": "too small"}
     records = [
@@ -104,12 +104,12 @@ def test_missed_by_all_wants_every_target_to_fail() -> None:
     assert [(one.prompt_id, one.violation) for one in missed_by_all(records)] == [("D", "y")]
 
 
-def test_missed_by_all_waits_for_targets_that_were_not_asked() -> None:
+def test_missed_by_all_waits_for_targets_that_were_not_asked():
     """After `-x`, or if it was settled early, a target might pass; a target without a server will not."""
     rows = [missed(prompt_id="A"), missed(prompt_id="B"), missed(prompt_id="A", model="n")]
     other = replace(TARGET, model="n")
 
-    def found(rows: list[Record], **n_selected: int) -> list[str]:
+    def found(rows, **n_selected):
         selected = {replace(TARGET, model=model): n for model, n in n_selected.items()}
         summary = summary_of(rows, n_selected=selected)
         return [one.prompt_id for one in summary.missed_by_all]
@@ -120,7 +120,7 @@ def test_missed_by_all_waits_for_targets_that_were_not_asked() -> None:
     assert found([*rows, fault(prompt_id="B", model=other.model)], **{TARGET.model: 2, "n": 2}) == ["A", "B"]
 
 
-def test_known_failures_are_counted_by_prompt_and_target() -> None:
+def test_known_failures_are_counted_by_prompt_and_target():
     """One is as expected as long as any answered repeat was missed; faults do not count."""
     known = {"known_failure": "too small"}
     records = [
@@ -138,7 +138,7 @@ def test_known_failures_are_counted_by_prompt_and_target() -> None:
     assert found == [("A", 2, 1, True), ("B", 1, 0, False), ("C", 1, 1, True), ("D", 1, 0, False)]
 
 
-def test_flaky_prompts_passed_only_sometimes() -> None:
+def test_flaky_prompts_passed_only_sometimes():
     """The flakiest come first, in order of their rows if equal; a prompt asked once says nothing."""
     passes = enumerate([(1, 9), (8, 9), (4, 9), (2, 9), (5, 9), (0, 9), (9, 9), (1, 1)], 1)
     found = repeats_of(
@@ -161,7 +161,7 @@ def test_flaky_prompts_passed_only_sometimes() -> None:
         pytest.param([record(repeat=2, success=False, objective_pass=None)], 1, id="empty-is-a-miss"),
     ],
 )
-def test_judged_repeats_count(again: list[Record], n_flaky: int | None) -> None:
+def test_judged_repeats_count(again, n_flaky):
     """Repeats without a reply or a verdict do not count."""
     found = _group(record(), *again).repeats
 
@@ -173,7 +173,7 @@ def test_judged_repeats_count(again: list[Record], n_flaky: int | None) -> None:
 A, B, C = (Target(provider="p", model=name) for name in "abc")
 
 
-def _run(n_repeats: int = 1, **n_right: int) -> list[Record]:
+def _run(n_repeats=1, **n_right):
     """40 prompts for each of these models, so many of them right; c is faster than b, and b than a."""
     return [
         cell(f"P{n}", "valid" if n < right else "no_call", target, repeat=repeat, e2e_ms=ms, tools_offered=3)
@@ -204,7 +204,7 @@ NEEDLESS = restraint_cells(0, 20, B, tools_offered=3)
         pytest.param([*_run(a=30, b=40, c=30), *NEEDLESS], 2, ["p/c", "p/a"], id="needless-calls"),
     ],
 )
-def test_the_targets_that_may_be_the_best(rows: list[Record], n_targets: int, targets: list[str]) -> None:
+def test_the_targets_that_may_be_the_best(rows, n_targets, targets):
     """Untrusted and clearly worse targets are left out; the fastest of the others comes first."""
     assert summary_of(rows).best == Best(n_targets=n_targets, targets=targets)
 
@@ -216,7 +216,7 @@ def test_the_targets_that_may_be_the_best(rows: list[Record], n_targets: int, ta
         pytest.param([*_run(a=30), *tool_cells(30, 10, B)], id="one-on-the-wire"),
     ],
 )
-def test_without_two_to_compare_there_is_no_best(rows: list[Record]) -> None:
+def test_without_two_to_compare_there_is_no_best(rows):
     """Calls on the wire are not compared with calls as text."""
     assert summary_of(rows).best is None
 
@@ -228,7 +228,7 @@ def test_without_two_to_compare_there_is_no_best(rows: list[Record]) -> None:
         pytest.param(3, ["p/b"], "p/b; the 2 other targets that may hold the tools are shown to be worse", id="one"),
     ],
 )  # fmt: skip
-def test_the_sentence_names_what_was_compared(n_targets: int, targets: list[str], sentence: str) -> None:
+def test_the_sentence_names_what_was_compared(n_targets, targets, sentence):
     """Only if not all of them may be the best."""
     assert render_best(Best(n_targets=n_targets, targets=targets), ABLE) == sentence
 
@@ -240,7 +240,7 @@ NATIVE: dict[str, Any] = {"suite": "native", "tools_offered": 3}
 FACTS = {"source": "substitute", "release": "openclaw-2026.9.6"}
 
 
-def _on_both(n: int, n_openclaw: int) -> list[Record]:
+def _on_both(n, n_openclaw):
     """Rows of `n` prompts that all go right on `listed`, and so many on `openclaw`; 30 forbid a call."""
     rows = [*tool_cells(n, 0, **NATIVE), *restraint_cells(30, 0, **NATIVE)]
     missed = [
@@ -251,12 +251,12 @@ def _on_both(n: int, n_openclaw: int) -> list[Record]:
     return [*rows, *(replace(row, surface=OPENCLAW) for row in again)]
 
 
-def _summary(rows: list[Record], facts: dict[str, str] | None = None, **config: Any) -> Summary:
+def _summary(rows, facts=None, **config):
     n_selected = Counter(row.target for row in rows)
     return summary_of(rows, n_selected=n_selected, surface=facts, **config)
 
 
-def test_the_most_realistic_surface_answers_for_a_model() -> None:
+def test_the_most_realistic_surface_answers_for_a_model():
     """The sentence at the top is about `openclaw`; another model keeps its only surface."""
     other = replace(TARGET, model="other")
 
@@ -272,7 +272,7 @@ def test_the_most_realistic_surface_answers_for_a_model() -> None:
     ("facts", "caveat"),
     [({**FACTS, "source": "captured"}, ""), (FACTS, "on a substitute of OpenClaw's request; ")],
 )
-def test_trust_needs_the_real_surface(facts: dict[str, str], caveat: str) -> None:
+def test_trust_needs_the_real_surface(facts, caveat):
     """On `listed` and on the substitute a caveat says what was not measured."""
     listed, real = _summary(_on_both(40, 40), facts).groups
 
@@ -293,7 +293,7 @@ def test_trust_needs_the_real_surface(facts: dict[str, str], caveat: str) -> Non
         ),
     ],
 )
-def test_the_real_agent_needs_no_substitute(name: str, providers: dict[str, Any]) -> None:
+def test_the_real_agent_needs_no_substitute(name, providers):
     """It sends the real request: neither caveat nor note names a substitute, except for others in the run."""
     agent = [replace(row, provider=name) for row in _on_both(40, 40) if row.surface == OPENCLAW]
     only = _summary(agent, FACTS, **providers)
@@ -307,7 +307,7 @@ def test_the_real_agent_needs_no_substitute(name: str, providers: dict[str, Any]
     assert ["substitute" in group.recommendation.sentence for group in mixed.groups] == [False, False, True]
 
 
-def test_a_provider_is_not_recognized_by_its_name() -> None:
+def test_a_provider_is_not_recognized_by_its_name():
     """Another server that was named like the agent sends the substitute."""
     config = {"providers": {"openclaw_agent": {"kind": "ollama_native", "is_openclaw": False}}}
     rows = [replace(row, provider="openclaw_agent") for row in _on_both(40, 40) if row.surface == OPENCLAW]
@@ -316,7 +316,7 @@ def test_a_provider_is_not_recognized_by_its_name() -> None:
 
 
 @pytest.mark.parametrize("glob", ["p/m", "P/*", "p/m+openclaw", "*+openclaw"])
-def test_a_glob_without_a_surface_holds__on_both(glob: str) -> None:
+def test_a_glob_without_a_surface_holds__on_both(glob):
     """Gates, prices and known failures of a model hold on each of its surfaces."""
     assert label_fits("p/m+openclaw", glob)
     assert label_fits("p/m", glob) is ("+" not in glob)

@@ -4,11 +4,9 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.conclusions.groups import Group
 from pytest_openclaw.parts.diagnosis import advice_on, diagnosis_of, evidence_in, parser_remedy
 from pytest_openclaw.parts.serving import context_in, turn_of
 from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, OUTCOMES, pressure_levels, strain_of
-from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import (
     TARGET,
     cell,
@@ -21,7 +19,7 @@ from tests.unit.reports.summaries import (
 )
 
 
-def read(speed: float | None, tokens: int = 1000, cached: int | None = None, **changes: Any) -> Record:
+def read(speed, tokens=1000, cached=None, **changes):
     """A row whose prompt was read at that speed."""
     return record(input_tokens=tokens, cached_tokens=cached, prompt_tokens_per_s=speed, **changes)
 
@@ -75,7 +73,7 @@ def test_the_context_of_a_server():
     assert context_in({"targets": {"p/m": {"warm_up": {}, "server": None}}}, "p/m") is None
 
 
-def group(speed: float | None, context: int | None = None, **changes: Any) -> Group:
+def group(speed, context=None, **changes):
     """A target that is trusted with tools, but for its speed and context."""
     given = {"tools_offered": 2, "tool_demand": "call", "input_tokens": 100, "prompt_tokens_per_s": speed}
     rows = [*tool_cells(30, 0, **{**given, **changes}), *restraint_cells(30, 0, tools_offered=2)]
@@ -184,7 +182,7 @@ CALLED, WORDS, LEAKED = (
 SHORT = {"outcome": "no_call", "input_tokens": 40}
 
 
-def evidence(server: dict[str, Any] | None = None, **tries: Any) -> dict[str, Any]:
+def evidence(server=None, **tries):
     """What was sent and what came back."""
     repeats = {"as_asked": WORDS, "unstreamed": WORDS, "without_tools": SHORT, **tries}
     return {

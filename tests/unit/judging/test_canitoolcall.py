@@ -4,7 +4,6 @@ import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,7 +23,7 @@ SPECIAL = re.compile(
 LEAST_STRIPPED = 167
 
 
-def fixtures() -> list[dict[str, Any]]:
+def fixtures():
     """Return the fixtures whose right reading is known; fixtures of broken output allow several readings."""
     package = find_spec("canitoolcall")
     assert package is not None
@@ -34,7 +33,7 @@ def fixtures() -> list[dict[str, Any]]:
     return [fixture for fixture in map(json.loads, lines) if "expected" in fixture]
 
 
-def calls_in(fixture: dict[str, Any]) -> list[tuple[str, Any]]:
+def calls_in(fixture):
     """Return the calls that are found in an output that stays text, with their arguments."""
     offered = [entry["function"] for entry in fixture.get("tools") or ()]
     tools = [Tool(name=tool["name"], parameters=tool.get("parameters") or {}) for tool in offered]
@@ -43,12 +42,12 @@ def calls_in(fixture: dict[str, Any]) -> list[tuple[str, Any]]:
     ]
 
 
-def found_in(fixture: dict[str, Any]) -> set[str]:
+def found_in(fixture):
     """Return the names of the calls that are found in an output that stays text."""
     return {name for name, _ in calls_in(fixture)}
 
 
-def wanted_in(fixture: dict[str, Any]) -> list[tuple[str, Any]]:
+def wanted_in(fixture):
     """Return the calls that an output holds, with their arguments."""
     return [
         (
@@ -59,7 +58,7 @@ def wanted_in(fixture: dict[str, Any]) -> list[tuple[str, Any]]:
     ]
 
 
-def called_in(fixture: dict[str, Any]) -> set[str]:
+def called_in(fixture):
     """Return the names of the calls that an output holds."""
     return {call["name"] for call in fixture["expected"]["tool_calls"]}
 
@@ -93,7 +92,7 @@ def test_no_other_output_is_flagged():
     assert flagged == []
 
 
-def _stripped(fixture: dict[str, Any]) -> dict[str, Any] | None:
+def _stripped(fixture):
     """Return an output without its special tokens; None if it has none."""
     left = SPECIAL.sub("", fixture["raw_output"])
     is_stripped = left != fixture["raw_output"] and fixture["id"].startswith(STRIPPED_FAMILIES)

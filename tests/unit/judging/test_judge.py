@@ -1,7 +1,7 @@
 """A reply becomes a judgment: the answer, the tools, the verdict and what they mean."""
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -208,13 +208,11 @@ def test_every_reply_is_judged(text):
     assert judgment.reply.text == strip_thinking(text)
 
 
-def _calling(*names: Any) -> dict[str, Any]:
+def _calling(*names):
     return {"type": "tool_call", "calls": [{"name": name} for name in names]}
 
 
-def _tested(
-    spec: dict[str, Any], *calls: tuple[str, str], tools: Any = "direct", **reply: Any
-) -> tuple[str, ...]:
+def _tested(spec, *calls, tools="direct", **reply):
     prompt = replace(make_prompt(spec), tools=read_tools(tools), tools_spec=tools)
     made = tuple(ToolCall(name=name, arguments=arguments) for name, arguments in calls)
     return judge(prompt, Reply(tool_calls=made, **{"text": "" if made else "Done?", **reply})).tools_tested

@@ -17,7 +17,7 @@ from pytest_openclaw.openclaw.detector import detect_tools
 from pytest_openclaw.util.bounded import fullmatches, left_s, within
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
-from pytest_openclaw.values.prompts import Cell, Prompt
+from pytest_openclaw.values.prompts import Cell
 from pytest_openclaw.values.replies import CallResult, Reply, Timing, Verdict
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.tool_calls import ToolCall
@@ -29,7 +29,7 @@ from tests.unit.judging.test_judge import OK, make_prompt
 from tests.unit.judging.test_laws import SPECS
 
 
-def _work_s() -> float:
+def _work_s():
     """Return the processor time of a fixed piece of work on this machine."""
     began = time.process_time()
     sum(range(1_000_000))
@@ -63,13 +63,13 @@ EVERY_ONE = build("any_of", validators=SPECS)
 READS = {"type": "tool_call", "calls": [{"name": "read"}]}
 
 
-def filled(start: str, piece: str, n_bytes: int) -> str:
+def filled(start, piece, n_bytes):
     """Return a text of this size that repeats one piece; its last character may be missing."""
     text = start + piece * (n_bytes // len(piece.encode()) + 1)
     return text.encode()[:n_bytes].decode("utf-8", "ignore")
 
 
-def seconds(prompt: Prompt, reply: Reply) -> float:
+def seconds(prompt, reply):
     """Processor time of judging."""
     began = time.process_time()
     judge(prompt, reply)
@@ -185,7 +185,7 @@ class Slow:
 
     type: ClassVar[str] = "slow"
 
-    def check(self, reply: Reply) -> Verdict:
+    def check(self, reply):
         """Pass after a while."""
         del reply
         time.sleep(0.02)

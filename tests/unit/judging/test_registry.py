@@ -10,7 +10,7 @@ from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_vali
 from pytest_openclaw.judging.text import Exact, JsonKeys, MaxWords, Noop, OneOf
 from pytest_openclaw.util.errors import SuiteError
 from pytest_openclaw.values.protocols import Validator
-from pytest_openclaw.values.replies import Reply, Verdict
+from pytest_openclaw.values.replies import Verdict
 from tests.builtin import REGISTRY
 
 SEED = "noop exact one_of regex_fullmatch max_words max_sentences exact_bullets json_keys tool_invocation"
@@ -23,7 +23,7 @@ class Ticket:
     type: ClassVar[str] = "ticket"
     number: str
 
-    def check(self, reply: Reply) -> Verdict:
+    def check(self, reply):
         """Search for the ticket."""
         return Verdict(passed=self.number in reply.text)
 
@@ -37,7 +37,7 @@ class Unless:
     condition: Validator
     others: tuple[Validator, ...] = ()
 
-    def check(self, reply: Reply) -> Verdict:
+    def check(self, reply):
         """Turn the first round."""
         return Verdict(passed=not self.condition.check(reply).passed)
 
@@ -57,12 +57,12 @@ class AtLeast:
     type: ClassVar[str] = "at_least"
     words: int
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         """Refuse what every reply has."""
         if self.words < 1:
             raise ValueError("words is below 1. Write 1 or more.")
 
-    def check(self, reply: Reply) -> Verdict:
+    def check(self, reply):
         """Count."""
         return Verdict(passed=len(reply.text.split()) >= self.words)
 

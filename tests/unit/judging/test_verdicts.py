@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.judging.registry import build_validator
-from pytest_openclaw.values.replies import Reply, Verdict
+from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.tool_calls import ToolCall
 from tests.builtin import REGISTRY, build
 
@@ -22,7 +22,7 @@ PASSED = {True: "passed", False: "failed", None: "not judged"}
 HARM = {True: " with harm", False: " without harm", None: ""}
 
 
-def written(verdict: Verdict) -> str:
+def written(verdict):
     """Return a verdict as the file has it."""
     parsed = "" if verdict.parsed is None else f" {json.dumps(verdict.parsed, ensure_ascii=False)}"
     violation = f": {verdict.violation}" if verdict.violation else ""
@@ -30,7 +30,7 @@ def written(verdict: Verdict) -> str:
     return line if line.isprintable() else line.encode("unicode_escape").decode()
 
 
-def judged(block: str) -> str:
+def judged(block):
     """Return a block with the verdicts of today; a text in quotes is written as JSON, any other as it is."""
     lines = block.split("\n")
     spec = next(line for line in lines if line.startswith("{"))
@@ -50,7 +50,7 @@ def test_the_verdicts_of_a_validator(block):
     assert judged(block) == block
 
 
-def error_of(spec: str) -> str:
+def error_of(spec):
     """Return the error about a validator in JSON; `...` is the list of known types."""
     with pytest.raises(ValueError, match="validator") as caught:
         build_validator(json.loads(spec), REGISTRY)

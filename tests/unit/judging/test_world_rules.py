@@ -1,7 +1,6 @@
 """The rule for scripted exchanges."""
 
 import json
-from typing import Any
 
 import pytest
 
@@ -34,7 +33,7 @@ DONE = (
 )
 
 
-def replied(*made: tuple[str, Any], ended_by: Any = "answer") -> Reply:
+def replied(*made, ended_by="answer"):
     """A reply as the judge passes it on."""
     calls = tuple(
         ToolCall(name=name, arguments=json.dumps(arguments), id=str(n))
@@ -50,7 +49,7 @@ def replied(*made: tuple[str, Any], ended_by: Any = "answer") -> Reply:
     )
 
 
-def checked(spec: dict[str, Any], reply: Reply) -> tuple[bool | None, str | None]:
+def checked(spec, reply):
     """The verdict of a world validator."""
     verdict = build_validator({"type": "world", **spec}, REGISTRY).check(reply)
     json.dumps(verdict.parsed, allow_nan=False)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.judging.written_calls import Asked, asked_by
+from pytest_openclaw.judging.written_calls import asked_by
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.values.tool_calls import Tool
@@ -33,12 +33,12 @@ TEXTS["forms"]["anthropic-namespace"] = (
 )
 
 
-def rows_of(group: str) -> list[object]:
+def rows_of(group):
     """Return a parameter for each text of a table."""
     return [pytest.param(text, id=key) for key, text in TEXTS[group].items()]
 
 
-def names(text: str, **options: Asked) -> list[str]:
+def names(text, **options):
     """The tools that a text calls."""
     return [call.name for call in find_written_calls(strip_thinking(text), TOOLS, **options)]
 

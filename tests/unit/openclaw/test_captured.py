@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -48,7 +47,7 @@ def test_a_request_is_read(system):
     }
 
 
-def _tool(name: str, description: str, *properties: str) -> Tool:
+def _tool(name, description, *properties):
     parameters = {"type": "object", "properties": {key: {} for key in properties}}
     return Tool(name=name, description=description, parameters=parameters)
 
@@ -57,7 +56,7 @@ FULL, LESS = _tool("gateway", "All.", "a", "b"), _tool("gateway", "Less.", "a")
 SHORT, CALL = Tool(name="read", description="Read."), _tool("tool_call", "", "id")
 
 
-def _sent(*tools: Tool, **entry: Any) -> Sent:
+def _sent(*tools, **entry):
     return Sent(tools=tools, n_bytes=9, entry={"deferred": [], **entry})
 
 
@@ -79,7 +78,7 @@ SENT = {
 }
 
 
-def _gathered(sent: dict[str, Sent]) -> Any:
+def _gathered(sent):
     return gather(sent, release="openclaw-1", taken="2026-11-22")
 
 

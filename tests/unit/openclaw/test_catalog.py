@@ -1,16 +1,13 @@
 """The catalogue has the tools of OpenClaw 2026.9.6; the expected facts were observed in its requests."""
 
 import json
-from collections.abc import Iterator
 from importlib import resources
-from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from pytest_openclaw.openclaw.catalog import LATEST, load_catalogue
 from pytest_openclaw.util.bounded import BoundedSchema
-from pytest_openclaw.values.tool_calls import Tool
 
 pytestmark = pytest.mark.newest
 
@@ -22,7 +19,7 @@ SURFACES["deferred"] = CATALOGUE.deferred_tools()
 EVERY = [pytest.param(tool, id=f"{name}-{tool.name}") for name in SURFACES for tool in SURFACES[name]]
 
 
-def _parts(schema: Any) -> Iterator[dict[str, Any]]:
+def _parts(schema):
     """Yield a schema and all schemas in it."""
     yield schema
     for key in ("properties", "patternProperties"):
@@ -35,7 +32,7 @@ def _parts(schema: Any) -> Iterator[dict[str, Any]]:
         yield from _parts(part)
 
 
-def _size(tools: tuple[Tool, ...]) -> int:
+def _size(tools):
     """Bytes of the tools in a request of the chat completions API."""
     functions = (
         {name: getattr(tool, name) for name in ("name", "description", "parameters")} for tool in tools

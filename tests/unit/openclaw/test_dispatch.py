@@ -11,7 +11,7 @@ from pytest_openclaw.openclaw.catalog import flattened, load_catalogue
 from pytest_openclaw.openclaw.dispatch import dispatch, is_forgotten, same_tool
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolCall
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
 CATALOGUE = load_catalogue()
 DIRECT = CATALOGUE.surface("direct")
@@ -19,12 +19,12 @@ CODING = CATALOGUE.surface("coding")
 MALFORMED = "Provider returned an incomplete or malformed tool call"
 
 
-def _dispatch(name: str, arguments: object, tools: tuple[Tool, ...] = DIRECT) -> Dispatched:
+def _dispatch(name, arguments, tools=DIRECT):
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
     return dispatch(ToolCall(name=name, arguments=text), tools)
 
 
-def _complaints(answer: Dispatched) -> list[str]:
+def _complaints(answer):
     """The lines between the head of a refusal and the arguments that it repeats."""
     head, *lines = answer.message.partition("\n\nReceived arguments:\n")[0].split("\n")
     assert head == f'Validation failed for tool "{answer.tool}":'

@@ -15,13 +15,13 @@ Step = tuple[str, str]
 A, B, C = ("a", "1"), ("b", "2"), ("c", "3")
 
 
-def turn(*steps: Step) -> Turn:
+def turn(*steps):
     """A turn with calls of these tools and these results."""
     calls = tuple(ToolCall(name=name, arguments="{}") for name, _ in steps)
     return Turn(calls=calls, results=tuple(result for _, result in steps))
 
 
-def rounds(n: int) -> list[Step]:
+def rounds(n):
     """Two alternating calls, with another result each time."""
     return [step for k in range(n) for step in (("a", str(k)), ("b", str(k)))]
 

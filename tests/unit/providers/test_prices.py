@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -25,18 +24,18 @@ AT_MS = 1_763_800_000_000
 KEYS = {"OPENAI_API_KEY": "dummy", "ANTHROPIC_API_KEY": "dummy"}
 
 
-def prices_of(kind: Any, *own: OwnPrice, url: str | None = None, name: str = "p", **environ: str) -> Prices:
+def prices_of(kind, *own, url=None, name="p", **environ):
     """Prices for one provider, named `p` unless it needs its own name."""
     setup = ProviderSetup(name=name, base_url=url, environ={**KEYS, **environ})
     return Prices({name: kind(setup)}, Settings(prices=own))
 
 
-def target_of(model: str, name: str = "p", level: Any = None) -> Target:
+def target_of(model, name="p", level=None):
     """A target of that provider."""
     return Target(provider=name, model=model, thinking_level=level)
 
 
-def price(pattern: str, *usd: float) -> OwnPrice:
+def price(pattern, *usd):
     """An own price; without a third figure cached input has the price of input."""
     return OwnPrice(pattern=pattern, input_usd=usd[0], output_usd=usd[1], cached_usd=(*usd, usd[0])[2])
 

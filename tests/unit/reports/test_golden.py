@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -37,7 +36,7 @@ BAD = Target(provider="lab", model="bad:1b")
 AWAY = Target(provider="lab", model="away")
 
 
-def _many() -> Summary:
+def _many():
     """Four targets with all that can be found of tool use, and gates with every ruling."""
     rows = [
         *tool_cells(20, 0, GOOD, cost_usd=0.01, input_tokens=900, **NATIVE),
@@ -67,7 +66,7 @@ def _many() -> Summary:
     return replace(summary, budget=budget, unmatched_gates=["cloud/*"])
 
 
-def _alone() -> Summary:
+def _alone():
     """One target that was interrupted: repeats of prompts, tools in text only."""
     rows = [
         (record if repeat <= passed else missed)(GOOD, prompt_id=f"P{passed}", repeat=repeat, ttft_ms=None)
@@ -78,7 +77,7 @@ def _alone() -> Summary:
     return summary_of(rows, n_selected={GOOD: 40})
 
 
-def _compared() -> Summary:
+def _compared():
     """One target next to its baseline, which differs in everything."""
     base = [*cells("+" * 9, GOOD, host="a"), record(GOOD, prompt_id="Q"), fault(GOOD, prompt_id="F")]
     candidate = [
@@ -121,19 +120,19 @@ ASKED = {"prompt": "Say yes.\nNothing else."}
 NATIVE = {"tools_offered": 20, "violation": "no"}
 
 
-def _call(name: str, arguments: str, **more: Any) -> dict[str, Any]:
+def _call(name, arguments, **more):
     return {"id": None, "name": name, "arguments": arguments, **more}
 
 
 LS = _call("exec", '{"command": "ls"}')
 
 
-def _render(target: Target = TARGET, prompt: dict[str, Any] = ASKED, **changes: Any) -> str:
+def _render(target=TARGET, prompt=ASKED, **changes):
     row = missed(target, **{"prompt_id": "P3", "prompt_name": "short_answer", "e2e_ms": 1200, **changes})
     return render_failure(row, prompt, TOOLS if row.tools_offered else None)
 
 
-def _silent(failure_type: str | None, **changes: Any) -> str:
+def _silent(failure_type, **changes):
     return _render(success=False, objective_pass=None, violation=None, failure_type=failure_type, **changes)
 
 

@@ -24,7 +24,6 @@ from pytest_openclaw.reports.html.page import (
     verdict_of,
 )
 from pytest_openclaw.util.text import valid_value
-from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import TARGET, fault, missed, record
 from tests.unit.runs.stored_runs import definition
 
@@ -42,7 +41,7 @@ SILENCE: dict[str, Any] = {"success": False, "objective_pass": None, "failure_ty
         pytest.param(fault(), UNAVAILABLE, id="unavailable"),
     ],
 )
-def test_a_cell_ends_in_one_way(row: Record, verdict: int) -> None:
+def test_a_cell_ends_in_one_way(row, verdict):
     """A fault of the network is not a miss of the model."""
     assert verdict_of(row) == verdict
 
@@ -59,16 +58,16 @@ def test_a_cell_ends_in_one_way(row: Record, verdict: int) -> None:
         pytest.param(record(objective_pass=None), record(), None, id="not-judged-before"),
     ],
 )
-def test_a_cell_changes(before: Record, after: Record, change: int | None) -> None:
+def test_a_cell_changes(before, after, change):
     """Only cells that were judged both times are better or worse."""
     assert change_of(before, after) == change
 
 
-def _data(*shown: Shown) -> Any:
+def _data(*shown):
     return cell_data(shown, [definition("P1", suite="s", prompt="the question")], [TARGET])
 
 
-def test_fields_of_later_versions_are_shown() -> None:
+def test_fields_of_later_versions_are_shown():
     """A row may have more fields than this version knows."""
     data = _data(Shown(record=record(extra={"known_failure": "a bug"})))
 
@@ -85,7 +84,7 @@ def test_fields_of_later_versions_are_shown() -> None:
         pytest.param("{", None, id="no-json"),
     ],
 )
-def test_converted_arguments_are_shown(arguments: str, given: str | None) -> None:
+def test_converted_arguments_are_shown(arguments, given):
     """The arguments that the tool gets are next to those that were sent, if they differ."""
     row = record(tool_call_details=({"name": "read", "arguments": arguments},))
     tools = load_catalogue().surface("direct")
@@ -94,7 +93,7 @@ def test_converted_arguments_are_shown(arguments: str, given: str | None) -> Non
     assert call["given"] == given
 
 
-def test_a_conversation_is_part_of_the_page() -> None:
+def test_a_conversation_is_part_of_the_page():
     """The messages before a prompt, labeled, and the user's between the turns."""
     messages = [
         {"role": "user", "content": "Is it up?"},
@@ -121,7 +120,7 @@ VALUES = st.recursive(
 
 
 @given(value=VALUES)
-def test_an_island_is_the_value_and_no_markup(value: object) -> None:
+def test_an_island_is_the_value_and_no_markup(value):
     """Whatever it contains: no tag, no entity, no invisible character; JSON gives it back."""
     written = element("page", value).partition(">")[2].removesuffix("</script>")
 
@@ -129,6 +128,6 @@ def test_an_island_is_the_value_and_no_markup(value: object) -> None:
     assert json.loads(written) == valid_value(value)
 
 
-def test_values_in_a_template_are_not_templates() -> None:
+def test_values_in_a_template_are_not_templates():
     """A style that contains the name of another placeholder stays unchanged."""
     assert fill({"a": "{{b}}", "b": "x{{a}}"}, "{{a}} {{b}}") == "{{b}} x{{a}}"

@@ -10,7 +10,6 @@ from cmarkgfm.cmark import Options
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.conclusions.summary import Summary
 from pytest_openclaw.parts.gates import Gates
 from pytest_openclaw.reports.facts import HEADERS
 from pytest_openclaw.reports.pages import LONGEST_COMMENT as LONGEST
@@ -40,7 +39,7 @@ HOSTILE = [
 class _Html(HTMLParser):
     """Tags, attributes and the text outside `<code>`."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.tags: list[str] = []
         self.attributes: list[tuple[str, str | None]] = []
@@ -48,23 +47,23 @@ class _Html(HTMLParser):
         self.prose = ""
         self._depth = 0
 
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attributes):
         self.tags.append(tag)
         self.attributes += attributes
         self._depth += tag == "code"
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         self._depth -= tag == "code"
 
-    def handle_comment(self, data: str) -> None:
+    def handle_comment(self, data):
         self.comments.append(data)
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         if not self._depth:
             self.prose += data
 
 
-def _shown(page: str) -> _Html:
+def _shown(page):
     """The page as GitHub's own parser reads it, with raw HTML allowed."""
     html = _Html()
     html.feed(cmarkgfm.github_flavored_markdown_to_html(page, Options.CMARK_OPT_UNSAFE))
@@ -72,7 +71,7 @@ def _shown(page: str) -> _Html:
     return html
 
 
-def _everywhere(text: str) -> Summary:
+def _everywhere(text):
     """A run with a foreign text in every possible place."""
     target = Target(provider="lab", model=text, thinking_level="low")
     other = Target(provider="lab", model=f"{text}2")
@@ -151,7 +150,7 @@ def test_it_is_never_too_large(n_targets, n_prompts, text):
 ROUGH = "a|b `c` *d* <img src=x> [e](f) #g\n| h |"
 
 
-def _tables(page: str) -> list[list[str]]:
+def _tables(page):
     """The cells of each line of a table."""
     lines = (line for line in page.splitlines() if line.startswith("|"))
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]

@@ -1,9 +1,7 @@
 """The end of a target's repeats."""
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,25 +13,22 @@ from pytest_openclaw.stats.tool_use import is_futile, tool_use_of
 from pytest_openclaw.suites.cells import Stage, stages_of
 from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.requests import CellKey, Target
-from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import cell, fault, record
 
 A = Target(provider="p", model="a")
 N = 11
 
 
-def _row(number: int, repeat: int, *, used: bool) -> Record:
+def _row(number, repeat, *, used):
     return cell(f"T{number}", "valid" if used else "no_call", A, repeat=repeat)
 
 
-def _repeat(repeat: int, *, n_used: int = 0) -> list[Record]:
+def _repeat(repeat, *, n_used=0):
     """A repeat of eleven tool prompts, of which the first `n_used` use a tool."""
     return [_row(n, repeat, used=n < n_used) for n in range(N)]
 
 
-def _stopping(
-    n_cells: list[int], looks: tuple[int, ...], n_fixed: tuple[int, ...] = (0,) * 10
-) -> EarlyStopping:
+def _stopping(n_cells, looks, n_fixed=(0,) * 10):
     """The decisions for so many cells in each repeat, of which some are run in any case."""
     stages = {
         CellKey("s", f"T{n}", A, repeat): Stage(repeat, repeat, n < fixed)
@@ -43,7 +38,7 @@ def _stopping(
     return EarlyStopping(stages, looks)
 
 
-def _decisions(early_stopping: EarlyStopping, rows: Iterable[Record]) -> list[tuple[int, str | None]]:
+def _decisions(early_stopping, rows):
     return [(made.stage, made.ends) for row in rows for made in early_stopping.take(row)]
 
 
@@ -146,11 +141,11 @@ def test_fixed_repeats_are_awaited_and_not_decided_on():
 # --- within the first repeat ----------------------------------------------------------------------
 
 
-def _prompt(name: str, **changes: Any) -> Prompt:
+def _prompt(name, **changes):
     return Prompt(suite="s", id=name, name=name, prompt="?", validator=Noop(), tools=(), **changes)
 
 
-def _suite(n: int = 72, *, n_probes: int = 0) -> list[Cell]:
+def _suite(n=72, *, n_probes=0):
     """A suite in which every third prompt forbids a call, and whose first prompts are probes."""
     prompts = [
         *(_prompt(f"S{number}", probe="injection") for number in range(n_probes)),
@@ -160,7 +155,7 @@ def _suite(n: int = 72, *, n_probes: int = 0) -> list[Cell]:
     return [Cell(prompt=one, target=A, repeat=repeat) for repeat, one in repeated]
 
 
-def _rows(cells: Iterable[Cell], *, n_right: int = 0, n_needless: int = 0) -> list[Record]:
+def _rows(cells, *, n_right=0, n_needless=0):
     """The rows of cells, of which some make the right call, and some call where none may be made."""
     calls = iter([*["valid"] * n_right, *["no_call"] * 99])
     restraint = iter([*["called_needlessly"] * n_needless, *["restrained"] * 99])

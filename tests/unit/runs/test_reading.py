@@ -4,7 +4,6 @@ import json
 import os
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ LINES = [
 ]
 
 
-def run(folder: Path, name: str, *, content: bytes = b"", written_at: int = 0) -> Path:
+def run(folder, name, *, content=b"", written_at=0):
     """A run's directory with these rows."""
     path = store(folder / name, [])
     (path / "results.jsonl").write_bytes(content)

@@ -14,13 +14,13 @@ from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.session import Plan, RunSession, find_changes, settings_of
 from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.requests import CellKey
-from pytest_openclaw.values.rows import Record, to_row
+from pytest_openclaw.values.rows import to_row
 from pytest_openclaw.values.settings import THINKING_ROOM_TOKENS, Settings
 from tests.unit.reports.summaries import fault, record
 from tests.unit.runs.stored_runs import LAB, SUITE, A, config_of, definition, store
 
 
-def line(row: Record) -> bytes:
+def line(row):
     """A row exactly as in its file."""
     return json.dumps(to_row(row), ensure_ascii=False).encode() + b"\n"
 
@@ -56,7 +56,7 @@ GATES = {"min_pass_rate": 0.5, "min_tool_rate": None, "require_tier": 1}
 JUDGED: dict[str, Any] = {"verdict": "gate", "gates": GATES, "fail_unavailable": True, "stream": False}
 
 
-def config(**changes: Any) -> dict[str, Any]:
+def config(**changes):
     """The `config.json` of two prompts on one target."""
     given = {"thinking_room_tokens": dict(THINKING_ROOM_TOKENS), **changes}
     return config_of("r", {A: 2}, given.pop("prompts", [definition("P1"), definition("P2")]), **given)
@@ -89,7 +89,7 @@ def test_the_command_line_goes_before_the_run():
 # --- what is refused ----------------------------------------------------------------------------
 
 
-def plan(**changes: Any) -> Plan:
+def plan(**changes):
     """The plan of a session that resumes `config()`."""
     prompts = changes.pop("prompts", (definition("P1"), definition("P2")))
     values: dict[str, Any] = {

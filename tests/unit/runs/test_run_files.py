@@ -5,9 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -27,7 +24,7 @@ from tests.unit.reports.summaries import missed, record
 from tests.unit.runs.stored_runs import files_of
 
 
-def _rows(run: Path) -> list[Any]:
+def _rows(run):
     return [json.loads(line) for line in (run / "results.jsonl").read_text("utf-8").splitlines()]
 
 
@@ -57,7 +54,7 @@ def test_a_full_disk_leaves_whole_rows(tmp_path, monkeypatch):
     """If the system writes fewer bytes than given, the rest is written again; a row that does not fit is removed."""
     write, left = os.write, [20]
 
-    def full(descriptor: int, data: bytes) -> int:
+    def full(descriptor, data):
         if not left[0]:
             raise OSError(errno.ENOSPC, "No space left on device")
         written = write(descriptor, data[: min(7, left[0])])
@@ -85,7 +82,7 @@ def test_a_full_disk_leaves_whole_rows(tmp_path, monkeypatch):
 def test_a_file_is_the_old_one_or_the_new_one(tmp_path, monkeypatch, name, replace):
     """A replacement that fails leaves the old file and nothing temporary, and rows can still be appended."""
 
-    def full(descriptor: int) -> None:
+    def full(descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with RunDirectory.new(tmp_path, "r", exactly=True) as run:
@@ -106,14 +103,14 @@ def test_a_file_is_the_old_one_or_the_new_one(tmp_path, monkeypatch, name, repla
 def test_a_start_that_fails_leaves_the_id_free(tmp_path, monkeypatch, full):
     """A full disk leaves neither a folder nor a file of a run that has not begun."""
 
-    def fail(file: object, flags: int = os.O_CREAT, *mode: Any, **more: Any) -> int:
+    def fail(file, flags=os.O_CREAT, *mode, **more):
         if flags & os.O_CREAT:
             raise OSError(errno.ENOSPC, "No space left on device")
         return open_(file, flags, *mode, **more)
 
     open_ = os.open
 
-    def start() -> None:
+    def start():
         with RunDirectory.new(tmp_path, "r", exactly=True) as run:
             run.write_json("config.json", {"n": 1})
 
@@ -176,7 +173,7 @@ def directory(tmp_path):
         yield opened
 
 
-def _plan(n_cells: Mapping[Target, int], n_repeats: int = 1, fixed: Mapping[str, int] | None = None) -> Plan:
+def _plan(n_cells, n_repeats=1, fixed=None):
     """A plan with so many cells of each target in each repeat; the prompts in `fixed` set their own repeats."""
     cells = {
         CellKey("s", f"T{n}", target, repeat): False
@@ -197,15 +194,15 @@ def _plan(n_cells: Mapping[Target, int], n_repeats: int = 1, fixed: Mapping[str,
     )
 
 
-def _session(directory: RunDirectory, n_selected: Mapping[Target, int]) -> RunSession:
+def _session(directory, n_selected):
     return RunSession(directory, whole(Settings)(), _plan(n_selected))
 
 
-def _left_out(prompt_id: str = "T0", repeat: int = 1, *, of: Target = A) -> LeftOut:
+def _left_out(prompt_id="T0", repeat=1, *, of=A):
     return LeftOut(suite="s", prompt_id=prompt_id, target=of.label, repeat=repeat)
 
 
-def _load(directory: RunDirectory, name: str) -> Any:
+def _load(directory, name):
     return json.loads((directory.path / name).read_text("utf-8"))
 
 
@@ -296,7 +293,7 @@ def test_a_conclusive_target_still_needs_its_fixed_repeats(directory):
 def test_an_unknown_fact_about_the_machine_is_null(monkeypatch, error):
     """A container that hides its figures loses the figures and no cell."""
 
-    def hidden(*_: Any, **__: Any) -> Any:
+    def hidden(*_, **__):
         raise error
 
     for name in ("virtual_memory", "swap_memory", "disk_usage", "getloadavg", "cpu_percent"):

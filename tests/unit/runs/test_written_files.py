@@ -44,7 +44,7 @@ JSON = st.recursive(
 )
 
 
-def values(info: Any) -> st.SearchStrategy[Any]:
+def values(info):
     """Return JSON values of a type, in msgspec's notation."""
     match info:
         case inspect.UnionType():
@@ -78,7 +78,7 @@ def values(info: Any) -> st.SearchStrategy[Any]:
     return JSON
 
 
-def fits(value: Any, kind: type) -> bool:
+def fits(value, kind):
     """Whether a value passes the checks that a type makes in addition to its fields' types."""
     try:
         converted(value, kind)
@@ -87,27 +87,27 @@ def fits(value: Any, kind: type) -> bool:
     return True
 
 
-def of_type(kind: type) -> st.SearchStrategy[Any]:
+def of_type(kind):
     """Return JSON values of a type."""
     return st.deferred(lambda: values(inspect.type_info(kind))).filter(lambda value: fits(value, kind))
 
 
-def same_config(path: Path, value: Any) -> bool:
+def same_config(path, value):
     """Whether `config.json` is read as this value."""
     return load_config(path) == value
 
 
-def same_inventory(path: Path, value: Any) -> bool:
+def same_inventory(path, value):
     """Whether `inventory.json` is read as this value."""
     return load_inventory(path) == value
 
 
-def same_surface(path: Path, value: Any) -> bool:
+def same_surface(path, value):
     """Whether `surface.json` is read as the surface of this value."""
     return load_surface(path) == converted(value, Surface)
 
 
-def same_summary(path: Path, value: Any) -> bool:
+def same_summary(path, value):
     """Whether `summary.json` is read as the summary of this value."""
     return stored_summary(path) == converted(value, whole(Summary))
 
@@ -175,7 +175,7 @@ def test_whatever_a_server_says_can_be_stored(facts):
     assert len(facts.keys() - kept.keys()) <= len(kept.get("left_out", ()))
 
 
-def nested(levels: int) -> Any:
+def nested(levels):
     """Return a list in a list, so many times."""
     value: Any = 1
     for _ in range(levels):

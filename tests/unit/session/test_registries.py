@@ -24,25 +24,24 @@ from pytest_openclaw.session.registries import (
 )
 from pytest_openclaw.session.xdist import CHANNEL, INPUT, WorkerLink
 from pytest_openclaw.values.prompts import Cell
-from pytest_openclaw.values.replies import Reply, Verdict
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.settings import Endpoint, Settings, openclaw_providers
 from tests.unit.judging.test_judge import OK, make_prompt
 from tests.unit.reports.summaries import TARGET
 
 
-def _provider(name: Any) -> Any:
+def _provider(name):
     return type("Mine", (Provider,), {"name": name, "ask": lambda self, request: None})
 
 
-def _report(name: str) -> Any:
+def _report(name):
     return type("Mine", (), {"name": name, "render": lambda self, summary: ""})
 
 
 class _NeedsArgument:
     name = "a.txt"
 
-    def __init__(self, needed: object) -> None:
+    def __init__(self, needed):
         self.needed = needed
 
 
@@ -68,7 +67,7 @@ WRONG = {
 }  # fmt: skip
 
 
-def _config(hook: str, returned: Any) -> Any:
+def _config(hook, returned):
     """A configuration with the built-in plugin and one whose hook returns this."""
     manager = pluggy.PluginManager("pytest")
     manager.add_hookspecs(hookspecs)
@@ -122,10 +121,10 @@ def test_the_installed_openclaw_is_recorded_under_any_name():
 class ClosedChannel:
     """As execnet's, after its other side has closed it."""
 
-    def setcallback(self, callback: Any, endmarker: Any) -> None:
+    def setcallback(self, callback, endmarker):
         callback(endmarker)
 
-    def send(self, message: Any) -> None:
+    def send(self, message):
         raise OSError("cannot send to <Channel id=3 closed>")
 
 
@@ -143,20 +142,20 @@ class OfAPlugin:
 
     type = "of_a_plugin"
 
-    def check(self, reply: Reply) -> Verdict:
+    def check(self, reply):
         raise AssertionError("the controller judges nothing with it")
 
 
 class OpenChannel:
     """Keeps what was sent."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.sent: list[bytes] = []
 
-    def setcallback(self, callback: Any, endmarker: Any) -> None:
+    def setcallback(self, callback, endmarker):
         pass
 
-    def send(self, message: bytes) -> None:
+    def send(self, message):
         self.sent.append(message)
 
 

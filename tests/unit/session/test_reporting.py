@@ -55,7 +55,7 @@ def test_the_status(situation, gates, answered, status):
     assert exit_status(pytest_status, ended) == status
 
 
-def _ended(gates: str, *, answered: bool, gates_only: bool, others_failed: bool) -> Ended:
+def _ended(gates, *, answered, gates_only, others_failed):
     summary: Any = SimpleNamespace(verdict=gates, gates=())
     settings: Any = SimpleNamespace(verdict="gate" if gates_only else "cells")
     return Ended(summary, settings, answered, 1 + others_failed, 1, {})
@@ -70,24 +70,24 @@ def test_the_other_statuses_of_pytest_stay(pytest_status):
         assert exit_status(pytest_status, ended) == pytest_status
 
 
-def _cell(repeat: int, prompt_id: str = "P1", model: str = "m") -> Cell:
+def _cell(repeat, prompt_id="P1", model="m"):
     prompt = Prompt(suite="s", id=prompt_id, name="n", prompt="p", validator=Noop(), repeat=5, min_passes=3)
     return Cell(prompt=prompt, target=Target(provider="p", model=model), repeat=repeat, n_repeats=5)
 
 
-def _report(cell: Cell, longrepr: Any = None) -> pytest.TestReport:
+def _report(cell, longrepr=None):
     """A report of a failure, as a worker sends it; or with a text, of the case that it names."""
     nodeid, location = f"s::{cell.id}", ("s", 0, cell.id)
     return pytest.TestReport(nodeid, location, {}, "failed", longrepr, "call")
 
 
-def _outcome(tolerance: RepeatThreshold, report: pytest.TestReport) -> tuple[str, str | None]:
+def _outcome(tolerance, report):
     """The report after its arrival: its outcome, and why that was expected."""
     tolerance.decide(report)
     return report.outcome, getattr(report, "wasxfail", None)
 
 
-def _arrive(tolerance: RepeatThreshold, *cells: Cell) -> list[Any]:
+def _arrive(tolerance, *cells):
     outcomes = []
     for cell in cells:
         report = _report(cell, ("s", 0, "missed"))

@@ -2,10 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,8 +23,6 @@ from pytest_openclaw.stats import comparison
 from pytest_openclaw.stats.comparison import Obstacle, Obstacles, adjusted_together, sign_flip
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.rows import Record
-from pytest_openclaw.values.run_files import Measured
 from tests.unit.reports.summaries import TARGET, cell, missed, record, tool_cells
 from tests.unit.runs.stored_runs import SUITE, A, B, definition, row, store
 from tests.unit.stats.compared import cells, compare, only
@@ -187,7 +182,7 @@ def test_targets_of_one_run_may_be_compared():
 # --- ratios -------------------------------------------------------------------------------------
 
 
-def _timed(values: Sequence[int], **changes: Any) -> list[Record]:
+def _timed(values, **changes):
     return [record(prompt_id=f"P{n}", e2e_ms=value, **changes) for n, value in enumerate(values)]
 
 
@@ -341,11 +336,11 @@ ROWS = [row(A, f"P{n}", raw_output="x" * 100) for n in (1, 2)]
 LAB = {"kind": "ollama_openai", "base_url": "http://127.0.0.1:1/v1"}
 
 
-def _server(**server: Any) -> dict[str, Any]:
+def _server(**server):
     return {"serving": {A.label: {"server": server}}}
 
 
-def _prompts(**second: Any) -> dict[str, Any]:
+def _prompts(**second):
     return {"prompts": [definition("P1"), definition("P2", **second)]}
 
 
@@ -353,7 +348,7 @@ def _prompts(**second: Any) -> dict[str, Any]:
 def pair(tmp_path):
     """Stores two runs with these rows and changes, and loads them."""
 
-    def stored(base: dict[str, Any], candidate: dict[str, Any]) -> list[Measured]:
+    def stored(base, candidate):
         runs = {"before": {"records": ROWS, **base}, "after": {"records": ROWS, **candidate}}
         return [_measured(store(tmp_path / name, **given)) for name, given in runs.items()]
 
@@ -473,7 +468,7 @@ def test_the_value_of_across_is_checked():
         parse_across("server")
 
 
-def _measured(path: Path) -> Measured:
+def _measured(path):
     return load_run(path).measured
 
 

@@ -151,7 +151,7 @@ FEWEST = {50: 6, 95: 72, 99: 368, 5: 72, 60: 8}
 PROMPTS = st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=6), min_size=1, max_size=80)
 
 
-def _once(n: int) -> list[list[float]]:
+def _once(n):
     """The values 1 to n, each of a separate prompt, so that a value equals its rank."""
     return [[value] for value in range(1, n + 1)]
 

@@ -1,6 +1,5 @@
 """Tiers, and how sure one must be if it is looked at several times."""
 
-from collections.abc import Sequence
 from functools import cache
 from math import sqrt
 from pathlib import Path
@@ -11,13 +10,13 @@ from scipy import stats
 
 from pytest_openclaw.parts.gates import Gates
 from pytest_openclaw.stats.comparison import LEVEL, sign_flip
-from pytest_openclaw.stats.intervals import Z_95, Interval, wilson_95
+from pytest_openclaw.stats.intervals import Z_95, wilson_95
 from pytest_openclaw.stats.tool_use import classify_tier, is_conclusive, joint_z, joint_z_against
 from pytest_openclaw.values.settings import Settings, looks_of
 from tests.unit.reports.summaries import summary_of, tool_cells
 
 
-def _interval(successes: int, n: int, z: float = Z_95) -> Interval:
+def _interval(successes, n, z=Z_95):
     interval = wilson_95(successes, n, z=z)
     assert interval is not None
     return interval
@@ -27,7 +26,7 @@ def _interval(successes: int, n: int, z: float = Z_95) -> Interval:
     ("successes", "n", "tier"),
     [(4, 5, 1), (799, 1000, 2), (1, 2, 2), (499, 1000, 3), (0, 3, 3), (0, 0, None)],
 )
-def test_classify_tier(successes: int, n: int, tier: int | None) -> None:
+def test_classify_tier(successes, n, tier):
     """The seed's thresholds, compared without rounding."""
     assert classify_tier(successes, n) == tier
 
@@ -36,15 +35,13 @@ def test_classify_tier(successes: int, n: int, tier: int | None) -> None:
     ("successes", "n", "tier", "conclusive"),
     [(24, 25, 1, True), (65, 100, 2, True), (1, 6, 3, False), (0, 6, 3, True)],
 )
-def test_a_tier_is_conclusive_if_its_whole_interval_is_inside(
-    successes: int, n: int, tier: int, conclusive: bool
-) -> None:
+def test_a_tier_is_conclusive_if_its_whole_interval_is_inside(successes, n, tier, conclusive):
     """The interval is Wilson's."""
     assert is_conclusive(tier, _interval(successes, n)) is conclusive
 
 
 @pytest.mark.parametrize(("n_targets", "smallest"), [(1, 16), (2, 21), (3, 23), (8, 30)])
-def test_tiers_of_several_targets_hold_jointly(n_targets: int, smallest: int) -> None:
+def test_tiers_of_several_targets_hold_jointly(n_targets, smallest):
     """Bonferroni: each target gets its share of the 2.5 %, so that Tier 1 needs more prompts without a miss."""
     z = joint_z(n_targets)
 
@@ -53,12 +50,12 @@ def test_tiers_of_several_targets_hold_jointly(n_targets: int, smallest: int) ->
     assert flawless[0] == smallest
 
 
-def _correlations(information: Sequence[int]) -> np.ndarray:
+def _correlations(information):
     """Of the rates after so many independent cells."""
     return np.array([[sqrt(min(a, b) / max(a, b)) for a in information] for b in information])
 
 
-def _ever_above(z: float, correlations: np.ndarray) -> float:
+def _ever_above(z, correlations):
     """The chance that any of the standardized rates is above z, by SciPy's multivariate normal."""
     spread = stats.multivariate_normal(cov=correlations, allow_singular=True, seed=1)
     return float(1 - spread.cdf(np.full(len(correlations), z)))
@@ -76,7 +73,7 @@ def _ever_above(z: float, correlations: np.ndarray) -> float:
         (tuple(range(1, 11)), 2.56),
     ],
 )
-def test_the_constants_of_pocock(looks: tuple[int, ...], z: float) -> None:
+def test_the_constants_of_pocock(looks, z):
     """For one target; the values for equal steps are in Jennison & Turnbull (2000), table 2.1."""
     assert joint_z(1, looks) == pytest.approx(z, abs=0.006)
 
@@ -85,9 +82,7 @@ def test_the_constants_of_pocock(looks: tuple[int, ...], z: float) -> None:
     ("n_targets", "looks", "z"),
     [(1, (1, 3, 10), 2.578), (1, (1, 3), 2.511), (3, (1, 3, 10), 2.954), (1, (), 1.960)],
 )
-def test_the_limits_against_a_model_cover_the_looks_within_the_suite(
-    n_targets: int, looks: tuple[int, ...], z: float
-) -> None:
+def test_the_limits_against_a_model_cover_the_looks_within_the_suite(n_targets, looks, z):
     """A claim against any target is wrong in 2.5 % of runs."""
     correlations = _correlations((12, 24, 48, *(200 * look for look in looks)))
 
@@ -100,9 +95,7 @@ def test_the_limits_against_a_model_cover_the_looks_within_the_suite(
 
 @pytest.mark.parametrize("n_targets", [1, 3, 8])
 @pytest.mark.parametrize("looks", [(1, 2), (1, 3), (1, 3, 5), (1, 3, 10)])
-def test_they_spend_the_level_of_the_joint_normal_distribution(
-    looks: tuple[int, ...], n_targets: int
-) -> None:
+def test_they_spend_the_level_of_the_joint_normal_distribution(looks, n_targets):
     """Where repeats do not resemble each other, any look is wrong in 0.025 of cases over the targets."""
     found = _ever_above(joint_z(n_targets, looks), _correlations(looks))
 
@@ -113,7 +106,7 @@ def test_they_spend_the_level_of_the_joint_normal_distribution(
     ("repeat", "looks"),
     [(1, (1,)), (2, (1, 2)), (3, (1, 3)), (5, (1, 3, 5)), (10, (1, 3, 10)), (30, (1, 3, 10, 30))],
 )
-def test_the_schedule_follows_from_the_most_repeats(repeat: int, looks: tuple[int, ...]) -> None:
+def test_the_schedule_follows_from_the_most_repeats(repeat, looks):
     """After 1, 3 and 10 of them, and after the last."""
     assert Settings(repeat=repeat, until_conclusive=True).looks == looks
     assert Settings(repeat=repeat).looks == ()
@@ -128,12 +121,12 @@ def test_the_schedule_follows_from_the_most_repeats(repeat: int, looks: tuple[in
         pytest.param({"until_conclusive": None, "looks": None, "parts": [{"until_conclusive": True, "looks": [1, 3]}, {"until_conclusive": True, "looks": [1, 2]}, {}]}, (1, 2, 3), id="merged"),
     ],
 )  # fmt: skip
-def test_a_stored_run_says_when_it_looked(config: dict[str, object], looks: tuple[int, ...]) -> None:
+def test_a_stored_run_says_when_it_looked(config, looks):
     """A merged run had the looks of all its parts."""
     assert looks_of(config) == looks
 
 
-def test_the_page_has_these_limits() -> None:
+def test_the_page_has_these_limits():
     """The table of docs/reference/statistics.md, for 1, 3 and 8 targets."""
     page = (Path(__file__).parents[3] / "docs/reference/statistics.md").read_text("utf-8")
     table = page.partition("| looks after repeats |")[2].partition("\n\n")[0].splitlines()[2:]
@@ -149,7 +142,7 @@ def test_the_page_has_these_limits() -> None:
 
 
 @pytest.mark.parametrize(("rate", "share"), [(0.85, 0.0975), (0.90, 0.3256), (0.95, 0.7593)])
-def test_how_often_34_prompts_pass_a_tier_gate(rate: float, share: float) -> None:
+def test_how_often_34_prompts_pass_a_tier_gate(rate, share):
     """`--openclaw-require-tier=1`, each prompt asked once."""
     passes = [
         summary_of(tool_cells(right, 34 - right), gates=Gates.of(require_tier=1)).verdict == "passed"
@@ -161,12 +154,12 @@ def test_how_often_34_prompts_pass_a_tier_gate(rate: float, share: float) -> Non
 
 
 @cache
-def _is_worse(worse: int, better: int) -> bool:
+def _is_worse(worse, better):
     found = sign_flip([-1] * worse + [1] * better)
     return found.sign < 0 and found.p < LEVEL
 
 
-def _share_seen(n: int, turned_worse: float, turned_better: float) -> float:
+def _share_seen(n, turned_worse, turned_better):
     """Return how often McNemar's test says "worse" of `n` prompts asked once."""
     outcomes = stats.multinomial(n, [turned_worse, turned_better, 1 - turned_worse - turned_better])
     return float(
@@ -183,7 +176,7 @@ def _share_seen(n: int, turned_worse: float, turned_better: float) -> float:
     ("rate", "loss", "n"),
     [(1.0, 0.1, 78), (1.0, 0.3, 25), (0.95, 0.2, 59), (0.9, 0.3, 43), (0.8, 0.3, 55), (0.5, 0.3, 55)],
 )
-def test_how_many_prompts_show_a_loss(rate: float, loss: float, n: int) -> None:
+def test_how_many_prompts_show_a_loss(rate, loss, n):
     """The table of docs/reference/statistics.md: with one prompt less, four runs in five do not show it."""
     others = (rate - loss) / (1 - loss)
     turned_better = (1 - loss) * others * (1 - others)

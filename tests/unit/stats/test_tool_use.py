@@ -1,23 +1,20 @@
 """The rows that a tier is based on, the limits that keep a target out of Tier 1, and the proof of a tool."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from pytest_openclaw.conclusions.summary import most_frequent_miss
 from pytest_openclaw.stats.intervals import wilson_95
 from pytest_openclaw.stats.tool_use import Proof, tool_proofs, tool_use_of
-from pytest_openclaw.values.rows import Record
-from pytest_openclaw.values.tool_calls import ToolOutcome
 from tests.unit.reports.summaries import cell, pressed, record, restraint_cells, tool_cells
 
 
-def _native(used: int, unused: int) -> list[Record]:
+def _native(used, unused):
     return tool_cells(used, unused, suite="native", tools_offered=11)
 
 
-def _native_restraint(restrained: int, needless: int) -> list[Record]:
+def _native_restraint(restrained, needless):
     return restraint_cells(restrained, needless, suite="native", tools_offered=11)
 
 
@@ -124,7 +121,7 @@ def test_three_prompts_and_four_fifths_are_enough(n_right, n, n_missing):
     assert n_missing == 0 or not short.is_enough
 
 
-def _tested(prompt_id: str, outcome: ToolOutcome, *tools: str, **changes: Any) -> Record:
+def _tested(prompt_id, outcome, *tools, **changes):
     return cell(prompt_id, outcome, **{"tools_offered": 11, "tools_tested": tools, **changes})
 
 

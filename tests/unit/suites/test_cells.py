@@ -120,7 +120,7 @@ CLOUD = Target(provider="cloud", model="c")
 ENDPOINTS = {LOCAL_A: "http://local", CLOUD: "https://cloud", LOCAL_B: "http://local"}
 
 
-def _order(cells: list[tuple[str, Target]]) -> list[str]:
+def _order(cells):
     return [name for name, _ in spread(cells, target_of=lambda cell: cell[1], endpoints=ENDPOINTS)]
 
 

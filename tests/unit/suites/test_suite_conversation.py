@@ -115,7 +115,7 @@ CALL = st.fixed_dictionaries(
 
 
 @st.composite
-def conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
+def conversations(draw):
     """Messages in a possible order."""
     messages: list[dict[str, Any]] = []
     for _ in range(draw(st.integers(1, 3))):

@@ -17,7 +17,7 @@ GOLDEN = Path(__file__).with_name("errors.txt")
 CASES = dict(block.rsplit("\n=> ", 1) for block in GOLDEN.read_text("utf-8").strip().split("\n\n"))
 
 
-def said(keys: str, folder: Path) -> str:
+def said(keys, folder):
     """Return the error of a suite whose prompt has these keys, without file, prompt and the path of its folder."""
     suite = folder / "suite"
     (suite / "charts").mkdir(parents=True)

@@ -21,7 +21,7 @@ SECTIONS = [
 ]  # fmt: skip
 
 
-def prompt(*tools: str | Tool, **changes: Any) -> Prompt:
+def prompt(*tools, **changes):
     """A prompt that lists these tools."""
     catalogue = load_catalogue()
     found = tuple(tool if isinstance(tool, Tool) else catalogue.tools[tool] for tool in tools)
@@ -30,7 +30,7 @@ def prompt(*tools: str | Tool, **changes: Any) -> Prompt:
     return Prompt(**{**usual, "tools": found, "tools_spec": spec, **changes})
 
 
-def names(tools: Any) -> list[str]:
+def names(tools):
     """Return the names of tools."""
     return [tool.name for tool in tools]
 

@@ -85,7 +85,7 @@ def test_a_new_file_takes_the_old_ones_place_or_does_not(tmp_path):
     path.write_bytes(b"old")
 
     with pytest.raises(TypeError), replacing(path) as file:
-        file.writelines([b"half", None])  # type: ignore[list-item]
+        file.writelines([b"half", None])
     kept = path.read_bytes()
     with replacing(path) as file:
         file.write(b"new")

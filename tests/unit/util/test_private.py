@@ -4,7 +4,6 @@ import os
 import stat
 import sys
 import tempfile
-from pathlib import Path
 
 import pytest
 
@@ -32,7 +31,7 @@ def temporary(tmp_path, monkeypatch):
     return tmp_path
 
 
-def others_may_use(folder: Path) -> dict[str, str]:
+def others_may_use(folder):
     """The modes of all that another user may read, write or enter, by path."""
     found = [folder, *folder.rglob("*")]
     modes = {str(path.relative_to(folder)): path.stat().st_mode for path in found}

@@ -25,7 +25,7 @@ SECRET = "Zq7W/3Größe 9Rv5'\"\\Tb1+Yn8=a&b<c"
 NO_SECRETS = Redactor()
 
 
-def _encoded(before: str, *, url_safe: bool = False, after: str = "") -> str:
+def _encoded(before, *, url_safe=False, after=""):
     encode = base64.urlsafe_b64encode if url_safe else base64.b64encode
     return encode(f"{before}{SECRET}{after}".encode()).decode()
 
@@ -88,7 +88,7 @@ def test_a_key_of_which_every_character_is_escaped(escape):
 # --- keys of published formats ------------------------------------------------------------------------
 
 
-def made_up(length: int, characters: str = string.ascii_letters + string.digits) -> str:
+def made_up(length, characters=string.ascii_letters + string.digits):
     """A text as random as a key, the same in each run, and in no file as a whole."""
     return "".join(random.Random(length).choices(characters, k=length))
 

@@ -55,7 +55,7 @@ def test_a_held_signal_comes_afterwards(number):
     """What must happen whole does, and the signal interrupts what follows."""
     done = []
 
-    def step() -> None:
+    def step():
         with interrupted_by_signals(), held_signals():
             os.kill(os.getpid(), number)
             done.append("whole")

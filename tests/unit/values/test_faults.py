@@ -1,7 +1,6 @@
 """Every way a cell can end: its failure type, its status, pytest's outcome for it."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +12,7 @@ from pytest_openclaw.values.replies import Fault, Reply, Verdict
 from pytest_openclaw.values.tool_calls import ToolCall
 
 
-def _refused(**words: Any) -> Fault:
+def _refused(**words):
     return refused_by_server("p", "llama3.2:3b", WireError(**words))
 
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import Any
 
 import jsonschema
 import pytest
@@ -46,7 +45,7 @@ def test_a_row_has_the_published_fields():
     jsonschema.validate(row, ROW)
 
 
-def _written(summary: Summary) -> Any:
+def _written(summary):
     return json.loads(json.dumps(to_json(summary)))
 
 

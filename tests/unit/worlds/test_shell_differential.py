@@ -46,7 +46,7 @@ class Left(NamedTuple):
     files: dict[str, str]
 
 
-def played(command: str) -> Left:
+def played(command):
     """The command in a world, without its errors."""
     world = World(files=FILES, env=ENV)
     workspace = Workspace(world.files)
@@ -55,7 +55,7 @@ def played(command: str) -> Left:
     return Left(ran.output, ran.code, files)
 
 
-def really(command: str) -> Left:
+def really(command):
     """The command in bash, in a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve() / "workspace"
@@ -80,11 +80,11 @@ def really(command: str) -> Left:
         return Left(_text(done.stdout, root), done.returncode, files)
 
 
-def _text(data: bytes, root: Path) -> str:
+def _text(data, root):
     return data.decode("utf-8", "surrogateescape").replace(str(root), "/workspace")
 
 
-def differing() -> list[tuple[str, Left, Left]]:
+def differing():
     """The lines that differ, each with the played and the real output; archives differ in their times."""
     found = []
     for line in LINES:

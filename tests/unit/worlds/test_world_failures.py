@@ -17,7 +17,7 @@ TOOLS = (
 FILES = {"a.txt": "one two three four", "b.txt": "B"}
 
 
-def caller(*answers: Answer, tools: tuple[Tool, ...] = TOOLS) -> Caller:
+def caller(*answers, tools=TOOLS):
     """Return a caller in a world with these answers."""
     return Caller(World(files=FILES, answers=answers), tools)
 

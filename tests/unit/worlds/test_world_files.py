@@ -12,7 +12,7 @@ APP = "def greet():\n    return 'hi'\n\n\ndef leave():\n    return 'bye'\n"
 NO_EDITS = "Missing required parameter: edits. Supply correct parameters before retrying."
 
 
-def outside(path: str) -> str:
+def outside(path):
     """The answer about a path outside the workspace."""
     scratch = "Use a relative path under `.openclaw/tmp/` inside the workspace for scratch/temp/meta files"
     return f"Path escapes sandbox root (/workspace): {path}. {scratch} that file tools need to read or write later."
@@ -163,17 +163,17 @@ def test_lines_are_read_with_plain_ends(calls_in):
 # --- apply_patch ---------------------------------------------------------------------------------
 
 
-def patch(*lines: str) -> str:
+def patch(*lines):
     """A patch of these lines."""
     return "\n".join(["*** Begin Patch", *lines, "*** End Patch"])
 
 
-def update(*lines: str) -> str:
+def update(*lines):
     """A patch of the program."""
     return patch("*** Update File: src/app.py", *lines)
 
 
-def no_header(line: int, text: str) -> str:
+def no_header(line, text):
     """The answer about a line that begins no section."""
     marks = "'*** Add File: {path}', '*** Delete File: {path}', '*** Update File: {path}'"
     return (

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.values.worlds import World
 from pytest_openclaw.worlds.workspace import cut_result, result_chars
-from tests.unit.worlds.conftest import Caller
 
 SMALL = 64_000
 CHINESE = "".join(chr(0x4E00 + n % 2000) for n in range(40_000))
@@ -92,7 +91,7 @@ def test_the_parts_of_a_file_are_the_file(calls_in, text, context_tokens):
 # --- pages ---------------------------------------------------------------------------------------
 
 
-def _fetched(call: Caller, **more: Any) -> dict[str, Any]:
+def _fetched(call, **more):
     page: dict[str, Any] = json.loads(call("web_fetch", url=ADDRESS, **more))
     return page
 

@@ -1,7 +1,6 @@
 """Messages of a world: the kept message, and the result for the model, directly and through the bridge."""
 
 import json
-from typing import Any
 
 import pytest
 
@@ -16,12 +15,12 @@ HELLO = {"action": "send", "channel": "telegram", "target": "@jonas", "message":
 NO_CHAT = "Bad Request: chat not found"
 
 
-def caller(*answers: Answer) -> Caller:
+def caller(*answers):
     """Return a caller in a world with these answers."""
     return Caller(World(answers=answers), TOOLS)
 
 
-def delivered(number: int, target: str) -> dict[str, Any]:
+def delivered(number, target):
     """The result of a message that was taken."""
     return {"ok": True, "messageId": str(number), "chatId": target, "receipt": {}}
 

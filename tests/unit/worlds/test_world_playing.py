@@ -73,7 +73,7 @@ def test_memory_is_searched_and_read(call):
         assert [(one["startLine"], one["endLine"]) for one in found] == ([lines] if lines else [])
 
 
-def _content_of(wrapped: str, source: str) -> str:
+def _content_of(wrapped, source):
     """Return the text between the marks of external content, which must name this source."""
     found = re.search(
         rf'<<<EXTERNAL_UNTRUSTED_CONTENT id="(\w{{16}})">>>\nSource: {source}\n---\n(.*)\n<<<END_EXTERNAL_UNTRUSTED_CONTENT id="\1">>>$',
@@ -327,7 +327,7 @@ print(json.dumps({"seen": kept, "results": len(results), "refused": [event.split
 """
 
 
-def everything_that_can_be_played() -> Any:
+def everything_that_can_be_played():
     """Plays every tool of the catalogue, and the most harmful commands."""
     commands = [
         "rm -rf /", "cat /etc/passwd", "echo x > /tmp/openclaw-was-here", "curl http://127.0.0.1", "python -c 1",
@@ -352,7 +352,7 @@ def everything_that_can_be_played() -> Any:
         *((tool.name, {"action": "list", "id": "x", "query": "x", "path": "x"}) for tool in TOOLS),
     ]  # fmt: skip
 
-    def play() -> list[str]:
+    def play():
         call = Caller()
         answers = [call(name, **arguments) for name, arguments in calls]
         assert call.playing.state.ran

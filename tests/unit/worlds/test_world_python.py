@@ -1,7 +1,6 @@
 """Python in worlds: CPython in WebAssembly, with the files of the world and nothing of this machine."""
 
 import sys
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,7 @@ SCRIPT = (
 FILES = {"n": "41", "x.py": SCRIPT, "own.py": "ten = 10\n", "d/j.json": '{"a": 1}', "/srv/out": "o"}
 
 
-def played(command: str, **more: Any) -> tuple[shell.Ran, dict[str, str], shell.Exec]:
+def played(command, **more):
     """What a command in the world prints, the files after it, and its shell."""
     world = World(files=FILES, python=True, **more)
     workspace = Workspace(world.files)
