@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.cli import main
+from pytest_openclaw.parts.sessions.agreement import Agreement
 from pytest_openclaw.parts.sessions.prompts import read_session
 from pytest_openclaw.values.prompts import Suite
 from tests.openclaw.model_server import ScriptedModel
@@ -95,7 +96,9 @@ def test_each_step_is_read(exported: tuple[OpenClaw, Path]) -> None:
     assert {"read", "exec", "write", "edit", "tool_call"} <= {tool.name for tool in first.tools or ()}
     assert len(first.tools or ()) < 20
     assert "personal assistant" in (first.system or "")
-    assert suite_of(exported, "parallel").prompts[0].name == "read+read"
+    both = suite_of(exported, "parallel").prompts[0].validator
+    assert isinstance(both, Agreement)
+    assert [one["tool"] for one in both.recorded] == ["read", "read"]
 
 
 def test_failures_and_corrections_are_left_out(exported: tuple[OpenClaw, Path]) -> None:

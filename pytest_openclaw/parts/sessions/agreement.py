@@ -6,7 +6,6 @@ import re
 import shlex
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
 from posixpath import normpath
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -25,6 +24,9 @@ if TYPE_CHECKING:
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.replies import Reply
     from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolCall
+
+    Calls = Sequence[Mapping[str, Any]]
+    """Calls as in `parsed_output`."""
 
 Word = Literal["same", "same_tool", "other_tool", "answered", "called", "leaked_as_text"] | Problem
 """`answered`: a text where a call was recorded; `called`: a call where a text was."""
@@ -74,22 +76,24 @@ def handled(calls: Iterable[ToolCall], tools: Sequence[Tool]) -> list[JsonObject
     return as_json(reaching([dispatch(call, tools) for call in calls], tools))
 
 
-def call_key(call: Mapping[str, Any], tools: Sequence[Tool]) -> tuple[str, Any]:
-    """Return what two calls have in common that are the same."""
-    return call["tool"], identity(_arguments(call, tools))
+def normalized(call: Mapping[str, Any], tools: Sequence[Tool]) -> dict[str, Any]:
+    """Return the arguments of a call by their names, each in a form that is equal for equal arguments.
 
-
-def _arguments(call: Mapping[str, Any], tools: Sequence[Tool]) -> JsonObject:
-    tool = next((one for one in tools if one.name == call["tool"]), None)
-    rules = tool.parameters.get("properties") if tool else None
-
-    def is_default(name: str, value: Any) -> bool:
+    Arguments that have their default are left out.
+    """
+    rules = next((one.parameters.get("properties") for one in tools if one.name == call["tool"]), None)
+    found = {}
+    for name, value in _plain("", call["arguments"] or {}).items():
         rule = rules.get(name) if isinstance(rules, dict) else None
-        default = rule.get("default") if isinstance(rule, dict) else None
-        return value is None or value == _plain(name, default) or (name, value) == ("workdir", ".")
+        default = _plain(name, rule.get("default")) if isinstance(rule, dict) else None
+        if value not in (None, default) and (name, value) != ("workdir", "."):
+            found[name] = identity(value)
+    return found
 
-    plain = _plain("", call["arguments"] or {})
-    return {name: value for name, value in plain.items() if not is_default(name, value)}
+
+def keys_of(calls: Calls, tools: Sequence[Tool]) -> Counter[Any]:
+    """Return calls in a form that is equal for equal calls, in any order."""
+    return Counter((one["tool"], frozenset(normalized(one, tools).items())) for one in calls)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,62 +101,55 @@ class Agreement:
     """Passes an answer that does the same as the recorded step, or what a review has accepted.
 
     Attributes:
-        calls: the recorded calls.
+        recorded: the recorded calls, as in `parsed_output`.
         tools: the offered tools.
         key: of the step in reviews.
-        accepted: the calls of each accepted answer, as in `parsed_output`.
+        accepted: the calls of each accepted answer.
         cut: the parts of the request that the record does not have.
     """
 
     type: ClassVar[str] = "session"
-    calls: tuple[ToolCall, ...]
+    recorded: list[JsonObject]
     tools: tuple[Tool, ...]
     key: str = ""
-    accepted: tuple[list[JsonObject], ...] = ()
+    accepted: tuple[Calls, ...] = ()
     cut: tuple[str, ...] = ()
-
-    @cached_property
-    def recorded(self) -> list[JsonObject]:
-        """The recorded calls as OpenClaw handled them."""
-        return handled(self.calls, self.tools)
 
     def check(self, reply: Reply) -> Verdict:
         """Compare the calls; the texts of answers are not compared."""
         made = as_json(reply.dispatched)
         problem = next((one.meant.problem for one in reply.dispatched if one.meant.problem), None)
         word, differs = self._compared(made, problem) if made else (self._of_text(reply), [])
+        is_accepted = word not in _UNREADABLE and self.is_among(made, self.accepted)
         parsed: JsonObject = {"agreement": word, "recorded": self.recorded, "answered": made}
         parsed |= {"differs": differs} if differs else {}
         parsed |= {"cut": [*self.cut]} if self.cut else {}
-        if word != "same" and word not in _UNREADABLE and self.keys(made) in map(self.keys, self.accepted):
-            parsed["accepted"] = True
-        if word == "same" or "accepted" in parsed:
-            return Verdict(passed=True, parsed=parsed)
+        if word == "same" or is_accepted:
+            return Verdict(passed=True, parsed=parsed if word == "same" else {**parsed, "accepted": True})
         also = f" ({', '.join(differs)})" if differs else ""
         sides = f"recorded {shown_calls(self.recorded)}, answered {shown_calls(made)}"
         return Verdict(passed=False, violation=f"{word}{also}: {sides}", parsed=parsed)
 
-    def keys(self, calls: Iterable[Mapping[str, Any]]) -> Counter[Any]:
-        """Return calls in a form that is equal for equal calls, in any order."""
-        return Counter(call_key(one, self.tools) for one in calls)
+    def is_among(self, made: Calls, answers: Iterable[Calls]) -> bool:
+        """Whether these calls are the same as those of one of several answers."""
+        return keys_of(made, self.tools) in [keys_of(one, self.tools) for one in answers]
 
     def _compared(self, made: Sequence[JsonObject], problem: Problem | None) -> tuple[Word, list[str]]:
+        """Return the word of calls, and the arguments that differ, such as `exec.command`."""
         if not self.recorded:
             return "called", []
-        if self.keys(self.recorded) == self.keys(made):
+        if self.is_among(made, [self.recorded]):
             return "same", []
-        if problem:
-            return problem, []
         both = [sorted(calls, key=lambda one: str(one["tool"])) for calls in (self.recorded, made)]
-        if [one["tool"] for one in both[0]] != [one["tool"] for one in both[1]]:
-            return "other_tool", []
-        names: dict[str, None] = {}
-        for pair in zip(*both, strict=True):
-            one, other = (_arguments(call, self.tools) for call in pair)
-            values = {name: (one.get(name), other.get(name)) for name in {**one, **other}}
-            differing = [name for name, (own, its) in values.items() if identity(own) != identity(its)]
-            names |= dict.fromkeys(f"{pair[0]['tool']}.{name}" for name in differing)
-        return "same_tool", [*names]
+        names = [[one["tool"] for one in calls] for calls in both]
+        if problem or names[0] != names[1]:
+            return problem or "other_tool", []
+        differs: dict[str, None] = {}
+        for tool, *pair in zip(names[0], *both, strict=True):
+            one, other = (normalized(call, self.tools) for call in pair)
+            differing = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+            differs |= dict.fromkeys(f"{tool}.{name}" for name in differing)
+        return "same_tool", [*differs]
 
     def _of_text(self, reply: Reply) -> Word:
         from pytest_openclaw.judging.written_calls import WrittenCallFinder
@@ -165,7 +162,7 @@ class Agreement:
         return "answered" if self.recorded else "same"
 
 
-def shown_calls(calls: Sequence[JsonObject]) -> str:
+def shown_calls(calls: Calls) -> str:
     """Return calls for a person; `a text` if there is none."""
 
     def brief(text: str) -> str:

@@ -8,7 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +17,7 @@ import msgspec
 from pytest_openclaw.cli.result import Command, CommandResult, add_rootdir, add_run, fits, read_run
 from pytest_openclaw.judging.registry import BUILTIN
 from pytest_openclaw.openclaw.catalog import suite_tools
-from pytest_openclaw.parts.sessions.agreement import Agreement, shown_calls
+from pytest_openclaw.parts.sessions.agreement import Agreement, keys_of, shown_calls
 from pytest_openclaw.parts.sessions.prompts import ACCEPTED, Label, read_labels, read_session
 from pytest_openclaw.parts.sessions.records import MANIFEST
 from pytest_openclaw.providers.openclaw.call import find_command
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.runs.reading import StoredRun
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.prompts import Prompt
-    from pytest_openclaw.values.rows import Record
 
 PATIENCE_S = 300
 SESSIONS = """List, export or turn into a suite the sessions of the installed OpenClaw.
@@ -119,14 +118,12 @@ def _write(file: Path, paths: Sequence[Path], most: int) -> CommandResult:
         raise OpenClawError(f"{file}: name a new file prompts_….json")
     by_tool: dict[str | None, dict[Any, Prompt]] = {}
     for path in paths:
-        suite = read_session(path / MANIFEST if path.is_dir() else path, str(path))
-        for prompt in suite.prompts:
-            calls = tuple(_rule(prompt).keys(_rule(prompt).recorded).items())
-            same = calls or (prompt.prompt, prompt.history)
+        for prompt in read_session(path / MANIFEST if path.is_dir() else path, str(path)).prompts:
+            calls = keys_of(_rule(prompt).recorded, _rule(prompt).tools)
+            same = frozenset(calls.items()) or (prompt.prompt, prompt.history)
             by_tool.setdefault(prompt.category, {}).setdefault(same, prompt)
-    spread = chain.from_iterable(zip_longest(*(its.values() for its in by_tool.values())))
-    chosen = [prompt for prompt in spread if prompt is not None][:most]
-    entries = [_entry(f"H{n}", prompt) for n, prompt in enumerate(chosen, start=1)]
+    spread = filter(None, chain.from_iterable(zip_longest(*(its.values() for its in by_tool.values()))))
+    entries = [_entry(f"H{n}", prompt) for n, prompt in enumerate(islice(spread, most), start=1)]
     text = json.dumps(Redactor.of_run((), os.environ).value(entries), indent=1, ensure_ascii=False)
     parse_suite(text, format="json", name=file.name, registry={one.type: one for one in BUILTIN})
     with replacing(file) as out:
@@ -141,7 +138,10 @@ def _rule(prompt: Prompt) -> Agreement:
 
 
 def _entry(prompt_id: str, prompt: Prompt) -> JsonObject:
-    rules = [_validator(calls) for calls in (_rule(prompt).recorded, *_rule(prompt).accepted)]
+    rules = []
+    for calls in (_rule(prompt).recorded, *_rule(prompt).accepted):
+        wanted = [{"name": one["tool"], "arguments": one["arguments"] or {}} for one in calls]
+        rules.append({"type": "tool_call", "calls": wanted, **({"exact": True} if wanted else {})})
     entry = {
         "id": prompt_id,
         "name": prompt.name,
@@ -157,50 +157,53 @@ def _entry(prompt_id: str, prompt: Prompt) -> JsonObject:
     return {key: value for key, value in entry.items() if value not in (None, [])}
 
 
-def _validator(calls: Sequence[JsonObject]) -> JsonObject:
-    wanted = [{"name": one["tool"], "arguments": one["arguments"] or {}} for one in calls]
-    return {"type": "tool_call", "calls": wanted} | ({"exact": True} if wanted else {})
-
-
 # --- review ---------------------------------------------------------------------------------------
 
-_LABELS = {"a": "accepted", "w": "wrong", "r": "recorded_wrong", "s": None}
+_LABELS: dict[str, Any] = {"a": "accepted", "w": "wrong", "r": "recorded_wrong", "s": None}
 
 
 class Difference(NamedTuple):
-    """An answer that differs from a session's step."""
+    """An answer that differs from a session's step, without a decision so far.
 
-    record: Record
-    prompt: Prompt
-    path: Path
+    Attributes:
+        file: the file of decisions.
+        label: the decision, which has another word in the end.
+        lines: what a person needs to decide.
+    """
 
-    def lines(self) -> Iterator[str]:
-        """Yield what a person needs to decide."""
-        parsed, turns = self.record.parsed_output or {}, self.prompt.history
+    file: Path
+    label: Label
+    lines: list[str]
+
+
+def _differences(run: StoredRun, root: Path) -> Iterator[Difference]:
+    read: dict[str, tuple[dict[str, Prompt], dict[str, list[Label]]]] = {}
+    for row in run.rows.values():
+        if row.record.objective_pass is not False or "agreement" not in (row.record.parsed_output or {}):
+            continue
+        record, name = row.whole, row.record.suite
+        parsed, path = record.parsed_output or {}, root / name
+        if name not in read:
+            read[name] = {one.id: one for one in read_session(path, name).prompts}, read_labels(path)
+        prompts, labels = read[name]
+        if (prompt := prompts.get(record.prompt_id)) is None:  # such as a replay
+            continue
+        rule, calls, target = _rule(prompt), parsed["answered"], record.target.label
+        label = Label(session=path.name, step=rule.key, label="wrong", calls=calls, target=target)
+        if rule.is_among(calls, [one.calls for one in labels[rule.key]]):
+            continue
+        labels[rule.key].append(label)
         texts = {
-            "step": f"{self.record.prompt_id} of {self.record.suite}",
-            "target": self.record.target.label,
-            "user": shortened(self.prompt.prompt),
-            "result": shortened(turns[-1].results[-1]) if turns else "",
+            "step": f"{record.prompt_id} of {name}",
+            "target": target,
+            "user": shortened(prompt.prompt),
+            "result": shortened(prompt.history[-1].results[-1]) if prompt.history else "",
             "recorded": shown_calls(parsed["recorded"]),
-            "answered": shown_calls(parsed["answered"])
-            if parsed["answered"]
-            else shortened(self.record.raw_output),
+            "answered": shown_calls(calls) if calls else shortened(record.raw_output),
             "differs": " ".join([parsed["agreement"], *parsed.get("differs", ())]),
         }
-        yield from (f"{name:9} {text}" for name, text in texts.items() if text)
-
-    def label(self, word: Any) -> Label:
-        """Return the decision on it."""
-        calls = (self.record.parsed_output or {})["answered"]
-        key, target = _rule(self.prompt).key, self.record.target.label
-        return Label(session=self.path.name, step=key, label=word, calls=calls, target=target)
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether a review has decided on this answer."""
-        rule, own = _rule(self.prompt), self.label("wrong").calls
-        return any(rule.keys(one.calls) == rule.keys(own) for one in read_labels(self.path)[rule.key])
+        lines = [f"{what:9} {text}" for what, text in texts.items() if text]
+        yield Difference(path.with_name(ACCEPTED), label, lines)
 
 
 def _add_review(parser: argparse.ArgumentParser) -> None:
@@ -209,30 +212,29 @@ def _add_review(parser: argparse.ArgumentParser) -> None:
 
 
 def _review(arguments: argparse.Namespace) -> CommandResult:
-    found = _differences(read_run(arguments), arguments.rootdir)
-    waiting = [one for one in found if not one.is_decided]
-    undo: list[tuple[Path, int]] = []
-    while len(undo) < len(waiting):
-        one = waiting[len(undo)]
-        file = one.path.with_name(ACCEPTED)
-        sys.stdout.write(printable("\n".join(["", *one.lines(), ""]), wraps=True))
-        sys.stdout.write(f"{len(undo) + 1} of {len(waiting)}: a w r s u q? ")
+    waiting = [*_differences(read_run(arguments), arguments.rootdir)]
+    done: list[tuple[Path, int, bool]] = []  # the file and its size before each decision; skipped ones too
+    while len(done) < len(waiting):
+        file, label, lines = waiting[len(done)]
+        sys.stdout.write(printable("\n".join(["", *lines, ""]), wraps=True))
+        sys.stdout.write(f"{len(done) + 1} of {len(waiting)}: a w r s u q? ")
         sys.stdout.flush()
         letter = _key()
         if letter == "q":
             break
-        if letter == "u" and undo:
-            last, size = undo.pop()
+        if letter == "u" and done:
+            last, size, _ = done.pop()
             if last.exists():
                 os.truncate(last, size)
         elif letter in _LABELS:
-            undo.append((file, file.stat().st_size if file.exists() else 0))
-            if word := _LABELS[letter]:
+            word = _LABELS[letter]
+            done.append((file, file.stat().st_size if file.exists() else 0, word is not None))
+            if word:
                 with file.open("ab") as out:
-                    out.write(msgspec.json.encode(one.label(word)) + b"\n")
-    n_left = sum(not one.is_decided for one in waiting)
-    line = f"{counted(len(waiting) - n_left, 'difference')} decided, {n_left} left"
-    return CommandResult(lines=[line], data={"n_decided": len(waiting) - n_left, "n_left": n_left})
+                    out.write(msgspec.json.encode(msgspec.structs.replace(label, label=word)) + b"\n")
+    n = sum(is_decided for *_, is_decided in done)
+    line = f"{counted(n, 'difference')} decided, {len(waiting) - n} left"
+    return CommandResult(lines=[line], data={"n_decided": n, "n_left": len(waiting) - n})
 
 
 def _key() -> str:
@@ -251,17 +253,6 @@ def _key() -> str:
         termios.tcsetattr(terminal, termios.TCSANOW, before)
     sys.stdout.write(f"{key}\n" if key.isalpha() else "\n")
     return "q" if key in ("", "\x04") else key
-
-
-def _differences(run: StoredRun, root: Path) -> Iterator[Difference]:
-    suites: dict[str, dict[str, Prompt]] = {}
-    for row in run.rows.values():
-        if row.record.objective_pass is False and "agreement" in (row.record.parsed_output or {}):
-            name = row.record.suite
-            if name not in suites:
-                suites[name] = {one.id: one for one in read_session(root / name, name).prompts}
-            if prompt := suites[name].get(row.record.prompt_id):
-                yield Difference(row.whole, prompt, root / name)
 
 
 COMMANDS = (

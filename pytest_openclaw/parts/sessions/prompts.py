@@ -17,7 +17,7 @@ from msgspec import Struct, to_builtins
 
 from pytest_openclaw.openclaw.catalog import DIRECT, load_catalogue
 from pytest_openclaw.parts.sessions.agreement import Agreement, handled
-from pytest_openclaw.parts.sessions.records import CUT_TEXT, NO_RESULT, Session, read_entries
+from pytest_openclaw.parts.sessions.records import Session, is_cut, read_entries
 from pytest_openclaw.parts.sessions.replay import RecordedCall, RecordedWorld, Replay
 from pytest_openclaw.suites.offered import of_catalogue, read_tools
 from pytest_openclaw.util.errors import OpenClawError, SuiteError
@@ -51,58 +51,59 @@ def read_session(path: Path, name: str, *, is_replay: bool = False) -> Suite:
     Raises:
         SuiteError: the session cannot be read.
     """
-    session = Session(read_entries(path, name))
-    if not session.steps:
+    steps = Session(read_entries(path, name)).steps
+    if not steps:
         raise SuiteError(f"{name}: has no message of a model.")
-    labels = read_labels(path)
-    for step in session.steps:
-        if any(one.label == "recorded_wrong" for one in labels.get(key_of(step), ())):
-            step.left_out = step.left_out or "a review says that the recorded step is wrong"
-    offers: dict[int, Offer] = {}
+    labels, offers = read_labels(path), dict[int, Offer]()
+    groups = groupby(steps, key=lambda step: step.id.partition(".")[0])
+    asked = [(n, [*its]) for n, its in groups] if is_replay else [(step.id, [step]) for step in steps]
     prompts, left_out = [], {}
-    for message, its_steps in groupby(session.steps, key=lambda step: step.id.partition(".")[0]):
-        steps = [*its_steps]
-        for asked in [steps] if is_replay else [[step] for step in steps]:
-            first, cell = asked[0], message if is_replay else asked[0].id
-            failed = "" if is_replay else first.why_failed
-            if why := next((step.left_out for step in asked if step.left_out), failed):
-                left_out[cell] = why
-                continue
-            if id(first.context) not in offers:
-                offers[id(first.context)] = offer_of(first.context, session)
-            offer = offers[id(first.context)]
-            rule = _replay(asked, session, offer) if is_replay else _rule(first, offer, labels)
-            prompts.append(_prompt(cell, first, name, offer, rule))
+    for cell, its in asked:
+        reasons = (_why_left_out(step, labels[key_of(step)], is_replay=is_replay) for step in its)
+        if why := next(filter(None, reasons), ""):
+            left_out[cell] = why
+            continue
+        context = its[0].context
+        offer = offers.get(id(context)) or offers.setdefault(id(context), offer_of(context, steps))
+        rule = _replay(its, offer) if is_replay else _agreement(its[0], offer, labels)
+        prompts.append(_prompt(cell, its[0], name, offer, rule))
     return Suite(path=name, prompts=tuple(prompts), left_out=left_out)
 
 
-def _rule(step: Step, offer: Offer, labels: Mapping[str, Sequence[Label]]) -> Agreement:
-    key = key_of(step)
-    labeled = [one.calls for one in labels.get(key, ()) if one.label == "accepted"]
-    accepted = tuple([dict(call) for call in calls] for calls in labeled)
-    return Agreement(calls=step.calls, tools=offer.tools, key=key, accepted=accepted, cut=offer.cut)
+def _why_left_out(step: Step, labels: Sequence[Label], *, is_replay: bool) -> str:
+    if step.left_out:
+        return step.left_out
+    if any(one.label == "recorded_wrong" for one in labels):
+        return "a review says that the recorded step is wrong"
+    is_asked = not step.failed or is_replay  # a replay need not repeat failed calls
+    return "" if is_asked else f"its call of {step.calls[min(step.failed)].name} failed"
 
 
-def _replay(steps: Sequence[Step], session: Session, offer: Offer) -> Replay:
-    record: list[RecordedCall] = []
-    for n, step in enumerate(steps, start=1):
-        results = session.turns[step.turn].results if step.calls else ()
-        for i, (call, result) in enumerate(zip(handled(step.calls, offer.tools), results, strict=True)):
-            if result != NO_RESULT:
-                record.append(RecordedCall(call=call, result=result, step=n, failed=i in step.failed))
-    return Replay(record=tuple(record), tools=offer.tools, n_steps=len(steps), cut=offer.cut)
+def _agreement(step: Step, offer: Offer, labels: Mapping[str, Sequence[Label]]) -> Agreement:
+    key, recorded = key_of(step), handled(step.calls, offer.tools)
+    accepted = tuple(one.calls for one in labels[key] if one.label == "accepted")
+    return Agreement(recorded=recorded, tools=offer.tools, key=key, accepted=accepted, cut=offer.cut)
+
+
+def _replay(steps: Sequence[Step], offer: Offer) -> Replay:
+    record = tuple(
+        RecordedCall(call=call, result=result, step=n, failed=i in step.failed)
+        for n, step in enumerate(steps, start=1)
+        for i, (call, result) in enumerate(zip(handled(step.calls, offer.tools), step.results, strict=True))
+        if result is not None and not is_cut(result)
+    )
+    return Replay(record=record, tools=offer.tools, n_steps=len(steps), cut=offer.cut)
 
 
 def _prompt(cell: str, step: Step, name: str, offer: Offer, rule: Agreement | Replay) -> Prompt:
     n = max(n for n, turn in enumerate(step.before, start=1) if turn.user is not None)
     if isinstance(rule, Replay):
-        steps = min(max(LEAST_STEPS, 2 * rule.n_steps), MOST_STEPS)
-        world, calls = RecordedWorld(record=rule.record, steps=steps), rule.required
-        facts: Any = to_builtins(rule.record)
+        most = min(max(LEAST_STEPS, 2 * rule.n_steps), MOST_STEPS)
+        world, calls = RecordedWorld(record=rule.record, steps=most), rule.required
     else:
-        world, calls, facts = None, rule.recorded, [rule.key, rule.accepted]
+        world, calls = None, rule.recorded
+    facts = to_builtins(rule.record) if isinstance(rule, Replay) else [rule.key, rule.accepted]
     tools = [*dict.fromkeys(one["tool"] for one in calls)] or ["answer"]
-    text = json.dumps(facts, sort_keys=True)
     return Prompt(
         suite=name,
         id=cell,
@@ -118,7 +119,7 @@ def _prompt(cell: str, step: Step, name: str, offer: Offer, rule: Agreement | Re
         tools_spec=offer.spec,
         validator=rule,
         # As of a benchmark in Python: `rescore` cannot judge without the session.
-        validator_spec={"type": "python", "sha256": sha256(text.encode()).hexdigest()},
+        validator_spec={"type": "python", "sha256": sha256(json.dumps(facts).encode()).hexdigest()},
         is_private=True,
     )
 
@@ -165,7 +166,7 @@ class Offer(NamedTuple):
     cut: tuple[str, ...]
 
 
-def offer_of(context: Context, session: Session) -> Offer:
+def offer_of(context: Context, steps: Sequence[Step]) -> Offer:
     """Return what is offered: the tools that the system prompt lists as sent, and those that were called.
 
     Of the record's definitions only the first ones are whole; the others are from the installed OpenClaw if
@@ -176,16 +177,22 @@ def offer_of(context: Context, session: Session) -> Offer:
     section = _TOOLING.search(context.system)
     known = {*recorded, *catalogue.tools}
     listed = [name for name in (_TOOL.findall(section[1]) if section else ()) if name in known]
-    names = dict.fromkeys([*(listed or catalogue.surfaces[DIRECT]), *session.called])
-    found = {name: _definition(name, recorded.get(name), catalogue) for name in names}
-    spec = [definition for definition, _ in found.values()]
+    called = (
+        call.name
+        for step in steps
+        for n, call in enumerate(step.calls)
+        if step.results[n] is not None and n not in step.failed
+    )
+    names = dict.fromkeys([*(listed or catalogue.surfaces[DIRECT]), *called])
+    found = {name: _definition(name, recorded.get(name, {}), catalogue) for name in names}
+    spec: Any = [definition for definition, _ in found.values()]
     system, cut = context.system, ["system prompt"] if context.is_cut else []
-    if context.is_cut and catalogue.file:
+    if catalogue.file:
+        spec = of_catalogue(catalogue, spec)
         captured = catalogue.requests.get(DIRECT, {}).get("system")
-        system, cut = (captured, []) if isinstance(captured, str) else (system, cut)
-    cut += [f"schema of {name}" for name, (_, is_cut) in found.items() if is_cut]
-    whole: Any = of_catalogue(catalogue, spec) if catalogue.file else spec
-    return Offer(system or None, _tools(json.dumps(whole)), whole, tuple(cut))
+        system, cut = (captured, []) if cut and isinstance(captured, str) else (system, cut)
+    cut += [f"schema of {name}" for name, (_, is_open) in found.items() if is_open]
+    return Offer(system or None, _tools(json.dumps(spec)), spec, tuple(cut))
 
 
 @cache
@@ -196,8 +203,7 @@ def _catalogue(release: str) -> Catalogue:
         captured = installed_catalogue(os.environ, may_capture=False)
     except (OpenClawError, OSError):
         captured = None
-    is_same = captured is not None and captured.name == f"openclaw-{release}"
-    return captured if captured and is_same else load_catalogue()
+    return captured if captured and captured.name == f"openclaw-{release}" else load_catalogue()
 
 
 @lru_cache(maxsize=64)
@@ -205,19 +211,19 @@ def _tools(spec: str) -> tuple[Tool, ...]:
     return read_tools(json.loads(spec))
 
 
-def _definition(name: str, recorded: JsonObject | None, catalogue: Catalogue) -> tuple[Any, bool]:
+def _definition(name: str, recorded: JsonObject, catalogue: Catalogue) -> tuple[Any, bool]:
     """Return a tool as a suite lists it, and whether a part of its schema is missing and accepts anything."""
-    given = recorded or {}
-    text, rule = str(given.get("description") or ""), given.get("parameters")
-    own = {"name": name, "description": "" if text.startswith("[") else text, "parameters": rule}
-    if text == own["description"] and isinstance(rule, dict) and not _is_cut(rule) and _is_usable(own):
+    text, rule = recorded.get("description") or "", recorded.get("parameters")
+    own = {"name": name, "description": "" if is_cut(text) else str(text), "parameters": rule}
+    if isinstance(rule, dict) and not is_cut([text, rule]) and _is_usable(own):
         return own, False
     if name in catalogue.tools:
         return name, False
     found = rule.get("properties") if isinstance(rule, dict) else None
-    parts = found if isinstance(found, dict) else {}
-    known = {key: {} if _is_cut(part) else part for key, part in parts.items()}
-    opened = {**own, "parameters": {"type": "object", "properties": {} if _is_cut(known) else known}}
+    parts = (
+        {key: {} if is_cut(part) else part for key, part in found.items()} if isinstance(found, dict) else {}
+    )
+    opened = {**own, "parameters": {"type": "object", "properties": parts}}
     return (opened if _is_usable(opened) else {**own, "parameters": {"type": "object"}}), True
 
 
@@ -226,13 +232,6 @@ def _is_usable(spec: JsonObject) -> bool:
         return bool(read_tools([spec]))
     except ValueError:
         return False
-
-
-def _is_cut(value: Any) -> bool:
-    if isinstance(value, dict):
-        is_mark = value.get("truncated") is True and str(value.get("reason")).startswith("trajectory-")
-        return is_mark or any(map(_is_cut, value.values()))
-    return any(map(_is_cut, value)) if isinstance(value, list) else bool(value == CUT_TEXT)
 
 
 # --- reviews --------------------------------------------------------------------------------------
@@ -267,19 +266,18 @@ def key_of(step: Step) -> str:
     return f"{step.id}:{sha256(calls.encode()).hexdigest()[:16]}"
 
 
-def read_labels(path: Path) -> dict[str, list[Label]]:
+def read_labels(path: Path) -> defaultdict[str, list[Label]]:
     """Return the labels of a session's steps, by the key of the step.
 
     Raises:
         SuiteError: `accepted.jsonl` is broken.
     """
     file, found = path.with_name(ACCEPTED), defaultdict[str, list[Label]](list)
-    if file.is_file():
-        for number, line in enumerate(file.read_bytes().splitlines(), start=1):
-            try:
-                label = msgspec.json.decode(line, type=Label)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                raise SuiteError(f"{file.name}: line {number} is not a label: {error}.") from None
-            if label.session == path.name:
-                found[label.step].append(label)
+    for number, line in enumerate(file.read_bytes().splitlines() if file.is_file() else (), start=1):
+        try:
+            label = msgspec.json.decode(line, type=Label)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise SuiteError(f"{file.name}: line {number} is not a label: {error}.") from None
+        if label.session == path.name:
+            found[label.step].append(label)
     return found

@@ -1,8 +1,8 @@
 """Reads recorded sessions of OpenClaw as steps: exported bundles, and the transcripts of older releases.
 
-A bundle is a folder with `events.jsonl` (docs.openclaw.ai/tools/trajectory), which has each message whole;
-`session-branch.json` and `tools.json` are cut after some kilobytes. A transcript is a file
-`agents/<id>/sessions/<session>.jsonl` with the same messages.
+A bundle is a folder with `events.jsonl` (docs.openclaw.ai/tools/trajectory); `session-branch.json` and
+`tools.json` are cut earlier. A transcript is a file `agents/<id>/sessions/<session>.jsonl` with the same
+messages. Both are read as entries of a transcript, in one pass.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_openclaw.openclaw.dispatch import read_json
 from pytest_openclaw.util.errors import SuiteError
-from pytest_openclaw.util.files import parse_json
-from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.values.replies import Turn
 from pytest_openclaw.values.tool_calls import ToolCall
 
@@ -27,11 +26,16 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.util.files import JsonObject
 
-MANIFEST, EVENTS, SCHEMA, VERSION = "manifest.json", "events.jsonl", "openclaw-trajectory", 1
-MOST_BYTES, MOST_CONTEXT_BYTES, TURN_BYTES = 256 << 20, 1 << 20, 200
+MANIFEST, SCHEMA, VERSION = "manifest.json", "openclaw-trajectory", 1
+NO_RESULT, _FLAW = "(the record has no result of this call)", "a message is cut in the record"
+MOST_BYTES, MOST_CONTEXT_CHARS, TURN_CHARS = 256 << 20, 1 << 20, 200
 """Of a file; of the conversation before a step, which OpenClaw compacts earlier; of a turn without texts."""
-NO_RESULT, _IS_CUT = "(the record has no result of this call)", "a message is cut in the record"
-CUT_TEXT, _CUT_END = "[Truncated]", "...<truncated>"
+# What OpenClaw 2026.9.6 writes for what it cuts: `projectDiagnosticValue` and `limitTrajectoryPayloadValue`.
+# A text with a brace that is not JSON is replaced as a whole, such as a program.
+_CUT = re.compile(
+    r"\[(?:Truncated|Circular|Unserializable|\w+ diagnostic JSON redacted)\]|\.\.\.<truncated>"
+    r'|"reason": "trajectory-[\w-]+"'
+)
 # OpenClaw 2026.9.6: `COMPACTION_SUMMARY_PREFIX`.
 _SUMMARY = (
     "The conversation history before this point was compacted into the following summary:\n\n<summary>\n{}"
@@ -40,8 +44,8 @@ _SUMMARY = (
 # Most of a bundle: copies of the conversation, such as in `model.completed`.
 _UNUSED = re.compile(rb'"source": ?"runtime", ?"type": ?"(?!context\.compiled|trace\.metadata)')
 _EXITED = re.compile(r"\(Command exited with code [1-9]\d*\)\s*\Z")
-_WORDS = tomllib.loads(resources.files(__package__).joinpath("words.toml").read_text("utf-8"))
-_OBJECTIONS = re.compile("|".join(_WORDS["objections"]), re.IGNORECASE)
+WORDS = tomllib.loads(resources.files(__package__).joinpath("words.toml").read_text("utf-8"))
+_OBJECTIONS = re.compile("|".join(WORDS["objections"]), re.IGNORECASE)
 
 
 # --- the files ------------------------------------------------------------------------------------
@@ -69,16 +73,17 @@ def read_entries(path: Path, name: str) -> list[JsonObject]:
         if (schema := manifest["traceSchema"]) != SCHEMA or manifest.get("schemaVersion") != VERSION:
             found = f"{schema}, version {manifest.get('schemaVersion')}"
             raise SuiteError(f"{name}: is {found}, and this version reads {SCHEMA}, version {VERSION}.")
-        events = _objects(path.with_name(EVENTS), name.replace(MANIFEST, EVENTS), "traceSchema")
-        entries = [entry for event in events if (entry := _entry(event))]
+        events = path.with_name("events.jsonl")
+        entries = [*map(_entry, _objects(events, name.replace(MANIFEST, events.name), "traceSchema"))]
     else:
         entries = [*_objects(path, name, "type")]
     parents = {one["id"]: one.get("parentId") for one in entries if isinstance(one.get("id"), str)}
     branch, last = {None}, next(reversed(parents), None)
     while last not in branch:  # a user may have gone back, and a broken record may have a circle
         branch.add(last)
-        last = parents.get(last)
-    return [one for one in entries if one.get("id") in branch]
+        parent = parents.get(last)
+        last = parent if isinstance(parent, str) else None
+    return [one for one in entries if one.get("id") is None or one["id"] in branch]
 
 
 def _objects(path: Path, name: str, key: str, *, is_one: bool = False) -> Iterator[JsonObject]:
@@ -93,31 +98,26 @@ def _objects(path: Path, name: str, key: str, *, is_one: bool = False) -> Iterat
     for number, line in enumerate([data] if is_one else data.splitlines(), start=1):
         if _UNUSED.search(line, 0, 300):
             continue
-        try:
-            value = _value(line)
-            if not isinstance(value, dict) or not isinstance(value.get(key), str):
-                raise ValueError(f"it is not an object with {key}")
-            yield value
-        except (ValueError, RecursionError) as error:
-            why = str(error) or "it is nested too deep"
-            raise SuiteError(f"{name}: line {number} is not one of OpenClaw's: {why}.") from None
+        value = read_json(line.decode("utf-8-sig", "replace"))
+        if not isinstance(value, dict) or not isinstance(value.get(key), str):
+            why = f"it is not a JSON object with {key}, or is nested too deep"
+            raise SuiteError(f"{name}: line {number} is not one of OpenClaw's: {why}.")
+        yield value
 
 
-def _value(line: bytes) -> Any:
-    try:
-        return parse_json(line)
-    except ValueError:  # JavaScript writes halves of surrogate pairs
-        return parse_json(json.dumps(valid_value(json.loads(line))))
-
-
-def _entry(event: JsonObject) -> JsonObject | None:
-    """Return an event of a bundle as an entry of a transcript; None if it says nothing about the steps."""
+def _entry(event: JsonObject) -> JsonObject:
+    """Return an event of a bundle as an entry of a transcript."""
     kind, data = event.get("type"), event.get("data")
     data = data if isinstance(data, dict) else {}
     if event.get("source") != "transcript":
-        return {"type": kind, "data": data} if kind in ("context.compiled", "trace.metadata") else None
+        return {"type": kind, "data": data}
     ids = {"id": event.get("entryId"), "parentId": event.get("parentEntryId")}
-    return {**data, **ids, "type": "compaction" if kind == "session.compaction" else "message"}
+    return {**data, **ids, "type": str(kind).removeprefix("session.")}
+
+
+def is_cut(value: Any) -> bool:
+    """Whether OpenClaw has left out a part of a value."""
+    return bool(_CUT.search(json.dumps(value)))
 
 
 # --- the steps ------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ class Step:
         id: `2.3` is the third step after the user's second message.
         before: the conversation before it, which ends with a message of the user or with results.
         calls: the recorded calls; without any it is an answer in text.
-        turn: its number among the turns of the session.
+        results: of its calls; None if the record has none.
         failed: its calls that had no success, by their index.
         left_out: why it is not asked.
     """
@@ -149,44 +149,45 @@ class Step:
     before: tuple[Turn, ...]
     calls: tuple[ToolCall, ...]
     context: Context
-    turn: int
+    results: list[str | None]
     failed: set[int] = field(default_factory=set)
     left_out: str = ""
 
+
+@dataclass
+class _Kept:
+    """A turn that is still in the conversation, and why no step after it can be asked; empty if it can."""
+
+    id: Any
+    turn: Turn
+    flaw: str = ""
+
     @property
-    def why_failed(self) -> str:
-        """Why the step itself says nothing; empty if no call of it failed."""
-        return f"its call of {self.calls[min(self.failed)].name} failed" if self.failed else ""
+    def size(self) -> int:
+        return TURN_CHARS + len(self.turn.text or self.turn.user or "") + sum(map(len, self.turn.results))
 
 
 class Session:
-    """The steps of a session, its turns, and `called`, the tools whose calls were not refused."""
+    """Reads the steps of a session, entry by entry."""
 
     def __init__(self, entries: Iterable[JsonObject]) -> None:
         self.steps: list[Step] = []
-        self.called: dict[str, None] = {}
-        self.turns: list[Turn] = []
-        self._sizes: list[int] = []  # of each turn
-        self._flaws: list[str] = []  # why no step after a turn can be asked; empty if it can
-        self._start = 0  # the first turn since the last compaction
-        self._summary: tuple[Turn, ...] = ()
         self._context = Context()
+        self._kept: list[_Kept] = []  # since the last compaction
+        self._size = 0  # characters
         self._run: list[Step] = []  # since the user's last message
-        self._open: dict[str, int] = {}  # ids of calls without a result
+        self._open: dict[Any, tuple[Step, int]] = {}  # calls of the last turn without a result, by their ids
         self._n_messages = 0
-        positions: dict[Any, int] = {}
         for entry in entries:
-            message = entry.get("message")
-            positions[entry.get("id")] = len(self.turns)
-            if entry["type"] in ("context.compiled", "trace.metadata"):
+            message, kind = entry.get("message"), entry["type"]
+            if kind in ("context.compiled", "trace.metadata"):
                 self._take_context(entry["data"])
-            elif entry["type"] == "compaction" and isinstance(entry.get("summary"), str):
-                self._start = positions.get(entry.get("firstKeptEntryId"), len(self.turns))
-                self._summary = (Turn(user=_SUMMARY.format(entry["summary"])),)
-            elif isinstance(message, dict):
-                self._take_message(message)
+            elif kind in ("compaction", "reset"):
+                self._compact(entry)
             elif message is not None:
-                self._add(Turn(user=""), {}, _IS_CUT)
+                self._take_message(
+                    message if isinstance(message, dict) else {"content": message}, entry.get("id")
+                )
 
     def _take_context(self, data: JsonObject) -> None:
         harness, system, tools = (data.get(key) for key in ("harness", "systemPrompt", "tools"))
@@ -194,66 +195,77 @@ class Session:
             self._context = self._context._replace(release=str(harness.get("version")))
         if system is None:
             return
-        text, end, _ = system.partition(_CUT_END) if isinstance(system, str) else ("", "cut", "")
+        text, end, _ = system.partition("...<truncated>") if isinstance(system, str) else ("", "cut", "")
         listed = tools if isinstance(tools, list) else ()
         named = tuple(one for one in listed if isinstance(one, dict) and isinstance(one.get("name"), str))
         context = Context(text, bool(end), named, self._context.release)
         if context != self._context:  # most runs of a session have the same
             self._context = context
 
-    def _take_message(self, message: JsonObject) -> None:
+    def _compact(self, entry: JsonObject) -> None:
+        summary, first = entry.get("summary"), entry.get("firstKeptEntryId")
+        ids = [one.id for one in self._kept]
+        kept = self._kept[ids.index(first) :] if first in ids else []
+        turn = Turn(user=_SUMMARY.format(summary))
+        self._kept = [_Kept(None, turn, _FLAW if is_cut(summary) else "")] if isinstance(summary, str) else []
+        self._kept += kept
+        self._size = sum(one.size for one in self._kept)
+
+    def _take_message(self, message: JsonObject, entry_id: Any) -> None:
         text, calls, flaw = _content(message.get("content"))
         role, call_id = message.get("role"), message.get("toolCallId")
-        if role == "user":
+        turn = None
+        if role == "toolResult":
+            if isinstance(call_id, str) and call_id in self._open:
+                self._take_result(message, text, flaw, *self._open.pop(call_id))
+        elif role == "assistant":
+            step = self._step(tuple(calls.values()), flaw)
+            is_own = message.get("provider") == "openclaw"  # a notice of OpenClaw itself
+            if message.get("stopReason") not in ("error", "aborted") and not is_own:
+                self.steps.append(step)
+                self._run.append(step)
+            if (text or calls or flaw) and not is_own:
+                turn = Turn(text=text, calls=step.calls, results=(NO_RESULT,) * len(calls))
+                self._open = {one: (step, n) for n, one in enumerate(calls)}
+        elif role in ("user", None):  # a message without a role is cut
             if _OBJECTIONS.match(text.strip()):
                 for step in self._run:
                     step.left_out = step.left_out or "the user objected to what followed this message"
-            self._n_messages, self._run = self._n_messages + 1, []
-            self._add(Turn(user=text), {}, flaw)
-        elif role == "assistant" and message.get("provider") != "openclaw":  # its own notices
-            if message.get("stopReason") not in ("error", "aborted"):
-                self._add_step(tuple(calls.values()), flaw)
-            if text or calls:
-                made, none = tuple(calls.values()), (NO_RESULT,) * len(calls)
-                self._add(Turn(text=text, calls=made, results=none), calls, flaw)
-        elif role == "toolResult" and call_id in self._open:
-            self._take_result(message, text, self._open.pop(call_id))
-            self._sizes[-1] += len(text)
-            self._flaws[-1] = self._flaws[-1] or flaw
+            self._n_messages, self._run, self._open = self._n_messages + (role == "user"), [], {}
+            turn = Turn(user=text)
+        if turn is not None:
+            self._kept.append(_Kept(entry_id, turn, flaw))
+            self._size += self._kept[-1].size
 
-    def _add(self, turn: Turn, calls: Iterable[str], flaw: str) -> None:
-        self._open = {call_id: n for n, call_id in enumerate(calls)}
-        self.turns.append(turn)
-        self._sizes.append(TURN_BYTES + len(turn.text or turn.user or ""))
-        self._flaws.append(flaw)
-
-    def _add_step(self, calls: tuple[ToolCall, ...], flaw: str) -> None:
-        before = (*self._summary, *self.turns[self._start :])
-        last = before[-1] if before else Turn()
-        if not any(turn.user is not None for turn in before):
+    def _step(self, calls: tuple[ToolCall, ...], flaw: str) -> Step:
+        last = self._kept[-1].turn if self._kept else Turn()
+        if not any(one.turn.user is not None for one in self._kept):
             why = "no message of the user comes before it"
         elif last.user is None and not last.calls:
             why = "it follows a text of the model"
-        elif sum(self._sizes[self._start :]) > MOST_CONTEXT_BYTES:
-            why = f"the conversation before it has more than {MOST_CONTEXT_BYTES >> 10} KiB"
+        elif self._size > MOST_CONTEXT_CHARS:
+            why = f"the conversation before it has more than {MOST_CONTEXT_CHARS >> 10} KiB"
+        elif any("<redacted" in call.arguments for call in calls):
+            why = "a part of its call is masked in the record"
         else:
-            why = flaw or next(filter(None, self._flaws[self._start :]), "")
-        step_id = f"{self._n_messages}.{len(self._run) + 1}"
-        kept = () if why else before
-        turn, context = len(self.turns), self._context
-        self._run.append(Step(id=step_id, before=kept, calls=calls, context=context, turn=turn, left_out=why))
-        self.steps.append(self._run[-1])
+            why = flaw or next((one.flaw for one in self._kept if one.flaw), "")
+        return Step(
+            id=f"{self._n_messages}.{len(self._run) + 1}",
+            before=() if why else tuple(one.turn for one in self._kept),
+            calls=calls,
+            context=self._context,
+            results=[None] * len(calls),
+            left_out=why,
+        )
 
-    def _take_result(self, message: JsonObject, text: str, n: int) -> None:
-        turn, details = self.turns[-1], message.get("details")
-        results = (*turn.results[:n], text, *turn.results[n + 1 :])
-        self.turns[-1] = replace(turn, results=results)
-        if not message.get("isError"):
-            self.called[turn.calls[n].name] = None
+    def _take_result(self, message: JsonObject, text: str, flaw: str, step: Step, n: int) -> None:
+        step.results[n], last, details = text, self._kept[-1], message.get("details")
+        results = tuple(NO_RESULT if one is None else one for one in step.results)
+        last.turn, last.flaw = replace(last.turn, results=results), last.flaw or flaw
+        self._size += len(text)
         code = details.get("exitCode") if isinstance(details, dict) else 0
-        is_failed = message.get("isError") or code not in (0, None) or _EXITED.search(text)
-        if is_failed and self._run and self._run[-1].turn == len(self.turns) - 1:
-            self._run[-1].failed.add(n)
+        if message.get("isError") or code not in (0, None) or _EXITED.search(text):
+            step.failed.add(n)
 
 
 def _content(content: Any) -> tuple[str, dict[str, ToolCall], str]:
@@ -261,19 +273,18 @@ def _content(content: Any) -> tuple[str, dict[str, ToolCall], str]:
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or ()
     texts: list[str] = []
     calls: dict[str, ToolCall] = {}
-    flaw = ""
-    for block in blocks if isinstance(blocks, list) else [CUT_TEXT]:
+    flaw = _FLAW if is_cut(content) or not isinstance(blocks, list | tuple) else ""
+    for block in blocks if isinstance(blocks, list) else ():
         part = block if isinstance(block, dict) else {}
         text, arguments = part.get("text"), part.get("arguments")
         match part.get("type"):
-            case "text" if isinstance(text, str) and text != CUT_TEXT:
+            case "text" if isinstance(text, str):
                 texts.append(text)
             case "toolCall" if isinstance(arguments, dict):
-                written = valid_text(json.dumps(arguments, ensure_ascii=False))
-                flaw = flaw or (_IS_CUT if f'"{CUT_TEXT}"' in written else "")
+                written = json.dumps(arguments, ensure_ascii=False)
                 calls[str(part.get("id"))] = ToolCall(name=str(part.get("name")), arguments=written)
             case "thinking":
                 pass
             case kind:
-                flaw = "an image before it is not in the record" if kind == "image" else flaw or _IS_CUT
+                flaw = "an image before it is not in the record" if kind == "image" else flaw or _FLAW
     return "\n".join(texts), calls, flaw

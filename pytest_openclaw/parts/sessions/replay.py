@@ -2,16 +2,16 @@
 
 A recorded call that only looks may be made at any time, as often as the model wants; its result is the one
 that was recorded closest to the present state. The others are made in the recorded order, those of one
-message in any order. Of other calls, those are played whose results do not depend on what the record lacks.
+message in any order. Of other calls, those are played whose results are known: writes and messages, and
+reading, also by a command, of files whose present text is known because it was written or read as a whole.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import resources
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,7 +19,8 @@ from msgspec import Struct
 
 from pytest_openclaw.openclaw.dispatch import LOOKUPS, reaching
 from pytest_openclaw.openclaw.recovery import HARMLESS, SENDS
-from pytest_openclaw.parts.sessions.agreement import as_json, call_key, shown_calls
+from pytest_openclaw.parts.sessions.agreement import as_json, keys_of, shown_calls
+from pytest_openclaw.parts.sessions.records import WORDS
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import counted, shortened
 from pytest_openclaw.values.replies import Verdict
@@ -29,16 +30,18 @@ from pytest_openclaw.worlds.playing import Playing, answered_calls
 from pytest_openclaw.worlds.workspace import normal_path, paths_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pytest_openclaw.values.replies import Reply
     from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolCall
 
-_WORDS = tomllib.loads(resources.files(__package__).joinpath("words.toml").read_text("utf-8"))
-_LOOKS = re.compile("|".join(_WORDS["commands_that_look"]), re.DOTALL)
+_LOOKS = re.compile("|".join(WORDS["commands_that_look"]), re.DOTALL)
+_FILTERS = re.compile("|".join(WORDS["commands_of_files"]), re.DOTALL)
+_NO_FILE = re.compile(r": (?:No such file|Is a directory)|not found|exited with code [2-9]")
+_NOTICE = re.compile(r"\[[^\n]*\]\s*\Z")
+"""At the end of a file that was not read as a whole."""
 _NOWHERE = {"/dev/null", "1", "2"}
 _LOOKING = {*HARMLESS, *LOOKUPS, "image", "memory_search", "pdf", "session_status", "subagents"}
-_OWN_FILES = ("read", "edit", "apply_patch")
 
 
 class RecordedCall(Struct, frozen=True, kw_only=True):
@@ -55,9 +58,11 @@ class RecordedCall(Struct, frozen=True, kw_only=True):
     failed: bool
 
     @property
-    def is_change(self) -> bool:
-        """Whether it may have changed something."""
-        return changes(self.call)
+    def path(self) -> str | None:
+        """The file whose whole text is the result; None if there is none."""
+        arguments = self.call["arguments"] or {}
+        is_whole = self.call["tool"] == "read" and [*arguments] == ["path"] and not self.failed
+        return normal_path(str(arguments["path"])) if is_whole and not _NOTICE.search(self.result) else None
 
 
 class RecordedWorld(World, frozen=True, kw_only=True):
@@ -71,12 +76,16 @@ def changes(call: Mapping[str, Any]) -> bool:
     """Whether a call may change something; what is not known to look only may."""
     tool, arguments = call["tool"], call["arguments"] or {}
     if tool == "exec":
-        written = read_shell(str(arguments.get("command")))
-        looks = all(_LOOKS.fullmatch(" ".join(words)) for words in written.commands)
-        return not looks or not _NOWHERE.issuperset(written.targets)
+        return not _runs_only(_LOOKS, arguments)
     if (acting := tables().tools.get(tool)) is not None:
         return "*" in acting or arguments.get("action") in acting
     return tool not in _LOOKING
+
+
+def _runs_only(known: re.Pattern[str], arguments: Mapping[str, Any]) -> bool:
+    written = read_shell(str(arguments.get("command")))
+    is_known = all(known.fullmatch(" ".join(words)) for words in written.commands)
+    return is_known and _NOWHERE.issuperset(written.targets)
 
 
 class Progress:
@@ -88,22 +97,28 @@ class Progress:
         self._looks: list[tuple[RecordedCall, Any, int]] = []
         self._now = since = 0  # the steps of the last changes, made and recorded
         for one in record:
-            key = call_key(one.call, tools)
-            if one.is_change:
+            key = keys_of([one.call], tools)
+            if changes(one.call):
                 self._left.append((one, key))
                 since = one.step
             else:
                 self._looks.append((one, key, since))
 
     @property
-    def missing(self) -> list[RecordedCall]:
+    def missing(self) -> list[JsonObject]:
         """The calls that are still to be made."""
-        return [one for one, _ in self._left if not one.failed]
+        return [one.call for one, _ in self._left if not one.failed]
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The files of which the record has the present text."""
+        looks = [one for one, _, since in self._looks if since == self._now]
+        return {path: one.result for one in looks if (path := one.path)}
 
     def take(self, call: JsonObject) -> RecordedCall | None:
         """Return the recorded call that a call equals; None if there is none, or it is not due."""
-        key = call_key(call, self._tools)
-        due = min((one.step for one in self.missing), default=inf)
+        key = keys_of([call], self._tools)
+        due = min((one.step for one, _ in self._left if not one.failed), default=inf)
         for n, (one, own) in enumerate(self._left):
             if own == key and one.step <= due:
                 del self._left[n]
@@ -133,20 +148,28 @@ class Replaying(Playing):
 
     def _known(self, call: ToolCall) -> str | None:
         (made,) = reaching([self.dispatched(call)], self._tools)
-        meant = made.meant
-        recorded = self._progress.take(*as_json([made]))
+        recorded, meant = self._progress.take(*as_json([made])), made.meant
         if recorded is None:
-            return self.answer(call) if self._is_played(meant) else None
+            return self._played_result(call, meant)
         if meant.tool != "exec":  # what it writes can be read again
             self.answer(call)
+        elif changes(recorded.call):  # it may have changed any file
+            self._workspace.files.clear()
         return recorded.result
 
-    def _is_played(self, meant: Dispatched) -> bool:
+    def _played_result(self, call: ToolCall, meant: Dispatched) -> str | None:
+        """Return the result of a call that was not recorded; None if it depends on what the record lacks."""
         if not meant.is_executed or meant.tool in {"write", *LOOKUPS, *SENDS}:
-            return True
+            return self.answer(call)
+        files = self._workspace.files
+        for path, text in self._progress.files.items():
+            files.setdefault(path, text)
+        if meant.tool == "exec" and files and _runs_only(_FILTERS, arguments := meant.arguments or {}):
+            result = self.answer(call) if [*arguments] == ["command"] else None
+            return None if result is None or _NO_FILE.search(result) else result
         paths = [normal_path(path) for path in paths_of(meant)]
-        is_own = bool(paths) and all(path in self._workspace.files for path in paths)
-        return meant.tool in _OWN_FILES and is_own
+        is_known = bool(paths) and all(path in files for path in paths)
+        return self.answer(call) if is_known and meant.tool in ("read", "edit", "apply_patch") else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +190,7 @@ class Replay:
     @cached_property
     def required(self) -> list[JsonObject]:
         """The calls that must be made."""
-        return [one.call for one in self.record if one.is_change and not one.failed]
+        return Progress(self.record, self.tools).missing
 
     def check(self, reply: Reply) -> Verdict:
         """Compare the answered calls with the record."""
@@ -175,16 +198,14 @@ class Replay:
         made = as_json(reply.dispatched)
         ran = [made[n] for n, one in enumerate(reply.dispatched) if n in answered and one.meant.is_executed]
         also = [call for call in ran if progress.take(call) is None and changes(call)]
-        missing = [one.call for one in progress.missing]
-        parsed: JsonObject = {"missing": missing, "also": also}
+        parsed: JsonObject = {"missing": progress.missing, "also": also}
         parsed |= {"steps": len(reply.turns), "recorded_steps": self.n_steps}
         parsed |= {"cut": [*self.cut]} if self.cut else {}
-        if not missing if self.required else reply.ended_by == "answer":
+        if not progress.missing if self.required else reply.ended_by == "answer":
             return Verdict(passed=True, parsed={"agreement": "finished", **parsed})
-        why = f"unfinished after {counted(len(reply.turns), 'step')}"
-        if has_left := reply.ended_by == "left_the_record":
-            left = [call for n, call in enumerate(made) if n not in answered][:1]
-            parsed["left_at"], why = left, f"left_the_record at {shown_calls(left)}"
-        lacks = f", without {shown_calls(missing)}" if missing else ""
-        word = "left_the_record" if has_left else "unfinished"
-        return Verdict(passed=False, violation=shortened(why + lacks), parsed={"agreement": word, **parsed})
+        word, why = "unfinished", f"unfinished after {counted(len(reply.turns), 'step')}"
+        if reply.ended_by == "left_the_record":
+            parsed["left_at"] = left = [call for n, call in enumerate(made) if n not in answered][:1]
+            word, why = reply.ended_by, f"left_the_record at {shown_calls(left)}"
+        why += f", without {shown_calls(progress.missing)}" if progress.missing else ""
+        return Verdict(passed=False, violation=shortened(why), parsed={"agreement": word, **parsed})
