@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.cli import main
-from pytest_openclaw.parts.sessions.agreement import Agreement
 from pytest_openclaw.parts.sessions.prompts import read_session
+from pytest_openclaw.parts.sessions.rules import Agreement
 from pytest_openclaw.values.prompts import Suite
 from tests.openclaw.model_server import ScriptedModel
 from tests.openclaw.real import OpenClaw, RealOpenClaw, models_of, openclaw_apart, run_openclaw

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.parts.sessions.replay import changes
+from pytest_openclaw.parts.sessions.prompts import read_session
+from pytest_openclaw.parts.sessions.rules import changes
 from tests.recorded import (
     NOTES,
     SYSTEM,
@@ -274,6 +275,8 @@ BAD_LABEL = '{"session": "manifest.json", "step": "1.1:x", "label": "accepted", 
         pytest.param("manifest.json", '{"traceSchema": "openclaw-trajectory", "schemaVersion": 2}', "version 2", id="new"),
         pytest.param("events.jsonl", None, "events.jsonl: cannot be read (No such file", id="no-events"),
         pytest.param("events.jsonl", "", "events.jsonl: is empty", id="empty"),
+        pytest.param("events.jsonl", "\n" + bundle_lines(NOTES)[0], "line 1 is not", id="empty-line"),
+        pytest.param("events.jsonl", bundle_lines(NOTES)[0].replace('"seq": 1', '"seq": NaN'), "line 1", id="nan"),
         pytest.param("events.jsonl", '{"type": "x"}\n', "line 1 is not one of OpenClaw's", id="foreign"),
         pytest.param("events.jsonl", bundle_lines(NOTES)[0] + "\n" + '{"a": ' * 90_000, "line 2 is not", id="deep"),
         pytest.param("events.jsonl", bundle_lines(NOTES)[0][:60], "line 1 is not", id="torn"),
@@ -323,10 +326,62 @@ def test_odd_messages_do_no_harm(history: History) -> None:
     assert "INTERNALERROR" not in session.text
 
 
+BRACES = "[Malformed diagnostic JSON redacted]"
+ASKED = {"1.1": "read", "1.2": "answer"}
+
+
+@pytest.mark.parametrize(
+    ("entries", "asked", "why"),
+    [
+        pytest.param([user("Go"), calls(("read", {"path": "a"})), result(BRACES), says("Ok"), user("Hi"), says("Hi")],
+                     {"1.1": "read"}, "a message is cut in the record", id="program-as-result"),
+        pytest.param([*NOTES, user("Write it"), calls(("write", {"path": "a", "content": BRACES})), result("ok")],
+                     ASKED, "a message is cut in the record", id="program-as-argument"),
+        pytest.param([*NOTES, user("Get it"), calls(("exec", {"command": "curl -u k:<redacted>"})), result("ok"), says("Ok")],
+                     {**ASKED, "2.2": "answer"}, "a part of its call is masked in the record", id="masked-call"),
+        pytest.param([user(BRACES), *NOTES[1:], {"reset": "new"}, user("Hi"), says("Hello")],
+                     {"2.1": "answer"}, "a message is cut in the record", id="reset"),
+        pytest.param([user("Go"), says("x" * (1 << 20)), *NOTES, compaction("s", kept=2), user("Hi"), says("Hello")],
+                     {"1.1": "answer", "3.1": "answer"}, "more than 1024 KiB", id="long"),
+        pytest.param([*NOTES, compaction(BRACES, kept=99), user("And?"), says("Yes")],
+                     ASKED, "a message is cut in the record", id="cut-summary"),
+        pytest.param([user("Go"), calls(("read", {"path": "a"}), ("read", {"path": "b"})), result("1", n=1), result("0"),
+                      result("again"), says("Ok")],
+                     ASKED, "", id="results-in-another-order"),
+        pytest.param([user("Go"), calls(("no_such_tool", {"x": 1})), result("not found", isError=True), says("Hm")],
+                     {"1.2": "answer"}, "its call of no_such_tool failed", id="invalid-call"),
+        pytest.param([user("Go"), says("", stopReason="error"), calls(("read", {"path": "a"})), result("1"), says("Ok")],
+                     ASKED, "", id="failed-request"),
+        pytest.param([*NOTES, {"role": "toolResult", "toolCallId": ["c0"], "content": "x"}, user("Hi"), says("Hello")],
+                     {**ASKED, "2.1": "answer"}, "", id="result-of-no-call"),
+    ],
+)  # fmt: skip
+def test_nothing_is_judged_from_what_the_record_lacks(
+    tmp_path: Path, entries: list[Any], asked: dict[str, str], why: str
+) -> None:
+    """A step is asked if the conversation before it and its calls are whole; others are left out."""
+    suite = read_session(write_bundle(tmp_path, *entries) / "manifest.json", "s")
+
+    assert {one.id: one.category for one in suite.prompts} == asked
+    assert any(why in one for one in suite.left_out.values()) if why else not suite.left_out
+
+
+def test_ids_of_any_form(tmp_path: Path) -> None:
+    """Entries without ids, in a circle, or with lists as ids are read; so is a part without a parent."""
+    events = write_bundle(tmp_path, *NOTES) / "events.jsonl"
+    lines = [json.loads(line) for line in events.read_text("utf-8").splitlines()]
+    for change in (
+        {"entryId": None}, {"entryId": ["x"], "parentEntryId": {}}, {"parentEntryId": "e3"}, {"parentEntryId": 7},
+    ):  # fmt: skip
+        changed = [
+            {**line, **change} if "entryId" in line and line["entryId"] != "e3" else line for line in lines
+        ]
+        events.write_text("\n".join(map(json.dumps, changed)), "utf-8")
+        read_session(events.with_name("manifest.json"), "s")
+
+
 def test_reading_takes_little_longer_than_parsing(tmp_path: Path) -> None:
     """A large bundle is mostly runtime events, which are skipped: a ratio, as machines differ."""
-    from pytest_openclaw.parts.sessions.prompts import read_session
-
     bundle = write_bundle(tmp_path, *NOTES * 100)
     snapshot = json.dumps({"messages": [{"role": "user", "content": "x" * 90}] * 1000})
     line = '{"traceSchema": "openclaw-trajectory", "schemaVersion": 1, "source": "runtime", "type": "model.completed", "data": '
@@ -415,6 +470,28 @@ def test_a_replay_leaves_the_record_where_the_result_is_not_known(history: Histo
     assert early["left_at"] == [{"tool": "exec", "arguments": {"command": "make list"}}]
     assert other["left_at"][0]["arguments"] == {"command": "cat notes.txt > a.txt"}
     assert session.row("1")["violation"].startswith("left_the_record at exec ")
+
+
+def test_a_replay_plays_commands_over_files_whose_text_is_known(history: History) -> None:
+    """Files that the record or the candidate has whole; any other command ends the exchange."""
+    history.record(*WORK)
+    history.answers(**{
+        "Tidy my notes": [("exec", {"command": "cat notes.txt | tr a-z A-Z"})],
+        "MILK, BREAD": [("write", {"path": "list.txt", "content": "milk"})],
+        "written": [("exec", {"command": "grep -c i list.txt notes.txt"})],
+        "list.txt:1\nnotes.txt:1": [("exec", {"command": "make list"})],
+        "made": [("exec", {"command": "cat list.txt"})],
+        "Thanks. What is left?": [("exec", {"command": "cat notes.txt other.txt"})],
+    })  # fmt: skip
+
+    session = history.run("--openclaw-sessions=replay")
+
+    row = session.row("1")
+    results = [call["result"] for turn in row["turns"] for call in turn["calls"]]
+    assert results == ["MILK, BREAD", "written", "list.txt:1\nnotes.txt:1", "made", None]
+    assert (row["ended_by"], row["parsed_output"]["agreement"]) == ("left_the_record", "finished")
+    left = session.row("2")["parsed_output"]["left_at"]
+    assert left == [{"tool": "exec", "arguments": {"command": "cat notes.txt other.txt"}}]
 
 
 def test_a_provider_that_plays_worlds_cannot_replay(history: History) -> None:

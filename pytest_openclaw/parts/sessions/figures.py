@@ -10,7 +10,7 @@ from pytest_openclaw.stats.intervals import Cluster, cluster_interval, total_of
 from pytest_openclaw.util.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.rows import Record
@@ -24,6 +24,13 @@ _INTRO = (
 )
 ANSWER = "answer"
 """The category of a text."""
+_CAPTIONS = {
+    "all": "steps with a recorded call",
+    "tools": "by recorded tool",
+    "positions": "by position after the user's message",
+    "replays": "finished replays, by the first tool that changes something",
+    "differences": "what differs",
+}
 POSITIONS = ("first", "second", "third", "later")
 """The position of a step after a message of the user."""
 
@@ -38,44 +45,48 @@ def agreement_of(records: Iterable[Record]) -> SummaryPart | None:
     if not groups:
         return None
     values = {label: _figures(rows) for label, rows in groups.items()}
-    tables = {
-        "steps with a recorded call": lambda one: {"all": one} if one["n"] else {},
-        "by recorded tool": lambda one: one["tools"],
-        "by position after the user's message": lambda one: one["positions"],
-        "finished replays, by the first tool that changes something": lambda one: one["replays"],
-        "what differs": lambda one: one["differences"],
-    }
+    parts = {label: {"all": {"all": one} if one["n"] else {}, **one} for label, one in values.items()}
+    tables = [
+        AddedTable(
+            caption=caption,
+            head=("steps", *values),
+            rows=[
+                (name, *(_shown(one[key].get(name)) for one in parts.values()))
+                for name in dict.fromkeys(name for one in parts.values() for name in one[key])
+            ],
+        )
+        for key, caption in _CAPTIONS.items()
+    ]
     return SummaryPart(
         name="sessions",
         value=values,
         title="Agreement with recorded sessions",
         intro=_INTRO,
-        tables=[made for name, part in tables.items() if (made := _table(name, part, values)).rows],
-        findings={label: "; ".join(filter(None, _sentences(one))) for label, one in values.items()},
+        tables=[table for table in tables if table.rows],
+        findings={label: "; ".join(_sentences(one)) for label, one in values.items()},
     )
-
-
-def _table(caption: str, part: Callable[[Any], Mapping[str, Any]], values: JsonObject) -> AddedTable:
-    cells = {label: part(one) for label, one in values.items()}
-    names = dict.fromkeys(name for one in cells.values() for name in one)
-    rows = [(name, *(_shown(one.get(name)) for one in cells.values())) for name in names]
-    return AddedTable(caption=caption, head=("steps", *cells), rows=rows)
 
 
 def _figures(rows: list[Record]) -> JsonObject:
     steps = [row for row in rows if "." in row.prompt_id]  # a replay has the number of a message
     calls = [row for row in steps if row.category != ANSWER]
     replays = [row for row in rows if "." not in row.prompt_id]
-    missed = [row for row in rows if not row.objective_pass]
+    works = [row for row in replays if row.category != ANSWER]
+    done = [row.parsed_output or {} for row in works if row.objective_pass]
+    n_steps = {name: sum(one[name] for one in done) for name in ("steps", "recorded_steps")}
+    words = (
+        str((row.parsed_output or {}).get("agreement") or row.failure_type)
+        for row in rows
+        if not row.objective_pass
+    )
     where = Counter(row.category for row in calls if not row.objective_pass).most_common(1)
-    words = [str((row.parsed_output or {}).get("agreement") or row.failure_type) for row in missed]
     return {
         **(_rate(calls) or {"n": 0, "n_agree": 0, "rate": None, "low": None, "high": None}),
         "n_sessions": len({row.suite for row in rows}),
         "tools": _rates(steps, lambda row: row.category or ANSWER),
         "positions": _rates(calls, _position),
         "replays": _rates(replays, lambda row: row.category or ANSWER),
-        "replayed": _replayed([row for row in replays if row.category != ANSWER]),
+        "replayed": _rate(works) and {**(_rate(works) or {}), **n_steps},
         "differences": dict(Counter(words).most_common()),
         "most_differences": where[0][0] if where else None,
     }
@@ -83,13 +94,6 @@ def _figures(rows: list[Record]) -> JsonObject:
 
 def _position(row: Record) -> str:
     return POSITIONS[min(int(row.prompt_id.rpartition(".")[2]), len(POSITIONS)) - 1]
-
-
-def _replayed(rows: list[Record]) -> JsonObject | None:
-    """Return the rate of finished replays that change something, and the steps of the finished ones."""
-    done = [row.parsed_output or {} for row in rows if row.objective_pass]
-    steps = {name: sum(one[name] for one in done) for name in ("steps", "recorded_steps")}
-    return rate | steps if (rate := _rate(rows)) else None
 
 
 def _rates(rows: list[Record], key: Callable[[Record], str]) -> JsonObject:
@@ -106,9 +110,8 @@ def _rate(rows: list[Record]) -> JsonObject | None:
     clusters = [Cluster(sum(its), len(its)) for its in agrees.values()]
     if (interval := cluster_interval(clusters)) is None:
         return None
-    total = total_of(clusters)
-    rate = {"rate": total.n_success / total.n, "low": interval.low, "high": interval.high}
-    return {"n": total.n, "n_agree": total.n_success, **rate}
+    n_agree, n = total_of(clusters)
+    return {"n": n, "n_agree": n_agree, "rate": n_agree / n, "low": interval.low, "high": interval.high}
 
 
 def _shown(rate: Any, what: str = "") -> str:

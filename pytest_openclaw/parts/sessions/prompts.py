@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections import defaultdict
+from contextlib import suppress
 from functools import cache, lru_cache
 from hashlib import sha256
 from itertools import groupby
@@ -16,20 +17,26 @@ import pytest
 from msgspec import Struct, to_builtins
 
 from pytest_openclaw.openclaw.catalog import DIRECT, load_catalogue
-from pytest_openclaw.parts.sessions.agreement import Agreement, handled
 from pytest_openclaw.parts.sessions.records import Session, is_cut, read_entries
-from pytest_openclaw.parts.sessions.replay import RecordedCall, RecordedWorld, Replay
+from pytest_openclaw.parts.sessions.rules import (
+    Agreement,
+    RecordedCall,
+    RecordedWorld,
+    Replay,
+    changes,
+    handled,
+)
 from pytest_openclaw.suites.offered import of_catalogue, read_tools
 from pytest_openclaw.util.errors import OpenClawError, SuiteError
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.prompts import Prompt, Suite
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_openclaw.openclaw.catalog import Catalogue
-    from pytest_openclaw.parts.sessions.records import Context, Step
+    from pytest_openclaw.parts.sessions.records import Step
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.protocols import Provider
@@ -65,8 +72,7 @@ def read_session(path: Path, name: str, *, is_replay: bool = False) -> Suite:
             continue
         context = its[0].context
         offer = offers.get(id(context)) or offers.setdefault(id(context), offer_of(context, steps))
-        rule = _replay(its, offer) if is_replay else _agreement(its[0], offer, labels)
-        prompts.append(_prompt(cell, its[0], name, offer, rule))
+        prompts.append(_prompt(cell, name, its, offer, labels[key_of(its[0])], is_replay=is_replay))
     return Suite(path=name, prompts=tuple(prompts), left_out=left_out)
 
 
@@ -79,43 +85,48 @@ def _why_left_out(step: Step, labels: Sequence[Label], *, is_replay: bool) -> st
     return "" if is_asked else f"its call of {step.calls[min(step.failed)].name} failed"
 
 
-def _agreement(step: Step, offer: Offer, labels: Mapping[str, Sequence[Label]]) -> Agreement:
-    key, recorded = key_of(step), handled(step.calls, offer.tools)
-    accepted = tuple(one.calls for one in labels[key] if one.label == "accepted")
-    return Agreement(recorded=recorded, tools=offer.tools, key=key, accepted=accepted, cut=offer.cut)
+def _recorded(steps: Sequence[Step], tools: Sequence[Tool]) -> Iterator[RecordedCall]:
+    since = 0
+    for n, step in enumerate(steps, start=1):
+        calls = handled(step.calls, tools)
+        for i, (call, result) in enumerate(zip(calls, step.results, strict=True)):
+            if result is not None and not is_cut(result):
+                is_change = changes(call)
+                is_due = is_change and i not in step.failed
+                yield RecordedCall(
+                    call=call, result=result, step=n, since=since, is_change=is_change, is_due=is_due
+                )
+                since = n if is_change else since
 
 
-def _replay(steps: Sequence[Step], offer: Offer) -> Replay:
-    record = tuple(
-        RecordedCall(call=call, result=result, step=n, failed=i in step.failed)
-        for n, step in enumerate(steps, start=1)
-        for i, (call, result) in enumerate(zip(handled(step.calls, offer.tools), step.results, strict=True))
-        if result is not None and not is_cut(result)
-    )
-    return Replay(record=record, tools=offer.tools, n_steps=len(steps), cut=offer.cut)
-
-
-def _prompt(cell: str, step: Step, name: str, offer: Offer, rule: Agreement | Replay) -> Prompt:
-    n = max(n for n, turn in enumerate(step.before, start=1) if turn.user is not None)
-    if isinstance(rule, Replay):
-        most = min(max(LEAST_STEPS, 2 * rule.n_steps), MOST_STEPS)
-        world, calls = RecordedWorld(record=rule.record, steps=most), rule.required
+def _prompt(
+    cell: str, name: str, steps: Sequence[Step], offer: Offer, labels: Sequence[Label], *, is_replay: bool
+) -> Prompt:
+    before, tools = steps[0].before, offer.tools
+    if is_replay:
+        record = tuple(_recorded(steps, tools))
+        rule: Any = Replay(record=record, tools=tools, n_steps=len(steps), cut=offer.cut)
+        world = RecordedWorld(record=record, steps=min(max(LEAST_STEPS, 2 * len(steps)), MOST_STEPS))
+        calls, facts = [one.call for one in record if one.is_due], to_builtins(record)
     else:
-        world, calls = None, rule.recorded
-    facts = to_builtins(rule.record) if isinstance(rule, Replay) else [rule.key, rule.accepted]
-    tools = [*dict.fromkeys(one["tool"] for one in calls)] or ["answer"]
+        key, calls, world = key_of(steps[0]), handled(steps[0].calls, tools), None
+        accepted = tuple(one.calls for one in labels if one.label == "accepted")
+        rule = Agreement(recorded=calls, tools=tools, key=key, accepted=accepted, cut=offer.cut)
+        facts = [key, accepted]
+    names = [*dict.fromkeys(one["tool"] for one in calls)] or ["answer"]
+    n = max(n for n, turn in enumerate(before) if turn.user is not None)
     return Prompt(
         suite=name,
         id=cell,
-        name="+".join(tools),
-        category=tools[0],
+        name="+".join(names),
+        category=names[0],
         world=world,
-        prompt=step.before[n - 1].user or "",
+        prompt=before[n].user or "",
         system=offer.system,
-        messages=step.before[: n - 1],
-        history=step.before[n:],
+        messages=before[:n],
+        history=before[n + 1 :],
         max_output_tokens=OUTPUT_TOKENS,
-        tools=offer.tools,
+        tools=tools,
         tools_spec=offer.spec,
         validator=rule,
         # As of a benchmark in Python: `rescore` cannot judge without the session.
@@ -166,27 +177,29 @@ class Offer(NamedTuple):
     cut: tuple[str, ...]
 
 
-def offer_of(context: Context, steps: Sequence[Step]) -> Offer:
+def offer_of(context: JsonObject, steps: Sequence[Step]) -> Offer:
     """Return what is offered: the tools that the system prompt lists as sent, and those that were called.
 
     Of the record's definitions only the first ones are whole; the others are from the installed OpenClaw if
     it is the recorded release and its requests have been captured, else from the shipped catalogue.
     """
-    catalogue = _catalogue(context.release)
-    recorded = {one["name"]: one for one in context.tools}
-    section = _TOOLING.search(context.system)
-    known = {*recorded, *catalogue.tools}
-    listed = [name for name in (_TOOL.findall(section[1]) if section else ()) if name in known]
+    recorded, whole = context.get("systemPrompt"), context.get("tools")
+    system = recorded.partition("...<truncated>")[0] if isinstance(recorded, str) else ""
+    cut = [] if system and system == recorded else ["system prompt"]
+    listed = whole if isinstance(whole, list) else ()
+    own = {str(one.get("name")): one for one in listed if isinstance(one, dict)}
+    catalogue = _catalogue(str(context.get("release")))
+    section, known = _TOOLING.search(system), {*own, *catalogue.tools}
+    sent = [name for name in (_TOOL.findall(section[1]) if section else ()) if name in known]
     called = (
         call.name
         for step in steps
         for n, call in enumerate(step.calls)
         if step.results[n] is not None and n not in step.failed
     )
-    names = dict.fromkeys([*(listed or catalogue.surfaces[DIRECT]), *called])
-    found = {name: _definition(name, recorded.get(name, {}), catalogue) for name in names}
+    names = dict.fromkeys([*(sent or catalogue.surfaces[DIRECT]), *called])
+    found = {name: _definition(name, own.get(name, {}), catalogue) for name in names}
     spec: Any = [definition for definition, _ in found.values()]
-    system, cut = context.system, ["system prompt"] if context.is_cut else []
     if catalogue.file:
         spec = of_catalogue(catalogue, spec)
         captured = catalogue.requests.get(DIRECT, {}).get("system")
@@ -214,24 +227,17 @@ def _tools(spec: str) -> tuple[Tool, ...]:
 def _definition(name: str, recorded: JsonObject, catalogue: Catalogue) -> tuple[Any, bool]:
     """Return a tool as a suite lists it, and whether a part of its schema is missing and accepts anything."""
     text, rule = recorded.get("description") or "", recorded.get("parameters")
-    own = {"name": name, "description": "" if is_cut(text) else str(text), "parameters": rule}
-    if isinstance(rule, dict) and not is_cut([text, rule]) and _is_usable(own):
-        return own, False
-    if name in catalogue.tools:
-        return name, False
+    is_whole, in_catalogue = isinstance(rule, dict) and not is_cut([text, rule]), name in catalogue.tools
     found = rule.get("properties") if isinstance(rule, dict) else None
-    parts = (
-        {key: {} if is_cut(part) else part for key, part in found.items()} if isinstance(found, dict) else {}
-    )
-    opened = {**own, "parameters": {"type": "object", "properties": parts}}
-    return (opened if _is_usable(opened) else {**own, "parameters": {"type": "object"}}), True
-
-
-def _is_usable(spec: JsonObject) -> bool:
-    try:
-        return bool(read_tools([spec]))
-    except ValueError:
-        return False
+    properties = found.items() if isinstance(found, dict) else ()
+    parts = {key: {} if is_cut(part) else part for key, part in properties}
+    opened = [{"type": "object", "properties": parts}, {"type": "object"}]
+    for form in [rule] if is_whole else [] if in_catalogue else opened:
+        spec = {"name": name, "description": "" if is_cut(text) else str(text), "parameters": form}
+        with suppress(ValueError):  # not a schema
+            read_tools([spec])
+            return spec, not is_whole
+    return (name, False) if in_catalogue else ({"name": name, "parameters": {"type": "object"}}, True)
 
 
 # --- reviews --------------------------------------------------------------------------------------
@@ -245,12 +251,9 @@ class MadeCall(TypedDict):
 
 
 class Label(Struct):
-    """A line of `accepted.jsonl`: what a review says of a step.
+    """A line of `accepted.jsonl`: what a review says of an answer to a step.
 
-    Attributes:
-        session: the name of the session's file.
-        step: see `key_of`.
-        calls: the answer that it is about.
+    `session` is the name of the session's file; `step` is as of `key_of`.
     """
 
     session: str

@@ -13,7 +13,7 @@ import tomllib
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import resources
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.dispatch import read_json
 from pytest_openclaw.util.errors import SuiteError
@@ -83,13 +83,15 @@ def read_entries(path: Path, name: str) -> list[JsonObject]:
         branch.add(last)
         parent = parents.get(last)
         last = parent if isinstance(parent, str) else None
-    return [one for one in entries if one.get("id") is None or one["id"] in branch]
+    return [one for one in entries if not isinstance(one.get("id"), str) or one["id"] in branch]
 
 
 def _objects(path: Path, name: str, key: str, *, is_one: bool = False) -> Iterator[JsonObject]:
     try:
         if (size := path.stat().st_size) > MOST_BYTES:
             raise SuiteError(f"{name}: has {size >> 20} MiB, and at most {MOST_BYTES >> 20} MiB are read.")
+        if not path.is_file():  # such as a pipe
+            raise OSError("it is not a file")
         data = path.read_bytes()
     except OSError as error:
         raise SuiteError(f"{name}: cannot be read ({error.strerror or error}). Export it again.") from None
@@ -123,15 +125,6 @@ def is_cut(value: Any) -> bool:
 # --- the steps ------------------------------------------------------------------------------------
 
 
-class Context(NamedTuple):
-    """The parts of a request next to the conversation, as far as the record has them."""
-
-    system: str = ""
-    is_cut: bool = True
-    tools: tuple[JsonObject, ...] = ()
-    release: str = ""
-
-
 @dataclass(kw_only=True)
 class Step:
     """A message of the recorded model.
@@ -140,6 +133,7 @@ class Step:
         id: `2.3` is the third step after the user's second message.
         before: the conversation before it, which ends with a message of the user or with results.
         calls: the recorded calls; without any it is an answer in text.
+        context: the `release`, the `systemPrompt` and the `tools` of its request, as far as recorded.
         results: of its calls; None if the record has none.
         failed: its calls that had no success, by their index.
         left_out: why it is not asked.
@@ -148,7 +142,7 @@ class Step:
     id: str
     before: tuple[Turn, ...]
     calls: tuple[ToolCall, ...]
-    context: Context
+    context: JsonObject
     results: list[str | None]
     failed: set[int] = field(default_factory=set)
     left_out: str = ""
@@ -172,7 +166,7 @@ class Session:
 
     def __init__(self, entries: Iterable[JsonObject]) -> None:
         self.steps: list[Step] = []
-        self._context = Context()
+        self._context: JsonObject = {}
         self._kept: list[_Kept] = []  # since the last compaction
         self._size = 0  # characters
         self._run: list[Step] = []  # since the user's last message
@@ -190,17 +184,11 @@ class Session:
                 )
 
     def _take_context(self, data: JsonObject) -> None:
-        harness, system, tools = (data.get(key) for key in ("harness", "systemPrompt", "tools"))
-        if isinstance(harness, dict):
-            self._context = self._context._replace(release=str(harness.get("version")))
-        if system is None:
-            return
-        text, end, _ = system.partition("...<truncated>") if isinstance(system, str) else ("", "cut", "")
-        listed = tools if isinstance(tools, list) else ()
-        named = tuple(one for one in listed if isinstance(one, dict) and isinstance(one.get("name"), str))
-        context = Context(text, bool(end), named, self._context.release)
-        if context != self._context:  # most runs of a session have the same
-            self._context = context
+        found = {key: data[key] for key in ("systemPrompt", "tools") if data.get(key) is not None}
+        if isinstance(harness := data.get("harness"), dict):
+            found["release"] = str(harness.get("version"))
+        if any(value != self._context.get(key) for key, value in found.items()):
+            self._context = self._context | found  # most runs of a session share one object
 
     def _compact(self, entry: JsonObject) -> None:
         summary, first = entry.get("summary"), entry.get("firstKeptEntryId")
