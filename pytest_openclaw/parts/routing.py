@@ -28,11 +28,19 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_openclaw import __version__
-from pytest_openclaw.cli.result import Command, CommandResult, add_run, read_run, write_over_ours
+from pytest_openclaw.cli.result import (
+    Command,
+    CommandResult,
+    add_run,
+    read_run,
+    terminal_width,
+    write_over_ours,
+)
 from pytest_openclaw.conclusions.groups import headline
 from pytest_openclaw.conclusions.summary import best_of
 from pytest_openclaw.providers.address import Address
 from pytest_openclaw.reports.facts import ABLE, render_best
+from pytest_openclaw.reports.numbers import lines_of
 from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.stats.intervals import group_records
 from pytest_openclaw.stats.tool_use import PROVEN_PERCENT, PROVEN_PROMPTS
@@ -83,7 +91,12 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
         notes.append("nothing to apply: no model that OpenClaw has a name for has enough evidence")
     write_over_ours(out, patch.text, FIRST_WORDS, "patch")
     return CommandResult(
-        lines=[*_summary_lines(routing), "", f"wrote {out}", *([f"check it: {check}"] if check else [])],
+        lines=[
+            *_summary_lines(routing, terminal_width()),
+            "",
+            f"wrote {out}",
+            *([f"check it: {check}"] if check else []),
+        ],
         data={
             "run": run.name,
             "release": RELEASE,
@@ -107,8 +120,8 @@ def _candidates(run: StoredRun, overrides: Mapping[str, str]) -> list[Candidate]
     if not any(group.tool_use.evidence == "native" for group in groups):
         raise OpenClawError(
             f"{run.name} has no native tool evidence: no answered cell offered tools on the wire, and what "
-            "is only written in a text grants none. Ask a suite whose prompts have `tools`, such as "
-            "benchmarks/prompts_native.toml of the repository."
+            "is only written in a text grants none. Ask a suite whose prompts have `tools`: "
+            "`pytest-openclaw init --suite native` writes one."
         )
     rows = group_records(row.record for row in run.rows.values())
     refs = {group.target: ref_of(group.target, run.config, overrides) for group in groups}
@@ -118,14 +131,16 @@ def _candidates(run: StoredRun, overrides: Mapping[str, str]) -> list[Candidate]
     ]
 
 
-def _summary_lines(routing: Routing) -> Iterator[str]:
+def _summary_lines(routing: Routing, width: int) -> Iterator[str]:
     for route in routing.routes:
-        yield f"{route.ref}: {route.recommendation.sentence}"
-        yield from (f"  {text}" for text in _consequences(route))
+        yield from lines_of(f"{route.ref}: {route.recommendation.sentence}", width, "  ")
+        for text in _consequences(route):
+            yield from (f"  {line}" for line in lines_of(text, width - 2, "  "))
     for candidate in routing.nameless:
-        yield f"{candidate.label}: OpenClaw has no name for it; give one by --provider OURS=NAME"
+        said = "OpenClaw has no name for it; give one by --provider OURS=NAME"
+        yield from lines_of(f"{candidate.label}: {said}", width, "  ")
     if routing.best:
-        yield f"subagents: {render_best(routing.best, ABLE)}"
+        yield from lines_of(f"subagents: {render_best(routing.best, ABLE)}", width, "  ")
 
 
 def _consequences(route: Route) -> Iterator[str]:

@@ -101,7 +101,7 @@ def render_cell(
         ("did", "\n".join(map(wrapped, did_of(record, turns)))),
         ("validator", as_text(prompt.get("validator"))),
         ("parsed", as_text(parsed or None)),
-        *_facts(record),
+        *((label, wrapped(text)) for label, text in _facts(record)),
         (
             "measured",
             "\n".join(f"{label}: {text}" for label, text in measured(record, usual_of(of_run)).items()),
