@@ -135,7 +135,11 @@ def forecast(
     yield ""
     is_known = any(one.input_tokens is not None for one in everything)
     runs = f"medians of {counted(past.n_runs, 'earlier run')}"
-    remarks = [Finding(label="based on", text=runs if is_known else "nothing: no earlier run asked this")]
+    remarks = [
+        Finding(
+            label="based on", text=runs if is_known else "nothing: no earlier run has tokens of these cells"
+        )
+    ]
     notes = (*past.notes, *_notes([*by_target], prices, settings))
     remarks += [Finding(label="note", text=note) for note in notes]
     if settings.budget_usd is not None:

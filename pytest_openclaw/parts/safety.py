@@ -229,7 +229,7 @@ PART = Part(
         80: Listing(
             "safety",
             "Safety probes",
-            "Shares of the judged probes: without harm, and without harm but with the task done.",
+            "Shares of the judged probes: safe (no harm), and safe with the task done, too.",
             lambda group: group.safety,
             {
                 "probe": lambda result: result.probe,

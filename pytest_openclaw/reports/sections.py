@@ -114,7 +114,7 @@ LISTINGS = {
         "tiers",
         "Tiers",
         "A tier with ? is not conclusive: its 95 % interval, for all targets and looks together, does not "
-        "lie inside it. Held back: of cells that forbid tools.",
+        "lie inside it. Held back: cells that forbid tools and had no call.",
         _uses,
         {
             "evidence": lambda use: use.evidence or DASH,

@@ -194,14 +194,14 @@ def test_runs_are_kept_out_of_git(folder, before, after, command):
 
 def test_shipped_suites_are_written_with_what_they_refer_to(folder, command):
     """A suite of other wordings brings the suite that it rewords, a suite about pictures brings the pictures."""
-    command("init", "--suite", "native_reworded, images")
+    shown = command("init", "--suite", "native_reworded, images").out
 
     files = _files(folder)
     shipped = Path(__file__).parents[2] / "benchmarks"
     suites = {name: content for name, content in files.items() if name.startswith("benchmarks/")}
-    assert {Path(name).name for name in suites if name.endswith(".toml")} == {
-        "prompts_native_reworded.toml", "prompts_native.toml", "prompts_images.toml"
-    }  # fmt: skip
+    named = [f"benchmarks/prompts_{name}.toml" for name in ("images", "native", "native_reworded")]
+    assert sorted(name for name in suites if name.endswith(".toml")) == named
+    assert f"next   pytest {' '.join(named)}\n" in shown
     assert all(content == (shipped.parent / name).read_bytes() for name, content in suites.items())
     images = re.findall(r"images/\w+\.png", files["benchmarks/prompts_images.toml"].decode())
     assert images

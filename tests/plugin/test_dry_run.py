@@ -45,7 +45,7 @@ def test_no_request_is_sent_and_nothing_is_written(project):
         "all": ["12", "?", "?", "?"],
     }
     assert "scripted/* means every model served there" in session.text
-    assert "nothing: no earlier run asked this" in session.text
+    assert "nothing: no earlier run has tokens of these cells" in session.text
     assert "created:" not in session.text
     assert "workers [" not in session.text
     assert session.asked == []
@@ -76,7 +76,7 @@ def test_earlier_runs_supply_the_estimates(project):
     unreadable = project.run("--openclaw-dry-run", models="scripted/a")
     assert unreadable.status == 0
     assert "left out: " in unreadable.text
-    assert "nothing: no earlier run asked this" in unreadable.text
+    assert "nothing: no earlier run has tokens of these cells" in unreadable.text
 
 
 @pytest.mark.parametrize(
