@@ -228,7 +228,9 @@ def read_pairs(text: str, starts: Iterable[int], tool: Tool) -> Arguments | None
             else:
                 ended = following.search(text, begins)
                 end = ended.start() if ended else len(text)
-                values[name] = _typed(text[begins:end].strip(" \t`,;*"), parameters_of(tool)[name])
+                plain = text[begins:end].strip(" \t`,;*")
+                plain = plain if re.search(r"[\[({<]", plain) else plain.removesuffix("/>").rstrip("])}>% ")
+                values[name] = _typed(plain, parameters_of(tool)[name])
         if values and values.keys() >= {*required_of(tool)}:
             return Arguments(values, end)
     return None

@@ -142,6 +142,8 @@ class WrittenCallFinder:
 def plain_text(text: str) -> str:
     """Return a text without marks that mean nothing, such as the namespace of a tag."""
     text = text.translate(_WIDE)
+    if _PLAIN["wide"].search(text):
+        text = text.translate(_ALL_WIDE)
     if _PLAIN["escaped"].search(text):
         text = html.unescape(text)
     # The tags of Kimi K3 are three tokens each: `<|open|>call tool="read"<|sep|>`.
@@ -151,6 +153,7 @@ def plain_text(text: str) -> str:
 
 
 _WIDE = str.maketrans({"\uff5c": "|", "\u2581": "_", "\uff1c": "<", "\uff1e": ">"})
+_ALL_WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
 
 
 def _found(text: str, names: _ToolNames, asked: Asked) -> list[WrittenCall]:
@@ -300,7 +303,7 @@ def _pattern_of(names: Iterable[str]) -> re.Pattern[str]:
     spelled = "|".join(parts[name] for name in sorted(parts, key=len, reverse=True)) or "(?!)"
     long = "|".join(part for name, part in parts.items() if len(name) >= _LONG_NAME_CHARS) or "(?!)"
     return re.compile(
-        rf"(?:(?<![\w.\-/$\\])(?:{_NAMES['prefix'].pattern})?|(?<=function))(?P<word>{spelled})(?:\.call(?=\())?(?!\w)"
+        rf"(?:(?:(?<![\w.\-/$\\])|(?<=\A/)|(?<=[\[\n{{(%]/))(?:{_NAMES['prefix'].pattern})?|(?<=function))(?P<word>{spelled})(?:\.call(?=\())?(?!\w)"
         rf"|(?P<channel>{spelled})(?=[aj]|comm)(?:commentary|analysis)?(?:json)?(?=[\s{{])"
         rf"|(?P<glued>{long}|(?<![A-Za-z0-9_])(?:{spelled}))(?=\{{)",
         re.IGNORECASE,
@@ -410,7 +413,28 @@ def _call_at(text: str, name: _Name, code: _Code) -> tuple[WrittenCall | None, i
     pairs = read_pairs(text, (end, place), tool) if is_line else None
     if pairs and not _CODE["described"].match(str(next(iter(pairs.value.values())))):
         return name.call("name", pairs, text[end : pairs.end]), pairs.end
-    return _plain_call(text, name, place), place
+    return _enclosed_call(text, name, code) or _plain_call(text, name, place), place
+
+
+def _enclosed_call(text: str, name: _Name, code: _Code) -> WrittenCall | None:
+    """Return the call of a name that is a tag, or the tag of a fence, with the only argument in it."""
+    opened, word = _OBJECT["encloses"].fullmatch(code.before(name.start)[1]), text[name.start : name.end]
+    begins = name.end + 1
+    if not opened or text[name.end : begins] != (">" if opened[1] == "<" else "\n"):
+        return None
+    if opened[1] != "<" and (_CODE["shell"].fullmatch(word) or _CODE["language"].fullmatch(word)):
+        return None  # the language of an example
+    if text[begins : begins + 9].lstrip().startswith(("[{", '{"', "{'")):
+        return None  # objects are calls themselves
+    closing = f"</{word}>" if opened[1] == "<" else f"\n{opened[1]}"
+    ends = text.find(closing, begins - 1, begins + _MOST_OF_LINE)
+    written, end = text[begins : max(ends, begins)], ends + len(closing)
+    value = read_plain(written, name.tool) if not text[end : end + 40].partition("\n")[0].strip() else {}
+    for key, one in (value or {}).items():
+        schema = parameters_of(name.tool).get(key) or {}
+        is_text = isinstance(one, str) and schema.get("type") == "string" and one in schema.get("enum", [one])
+        return name.call("name", Arguments(value, end), written) if is_text and one != key else None
+    return None
 
 
 def _plain_call(text: str, name: _Name, place: int) -> WrittenCall | None:
@@ -464,7 +488,7 @@ class _Code:
     def is_call(self, name: _Name, written: str, end: int) -> bool:
         """Whether code is on a line of its own, or in a list, and its arguments fit."""
         tool, is_known, (tag, _) = name.tool, name.is_known, self._fence(name.start)
-        line, before = self._before(name.start)
+        line, before = self.before(name.start)
         lead = _CODE["before"].match(before)
         if is_known and (_CODE["list"].fullmatch(before) or (lead and self._is_alone(name.start, end))):
             return not _CODE["types"].search(written)  # whatever its arguments
@@ -493,7 +517,7 @@ class _Code:
     def is_program(self, start: int) -> bool:
         """Whether a place is in code for a shell, or code before its line makes it a part of a program."""
         tag, begins = self._fence(start)
-        line = self._before(start)[0]
+        line = self.before(start)[0]
         kinds = ("program", "in_fence") if bisect_left(self._starts, start) % 2 else ("program",)
         has_words = any(
             bisect_left(self._words[k], begins) < bisect_left(self._words[k], line) for k in kinds
@@ -503,11 +527,11 @@ class _Code:
     def is_text(self, start: int) -> bool:
         """Whether a name is only mentioned: in a program, in a line of code, or in a table."""
         is_in_line = _CODE["language"].fullmatch(self._fence(start)[0]) and not self.begins_line(start)
-        return bool(is_in_line) or self.is_program(start) or self._before(start)[1].startswith("|")
+        return bool(is_in_line) or self.is_program(start) or self.before(start)[1].startswith("|")
 
     def begins_line(self, start: int) -> bool:
         """Whether nothing but marks is before a place on its line."""
-        return MARKS.fullmatch(self._before(start)[1].removesuffix("<")) is not None
+        return MARKS.fullmatch(self.before(start)[1].rstrip("<{(%/ ")) is not None
 
     def _fence(self, start: int) -> tuple[str, int]:
         """Return the tag of the fence around a place, if there is one, and the end of the last fence mark."""
@@ -515,7 +539,7 @@ class _Code:
         last = self._fences[n_before - 1] if n_before else None
         return (last[0].strip(" \t`~") if last and n_before % 2 else ""), last.end() if last else 0
 
-    def _before(self, start: int) -> tuple[int, str]:
+    def before(self, start: int) -> tuple[int, str]:
         """Return where a line begins, and its text up to a place, without calls."""
         line = self.text.rfind("\n", max(0, start - 300), start) + 1 or max(0, start - 300)
         before = self.text[max(line, min(self.after_last, start)) : start]
