@@ -90,8 +90,8 @@ def bundle_lines(entries: Iterable[Entry], *, system: Any = SYSTEM, tools: Any =
         ids = {"entryId": f"e{n}", "parentEntryId": f"e{n - 1}" if n else None}
         if isinstance(entry, str):
             lines.append(_event("user.message", "transcript", **ids, data={"message": entry}))
-        elif "reset" in entry:
-            lines.append(_event("session.reset", "transcript", **ids, data=entry))
+        elif "kind" in entry:
+            lines.append(_event(f"session.{entry['kind']}", "transcript", **ids, data={}))
         elif "summary" in entry:
             lines.append(_event("session.compaction", "transcript", **ids, data=entry))
         else:

@@ -196,8 +196,9 @@ def test_figures(history: History) -> None:
 def test_after_a_compaction_only_its_summary_and_the_kept_messages_are_sent(history: History) -> None:
     """As OpenClaw does it."""
     history.record(
-        *NOTES, user("More?"), says("No."), compaction("They have milk.", kept=4), user("And?"), says("Ok.")
-    )
+        *NOTES, {"kind": "custom"}, user("More?"), says("No."), compaction("They have milk.", kept=4), user("And?"),
+        says("Ok."),
+    )  # fmt: skip
 
     history.run("--openclaw-prompts=3.1")
 
@@ -339,10 +340,12 @@ ASKED = {"1.1": "read", "1.2": "answer"}
                      ASKED, "a message is cut in the record", id="program-as-argument"),
         pytest.param([*NOTES, user("Get it"), calls(("exec", {"command": "curl -u k:<redacted>"})), result("ok"), says("Ok")],
                      {**ASKED, "2.2": "answer"}, "a part of its call is masked in the record", id="masked-call"),
-        pytest.param([user(BRACES), *NOTES[1:], {"reset": "new"}, user("Hi"), says("Hello")],
+        pytest.param([user(BRACES), *NOTES[1:], {"kind": "reset"}, user("Hi"), says("Hello")],
                      {"2.1": "answer"}, "a message is cut in the record", id="reset"),
         pytest.param([user("Go"), says("x" * (1 << 20)), *NOTES, compaction("s", kept=2), user("Hi"), says("Hello")],
                      {"1.1": "answer", "3.1": "answer"}, "more than 1024 KiB", id="long"),
+        pytest.param([*NOTES[:2], compaction("s", kept=99), *NOTES[2:], user("Hi"), says("Hello")],
+                     {"1.1": "read", "1.2": "answer", "2.1": "answer"}, "", id="compaction-before-a-result"),
         pytest.param([*NOTES, compaction(BRACES, kept=99), user("And?"), says("Yes")],
                      ASKED, "a message is cut in the record", id="cut-summary"),
         pytest.param([user("Go"), calls(("read", {"path": "a"}), ("read", {"path": "b"})), result("1", n=1), result("0"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from pytest_openclaw.providers.openclaw.call import find_command
 from pytest_openclaw.suites.load import parse_suite, written_messages
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_there, replacing
+from pytest_openclaw.util.json_text import find_json
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.text import counted, printable, shortened
 from pytest_openclaw.values.protocols import ProviderSetup
@@ -95,19 +95,16 @@ def _sessions(arguments: argparse.Namespace) -> CommandResult:
 def _of_openclaw(*words: str) -> JsonObject:
     """Return what OpenClaw prints as JSON, with the user's own config."""
     argv = [*find_command(ProviderSetup(name="sessions", environ=os.environ)), *words]
+    pipes: Any = {"stdin": subprocess.DEVNULL, "capture_output": True, "timeout": PATIENCE_S}
     try:
-        pipes: Any = {"stdin": subprocess.DEVNULL, "capture_output": True, "timeout": PATIENCE_S}
         done = subprocess.run(argv, encoding="utf-8", errors="replace", check=False, **pipes)  # noqa: S603
     except subprocess.TimeoutExpired:
         raise OpenClawError(f"openclaw {words[0]} did not end within {PATIENCE_S} s") from None
-    said = re.search(r"^\{", done.stdout, re.MULTILINE)  # after its notices
-    try:
-        if done.returncode or said is None:
-            raise ValueError
-        return dict(json.JSONDecoder().raw_decode(done.stdout, said.start())[0])
-    except ValueError:
+    found = find_json(done.stdout)  # after its notices
+    if done.returncode or found.value is None:
         why = shortened((done.stderr or done.stdout).strip())
-        raise OpenClawError(f"openclaw {words[0]}: {why}") from None
+        raise OpenClawError(f"openclaw {words[0]}: {why}")
+    return dict(found.value)
 
 
 # --- a suite --------------------------------------------------------------------------------------
@@ -162,21 +159,13 @@ def _entry(prompt_id: str, prompt: Prompt) -> JsonObject:
 _LABELS: dict[str, Any] = {"a": "accepted", "w": "wrong", "r": "recorded_wrong", "s": None}
 
 
-class Difference(NamedTuple):
-    """An answer that differs from a session's step, without a decision so far.
-
-    Attributes:
-        file: the file of decisions.
-        label: the decision, which has another word in the end.
-        lines: what a person needs to decide.
-    """
-
-    file: Path
-    label: Label
+class _Difference(NamedTuple):
+    file: Path  # of decisions
+    label: Label  # in which the word may change
     lines: list[str]
 
 
-def _differences(run: StoredRun, root: Path) -> Iterator[Difference]:
+def _differences(run: StoredRun, root: Path) -> Iterator[_Difference]:
     read: dict[str, tuple[dict[str, Prompt], dict[str, list[Label]]]] = {}
     for row in run.rows.values():
         if row.record.objective_pass is not False or "agreement" not in (row.record.parsed_output or {}):
@@ -203,7 +192,7 @@ def _differences(run: StoredRun, root: Path) -> Iterator[Difference]:
             "differs": " ".join([parsed["agreement"], *parsed.get("differs", ())]),
         }
         lines = [f"{what:9} {text}" for what, text in texts.items() if text]
-        yield Difference(path.with_name(ACCEPTED), label, lines)
+        yield _Difference(path.with_name(ACCEPTED), label, lines)
 
 
 def _add_review(parser: argparse.ArgumentParser) -> None:

@@ -203,7 +203,8 @@ def offer_of(context: JsonObject, steps: Sequence[Step]) -> Offer:
     if catalogue.file:
         spec = of_catalogue(catalogue, spec)
         captured = catalogue.requests.get(DIRECT, {}).get("system")
-        system, cut = (captured, []) if cut and isinstance(captured, str) else (system, cut)
+        # It lacks the owner's own files, so the row still names the prompt as cut.
+        system = captured if cut and isinstance(captured, str) else system
     cut += [f"schema of {name}" for name, (_, is_open) in found.items() if is_open]
     return Offer(system or None, _tools(json.dumps(spec)), spec, tuple(cut))
 

@@ -112,7 +112,7 @@ def _entry(event: JsonObject) -> JsonObject:
     kind, data = event.get("type"), event.get("data")
     data = data if isinstance(data, dict) else {}
     if event.get("source") != "transcript":
-        return {"type": kind, "data": data}
+        return {"type": kind, "data": data}  # of which only the requests count
     ids = {"id": event.get("entryId"), "parentId": event.get("parentEntryId")}
     return {**data, **ids, "type": str(kind).removeprefix("session.")}
 
@@ -152,7 +152,6 @@ class Step:
 class _Kept:
     """A turn that is still in the conversation, and why no step after it can be asked; empty if it can."""
 
-    id: Any
     turn: Turn
     flaw: str = ""
 
@@ -167,39 +166,43 @@ class Session:
     def __init__(self, entries: Iterable[JsonObject]) -> None:
         self.steps: list[Step] = []
         self._context: JsonObject = {}
-        self._kept: list[_Kept] = []  # since the last compaction
-        self._size = 0  # characters
+        self._summary: list[_Kept] = []  # of the last compaction
+        self._kept: list[_Kept] = []  # the turns since then
+        self._size = 0  # characters of both
+        self._n_turns = 0  # since the start
         self._run: list[Step] = []  # since the user's last message
         self._open: dict[Any, tuple[Step, int]] = {}  # calls of the last turn without a result, by their ids
         self._n_messages = 0
+        n_before: dict[Any, int] = {}  # turns before an entry, by its id
         for entry in entries:
-            message, kind = entry.get("message"), entry["type"]
+            message, kind, entry_id = entry.get("message"), entry["type"], entry.get("id")
+            if isinstance(entry_id, str):
+                n_before[entry_id] = self._n_turns
             if kind in ("context.compiled", "trace.metadata"):
-                self._take_context(entry["data"])
+                self._take_context(entry.get("data"))
             elif kind in ("compaction", "reset"):
-                self._compact(entry)
+                first = entry.get("firstKeptEntryId")
+                n = n_before.get(first, self._n_turns) if isinstance(first, str) else self._n_turns
+                self._compact(entry.get("summary"), n_kept=self._n_turns - n)
             elif message is not None:
-                self._take_message(
-                    message if isinstance(message, dict) else {"content": message}, entry.get("id")
-                )
+                self._take_message(message if isinstance(message, dict) else {"content": message})
 
-    def _take_context(self, data: JsonObject) -> None:
+    def _take_context(self, data: Any) -> None:
+        data = data if isinstance(data, dict) else {}
         found = {key: data[key] for key in ("systemPrompt", "tools") if data.get(key) is not None}
         if isinstance(harness := data.get("harness"), dict):
             found["release"] = str(harness.get("version"))
         if any(value != self._context.get(key) for key, value in found.items()):
             self._context = self._context | found  # most runs of a session share one object
 
-    def _compact(self, entry: JsonObject) -> None:
-        summary, first = entry.get("summary"), entry.get("firstKeptEntryId")
-        ids = [one.id for one in self._kept]
-        kept = self._kept[ids.index(first) :] if first in ids else []
-        turn = Turn(user=_SUMMARY.format(summary))
-        self._kept = [_Kept(None, turn, _FLAW if is_cut(summary) else "")] if isinstance(summary, str) else []
-        self._kept += kept
-        self._size = sum(one.size for one in self._kept)
+    def _compact(self, summary: Any, *, n_kept: int) -> None:
+        self._kept = self._kept[-n_kept:] if n_kept else []
+        self._open = self._open if self._kept else {}
+        turn, flaw = Turn(user=_SUMMARY.format(summary)), _FLAW if is_cut(summary) else ""
+        self._summary = [_Kept(turn, flaw)] if isinstance(summary, str) else []
+        self._size = sum(one.size for one in self._summary + self._kept)
 
-    def _take_message(self, message: JsonObject, entry_id: Any) -> None:
+    def _take_message(self, message: JsonObject) -> None:
         text, calls, flaw = _content(message.get("content"))
         role, call_id = message.get("role"), message.get("toolCallId")
         turn = None
@@ -222,12 +225,14 @@ class Session:
             self._n_messages, self._run, self._open = self._n_messages + (role == "user"), [], {}
             turn = Turn(user=text)
         if turn is not None:
-            self._kept.append(_Kept(entry_id, turn, flaw))
+            self._kept.append(_Kept(turn, flaw))
+            self._n_turns += 1
             self._size += self._kept[-1].size
 
     def _step(self, calls: tuple[ToolCall, ...], flaw: str) -> Step:
-        last = self._kept[-1].turn if self._kept else Turn()
-        if not any(one.turn.user is not None for one in self._kept):
+        before = self._summary + self._kept
+        last = before[-1].turn if before else Turn()
+        if not any(one.turn.user is not None for one in before):
             why = "no message of the user comes before it"
         elif last.user is None and not last.calls:
             why = "it follows a text of the model"
@@ -236,10 +241,10 @@ class Session:
         elif any("<redacted" in call.arguments for call in calls):
             why = "a part of its call is masked in the record"
         else:
-            why = flaw or next((one.flaw for one in self._kept if one.flaw), "")
+            why = flaw or next((one.flaw for one in before if one.flaw), "")
         return Step(
             id=f"{self._n_messages}.{len(self._run) + 1}",
-            before=() if why else tuple(one.turn for one in self._kept),
+            before=() if why else tuple(one.turn for one in before),
             calls=calls,
             context=self._context,
             results=[None] * len(calls),
