@@ -266,16 +266,17 @@ def _content(content: Any) -> tuple[str, dict[str, ToolCall], str]:
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or ()
     texts: list[str] = []
     calls: dict[str, ToolCall] = {}
-    flaw = _FLAW if is_cut(content) or not isinstance(blocks, list | tuple) else ""
+    flaw = "" if isinstance(blocks, list | tuple) else _FLAW
     for block in blocks if isinstance(blocks, list) else ():
         part = block if isinstance(block, dict) else {}
         text, arguments = part.get("text"), part.get("arguments")
         match part.get("type"):
-            case "text" if isinstance(text, str):
+            case "text" if isinstance(text, str) and not is_cut(text):
                 texts.append(text)
             case "toolCall" if isinstance(arguments, dict):
                 written = json.dumps(arguments, ensure_ascii=False)
                 calls[str(part.get("id"))] = ToolCall(name=str(part.get("name")), arguments=written)
+                flaw = flaw or (_FLAW if is_cut(arguments) else "")
             case "thinking":
                 pass
             case kind:

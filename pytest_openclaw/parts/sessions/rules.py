@@ -193,7 +193,7 @@ class Agreement:
 
 _LOOKS = re.compile("|".join(WORDS["commands_that_look"]), re.DOTALL)
 _FILTERS = re.compile("|".join(WORDS["commands_of_files"]), re.DOTALL)
-_NO_FILE = re.compile(r": (?:No such file|Is a directory)|not found|exited with code [2-9]")
+_NO_FILE = re.compile(r": (?:No such file|Is a directory)|not found|timed out|exited with code [2-9]")
 _NOTICE = re.compile(r"\[[^\n]*\]\s*\Z")
 """At the end of a file that was not read as a whole."""
 _NOWHERE = {"/dev/null", "1", "2"}
@@ -320,7 +320,7 @@ class Replaying(Playing):
         start |= new
         files |= new | files
         if meant.tool == "exec":
-            is_known = bool(files) and [*arguments] == ["command"] and _runs_only(_FILTERS, arguments)
+            is_known = [*arguments] == ["command"] and _runs_only(_FILTERS, arguments)
             result = self.answer(call) if is_known else None
             return None if result is None or _NO_FILE.search(result) else result
         paths = [normal_path(path) for path in paths_of(meant)]
