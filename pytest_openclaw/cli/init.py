@@ -77,10 +77,8 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
         text = _lines(found.path, models, has_tests=False)
         to_add = {"file": str(found.path), "section": found.section, "text": text}
     # Some shipped suites run only if their file is named.
-    asked = (
-        sorted(str(file) for file in suites if file.suffix == ".toml") if arguments.suite else [f"{SUITES}/"]
-    )
-    commands = [f"pytest {' '.join(asked)}", "pytest-openclaw show last"]
+    named = " ".join(str(file) for file in sorted(suites) if file.suffix == ".toml")
+    commands = [f"pytest {named if arguments.suite else 'benchmarks/'}", "pytest-openclaw show last"]
     if (source := _source()).startswith("file:") and str(folder / WORKFLOW) in wrote:
         build = f'pip wheel --no-deps --wheel-dir {WHEELS} "{NAME} @ {source}"'
         commands.append(f"{build}  # for CI; add the folder {WHEELS} to Git")
@@ -168,7 +166,6 @@ def _write_new(path: Path, content: bytes) -> bool:
 
 
 def _ignore_runs(path: Path) -> bool:
-    """Add the folder of runs to `.gitignore`, unless it is there; replies may be private."""
     old = path.read_text("utf-8", "replace") if path.exists() else ""
     if RUNS in (line.strip().strip("/") for line in old.splitlines()):
         return False
@@ -179,7 +176,6 @@ def _ignore_runs(path: Path) -> bool:
 
 
 def _engine(models: Sequence[str]) -> list[str]:
-    """Return the command that installs the embedded engine, if a model needs it and it is missing."""
     from pytest_openclaw.providers.llama_cpp.weights import embedded_model_is_installed, install_engine
 
     is_needed = any(model.startswith("llama_cpp/") for model in models)

@@ -199,7 +199,6 @@ def _differing(rules: Mapping[str, Rule], need: str, before: JsonObject, after: 
 
 
 def _served(inventory: JsonObject, label: str) -> dict[str, list[str]]:
-    """Return, by key, the values that a server reported in any part of a merged run, as text."""
     found: dict[str, set[str]] = {}
     for serving in served_in(inventory, label):
         for server in (serving.get("server"), serving.get("server_when_resumed")):

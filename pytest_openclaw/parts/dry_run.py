@@ -135,11 +135,8 @@ def forecast(
     yield ""
     is_known = any(one.input_tokens is not None for one in everything)
     runs = f"medians of {counted(past.n_runs, 'earlier run')}"
-    remarks = [
-        Finding(
-            label="based on", text=runs if is_known else "nothing: no earlier run has tokens of these cells"
-        )
-    ]
+    based_on = runs if is_known else "nothing: no earlier run has tokens of these cells"
+    remarks = [Finding(label="based on", text=based_on)]
     notes = (*past.notes, *_notes([*by_target], prices, settings))
     remarks += [Finding(label="note", text=note) for note in notes]
     if settings.budget_usd is not None:

@@ -354,7 +354,6 @@ def _gap(group: Group, n_rows: int, n_missing: int) -> str | None:
 
 
 def _as_if(rows: Sequence[Record], n_missing: int, *, well: bool) -> list[Record]:
-    """Return the rows as if each unanswered cell had a right answer, or a wrong one."""
     known = [row if row.availability_status == "ok" else _answered(row, well) for row in rows]
     if rows:  # a cell without a row is of a separate prompt, and demands nothing of tools
         plain = replace(rows[0], suite="", **asdict(Labels()), tool_demand=None, tools_offered=None)
@@ -662,7 +661,6 @@ def _gates(arguments: argparse.Namespace, run: StoredRun) -> Gates:
 
 
 def _write(run: StoredRun, summary: Summary, root: Path) -> list[str]:
-    """Rewrite a run's summary and reports; return warnings about plugins."""
     plugins, warnings = plugins_of(root)
     with RunDirectory.reopen(run.path) as directory:
         directory.write_json(SUMMARY, to_json(summary))

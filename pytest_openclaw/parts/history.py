@@ -109,7 +109,6 @@ LONGEST_VALUE = 30
 
 
 def _entries(path: Path) -> Iterator[JsonObject]:
-    """Yield each target of a run on each suite, with its figures and the conditions of its requests."""
     run = load_run(path, even_active=True)
     summary, records, rate = summary_of(run), run.records, ("n", "n_success", "rate", "interval_95")
     for suite in sorted({record.suite for record in records}):
@@ -151,7 +150,6 @@ def _conditions(run: StoredRun, target: Target, suite: str, models: Iterable[str
 
 
 def _add_changes(runs: Iterable[JsonObject]) -> None:
-    """Add to each run how its conditions differ from the last known ones."""
     known: dict[str, str] = {}
     for run in runs:
         now = run["conditions"]

@@ -184,7 +184,6 @@ def _differing_servers(parts: Sequence[StoredRun]) -> Iterator[str]:
 
 
 def _differing_settings(parts: Sequence[StoredRun]) -> Iterator[str]:
-    """Yield differences that must not exist: of settings, of providers' settings, and of the release."""
     configs = {part.name: part.config for part in parts}
     providers = {part: config["providers"] for part, config in configs.items()}
     names = sorted(_unique(providers.values()))
@@ -213,7 +212,6 @@ def _having(key: Any, by_part: Mapping[str, Mapping[Any, Any]]) -> dict[str, Any
 
 
 def _differing(by_part: Mapping[str, JsonObject]) -> Iterator[tuple[str, str]]:
-    """Yield the keys whose values differ, with the value of each part; a missing one is null."""
     for key in sorted(_unique(by_part.values())):
         values = {part: one.get(key) for part, one in by_part.items()}
         if agreed(values.values()) is None and any(value is not None for value in values.values()):
@@ -277,7 +275,6 @@ def _n_selected(target: Target, parts: Sequence[StoredRun], n_rows: int) -> int:
 
 
 def _joined_inventory(inventories: Sequence[JsonObject]) -> JsonObject:
-    """Return `inventory.json`: the facts on which all runs agree, with snapshots as in a single run."""
     targets = _agreed_each([one["targets"] for one in inventories])
     for label, facts in targets.items():
         for name, choose in ((BEFORE, min), (AFTER, max)):

@@ -134,7 +134,6 @@ def write_page(
 
 
 def _earlier_notes(page: Path) -> list[tuple[str, str]]:
-    """Return the readers' notes in an older page of a run; none if there is no such page."""
     try:
         found = re.search('class="notes">([^<]*)<', page.read_text("utf-8"))
         notes = [(str(cell), str(text)) for cell, text in json.loads(found[1])] if found else []

@@ -49,7 +49,6 @@ def _notes(group: Any) -> Iterator[tuple[int, str, str]]:
 
 
 def _strain(group: Any) -> str:
-    """Return the pressure that a target withstands and where it breaks; empty without harder forms."""
     is_answered = any(level.n or level.n_overflow for level in group.pressure)
     found = group.recommendation
     if found.holds_to is None or found.breaks_at is None or not is_answered:

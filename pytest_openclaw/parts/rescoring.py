@@ -320,7 +320,6 @@ def todays_rules(run: StoredRun, root: Path, registry: Registry) -> Rules:
 
 
 def _catalogue_of(run: StoredRun, suite: str) -> Catalogue | None:
-    """Return the captured catalog of a suite's tools, found through any of its prompts with tools."""
     offered = (one.get("tools") for (name, _), one in run.prompts.items() if name == suite)
     try:
         return catalogue_of(next((tools for tools in offered if tools is not None), None))

@@ -23,6 +23,7 @@ import re
 import shlex
 import textwrap
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -40,7 +41,6 @@ from pytest_openclaw.conclusions.groups import headline
 from pytest_openclaw.conclusions.summary import best_of
 from pytest_openclaw.providers.address import Address
 from pytest_openclaw.reports.facts import ABLE, render_best
-from pytest_openclaw.reports.numbers import lines_of
 from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.stats.intervals import group_records
 from pytest_openclaw.stats.tool_use import PROVEN_PERCENT, PROVEN_PROMPTS
@@ -90,13 +90,10 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     if not check:
         notes.append("nothing to apply: no model that OpenClaw has a name for has enough evidence")
     write_over_ours(out, patch.text, FIRST_WORDS, "patch")
+    folded = textwrap.TextWrapper(terminal_width(), subsequent_indent="  ", break_on_hyphens=False)
+    shown = chain.from_iterable(map(folded.wrap, _summary_lines(routing)))
     return CommandResult(
-        lines=[
-            *_summary_lines(routing, terminal_width()),
-            "",
-            f"wrote {out}",
-            *([f"check it: {check}"] if check else []),
-        ],
+        lines=[*shown, "", f"wrote {out}", *([f"check it: {check}"] if check else [])],
         data={
             "run": run.name,
             "release": RELEASE,
@@ -131,16 +128,14 @@ def _candidates(run: StoredRun, overrides: Mapping[str, str]) -> list[Candidate]
     ]
 
 
-def _summary_lines(routing: Routing, width: int) -> Iterator[str]:
+def _summary_lines(routing: Routing) -> Iterator[str]:
     for route in routing.routes:
-        yield from lines_of(f"{route.ref}: {route.recommendation.sentence}", width, "  ")
-        for text in _consequences(route):
-            yield from (f"  {line}" for line in lines_of(text, width - 2, "  "))
+        yield f"{route.ref}: {route.recommendation.sentence}"
+        yield from (f"  {text}" for text in _consequences(route))
     for candidate in routing.nameless:
-        said = "OpenClaw has no name for it; give one by --provider OURS=NAME"
-        yield from lines_of(f"{candidate.label}: {said}", width, "  ")
+        yield f"{candidate.label}: OpenClaw has no name for it; give one by --provider OURS=NAME"
     if routing.best:
-        yield from lines_of(f"subagents: {render_best(routing.best, ABLE)}", width, "  ")
+        yield f"subagents: {render_best(routing.best, ABLE)}"
 
 
 def _consequences(route: Route) -> Iterator[str]:

@@ -201,7 +201,6 @@ def notes_on(group: Group) -> list[tuple[str, str]]:
 
 
 def _notes(group: Group) -> Iterator[tuple[int, str, str]]:
-    """Yield ranks, labels and texts; an empty text is not shown."""
     use, found = group.tool_use, group.recommendation
     if found.needs and found.kind != "not_enough_evidence":  # else the sentence says it
         yield 10, "to improve it", f"{' and '.join(need.text for need in found.needs)}, without a miss"

@@ -155,7 +155,6 @@ class MarkdownPage:
 
 
 def _markdown_lines(block: Block) -> tuple[list[str], list[str]]:
-    """Return the lines that a block needs, such as a table's head, and the lines that may be cut."""
     match block:
         case str():
             return [], [_sentence(block)]

@@ -93,7 +93,6 @@ def _sessions(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _of_openclaw(*words: str) -> JsonObject:
-    """Return what OpenClaw prints as JSON, with the user's own config."""
     argv = [*find_command(ProviderSetup(name="sessions", environ=os.environ)), *words]
     pipes: Any = {"stdin": subprocess.DEVNULL, "capture_output": True, "timeout": PATIENCE_S}
     try:

@@ -107,7 +107,6 @@ class Grade:
         )
 
     def _graded(self, files: Mapping[str, str], reply: Reply) -> tuple[Score, _Failed | None]:
-        """Grade files; a score of an error has what was graded before."""
         grader = self.grader
         arguments = grader.arguments(self.prompt, reply, ROOT)
         task = json.dumps({**grader.run, "arguments": arguments, "workspace": ROOT})

@@ -163,7 +163,6 @@ def _tree(code: str) -> ast.AST | None:
 
 
 def _imports(tree: ast.AST) -> Iterator[str]:
-    """Yield the modules that code imports, without those that it can do without."""
     optional = {
         id(node)
         for block in ast.walk(tree)
