@@ -118,12 +118,12 @@ class CellFailures:
 
     @property
     def _is_short(self) -> bool:
-        """Whether no option requests more: no `-v`, `--tb` or `-r`, and no node id of a cell."""
+        """Whether no option requests more: no `-v`, `--tb` or `-r`, and not only node ids."""
         option = self._config.option
-        names_a_cell = any("::" in word for word in option.file_or_dir or ())
+        names_cells = {"::" in word for word in option.file_or_dir or ()} == {True}
         is_usual = option.tbstyle in ("auto", "line") and option.reportchars == "fE"  # the default of -r
         is_quiet = self._config.get_verbosity() <= 0 and not getattr(option, "no_summary", False)
-        return is_usual and is_quiet and not names_a_cell
+        return is_usual and is_quiet and not names_cells
 
     def _show(self, terminal: pytest.TerminalReporter, kind: str, reports: list[pytest.TestReport]) -> None:
         from pytest_openclaw.reports.numbers import lines_of, one_line
