@@ -13,7 +13,7 @@ import pytest
 
 from pytest_openclaw.providers.prices import Prices, has_list
 from pytest_openclaw.reports.blocks import Finding, Table
-from pytest_openclaw.reports.numbers import render_usd
+from pytest_openclaw.reports.numbers import render_duration, render_usd
 from pytest_openclaw.reports.terminal import finding_lines, how_to_price, table_lines
 from pytest_openclaw.runs.directory import RESULTS
 from pytest_openclaw.runs.reading import read_rows, runs_by_age
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.requests import CellKey, Target
 
 TITLE = "openclaw: what would be asked (no request was sent)"
-HEADERS = ("target", "cells", "tokens in", "out", "cost")
+HEADERS = ("target", "cells", "tokens in", "out", "one by one", "cost")
 MOST_RUNS = 10
 """The number of newest runs that are read."""
 
@@ -73,19 +73,19 @@ class DryRun:
 
 
 class PastAnswers:
-    """The tokens of answered cells in earlier runs: by prompt and target, by target, and by prompt."""
+    """Tokens and times of answered cells in earlier runs: by prompt and target, by target, and by prompt."""
 
     def __init__(self, runs_dir: Path) -> None:
         self.n_runs = 0
         self.notes: list[str] = []
-        self._tokens: defaultdict[object, list[int]] = defaultdict(list)
+        self._known: defaultdict[object, list[float]] = defaultdict(list)
         for path in runs_by_age(runs_dir)[:MOST_RUNS]:
             try:
                 for _, record in read_rows(path / RESULTS):
                     for key in _keys(record.key) if record.availability_status == "ok" else ():
-                        for name in ("input_tokens", "output_tokens"):
+                        for name in ("input_tokens", "output_tokens", "e2e_ms"):
                             if (n := getattr(record, name)) is not None:
-                                self._tokens[name, key].append(n)
+                                self._known[name, key].append(n)
                 self.n_runs += 1
             except OpenClawError as error:
                 self.notes.append(f"left out: {error}")
@@ -98,8 +98,12 @@ class PastAnswers:
             output_tokens=self._median("output_tokens", cell, target, prompt),
         )
 
+    def ms_of(self, key: CellKey) -> int | None:
+        """Return the time of a cell, from earlier runs of its own target only."""
+        return self._median("e2e_ms", *_keys(key)[:2])
+
     def _median(self, name: str, *keys: object) -> int | None:
-        known = (self._tokens[name, key] for key in keys if (name, key) in self._tokens)
+        known = (self._known[name, key] for key in keys if (name, key) in self._known)
         return next((round(median(values)) for values in known), None)
 
 
@@ -109,10 +113,11 @@ def _keys(key: CellKey) -> tuple[object, object, object]:
 
 
 class Estimate(NamedTuple):
-    """The likely tokens and cost of a cell; None if unknown."""
+    """The likely tokens, time and cost of a cell; None if unknown."""
 
     input_tokens: int | None
     output_tokens: int | None
+    ms: int | None
     usd: float | None
 
 
@@ -126,16 +131,17 @@ def forecast(
         usage, target = past.usage_of(cell.key), cell.target
         is_open = is_wildcard(target) and not prices.is_free(target)
         usd = None if is_open else prices.estimate_usd(target, usage)
-        by_target.setdefault(target, []).append(Estimate(usage.input_tokens, usage.output_tokens, usd))
+        found = Estimate(usage.input_tokens, usage.output_tokens, past.ms_of(cell.key), usd)
+        by_target.setdefault(target, []).append(found)
     everything = [one for its in by_target.values() for one in its]
     rows = [_row(target.label, its) for target, its in by_target.items()]
     if len(rows) > 1:
         rows.append(_row("all", everything))
     yield from table_lines(Table(head=HEADERS, rows=rows), width)
     yield ""
-    is_known = any(one.input_tokens is not None for one in everything)
+    is_known = any(one.input_tokens is not None or one.ms is not None for one in everything)
     runs = f"medians of {counted(past.n_runs, 'earlier run')}"
-    based_on = runs if is_known else "nothing: no earlier run has tokens of these cells"
+    based_on = runs if is_known else "nothing: no earlier run asked this"
     remarks = [Finding(label="based on", text=based_on)]
     notes = (*past.notes, *_notes([*by_target], prices, settings))
     remarks += [Finding(label="note", text=note) for note in notes]
@@ -147,8 +153,9 @@ def forecast(
 
 
 def _row(label: str, cells: Sequence[Estimate]) -> list[str]:
-    tokens_in, tokens_out, usd = zip(*cells, strict=True)
-    return [label, str(len(cells)), _sum(tokens_in, str), _sum(tokens_out, str), _sum(usd, render_usd)]
+    tokens_in, tokens_out, ms, usd = zip(*cells, strict=True)
+    time = _sum(ms, lambda total: render_duration(total / 1000))
+    return [label, str(len(cells)), _sum(tokens_in, str), _sum(tokens_out, str), time, _sum(usd, render_usd)]
 
 
 def _sum(values: Sequence[float | None], render: Callable[[float], str]) -> str:

@@ -40,12 +40,12 @@ def test_no_request_is_sent_and_nothing_is_written(project):
 
     assert session.status == 0
     assert table(session) == {
-        "scripted/a": ["6", "?", "?", "?"],
-        "scripted/*": ["6", "?", "?", "?"],
-        "all": ["12", "?", "?", "?"],
+        "scripted/a": ["6", "?", "?", "?", "?"],
+        "scripted/*": ["6", "?", "?", "?", "?"],
+        "all": ["12", "?", "?", "?", "?"],
     }
     assert "scripted/* means every model served there" in session.text
-    assert "nothing: no earlier run has tokens of these cells" in session.text
+    assert "nothing: no earlier run asked this" in session.text
     assert "created:" not in session.text
     assert "workers [" not in session.text
     assert session.asked == []
@@ -53,7 +53,7 @@ def test_no_request_is_sent_and_nothing_is_written(project):
 
 
 def test_earlier_runs_supply_the_estimates(project):
-    """Tokens and cost come from the newest run with the same prompts, for an unknown target too."""
+    """Tokens and cost come from a run with the same prompts, for an unknown target too; times do not."""
     project.ini(PRICES)
     project.suite(TWO)
     run = project.run("--openclaw-run-id=before", models="scripted/a")
@@ -65,7 +65,8 @@ def test_earlier_runs_supply_the_estimates(project):
     done = project.run("--openclaw-resume=before", "--openclaw-dry-run", models=None)
 
     figures = table(session)
-    assert figures["scripted/a"] == figures["scripted/b"] == ["4", "400", "40", "0.006 USD"]
+    assert figures["scripted/a"] == ["4", "400", "40", "0 s", "0.006 USD"]
+    assert figures["scripted/b"] == ["4", "400", "40", "?", "0.006 USD"]
     assert "medians of 1 earlier run" in session.text
     assert "0.001 USD is less than the estimate" in session.text
     assert "5.00 USD is enough, by the estimate" in enough.text
@@ -76,7 +77,7 @@ def test_earlier_runs_supply_the_estimates(project):
     unreadable = project.run("--openclaw-dry-run", models="scripted/a")
     assert unreadable.status == 0
     assert "left out: " in unreadable.text
-    assert "nothing: no earlier run has tokens of these cells" in unreadable.text
+    assert "nothing: no earlier run asked this" in unreadable.text
 
 
 @pytest.mark.parametrize(
