@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,7 +17,7 @@ from pytest_openclaw.values.run_files import load_schema
 from tests.unit.runs.stored_runs import A, B, row, store
 from tests.walk.screens import run_on_terminal
 
-MISS: dict[str, Any] = {"objective_pass": False, "violation": "no"}
+MISS = {"objective_pass": False, "violation": "no"}
 EXPORT = (sys.executable, "-m", "pytest_openclaw", "export")
 FORMULA = '=HYPERLINK("http://x","y")'
 

@@ -9,7 +9,6 @@ import shutil
 import signal
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, note, settings
@@ -205,7 +204,7 @@ TRIES = [
     {"change": name, "outcome": "no_call", "input_tokens": 9}
     for name in ("as_asked", "unstreamed", "without_tools")
 ]
-WRONG: tuple[Any, ...] = (
+WRONG = (
     None, True, 0, -1, 1.5, 10**400, 1e308, 2**53 + 1, "", "x", "\0\u202e", "x" * 9000, "http://[::1", "3/2", "../..",
     [], [None], [[]], [1, "x"], {}, {"a": 1}, {"": {}},
 )  # fmt: skip

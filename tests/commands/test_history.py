@@ -6,7 +6,6 @@ import os
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,7 @@ from pytest_openclaw.values.requests import Target
 from tests.unit.runs.stored_runs import A, B, definition, row, store
 
 DAY = 86_400_000
-MISS: dict[str, Any] = {"objective_pass": False, "violation": "no"}
+MISS = {"objective_pass": False, "violation": "no"}
 
 
 def _at(day, target, prompt_id, **changes):

@@ -4,7 +4,6 @@ import configparser
 import json
 import re
 import tomllib
-from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
@@ -15,9 +14,6 @@ from pytest_openclaw.providers.llama_cpp import weights
 SUITE, WORKFLOW = "benchmarks/prompts_mine.toml", ".github/workflows/openclaw.yml"
 REQUIREMENTS = ".github/openclaw-requirements.txt"
 BARE = '[project]\nname = "assistant"\nversion = "1"\n'
-
-
-Origin = Callable[[object], None]
 
 
 @pytest.fixture(autouse=True)

@@ -102,7 +102,7 @@ def test_a_page_to_share_has_no_texts(project, command):
 
 def test_it_opens_the_page(run, monkeypatch, command):
     """In the browser of the system; without one it says so."""
-    opened: list[str] = []
+    opened = []
     monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or False)
 
     message = command("report", "one", "--open").err

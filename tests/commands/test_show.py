@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import Any
 
 import pytest
 
@@ -15,13 +14,13 @@ from tests.unit.runs.stored_runs import SUITE, A, B, definition, files_of, load,
 
 NAMED_P1 = ("x.json::P1[lab/a]", "y.toml::P1[lab/a]", "x.json::P1[lab/b@low]")
 OTHER = "benchmarks/prompts_y.toml"
-MISS: dict[str, Any] = {"objective_pass": False, "violation": "5 words, at most 4 allowed"}
+MISS = {"objective_pass": False, "violation": "5 words, at most 4 allowed"}
 LIMITED = {
     "availability_status": "rate_limited",
     "failure_type": "http_429",
     "fault_message": "lab: HTTP 429",
 }
-FAULT: dict[str, Any] = {**LIMITED, "success": False, "objective_pass": None}
+FAULT = {**LIMITED, "success": False, "objective_pass": None}
 
 
 @pytest.fixture

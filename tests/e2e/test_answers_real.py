@@ -1,11 +1,8 @@
 """The same suite through several providers against the same weights: plain, under two workers, and unstreamed."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-from tests.e2e.sessions import Ended, Project, all_gone
+from tests.e2e.sessions import Project, all_gone
 
 pytestmark = pytest.mark.engine
 
@@ -13,7 +10,7 @@ MODEL = "smollm2:135m"
 CHAT = ("llama_cpp", "ollama_openai")
 ALL = (*CHAT, "openai_responses")
 PARIS, PONG = {"type": "contains", "value": "Paris"}, {"type": "exact", "value": "PONG"}
-PROMPTS: list[dict[str, Any]] = [
+PROMPTS = [
     {"id": "P1", "prompt": "What is the capital of France?", "max_output_tokens": 24, "validator": PARIS},
     {"id": "P2", "prompt": "Reply with exactly: PONG", "max_output_tokens": 16, "validator": PONG},
     {"id": "P3", "prompt": "List three fruits.", "max_output_tokens": 4},
@@ -22,13 +19,11 @@ PROMPTS: list[dict[str, Any]] = [
 ANSWERED = ("P1", "P2", "P3")
 OPTIONS = {"plain": (), "workers": ("-n", "2"), "whole": ("--openclaw-stream=off",)}
 
-Asking = Callable[[str], Ended]
-
 
 @pytest.fixture(scope="module")
 def asking(tmp_path_factory, served):
     """Run the session of a name, once for all tests of this file."""
-    ended: dict[str, Ended] = {}
+    ended = {}
 
     def ask(name):
         if name not in ended:

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
@@ -17,7 +16,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.nightly]
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = {"name": "get_weather", "description": "Returns the weather in a city.", "parameters": PARAMETERS}
-PROMPT: dict[str, Any] = {
+PROMPT = {
     "id": "T1",
     "prompt": f"Repeat exactly this text and nothing else:\n{CALL}",
     "tools": [WEATHER, "read"],
@@ -45,7 +44,7 @@ def diagnosis(folder, url, token, model, prompt):
     )
     project.suite(prompt)
     ended = project.where(LAB_KEY=token).run("--openclaw-diagnose", models=f"lab/{model}")
-    found: dict[str, Any] = ended.run.group("lab")["diagnosis"]
+    found = ended.run.group("lab")["diagnosis"]
     (file,) = ended.run.path.glob("diagnosis_*.json")
     assert all(one["body"]["model"] == model for one in json.loads(file.read_text())["tries"])
     assert all(token not in path.read_text() for path in ended.run.path.iterdir() if path.suffix != ".html")

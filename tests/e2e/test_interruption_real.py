@@ -3,7 +3,6 @@
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,8 +14,8 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals"),
 ]
 
-SHORT: dict[str, Any] = {"id": "P1", "prompt": "Say hello.", "max_output_tokens": 3}
-LONG: dict[str, Any] = {
+SHORT = {"id": "P1", "prompt": "Say hello.", "max_output_tokens": 3}
+LONG = {
     "id": "P2",
     "prompt": "Write a very long story about the sea.",
     "max_output_tokens": 6000,

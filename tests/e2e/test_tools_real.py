@@ -1,7 +1,6 @@
 """Native tool calls of the real engine by all APIs: in whole sessions, and in a conversation."""
 
 import json
-from typing import Any
 
 import pytest
 
@@ -23,7 +22,7 @@ WEATHER = {"name": "get_weather", "description": "Returns the weather in a city.
 CALLS = {"type": "tool_invocation", "expected_tools": ["get_weather"]}
 CALLED = {"id": "T1", "prompt": REPEAT, "tools": [WEATHER, "read"], "validator": CALLS}
 TALKED = {"id": "T2", "prompt": "What is the capital of France?", "tools": [WEATHER], "validator": CALLS}
-PROMPTS: list[dict[str, Any]] = [
+PROMPTS = [
     {**CALLED, "max_output_tokens": 64},
     {**TALKED, "max_output_tokens": 24},
     {"id": "P1", "prompt": REPEAT, "max_output_tokens": 64},

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from typing import Any
 
 import pytest
 
@@ -57,7 +56,7 @@ def prompt(surface):
 
 def asked_of(command, asked, surface, *turns, environ=None):
     """Ask an OpenClaw whose model plays these turns and calls the tool; return the result and its requests."""
-    request: dict[str, Any] = {"prompt": asked.prompt, "timeout_s": 240.0, "tools": asked.tools}
+    request = {"prompt": asked.prompt, "timeout_s": 240.0, "tools": asked.tools}
     if asked.listed is not None:
         request |= {"listed_tools": asked.listed.tools, "lookup_turns": LOOKUP_TURNS}
     with ScriptedModel(*turns, [CALLS[surface]], "Done.", prompt_tokens=3000) as model:

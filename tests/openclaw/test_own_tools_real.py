@@ -1,18 +1,17 @@
 """Tools of a suite's own in the real OpenClaw: offered on `listed`, found over the bridge."""
 
 import json
-from typing import Any
 
 import pytest
 
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.values.replies import Reply
-from pytest_openclaw.values.requests import LISTED, OPENCLAW, SurfaceName
+from pytest_openclaw.values.requests import LISTED, OPENCLAW
 from tests.openclaw.test_own_tools import WEATHER, asked_of, prompt
 
 pytestmark = [pytest.mark.openclaw_cli, pytest.mark.nightly]
 
-TURNS: dict[SurfaceName, list[Any]] = {
+TURNS = {
     LISTED: [],
     OPENCLAW: [[("tool_search", '{"query": "weather"}')], [("tool_describe", '{"id": "get_weather"}')]],
 }

@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import Any
 
 import pytest
 
@@ -113,7 +112,7 @@ def test_a_world_answers_as_openclaw_does(results, n):
 
 
 NOTE = "Tyres: 28 x 1.75\n"
-BRIDGED: tuple[tuple[str, dict[str, Any]], ...] = (
+BRIDGED = (
     ("tool_describe", {"id": "nope"}),
     ("tool_call", {"id": "nope", "args": {}}),
     ("tool_call", {"args": {}}),
@@ -158,7 +157,7 @@ LONG_FILES = {
     "long-report.txt": "".join(f"{n} {'l' * 100}\n" for n in range(1, 1001)) + "2 tests failed\n",
     "huge.txt": "".join(f"{n} {'h' * 90}\n" for n in range(2600)) + "All done: 2600\n",
 }
-LONG: tuple[tuple[str, dict[str, Any]], ...] = (
+LONG = (
     *(("read", {"path": name}) for name in LONG_FILES),
     ("read", {"path": "lines.txt", "limit": 10}),
     ("read", {"path": "wide.txt", "limit": 500}),

@@ -1,8 +1,6 @@
 """`--openclaw-diagnose` in whole sessions: the wire formats of Ollama and llama-server, and stored runs."""
 
 import json
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -42,11 +40,10 @@ def diagnose(project, monkeypatch, server):
 def found_in(run):
     """The diagnosis of a run's only target."""
     (group,) = run.summary["groups"]
-    found: dict[str, Any] = group["diagnosis"]
-    return found
+    return group["diagnosis"]
 
 
-OLLAMA: dict[str, Callable[[dict[str, Any]], Script]] = {
+OLLAMA = {
     "template": lambda body: answers(body, content="I cannot."),
     "parser": lambda body: answers(body, content=WRITTEN),
     "stream": lambda body: answers(body, content="Done soon." if body["stream"] else "", calls=None if body["stream"] else READ),
@@ -102,7 +99,7 @@ def completes(body, *, shows_tools, text="", call=False):
     return Script.stream(f"data: {json.dumps(delta)}\n\ndata: [DONE]\n\n".encode())
 
 
-LLAMA_SERVER: dict[str, Callable[[dict[str, Any]], Script]] = {
+LLAMA_SERVER = {
     "template": lambda body: completes(body, shows_tools=False, text="I cannot."),
     "parser": lambda body: completes(body, shows_tools=True),
     "stream": lambda body: completes(body, shows_tools=True, call=not body["stream"]),

@@ -44,8 +44,7 @@ def _run(busy, *words):
         "--openclaw-max-p95-ms=60000", "--openclaw-baseline=before", "--openclaw-across=prompt",
         "--openclaw-fail-on=regression", *words, models=MODELS,
     )  # fmt: skip
-    text: str = session.text
-    return text
+    return session.text
 
 
 def test_it_fits_80_columns_and_lists_gates_first(busy):

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.plugin.bad_servers import Behavior, ModelServer, point_at
+from tests.plugin.bad_servers import ModelServer, point_at
 from tests.plugin.conftest import NOOP
 from tests.providers.servers.misbehaving import Pause, Script
 
@@ -94,7 +94,7 @@ def test_a_local_server_has_one_request_at_a_time(plain_project, monkeypatch, wo
 def test_an_end_at_the_first_failure_ends_the_asking(plain_project, monkeypatch, words):
     """With `-x` no worker continues with its assigned cells, and nothing is asked twice."""
     write_suites(plain_project, 40)
-    fails: Behavior = lambda api: Script.answer({"error": "no"}, status=400)  # noqa: E731
+    fails = lambda api: Script.answer({"error": "no"}, status=400)  # noqa: E731
 
     # Long, so that a busy machine does not ask half of the cells before every worker is stopped.
     with CountingServer({"m": answers, "a 1": fails}, pause_s=0.7) as server:

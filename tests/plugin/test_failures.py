@@ -17,8 +17,8 @@ def _project(project):
 
 def sections(session):
     """The lines of the output by the title above them."""
-    found: dict[str, list[str]] = {}
-    lines: list[str] = []
+    found = {}
+    lines = []
     for line in session.text.splitlines():
         if line.startswith("==="):
             lines = found.setdefault(line.strip("= "), [])

@@ -2,7 +2,6 @@
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -122,7 +121,7 @@ def test_a_validator_of_calls(plain_project):
     """A cell has the outcome of its calls, and is evidence about the tools that the plugin demands."""
     plain_project.extend_conftest(CALLER + example("call_validator"))
     either = [READS, {"type": "tool_call", "calls": [{"name": "exec"}]}]
-    cases: dict[str, tuple[str, Any, bool, str]] = {
+    cases = {
         "right": ("read notes/a.md", READS, True, "valid"),
         "wrong-path": ("read secret.md", READS, False, "unfinished"),
         "refused-call": ("write notes/a.md", READS, False, "bad_arguments"),

@@ -185,7 +185,7 @@ def test_kill_9_of_the_session(folder, mode, hanging):
 @pytest.mark.nightly
 def test_kill_9_of_a_resumed_session(folder):
     """A run may be killed, resumed, and killed again, any number of times."""
-    kept: list[bytes] = []
+    kept = []
     for hanging in ("2", "5"):
         (folder / "hang.txt").write_text(f"a say {hanging}")
         words = ["--openclaw-resume=r"] if kept else ["--openclaw-run-id=r", MODELS]

@@ -46,8 +46,7 @@ def _write(project):
 def _done(project, *words, **more):
     done = project.command(*words, **more)
     assert (done.returncode, done.stderr) == (0, "")
-    output: str = done.stdout
-    return output
+    return done.stdout
 
 
 def _unordered(summary):

@@ -4,7 +4,6 @@ import json
 import shutil
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ DATA = Path(__file__).parent / "data"
 FILES = ("prompts_answers.json", "prompts_tools.json", "prompts_variants.json")
 
 # The model's replies in these tests, and the row's fields: objective_pass, tools, tool_use_success.
-ANSWERS: dict[tuple[str, str], tuple[str, bool | None, list[str], bool]] = {
+ANSWERS = {
     ("answers", "P0"): ("READY_NOW\n", True, [], False),
     ("answers", "P1"): ('{"route": "near", "why": "a lamp"}', True, [], False),
     ("answers", "P2"): ("It runs at set times. Every day.", False, [], False),
@@ -62,8 +61,7 @@ def lay_out(project, folder="benchmarks"):
 
 def read(file):
     """Return the prompts of one of the files, as JSON has them."""
-    prompts: list[dict[str, Any]] = json.loads((DATA / file).read_text("utf-8"))
-    return prompts
+    return json.loads((DATA / file).read_text("utf-8"))
 
 
 def short(suite):

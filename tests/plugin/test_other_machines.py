@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -48,7 +47,7 @@ def far(plain_project):
     plain_project.suite(PROMPTS, name="prompts_words.json")
     (plain_project.folder / "benchmarks" / "test_words.py").write_text(IN_PYTHON, "utf-8")
     plain_project.pytester.makeini("[pytest]\ntestpaths = benchmarks")
-    folder: Path = plain_project.folder.with_name(f"{plain_project.folder.name}-far")
+    folder = plain_project.folder.with_name(f"{plain_project.folder.name}-far")
     shutil.copytree(plain_project.folder, folder, dirs_exist_ok=True)
     return folder
 

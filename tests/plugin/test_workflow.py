@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -109,7 +108,7 @@ class GitHub:
     """A simulation of GitHub that can run the starter's jobs, each in a separate workspace."""
 
     def __init__(self, folder):
-        self.workflow: dict[Any, Any] = yaml.safe_load(STARTER.read_text("utf-8"))
+        self.workflow = yaml.safe_load(STARTER.read_text("utf-8"))
         self.folder, self.artifacts, self.text = folder, folder / "artifacts", ""
         self.repository, self.state = folder / "repository", folder / "bin" / "state"
         for path in (self.state / "runs", self.repository / "benchmarks"):

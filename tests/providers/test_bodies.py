@@ -2,9 +2,7 @@
 
 import base64
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,9 +20,8 @@ from pytest_openclaw.values.tool_calls import Tool, ToolCall
 from tests.images import JPEG, png
 from tests.providers.servers.apis import READ
 
-Body = dict[str, Any]
 STATUS = Tool(name="session_status")
-BODIES: dict[str, Callable[[Request], Body]] = {
+BODIES = {
     "chat": chat_body,
     "responses": responses_body,
     "messages": messages_body,
@@ -52,7 +49,7 @@ OLLAMA_LEAST = {
     "truncate": False,
     "shift": False,
 }
-LEAST: dict[str, Body] = {
+LEAST = {
     "chat": {
         "model": "m",
         "messages": SAID,
@@ -95,7 +92,7 @@ def declared(schema):
 
 
 FUNCTIONS = [{"type": "function", "function": tool} for tool in (declared("parameters"), NO_DETAILS)]
-CHAT_TOOLS: Body = {"tools": FUNCTIONS, "tool_choice": "auto"}
+CHAT_TOOLS = {"tools": FUNCTIONS, "tool_choice": "auto"}
 CHAT_HIGH = {"reasoning_effort": "high", "think": True}
 RESPONSES_XHIGH = {"reasoning": {"effort": "xhigh"}, "temperature": None}
 ADAPTIVE = {"type": "adaptive", "display": "summarized"}
@@ -192,15 +189,12 @@ AFTER = (
     Turn(user="Go on."),
 )
 # Calls and results in each API's form: Ollama's has thinking, and Gemini's needs no signature for earlier calls.
-CONVERSATIONS: dict[str, list[Body]] = json.loads(
-    Path(__file__).with_name("conversations.json").read_text("utf-8")
-)
+CONVERSATIONS = json.loads(Path(__file__).with_name("conversations.json").read_text("utf-8"))
 
 
 def sent(body):
     """The conversation in a body."""
-    found: list[Body] = body.get("messages") or body.get("contents") or body["input"]
-    return found
+    return body.get("messages") or body.get("contents") or body["input"]
 
 
 @pytest.mark.parametrize("api", CONVERSATIONS)
@@ -292,7 +286,7 @@ PICTURES = (
 )
 DATA = (("image/png", base64.b64encode(PNG).decode()), ("image/jpeg", base64.b64encode(JPEG).decode()))
 URLS = [f"data:{kind};base64,{data}" for kind, data in DATA]
-WITH_PICTURES: dict[str, Any] = {
+WITH_PICTURES = {
     "chat": [
         {"type": "text", "text": "Hi"},
         *({"type": "image_url", "image_url": {"url": url}} for url in URLS),

@@ -1,7 +1,5 @@
 """How servers end an answer: each word, by each API, streamed and whole."""
 
-from collections.abc import Callable
-
 import pytest
 
 from pytest_openclaw.values.faults import outcome_of
@@ -19,7 +17,6 @@ from tests.providers.servers.apis import (
 from tests.providers.servers.misbehaving import Script, sse
 
 pytestmark = pytest.mark.newest
-End = Callable[[str, str], Reply | Fault]
 
 
 @pytest.fixture

@@ -2,9 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,8 +25,6 @@ from tests.providers.servers.apis import (
 )
 from tests.providers.servers.misbehaving import Script, sse
 from tests.providers.servers.ollama import OLLAMA
-
-Shown = Callable[[dict[str, Any]], Any]
 
 
 def refusal(message, status=400):
@@ -115,7 +111,7 @@ EXTRA = {
     "msg": "Extra inputs are not permitted",
     "input": True,
 }
-SERVERS: dict[str, tuple[set[str], dict[str, Any], int]] = {
+SERVERS = {
     # the optional fields that it knows, its error for another one, and its status
     "openrouter": (OPTIONAL, {}, 400),
     "deepseek": (OPTIONAL, {}, 400),

@@ -120,7 +120,7 @@ def ask_all(requests, answers):
         return Script.answer(done(content="Hi.", **counted))
 
     async def asking(provider):
-        results: list[Reply | Fault] = []
+        results = []
         for one in requests:
             request = Request(model="m", timeout_s=60.0, stream=False, **one)
             replies = [result for result in results if isinstance(result, Reply)]

@@ -1,7 +1,6 @@
 """Native calls as servers stream them: each shape was observed, or is documented by its maker."""
 
 import time
-from collections.abc import Callable
 
 import pytest
 
@@ -10,7 +9,6 @@ from pytest_openclaw.providers.chat_completions import read_chat
 from pytest_openclaw.providers.gemini import read_gemini
 from pytest_openclaw.providers.ollama_native import read_ollama
 from pytest_openclaw.providers.openai_responses import read_responses
-from pytest_openclaw.values.replies import Reply
 from tests.providers.servers import ollama
 from tests.providers.servers.apis import (
     CHAT,
@@ -46,7 +44,7 @@ def read_call_lines(*sent):
     return replies[0]
 
 
-READERS: dict[str, Callable[..., Reply]] = {
+READERS = {
     "chat": lambda *sent: read(
         *(chat_chunk({"tool_calls": one}) for one in sent), chat_chunk({}, "tool_calls")
     ),

@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from math import inf, nan
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
@@ -31,7 +30,7 @@ from pytest_openclaw.values.requests import Request, Target
 from pytest_openclaw.values.rows import to_row
 from pytest_openclaw.values.run_files import load_schema
 from tests.providers.fake_claude.cli import assistant, result
-from tests.providers.servers.apis import CHAT, GEMINI, MESSAGES, READ, RESPONSES, Api, Said, chat_chunk
+from tests.providers.servers.apis import CHAT, GEMINI, MESSAGES, READ, RESPONSES, Said, chat_chunk
 from tests.providers.servers.ollama import OLLAMA
 from tests.searching import examples
 
@@ -79,7 +78,7 @@ def streamed(api):
     return payloads_of(api.reasoning("Hm.") + api.text("Hi.") + api.end())
 
 
-SAMPLES: dict[str, tuple[Api, list[list[Any]]]] = {
+SAMPLES = {
     api.kind.name: (api, [streamed(api), [api.answer_of(CALLED)], [MORE], *more])
     for api, more in (
         (CHAT, [[chat_chunk(SIGNED), {**chat_chunk({}, "stop"), "usage": USAGE, "timings": TIMINGS}]]),

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,9 +16,6 @@ pytestmark = [pytest.mark.newest, pytest.mark.nightly]
 
 LOOKS = [(60, True), (80, False), (140, True)]
 TITLE = "which model may hold the tools?"
-
-
-Lab = tuple[Path, Mapping[str, str]]
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import asyncio
 import json
 import threading
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 from msgspec import structs
@@ -23,7 +23,6 @@ from tests.unit.asking.asking import Fake, cell, open_room
 
 TOOLS = load_catalogue().surface("direct")
 WORLD = World(files={"a.txt": "one\n"}, commands=(Command(pattern="(?:x+x+)+y"),))
-Step = Reply | Exception
 
 
 def calls(*made, **reply):
@@ -322,7 +321,7 @@ def test_only_the_models_words_are_judged():
     """What the user says, before and between, is not shown by the model; a later turn of the model is."""
     rule = WorldReached(never_shown=("4417",), forbidden=("exec",))
     past = Turn(text="4417", calls=(ToolCall(name="exec", arguments="{}"),), results=("4417",))
-    given: dict[str, Any] = {"messages": (Turn(user="4417"), past), "turns": ("It is 4417.", "And now?")}
+    given = {"messages": (Turn(user="4417"), past), "turns": ("It is 4417.", "And now?")}
     prompt = replace(cell(tools=TOOLS, world=WORLD).prompt, validator=rule, **given)
 
     kept = played(Script(Reply(text="Yes.")), **given)

@@ -3,7 +3,6 @@
 import html
 import re
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -34,7 +33,7 @@ from tests.unit.reports.summaries import (
     tool_cells,
 )
 
-NATIVE: dict[str, Any] = {"suite": "native", "tools_offered": 11}
+NATIVE = {"suite": "native", "tools_offered": 11}
 READ = {**NATIVE, "tools_tested": ("read",)}
 EXEC = {**NATIVE, "tools_tested": ("exec",)}
 OTHER = Target(provider="lab", model="other")
@@ -294,7 +293,7 @@ def _check_route(group):
     candidate = Candidate(group=group, ref=Ref("ollama/m", is_local=False))
     patch = render_patch(plan_routes([candidate]), "r").value
     policy = patch.get("tools", {}).get("byProvider", {}).get("ollama/m")
-    expected: dict[str, Any] = {
+    expected = {
         "unsafe": {"deny": ["*"]},
         "not_trusted": {"deny": ["*"]},
         "not_enough_evidence": None,

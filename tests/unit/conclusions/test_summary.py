@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -236,7 +235,7 @@ def test_the_sentence_names_what_was_compared(n_targets, targets, sentence):
 # --- the surface that answers for a model ---------------------------------------------------------
 
 ON_OPENCLAW = TARGET.on(OPENCLAW)
-NATIVE: dict[str, Any] = {"suite": "native", "tools_offered": 3}
+NATIVE = {"suite": "native", "tools_offered": 3}
 FACTS = {"source": "substitute", "release": "openclaw-2026.9.6"}
 
 

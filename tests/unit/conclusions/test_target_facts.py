@@ -1,7 +1,5 @@
 """Facts about one target: how long a turn of OpenClaw waits, what it withstands, which part is at fault."""
 
-from typing import Any
-
 import pytest
 
 from pytest_openclaw.parts.diagnosis import advice_on, diagnosis_of, evidence_in, parser_remedy
@@ -195,7 +193,7 @@ def evidence(server=None, **tries):
     }
 
 
-CASES: list[Any] = [
+CASES = [
     pytest.param(evidence(), "model", "answers with words and no call", "larger model", id="words"),
     pytest.param(evidence(without_tools={**SHORT, "input_tokens": 90}), "template", "90 tokens with its 2 tools and 90", "tool parser", id="as-long"),
     pytest.param(evidence({"server": "llama.cpp", "template_shows_tools": False}, without_tools={"outcome": "fault"}), "template", "own description", "--jinja", id="says-so"),

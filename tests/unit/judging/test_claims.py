@@ -3,7 +3,6 @@
 import json
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,7 @@ from tests.corpus.readings import FOLDER
 
 pytestmark = pytest.mark.newest
 
-LISTS: dict[str, str] = tomllib.loads(Path(__file__).with_name("statements.toml").read_text("utf-8"))
+LISTS = tomllib.loads(Path(__file__).with_name("statements.toml").read_text("utf-8"))
 STATEMENTS = {kind: [line.replace("⏎", "\n") for line in lines.splitlines()] for kind, lines in LISTS.items()}
 CLAIMED = {
     "claims": (True, None, None),
@@ -95,9 +94,7 @@ def test_any_text_is_decided(text):
     assert reports_failure(text) in (True, False)
 
 
-LABELLED: list[dict[str, Any]] = [
-    json.loads(line) for line in (FOLDER / "claims.jsonl").read_text("utf-8").splitlines()
-]
+LABELLED = [json.loads(line) for line in (FOLDER / "claims.jsonl").read_text("utf-8").splitlines()]
 # A little below the reached values, which README.md next to the corpus has.
 LEAST = {"seen": (0.98, 0.95), "unseen": (0.95, 0.70)}
 

@@ -18,7 +18,7 @@ TOOLS = load_catalogue().surface("direct")
 PATH = '{"path": "notes.md"}'
 JSON = f'{{"name": "read", "arguments": {PATH}}}'
 UNKNOWN = f'{{"name": "frobnicate", "arguments": {PATH}}}'
-TEXTS: dict[str, dict[str, str]] = {
+TEXTS = {
     group: {key: text.replace("⏎", "\n") for key, text in texts.items()}
     for group, texts in tomllib.loads(
         Path(__file__).with_name("written_calls.toml").read_text("utf-8")

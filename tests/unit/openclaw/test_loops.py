@@ -11,7 +11,6 @@ from pytest_openclaw.values.replies import Turn
 from pytest_openclaw.values.tool_calls import ToolCall
 
 TOOLS = load_catalogue().surface("direct")
-Step = tuple[str, str]
 A, B, C = ("a", "1"), ("b", "2"), ("c", "3")
 
 

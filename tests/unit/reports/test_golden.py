@@ -1,12 +1,11 @@
 """Every report of three made runs, and failed cells, word by word; `--refresh` writes them anew."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.conclusions.summary import Budget, Summary
+from pytest_openclaw.conclusions.summary import Budget
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.parts.baseline import render_comparison
 from pytest_openclaw.parts.gates import Gates
@@ -90,7 +89,7 @@ def _compared():
     return summary_of(candidate, gates=Gates.of(fail_on="regression"), comparison=compared)
 
 
-REPORTS: dict[str, Callable[[Summary], str]] = {
+REPORTS = {
     "terminal.txt": lambda summary: "\n".join(render_terminal(summary, "summary.md", resume="pytest x")),
     "summary.md": render_markdown,
     "comment.md": render_comment,

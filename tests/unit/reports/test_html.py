@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -27,7 +26,7 @@ from pytest_openclaw.util.text import valid_value
 from tests.unit.reports.summaries import TARGET, fault, missed, record
 from tests.unit.runs.stored_runs import definition
 
-SILENCE: dict[str, Any] = {"success": False, "objective_pass": None, "failure_type": "empty_response"}
+SILENCE = {"success": False, "objective_pass": None, "failure_type": "empty_response"}
 
 
 @pytest.mark.parametrize(

@@ -41,9 +41,9 @@ class _Html(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.comments: list[str] = []
+        self.tags = []
+        self.attributes = []
+        self.comments = []
         self.prose = ""
         self._depth = 0
 

@@ -4,7 +4,6 @@ import json
 import os
 import re
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -175,7 +174,7 @@ def test_texts_are_left_out():
 
 def test_equal_values_are_kept_once():
     """Rows are read from separate lines, and a run has many equal texts and calls."""
-    shared: dict[Any, Any] = {}
+    shared = {}
 
     one, other = (
         without_texts(row(A, "P1", violation="".join(["n", "o"]), tool_calls=(*["read"],)), shared)

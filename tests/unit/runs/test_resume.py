@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import asdict
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -53,7 +52,7 @@ def test_wherever_a_file_is_cut_the_answered_rows_before_are_kept(tmp_path_facto
 # --- what is taken over -------------------------------------------------------------------------
 
 GATES = {"min_pass_rate": 0.5, "min_tool_rate": None, "require_tier": 1}
-JUDGED: dict[str, Any] = {"verdict": "gate", "gates": GATES, "fail_unavailable": True, "stream": False}
+JUDGED = {"verdict": "gate", "gates": GATES, "fail_unavailable": True, "stream": False}
 
 
 def config(**changes):
@@ -92,7 +91,7 @@ def test_the_command_line_goes_before_the_run():
 def plan(**changes):
     """The plan of a session that resumes `config()`."""
     prompts = changes.pop("prompts", (definition("P1"), definition("P2")))
-    values: dict[str, Any] = {
+    values = {
         "cells": frozenset(CellKey(SUITE, name, A, 1) for name in ("P1", "P2")),
         "targets": (A,),
         "prompts": {(one["suite"], one["id"]): one for one in prompts},

@@ -4,7 +4,6 @@ import json
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -177,7 +176,7 @@ def test_whatever_a_server_says_can_be_stored(facts):
 
 def nested(levels):
     """Return a list in a list, so many times."""
-    value: Any = 1
+    value = 1
     for _ in range(levels):
         value = [value]
     return value

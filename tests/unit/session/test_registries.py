@@ -3,7 +3,6 @@
 import pickle
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import pluggy
 import pytest
@@ -78,7 +77,7 @@ def _config(hook, returned):
     return SimpleNamespace(hook=manager.hook)
 
 
-COLLECTED: dict[str, Any] = {
+COLLECTED = {
     "validators": validator_registry,
     "providers": provider_classes,
     "reports": reports_of,
@@ -130,8 +129,8 @@ class ClosedChannel:
 
 def test_a_worker_ends_if_its_controller_has_closed_the_channel():
     """A cell that cannot be sent any more is not a broken harness."""
-    config: Any = SimpleNamespace(workerinput={INPUT: pickle.dumps((None, {})), CHANNEL: ClosedChannel()})
-    cell: Any = None
+    config = SimpleNamespace(workerinput={INPUT: pickle.dumps((None, {})), CHANNEL: ClosedChannel()})
+    cell = None
 
     with pytest.raises(pytest.exit.Exception, match="the session is stopping"):
         WorkerLink(config).ask("suite::P1", cell)
@@ -150,7 +149,7 @@ class OpenChannel:
     """Keeps what was sent."""
 
     def __init__(self):
-        self.sent: list[bytes] = []
+        self.sent = []
 
     def setcallback(self, callback, endmarker):
         pass
@@ -175,7 +174,7 @@ def test_a_plugins_validator_stays_in_its_worker(validator, type_sent):
     cell = PlannedCell(token="t", cell=Cell(prompt=prompt, target=TARGET))
     collected = Collected(cells=(cell,), divided=None, unknown_ids="")
     channel = OpenChannel()
-    config: Any = SimpleNamespace(workerinput={INPUT: pickle.dumps((None, {})), CHANNEL: channel})
+    config = SimpleNamespace(workerinput={INPUT: pickle.dumps((None, {})), CHANNEL: channel})
 
     WorkerLink(config).send(collected)
 

@@ -2,7 +2,6 @@
 
 from itertools import product
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -56,8 +55,8 @@ def test_the_status(situation, gates, answered, status):
 
 
 def _ended(gates, *, answered, gates_only, others_failed):
-    summary: Any = SimpleNamespace(verdict=gates, gates=())
-    settings: Any = SimpleNamespace(verdict="gate" if gates_only else "cells")
+    summary = SimpleNamespace(verdict=gates, gates=())
+    settings = SimpleNamespace(verdict="gate" if gates_only else "cells")
     return Ended(summary, settings, answered, 1 + others_failed, 1, {})
 
 

@@ -1,7 +1,6 @@
 """A prompt's `messages` and its world: valid and invalid ones, and their form in `config.json`."""
 
 import json
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,7 +84,7 @@ def test_history_is_what_the_model_did_after_the_prompt(registry):
 
 def test_the_definition_has_them(registry):
     """`config.json` keeps them as they can be read again; those of a prompt without them are null."""
-    raw: dict[str, Any] = {
+    raw = {
         "validator": {"type": "says", "word": "hello"},
         "prompt": "And now?",
         "tools": ["read", "exec"],
@@ -117,7 +116,7 @@ CALL = st.fixed_dictionaries(
 @st.composite
 def conversations(draw):
     """Messages in a possible order."""
-    messages: list[dict[str, Any]] = []
+    messages = []
     for _ in range(draw(st.integers(1, 3))):
         messages += [
             {"role": "user", "content": text} for text in draw(st.lists(WORDS, min_size=1, max_size=2))
@@ -136,7 +135,7 @@ def test_a_conversation_is_written_as_it_was_read(messages):
     assert written_messages(KEYS["messages"].read("messages", messages, turns_of)) == messages
 
 
-FULL: dict[str, Any] = {
+FULL = {
     "files": {"a.txt": "one", "/etc/hosts": "127.0.0.1"},
     "commands": [
         {"pattern": "free.*", "output": "8G"},
@@ -181,7 +180,7 @@ def test_a_world_is_read():
 
 def test_a_world_in_config_json_is_a_world_again(registry):
     """A prompt's definition in a run can be read without its suite."""
-    raw: dict[str, Any] = {
+    raw = {
         "prompt": "Go.",
         "tools": ["read"],
         "world": FULL,

@@ -1,7 +1,6 @@
 """A prompt on the surface `openclaw`: the offered tools, the tools behind the bridge, and its own."""
 
 from dataclasses import replace
-from typing import Any
 
 from pytest_openclaw.openclaw.catalog import load_catalogue, substitute_surface
 from pytest_openclaw.openclaw.dispatch import reached_tools
@@ -26,7 +25,7 @@ def prompt(*tools, **changes):
     catalogue = load_catalogue()
     found = tuple(tool if isinstance(tool, Tool) else catalogue.tools[tool] for tool in tools)
     spec = [{"name": tool.name} if isinstance(tool, Tool) else tool for tool in tools]
-    usual: dict[str, Any] = {"suite": "s", "id": "P", "name": "n", "prompt": "Q", "validator": None}
+    usual = {"suite": "s", "id": "P", "name": "n", "prompt": "Q", "validator": None}
     return Prompt(**{**usual, "tools": found, "tools_spec": spec, **changes})
 
 

@@ -39,7 +39,7 @@ def test_how_it_ended(status, words):
 
 def test_an_existing_handler_stays():
     """A handler of the user, or of another plugin, is not replaced."""
-    received: list[int] = []
+    received = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
     try:
         with interrupted_by_signals():

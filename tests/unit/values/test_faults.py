@@ -17,7 +17,7 @@ def _refused(**words):
 
 
 # failure type → its cause
-MAKERS: dict[str, Fault] = {
+MAKERS = {
     "auth_missing": faults.auth_missing("p", "set a key"),
     "quota_exhausted": _refused(status=429, code="insufficient_quota"),
     "model_not_found": _refused(status=404, code="model_not_found"),
@@ -34,7 +34,7 @@ MAKERS: dict[str, Fault] = {
     "harness_error": faults.broke("p", "bug"),
     "content_filter": _refused(status=400, code="content_filter"),
 }
-ANSWERS: dict[str, Reply] = {
+ANSWERS = {
     "empty_response": Reply(text=" \n"),
     "refusal": Reply(refusal="no"),
     "content_filter": Reply(text="half", finish_reason="content_filter"),

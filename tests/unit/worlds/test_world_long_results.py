@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -92,8 +91,7 @@ def test_the_parts_of_a_file_are_the_file(calls_in, text, context_tokens):
 
 
 def _fetched(call, **more):
-    page: dict[str, Any] = json.loads(call("web_fetch", url=ADDRESS, **more))
-    return page
+    return json.loads(call("web_fetch", url=ADDRESS, **more))
 
 
 @pytest.mark.parametrize("most", [1500, 5000, 20_000, 90_000])
