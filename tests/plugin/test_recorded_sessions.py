@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.openclaw.catalog import DIRECT, load_catalogue
 from pytest_openclaw.parts.sessions.prompts import read_session
-from pytest_openclaw.parts.sessions.rules import changes
+from pytest_openclaw.parts.sessions.rules import RecordedCall, RecordedWorld, Replaying, changes
+from pytest_openclaw.values.tool_calls import ToolCall
 from tests.recorded import (
     NOTES,
     SYSTEM,
@@ -498,6 +500,25 @@ def test_a_replay_plays_commands_over_files_whose_text_is_known(history: History
     assert (row["ended_by"], row["parsed_output"]["agreement"]) == ("left_the_record", "finished")
     left = session.row("2")["parsed_output"]["left_at"]
     assert left == [{"tool": "exec", "arguments": {"command": "cat notes.txt other.txt"}}]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["ls", "cat *.txt", "cat $HOME/notes.txt", "grep -r milk .", "sort notes.txt", "head notes.txt 2>/dev/null",
+     "tail -f notes.txt", "cat notes.txt /proc/cpuinfo", "cat notes.txt; date", "while true; do cat notes.txt; done",
+     "cat notes.txt > copy.txt", "cat absent.txt || echo none"],
+)  # fmt: skip
+def test_a_replay_plays_no_command_that_depends_on_the_machine(command: str) -> None:
+    """Also if a file that it reads is known."""
+    tools = load_catalogue().surface(DIRECT)
+    read = {"tool": "read", "arguments": {"path": "notes.txt"}}
+    record = RecordedCall(call=read, result="milk", step=1, since=0, is_change=False, is_due=False)
+    replay = Replaying(RecordedWorld(record=(record,)), tools)
+
+    assert replay.answer_turn(
+        [ToolCall(name="exec", arguments=json.dumps({"command": "cat notes.txt"}))]
+    ) == ("milk",)
+    assert replay.answer_turn([ToolCall(name="exec", arguments=json.dumps({"command": command}))]) == ()
 
 
 def test_a_provider_that_plays_worlds_cannot_replay(history: History) -> None:

@@ -194,6 +194,7 @@ class Agreement:
 _LOOKS = re.compile("|".join(WORDS["commands_that_look"]), re.DOTALL)
 _FILTERS = re.compile("|".join(WORDS["commands_of_files"]), re.DOTALL)
 _NO_FILE = re.compile(r": (?:No such file|Is a directory)|not found|timed out|exited with code [2-9]")
+_DEVICE = re.compile(r"/(?:dev|proc|sys)\b")
 _NOTICE = re.compile(r"\[[^\n]*\]\s*\Z")
 """At the end of a file that was not read as a whole."""
 _NOWHERE = {"/dev/null", "1", "2"}
@@ -205,16 +206,16 @@ def changes(call: Mapping[str, Any]) -> bool:
     """Whether a call may change something; what is not known to look only may."""
     tool, arguments = call["tool"], call["arguments"] or {}
     if tool == "exec":
-        return not _runs_only(_LOOKS, arguments)
+        return not _runs_only(_LOOKS, arguments, _NOWHERE)
     if (acting := tables().tools.get(tool)) is not None:
         return "*" in acting or arguments.get("action") in acting
     return tool not in _LOOKING
 
 
-def _runs_only(known: re.Pattern[str], arguments: Mapping[str, Any]) -> bool:
+def _runs_only(known: re.Pattern[str], arguments: Mapping[str, Any], targets: Iterable[str] = ()) -> bool:
     written = read_shell(str(arguments.get("command")))
     is_known = all(known.fullmatch(" ".join(words)) for words in written.commands)
-    return is_known and _NOWHERE.issuperset(written.targets)
+    return is_known and {*targets}.issuperset(written.targets)
 
 
 class RecordedCall(Struct, frozen=True, kw_only=True):
@@ -320,7 +321,8 @@ class Replaying(Playing):
         start |= new
         files |= new | files
         if meant.tool == "exec":
-            is_known = [*arguments] == ["command"] and _runs_only(_FILTERS, arguments)
+            is_plain = [*arguments] == ["command"] and not _DEVICE.search(str(arguments["command"]))
+            is_known = is_plain and _runs_only(_FILTERS, arguments)
             result = self.answer(call) if is_known else None
             return None if result is None or _NO_FILE.search(result) else result
         paths = [normal_path(path) for path in paths_of(meant)]
