@@ -504,6 +504,19 @@ def test_thinking_sent_again_is_read_once(server, api):
     assert ask(api.provider(server.url)).reasoning == AB
 
 
+def test_a_response_whose_parts_are_only_in_its_last_event():
+    """Thinking, text and a refusal are read from it, each in its channel."""
+    parts = [{"type": "output_text", "text": "Hi"}, {"type": "refusal", "refusal": "No."}]
+    thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}
+    response = {
+        "object": "response",
+        "status": "completed",
+        "output": [thought, {"type": "message", "content": parts}],
+    }
+    reply = reading(read_responses)({"type": "response.completed", "response": response})
+    assert (reply.reasoning, reply.text, reply.refusal) == ("hm", "Hi", "No.")
+
+
 @pytest.mark.parametrize(
     ("last", "names"),
     [
