@@ -19,11 +19,11 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 
 
-def _page(name: str) -> str:
+def _page(name):
     return (ROOT / "docs" / f"{name}.md").read_text("utf-8")
 
 
-def _blocks(language: str, page: str) -> list[str]:
+def _blocks(language, page):
     return re.findall(rf"```{language}[^\n]*\n(.*?)```", page, re.DOTALL)
 
 
@@ -36,7 +36,7 @@ def _blocks(language: str, page: str) -> list[str]:
     ],
     ids=["README", "suites", "worlds"],
 )
-def test_the_suites_load(page: str, ids: list[list[str]]) -> None:
+def test_the_suites_load(page, ids):
     """The TOML suites that are shown are suites."""
     suites = [
         parse_suite(text, format="toml", name="page.md", registry=REGISTRY) for text in _blocks("toml", page)
@@ -45,13 +45,13 @@ def test_the_suites_load(page: str, ids: list[list[str]]) -> None:
     assert [[prompt.id for prompt in suite.prompts] for suite in suites] == ids
 
 
-def test_providers_are_named_and_validators_counted() -> None:
+def test_providers_are_named_and_validators_counted():
     """The table has every provider, and the number of validators is right."""
     assert all(f"`{provider.name}`" in README for provider in PROVIDERS)
     assert f"There are {len(VALIDATORS)} validators" in README
 
 
-def test_the_row_fields_are_all_named() -> None:
+def test_the_row_fields_are_all_named():
     """The table of row fields is complete, and names no other field."""
     table = _page("reference/run").split("A row has the fields of")[1].split("### Failures")[0]
     named = {
@@ -64,7 +64,7 @@ def test_the_row_fields_are_all_named() -> None:
     assert named == set(load_schema("row")["properties"]) - {"record_type", "schema_version"}
 
 
-def test_the_python_benchmark_works(pytester: pytest.Pytester) -> None:
+def test_the_python_benchmark_works(pytester):
     """The Python benchmark of the page of suites is collected once for each target."""
     blocks = _blocks("python", _page("reference/suites"))
     snippet = next(block for block in blocks if "reads_before" in block)
@@ -83,12 +83,12 @@ QUOTING = ("extending", "how-to/cost", "how-to/validator", "how-to/provider")
 HOOKS = {name for name in vars(hookspecs) if name.startswith("pytest_openclaw_")}
 
 
-def _quoted(page: str) -> list[str]:
+def _quoted(page):
     blocks = _blocks("python", (ROOT / page).read_text("utf-8"))
     return [block for block in blocks if "def pytest_openclaw_" in block]
 
 
-def test_every_hook_has_an_example_and_every_example_is_shown() -> None:
+def test_every_hook_has_an_example_and_every_example_is_shown():
     """The pages quote all examples word for word, and the table of extensions names every hook."""
     page = (ROOT / "docs/extending.md").read_text("utf-8")
     shown = [_quoted(one) for one in ("README.md", *(f"docs/{name}.md" for name in QUOTING))]
@@ -99,7 +99,7 @@ def test_every_hook_has_an_example_and_every_example_is_shown() -> None:
     assert all(f"| `{name}` |" in page for name in HOOKS)
 
 
-def test_the_page_of_commands_names_them_all() -> None:
+def test_the_page_of_commands_names_them_all():
     """Each has its line in the table."""
     page = (ROOT / "docs/commands.md").read_text("utf-8")
 

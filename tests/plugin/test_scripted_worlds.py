@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import Any
 
 import pytest
 
@@ -62,7 +61,7 @@ REACHED = {
 NAMES = ("success", "recovers", "claims", "wanders", "loops", "breaks", "fails", "late")
 
 
-def write(project: Any, *names: str, rule: dict[str, Any] = REACHED, **more: Any) -> None:
+def write(project, *names, rule=REACHED, **more):
     """Write the player and a suite of these prompts."""
     if PLAYER not in (project.folder / "conftest.py").read_text("utf-8"):
         project.extend_conftest(PLAYER)
@@ -143,7 +142,7 @@ def test_a_stored_exchange_is_judged_again_as_it_was(plain_project):
     }  # fmt: skip
 
 
-def rescored(project: Any, session: Any, name: str) -> list[dict[str, Any]]:
+def rescored(project, session, name):
     """Return the rows of a run after `rescore`, without the fields that name the run."""
     done = project.command("rescore", str(session.run_dir), "--into", name)
     assert done.returncode in (0, 1), done.stdout + done.stderr

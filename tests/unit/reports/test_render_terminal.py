@@ -2,7 +2,6 @@
 
 import pytest
 
-from pytest_openclaw.conclusions.summary import Summary
 from pytest_openclaw.parts.gates import Gates
 from pytest_openclaw.providers import prices
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
@@ -36,7 +35,7 @@ WHERE = "runs/20261121_233059/summary.md"
 SMALL = Target(provider="llama_cpp", model="smollm2:135m")
 
 
-def _lines(summary: Summary) -> list[str]:
+def _lines(summary):
     return render_terminal(summary, WHERE)
 
 
@@ -52,7 +51,7 @@ def test_misses_are_not_listed_twice():
     """What is listed above the title is left out of one target's findings; what all missed is another thing."""
     one, two = summary_of([record(), missed(prompt_id="P2")]), summary_of([missed(), missed(SMALL)])
 
-    def labels(summary: Summary, *, are_misses_shown: bool) -> set[str]:
+    def labels(summary, *, are_misses_shown):
         lines = render_terminal(summary, WHERE, are_misses_shown=are_misses_shown)
         return {line[:18].strip() for line in lines}
 
