@@ -114,6 +114,10 @@ def joined_values(name: str, values: list[Any]) -> Any:
 # --- tool calls ---------------------------------------------------------------------------------
 
 
+#: the multiple of a call's characters that may be read before its end, and characters in addition
+_MOST_READ, _ALWAYS_READ = 8, 1_000_000
+
+
 @dataclass
 class _Call:
     """A tool call as its fragments arrive."""
@@ -122,6 +126,8 @@ class _Call:
     id: str | None = None
     pieces: list[str] = field(default_factory=list)
     _read: tuple[JsonObject | None] | None = None
+    _n_chars: int = 0
+    _n_read: int = 0
 
     @property
     def arguments(self) -> str:
@@ -129,8 +135,14 @@ class _Call:
 
     @property
     def value(self) -> JsonObject | None:
-        """The arguments as an object; None if they are none, or not yet. Only a change is read again."""
-        self._read = self._read or (load_object(self.arguments),)
+        """The arguments as an object; None if they are none, or not yet.
+
+        Only a change is read again, and only so often that many fragments take linear time.
+        """
+        if self._read is None:
+            self._n_read += self._n_chars
+            is_due = self._n_read <= _MOST_READ * self._n_chars + _ALWAYS_READ
+            self._read = (load_object(self.arguments) if is_due else None,)
         return self._read[0]
 
     def repeats(self, arguments: str) -> bool:
@@ -151,10 +163,12 @@ class _Call:
             return
         # The arguments begin anew after a placeholder, or if a piece begins with everything so far, which
         # JSON itself never does.
-        so_far = self.arguments if arguments.lstrip()[:1] == "{" else ""
-        if whole or (so_far and (self.value == {} or arguments.startswith(so_far))):
-            self.pieces = []
+        is_object = bool(self.pieces) and arguments.lstrip()[:1] == "{"
+        is_copy = is_object and len(arguments) >= self._n_chars and arguments.startswith(self.arguments)
+        if whole or is_copy or (is_object and self.value == {}):
+            self.pieces, self._n_chars = [], 0
         self.pieces.append(arguments)
+        self._n_chars += len(arguments)
         self._read = None
 
     def ends_before(self, fragment: ToolCall, *, whole: bool) -> bool:
@@ -224,7 +238,8 @@ class Calls:
                 if again.value is None:
                     again.take("", one.arguments, whole=True)
             elif one.name and len(self._calls) < _MOST_CALLS:
-                self._calls.append(_Call(one.name, one.id, [one.arguments]))
+                n_chars = len(one.arguments)
+                self._calls.append(_Call(one.name, one.id, [one.arguments], _n_chars=n_chars))
 
     def named(self) -> tuple[ToolCall, ...]:
         """Return the calls so far, without those that have no name."""

@@ -1,14 +1,17 @@
 """Native calls as servers stream them: each shape was observed, or is documented by its maker."""
 
+import json
 import time
 
 import pytest
 
+from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.anthropic_messages import read_messages
 from pytest_openclaw.providers.chat_completions import read_chat
 from pytest_openclaw.providers.gemini import read_gemini
 from pytest_openclaw.providers.ollama_native import read_ollama
 from pytest_openclaw.providers.openai_responses import read_responses
+from pytest_openclaw.values.tool_calls import ToolCall
 from tests.providers.servers import ollama
 from tests.providers.servers.apis import (
     CHAT,
@@ -174,3 +177,18 @@ def test_thousands_of_calls(is_again):
 
     assert len(reply.tool_calls) == 300
     assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize("piece", ["x", "{", "{}", "}"])
+def test_arguments_in_pieces_of_one_byte(piece):
+    """Their time is linear: 60,000 pieces would take minutes if each read all before it."""
+    began = time.process_time()
+    answer = Answer()
+    answer.receive_tool_call(ToolCall(id="c", name="read", arguments='{"path": "'), key=0)
+    for _ in range(60_000):
+        answer.receive_tool_call(ToolCall(name="", arguments=piece), key=0)
+    answer.receive_tool_call(ToolCall(name="", arguments='"}'), key=0)
+
+    (call,) = answer.reply().tool_calls
+    assert json.loads(call.arguments) == {"path": piece * 60_000}
+    assert time.process_time() - began < 15
