@@ -45,8 +45,6 @@ Calls = Sequence[Mapping[str, Any]]
 """Each with `tool` and `arguments`, as in `parsed_output`."""
 Word = Literal["same", "same_tool", "other_tool", "answered", "called", "leaked_as_text"] | Problem
 """`answered`: a text where a call was recorded; `called`: a call where a text was."""
-_UNREADABLE = ("leaked_as_text", "malformed_json")
-"""OpenClaw cannot execute such an answer, so no review can accept it."""
 _PATH = re.compile(r"(?:path|file|folder|dir|directory|cwd|workdir)\Z|(?:Path|File|Dir)\Z")
 _WORKSPACE = re.compile(r"(?:\$WORKSPACE_DIR|/workspace)(?=/|\Z)")
 
@@ -147,7 +145,9 @@ class Agreement:
         made = as_json(reply.dispatched)
         problem = next((one.meant.problem for one in reply.dispatched if one.meant.problem), None)
         word, differs = self._compared(made, problem) if made else (self._of_text(reply), [])
-        is_accepted = word not in _UNREADABLE and self.is_among(made, self.accepted)
+        # No review can accept a call that OpenClaw cannot read.
+        is_read = word != "malformed_json" if made else word == "answered"
+        is_accepted = is_read and self.is_among(made, self.accepted)
         parsed: JsonObject = {"agreement": word, "recorded": self.recorded, "answered": made}
         parsed |= {"differs": differs} if differs else {}
         parsed |= {"cut": [*self.cut]} if self.cut else {}
