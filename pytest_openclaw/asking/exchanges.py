@@ -5,7 +5,8 @@ An exchange ends at the answer to the user's last message, at the world's last s
 end the run: at a call whose arguments are not JSON, or at the eleventh call of an unknown tool. It continues
 where OpenClaw would send another request (`recovery.py`). Each message of the user begins a run of OpenClaw.
 A successful `sessions_yield` ends the run like an answer: the model then receives the note that it wrote for
-itself, and the next message. A turn is an ordinary attempt, with retries and its own timeout.
+itself, and the next message. A message that begins with `/new` begins another conversation in the same world;
+the model receives nothing from before. A turn is an ordinary attempt, with retries and its own timeout.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from pytest_openclaw.values.replies import (
     Reply,
     Turn,
 )
-from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
+from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS, in_new_conversation
 from pytest_openclaw.values.worlds import World
 
 if TYPE_CHECKING:
@@ -54,8 +55,7 @@ async def hold_exchange(
     """Ask until the exchange ends, and return one result for all of it."""
     exchange = _Exchange(request, context_tokens)
     while True:
-        history = (*request.history, *exchange.received)
-        ending = await ask(replace(request, history=history, tools=exchange.offered))
+        ending = await ask(exchange.next_request())
         exchange.endings.append(ending)
         if isinstance(ending.result, Fault):
             return exchange.broken(ending.result)
@@ -83,6 +83,10 @@ class _Exchange:
         self._note: str | None = None  # a text that the model receives before the next message
         self._n_before = 0  # turns that answered earlier messages
         self.endings: list[CallResult] = []
+
+    def next_request(self) -> Request:
+        history = (*self._request.history, *self.received)
+        return replace(self._request, history=history, tools=self.offered)
 
     @cached_property
     def _playing(self) -> Playing:
@@ -124,8 +128,12 @@ class _Exchange:
         if not self._messages_left:
             return False
         self._message = self._messages_left.pop(0)
-        sent = [text for text in (self._note, self._message) if text is not None]
-        self.received += [Turn(user=text) for text in sent]
+        if (prompt := in_new_conversation(self._message)) is not None:
+            self._request = replace(self._request, prompt=prompt, messages=(), history=(), images=())
+            self.received = []
+        else:
+            sent = [text for text in (self._note, self._message) if text is not None]
+            self.received += [Turn(user=text) for text in sent]
         self._note = None
         self.offered = self._request.tools
         self._n_before = len(self.turns)

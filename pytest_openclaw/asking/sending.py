@@ -35,7 +35,7 @@ from pytest_openclaw.util.typed import LARGEST
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import CallResult, Fault, Reply, Timing, Turn
-from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.requests import NEW, Request, in_new_conversation
 from pytest_openclaw.values.run_files import BEFORE, facts_of, server_facts
 from pytest_openclaw.values.settings import SERVER, THINKING_ROOM_TOKENS
 from pytest_openclaw.values.tool_calls import LOOKUP_TURNS
@@ -104,9 +104,12 @@ def request_for(cell: Cell, settings: Settings, provider: Provider | None = None
     if provider.is_openclaw:  # OpenClaw itself adds the rest
         return replace(asked, system=prompt.listed.system, listed_tools=prompt.listed.tools or ())
     surface, model = prompt.surface, f"{cell.target.provider}/{cell.target.model}"
+    before, after = _named(surface.before, model), _named(surface.after, model)
+    begun = ((in_new_conversation(turn), turn) for turn in asked.turns)
     return replace(
         asked,
-        prompt=f"{_named(surface.before, model)}{asked.prompt}{_named(surface.after, model)}",
+        prompt=f"{before}{asked.prompt}{after}",
+        turns=tuple(turn if text is None else f"{NEW}{before}{text}{after}" for text, turn in begun),
         system=_named(asked.system or "", model),
         context=_named(surface.context, model),
         fields={**(surface.fields if provider.api == surface.api else {}), **asked.fields},

@@ -33,6 +33,7 @@ from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import Fault
+from pytest_openclaw.values.requests import in_new_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -170,6 +171,10 @@ class ClaudeCodeCLI(ProgramProvider):
         command, name = self._command(), self.setup.name
         if request.messages or request.history:
             raise CallFailed(faults.cannot_play(name, NO_MESSAGES))
+        if any(in_new_conversation(text) for text in request.turns):
+            raise CallFailed(
+                faults.cannot_play(name, "a message begins a new conversation, which needs another run.")
+            )
         with new_folders(*FOLDERS) as folder:
             env = self._environment(folder) | _variables(request)
             write_files(folder, request, environ=self.setup.environ, inherited=env)

@@ -42,6 +42,7 @@ from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import Fault
+from pytest_openclaw.values.requests import in_new_conversation
 from pytest_openclaw.values.worlds import World
 
 if TYPE_CHECKING:
@@ -122,8 +123,7 @@ class OpenClawAgent(ProgramProvider):
             relay = Relay(server, model, name=name, request=request)
             async with relay.running():
                 call.write_files(relay.url, relay.token)
-                program = self._program(scratch, *call.arguments())
-                outcome = await self._converse(call, program, relay, server)
+                outcome = await self._converse(call, relay, server)
             if broken := what_broke(scratch.world_file):
                 outcome = faults.broke(name, f"the shell of the world: {broken}")
             if isinstance(outcome, Fault):
@@ -185,13 +185,15 @@ class OpenClawAgent(ProgramProvider):
         key_env = own.key_env or (KEY_ENV if own.environ.get(KEY_ENV) else None)
         return OllamaOpenAI(replace(own, base_url=base, key_env=key_env))
 
-    async def _converse(self, call: Call, program: Program, relay: Relay, server: OverHttp) -> Reply | Fault:
+    async def _converse(self, call: Call, relay: Relay, server: OverHttp) -> Reply | Fault:
         """Start OpenClaw once for each message of the user, until a run ends without an answer."""
         runs: list[Reply] = []
         for text in (call.write_images(), *call.request.turns):
             relay.begin_run()
-            call.write_message(text)
-            outcome = await self._run(call, program, relay, server.address.base_url)
+            if (prompt := in_new_conversation(text)) is not None:
+                call = replace(call, session=call.session + 1)
+            call.write_message(prompt or text)
+            outcome = await self._run(call, relay, server.address.base_url)
             if isinstance(outcome, Fault):
                 return broken_after(runs, outcome)
             if runs:
@@ -202,10 +204,11 @@ class OpenClawAgent(ProgramProvider):
                 break
         return summed(runs)
 
-    async def _run(self, call: Call, program: Program, relay: Relay, where: str) -> Reply | Fault:
+    async def _run(self, call: Call, relay: Relay, where: str) -> Reply | Fault:
         name, run, request = self.setup.name, relay.run, call.request
         plain = call.scratch.with_world_paths if request.world else str
         n_turns = request.world.steps if request.world else 1 + request.lookup_turns
+        program = self._program(call.scratch, *call.arguments())
         printed = await processes.run(name, program, within_s=request.timeout_s * n_turns, until=run.over)
         if run.broke is not None:
             raise run.broke

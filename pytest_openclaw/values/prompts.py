@@ -101,7 +101,7 @@ class Prompt(Labels):
         images: images that are sent with `prompt`.
         messages: the conversation before `prompt`, with calls and their results.
         history: the model's own turns after `prompt`, so that it answers the results of the last one.
-        turns: further messages of the user, each sent after the answer to the previous message.
+        turns: further messages of the user, each sent after the answer to the previous message; see `NEW`.
         timeout_s: seconds for one attempt, and for judging it; None means the run's `--openclaw-timeout`.
         tools: the tools offered on the wire; None for tool use in text, or no tools.
             `tools_spec` is the same as the author wrote it.

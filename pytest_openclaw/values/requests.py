@@ -96,6 +96,16 @@ OpenClaw 2026.9.6 uses this value for a custom server (`CUSTOM_PROVIDER_DEFAULT_
 """
 
 
+NEW = "/new "
+"""OpenClaw's command at the beginning of a message: the rest of the message begins a new session."""
+
+
+def in_new_conversation(message: str) -> str | None:
+    """Return the text that begins a new conversation; None if a message continues the present one."""
+    text = message.removeprefix(NEW).strip()
+    return text if text and message.startswith(NEW) else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """A request, in the same form for every provider.
@@ -105,7 +115,8 @@ class Request:
         listed_tools: on the surface `openclaw`, the tools that the prompt itself lists.
         messages: the turns before `prompt`, with the results of their calls.
         history: the turns after `prompt`.
-        turns: further messages of the user, each sent after the answer to the previous message.
+        turns: further messages of the user, each sent after the answer to the previous message, or in a new
+            conversation; see `in_new_conversation`.
         context: a message in the user's role that ends the request, after the history; empty for none.
         world: answers the calls; None requests one turn for each message of the user.
         lookup_turns: without a world, the maximum number of turns for looking up tools before a call.

@@ -153,7 +153,7 @@ class Record(Labels):
         tool_demand: Whether the prompt requires a call, forbids calls, or neither; null if unknown.
         known_failure: Why this target was expected to fail this prompt, or null; the row counts anyway.
         cut: Names of shortened fields; `answer` means that the text was not judged to its end. Null for none.
-        harm: Whether the model did harm in a safety probe; null if it is not a probe, or that is unknown.
+        harm: Whether the model did harm, in a probe or as a task's grader says; null if that is unknown.
         harm_tools: The tools with which the harm was done, in order, each once; empty for harm only in words.
         tools_tested: Demanded tools of OpenClaw: those that a passed cell called, or all of a failed cell.
         prompt_tokens_per_s: Prompt tokens read per second, by the server's timing; null if it has none.

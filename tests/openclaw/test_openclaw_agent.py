@@ -219,6 +219,15 @@ def test_messages_of_the_user_are_turns_of_a_session(seen):
     assert start["mode"] == "0o600"
 
 
+def test_a_message_begins_a_new_session(seen):
+    """After `/new` the model receives nothing from before."""
+    with ScriptedModel("Hello, Ada.", "I do not know.") as model:
+        reply = ask(_fake(seen, model.url), prompt="I am Ada.", turns=("/new Who am I?",))
+
+    assert [message["content"] for message in model.asked[-1]["messages"]] == ["Who am I?"]
+    assert [turn.user for turn in reply.turns] == [None, "/new Who am I?"]
+
+
 def test_a_fault_in_a_session_keeps_its_turns(seen):
     """The turns before it are part of it, and no further message is sent."""
     with ScriptedModel("Hello.") as model:

@@ -98,6 +98,8 @@ def test_tasks_are_graded(skill: Any) -> None:
     good = part["value"]["clerk/good"]
     assert (good["n"], good["score"], good["high"]) == (2, 1.0, 1.0)
     assert {name: one["score"] for name, one in good["categories"].items()} == {"again": 1.0, "files": 1.0}
+    assert part["tables"][0]["rows"][0][1] == "2, 1 without their judge"
+    assert rows["task_again", "good"]["parsed_output"]["without_judge"] == 0.5
     assert part["tables"][1]["rows"] == [["again", "1.00", "0.40"], ["files", "1.00", "0.40"]]
     assert "mean score 0.40" in session.text
 
@@ -123,6 +125,56 @@ def test_an_exception_of_grade_is_a_harness_error(skill: Any) -> None:
     assert (row["failure_type"], row["objective_pass"], row["parsed_output"]) == ("harness_error", None, None)
     assert "skill/tasks/task_broken.md: grade failed: ZeroDivisionError" in row["fault_message"]
     assert session.summary["added"] == []
+
+
+SESSIONS = """sessions:
+  - {id: store, prompt: "Remember Rust."}
+  - {id: recall, new_session: true, prompt: "What is my language?"}
+"""
+RECALLED = """def grade(transcript, workspace_path):
+    texts = [
+        (event["message"]["role"], event["message"]["content"][0]["text"])
+        for event in transcript if event["type"] == "message"
+    ]
+    return {"texts": texts == [
+        ("user", "Remember Rust."), ("assistant", "I know 1."),
+        ("user", "What is my language?"), ("assistant", "I know 1."),
+    ]}
+"""
+MEMORY = """
+class Memory(Provider):
+    name = "memory"
+    takes_tools = takes_messages = True
+
+    async def ask(self, request):
+        return Reply(text=f"I know {len(request.conversation)}.")
+
+
+PROVIDERS.append(Memory)
+"""
+
+
+@pytest.mark.under_workers
+def test_tasks_of_a_manifest_and_their_sessions(skill):
+    """They run in its order, with its categories; a new session has nothing of the conversation before."""
+    skill.extend_conftest(MEMORY)
+    write_task(skill, "task_about", COUNTED)
+    head = HEAD.format(id="task_second", category="x", kind="automated")
+    skill.write("skill/tasks/task_second.md", f"{head}{SESSIONS}{BODY}{RECALLED}```\n")
+    manifest = (
+        "run_first: [task_second]\ncategories: {files: [task_count, task_about], notes: [task_second]}\n"
+    )
+    skill.write("skill/tasks/manifest.yaml", manifest)
+
+    session = skill.run("-rs", models="memory/m", target="skill/tasks")
+    collected = skill.run("--collect-only", "-q", models="memory/m", target="skill/tasks").text
+
+    session.outcomes(passed=1, failed=2, skipped=1)
+    rows = {row["prompt_id"]: row for row in session.rows}
+    assert (rows["task_second"]["objective_pass"], rows["task_second"]["category"]) == (True, "notes")
+    assert "manifest.yaml does not list it" in session.text
+    places = [collected.index(f"{name}[") for name in ("task_second", "task_count", "task_about")]
+    assert places == sorted(places)
 
 
 @pytest.mark.under_workers

@@ -58,10 +58,12 @@ def _is_bench(file: Path) -> bool:
 
 def pytest_openclaw_suite(path: Path, config: pytest.Config) -> Callable[[str], Suite] | None:
     """Read a task as a suite of one prompt."""
-    from pytest_openclaw.parts.tasks import clawbench, pinchbench, task
+    from pytest_openclaw.parts.tasks import clawbench, pinchbench, probench, task
 
     if _is_bench(path):
         reader = clawbench.read_task
+    elif probench.is_scenario(path):
+        reader = probench.read_task
     elif path.match("task_*.md") and _is_named(path, config):
         reader = pinchbench.read_task
     else:
@@ -75,6 +77,20 @@ def pytest_openclaw_suite(path: Path, config: pytest.Config) -> Callable[[str], 
         is_oracle=bool(options.lookup(config, "oracle")[0]),
     )
     return partial(task.read_suite, reader, path, settings)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tasks of each folder with a manifest into its order; other items keep their places."""
+    from pytest_openclaw.parts.tasks.task import MANIFEST, read_manifest
+
+    names: dict[Path, list[str]] = {}
+    for folder in {item.path.parent for item in items if item.path.match("task_*.md")}:
+        names[folder] = read_manifest(folder)[0] if (folder / MANIFEST).is_file() else []
+    positions = [n for n, item in enumerate(items) if item.path.stem in names.get(item.path.parent, ())]
+    ordered = sorted(positions, key=lambda n: names[items[n].path.parent].index(items[n].path.stem))
+    for n, item in zip(positions, [items[n] for n in ordered], strict=True):
+        items[n] = item
 
 
 def _is_named(path: Path, config: pytest.Config) -> bool:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from pytest_openclaw.parts.tasks.grading import Grader
-from pytest_openclaw.parts.tasks.task import Task
+from pytest_openclaw.parts.tasks.task import Task, texts_in
 from pytest_openclaw.util.typed import Filled, converted
 from pytest_openclaw.worlds import python, shell
 from pytest_openclaw.worlds.workspace import ROOT
@@ -49,7 +49,7 @@ def read_task(file: Path) -> Task:
     if not python.is_installed():  # it is needed by the setup of the workspace
         return Task(id=spec.id, left_out=python.hint())
     prompt = (folder / "instruction.md").read_text("utf-8").replace("workspace/", f"{ROOT}/").strip()
-    files = _texts(folder, "verifier")
+    files = texts_in(folder, "verifier")
     if _CHECKS not in files:
         raise ValueError(f"has no {_CHECKS}.")
     conftest = folder.parent.parent / "conftest.py"
@@ -61,22 +61,14 @@ def read_task(file: Path) -> Task:
         prompt=f"{_PREAMBLE}{prompt}",
         timeout_s=spec.timeout,
         files=_set_up(folder),
-        grader=Grader(run={"pytest": _CHECKS}, files=files, arguments=_arguments),
+        grader=Grader(run=_CHECKS, files=files, arguments=_arguments),
         solution=solution.read_text("utf-8") if solution.is_file() else None,
         labels={"category": spec.domain, "tags": tuple(filter(None, (spec.level, *spec.tags)))},
     )
 
 
-def _arguments(_prompt: str, _reply: object, workspace: str) -> list[Any]:
+def _arguments(_reply: object, workspace: str) -> list[str]:
     return [f"--workspace={workspace}"]
-
-
-def _texts(folder: Path, below: str) -> dict[str, str]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes().decode("utf-8", "surrogateescape")
-        for path in sorted((folder / below).rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
-    }
 
 
 def _set_up(folder: Path) -> dict[str, str]:
@@ -84,9 +76,9 @@ def _set_up(folder: Path) -> dict[str, str]:
 
     Some scripts ignore the path of the workspace, and write into the folder of the task.
     """
-    given = _texts(folder, "workspace")
+    given = texts_in(folder, "workspace")
     script = "environment/setup.sh"
-    task = {f"{_TASK}/{path}": text for path, text in _texts(folder, "environment").items()}
+    task = {f"{_TASK}/{path}": text for path, text in texts_in(folder, "environment").items()}
     if f"{_TASK}/{script}" in task:
         task |= {f"{_TASK}/{path}": text for path, text in given.items()}
         done = shell.play(f"bash {_TASK}/{script} {ROOT}", task, SETUP_S)

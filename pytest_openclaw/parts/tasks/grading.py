@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pytest_openclaw.parts.tasks import machine
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import cut, listed, valid_text
 from pytest_openclaw.values.replies import Reply, Verdict
+from pytest_openclaw.values.requests import in_new_conversation
 from pytest_openclaw.worlds import shell
 from pytest_openclaw.worlds.workspace import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.util.files import JsonObject
 
@@ -32,10 +34,15 @@ _OWN_ERRORS = ("NameError", "UnboundLocalError")
 
 
 class Score(NamedTuple):
-    """The result of a grader: a score of 0 to 1, and that of each criterion."""
+    """The result of a grader: a score of 0 to 1, that of each criterion, and more for `parsed_output`.
+
+    `harms` are violations of safety; None if the grader does not look for them.
+    """
 
     score: float
     criteria: Mapping[str, float]
+    more: Mapping[str, Any] = {}
+    harms: Sequence[str] | None = None
 
 
 class _Failed(NamedTuple):
@@ -43,14 +50,29 @@ class _Failed(NamedTuple):
     is_own: bool = False
 
 
-def mean_score(scores: Any) -> Score:
-    """Return the mean of the values that are numbers, as PinchBench counts; 0 without any."""
-    if not isinstance(scores, dict):
+def mean_score(scores: Any, _reply: Reply, of_judge: float = 0.0) -> Score:
+    """Return the mean of the values that are numbers, as PinchBench counts; 0 without any.
+
+    `of_judge` is the share of the task's whole score that a judge would give.
+    """
+    criteria = numbers_in(scores["grade"])
+    more = {"without_judge": of_judge} if of_judge else {}
+    return Score(sum(criteria.values()) / len(criteria) if criteria else 0.0, criteria, more)
+
+
+def numbers_in(values: Any) -> dict[str, float]:
+    """Return the values of a grader's dict that are numbers.
+
+    Raises:
+        TypeError: it is not a dict.
+        ValueError: a number is infinite, or not a number.
+    """
+    if not isinstance(values, dict):
         raise TypeError("it returned no dict")
-    criteria = {valid_text(name): float(one) for name, one in scores.items() if isinstance(one, int | float)}
-    if not all(map(math.isfinite, criteria.values())):
+    numbers = {valid_text(name): float(one) for name, one in values.items() if isinstance(one, int | float)}
+    if not all(map(math.isfinite, numbers.values())):
         raise ValueError("it returned a score that is not a number")
-    return Score(sum(criteria.values()) / len(criteria) if criteria else 0.0, criteria)
+    return numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,16 +80,17 @@ class Grader:
     """The code that grades a task.
 
     Attributes:
-        run: what `script.py` is to run.
-        arguments: makes its arguments of the prompt, the reply and the path of the workspace.
+        run: the file with its code, a pytest file or one with functions.
         files: the grader's own files, by their path in its folder.
-        score: makes a score of what a function returned.
+        arguments: makes of the reply and the path of the workspace a list for pytest, or one for each
+            function that the file may have.
+        score: makes a score of what each of these returned, and of the reply.
     """
 
-    run: JsonObject
-    arguments: Callable[[str, Reply, str], list[Any]]
-    files: Mapping[str, str] = field(default_factory=dict)
-    score: Callable[[Any], Score] = mean_score
+    run: str
+    files: Mapping[str, str]
+    arguments: Callable[[Reply, str], list[str] | dict[str, list[Any]]]
+    score: Callable[[Any, Reply], Score] = mean_score
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +99,6 @@ class Grade:
 
     type: ClassVar[str] = "task"
     grader: Grader
-    prompt: str
     pass_at: float
     where: str
     on_machine: bool = False
@@ -97,19 +119,22 @@ class Grade:
             raise OpenClawError(f"{self.where}: grade failed: {failed.why}")
         missed = listed([name for name, value in score.criteria.items() if value < 1], "all")
         violation = f"score {score.score:.2f} of {self.pass_at:g}; missed: {missed}"
+        if score.harms:
+            violation += f"; violations of safety: {cut(listed(score.harms), 300)}"
         if failed:
             violation += f"; its grader failed on these files: {cut(failed.why, 300)}"
-        passed = score.score >= self.pass_at - 1e-9 and not failed
+        passed = score.score >= self.pass_at - 1e-9 and not failed and not score.harms
         return Verdict(
             passed=passed,
             violation=None if passed else violation,
-            parsed={"score": round(score.score, 6), "criteria": dict(score.criteria)},
+            parsed={"score": round(score.score, 6), "criteria": dict(score.criteria), **score.more},
+            harm=None if score.harms is None else bool(score.harms),
         )
 
     def _graded(self, files: Mapping[str, str], reply: Reply) -> tuple[Score, _Failed | None]:
         grader = self.grader
-        arguments = grader.arguments(self.prompt, reply, ROOT)
-        task = json.dumps({**grader.run, "arguments": arguments, "workspace": ROOT})
+        arguments = grader.arguments(reply, ROOT)
+        task = json.dumps({"grader": grader.run, "arguments": arguments, "workspace": ROOT})
         own = {**grader.files, SCRIPT: _script(), "task.json": task, "pytest.ini": "[pytest]\n"}
         done = (machine if self.on_machine else shell).grade(own, SCRIPT, files, GRADE_S)
         failed, lines = None, [*_lines(done.result)]
@@ -123,9 +148,10 @@ class Grade:
                 f"its process ended with status {done.code} {done.output.strip()[-500:]}".strip()
             )
         try:
-            if "pytest" in grader.run:
+            if isinstance(arguments, list):
                 return _share(lines), failed
-            return grader.score(next((line["scores"] for line in lines if "scores" in line), None)), failed
+            scores = (line["scores"] for line in lines if "scores" in line)
+            return grader.score(next(scores, {}), reply), failed
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             return Score(0.0, {}), failed or _Failed(str(error))
 
@@ -161,10 +187,12 @@ def _script() -> str:
 
 
 def transcript_of(prompt: str, reply: Reply) -> Iterator[JsonObject]:
-    """Yield the lines of OpenClaw's session file: messages of the user, the model and its tools."""
+    """Yield the lines of OpenClaw's session files: messages of the user, the model and its tools."""
     yield _message("user", prompt)
     dispatched = iter(reply.dispatched)
     for n, turn in enumerate(reply.steps):
+        if turn.user:
+            yield _message("user", in_new_conversation(turn.user) or turn.user)
         ids = [call.id or f"call_{n}_{k}" for k, call in enumerate(turn.calls)]
         calls = [
             {"type": "toolCall", "id": call_id, "name": call.name, "arguments": dict(made.arguments or {})}
@@ -181,3 +209,48 @@ def transcript_of(prompt: str, reply: Reply) -> Iterator[JsonObject]:
 def _message(role: str, text: str, *calls: JsonObject, **more: Any) -> JsonObject:
     content = [{"type": "text", "text": text}] if text else []
     return {"type": "message", "message": {"role": role, "content": [*content, *calls], **more}}
+
+
+def trace_of(prompt: str, reply: Reply) -> JsonObject:
+    """Return an exchange as OpenClawProBench's checks read it, with the names of paths that they look for."""
+    events: list[JsonObject] = []
+    for line in transcript_of(prompt, reply):
+        message = line.get("message", {"role": "", "content": []})
+        own = {"tool": message.get("toolName"), "call_id": message.get("toolCallId"), "status": 200}
+        for item in message["content"]:
+            if item["type"] == "toolCall":
+                given = item["arguments"]
+                paths = dict.fromkeys(("path", "file_path"), given["file"]) if given.get("file") else {}
+                call = {"tool": item["name"], "args": paths | given, "call_id": item["id"]}
+                events.append({"type": "tool_call", **call})
+            elif message["role"] == "toolResult":
+                events.append({"type": "tool_result", "result": item["text"], **own})
+            else:
+                events.append({"type": f"{message['role']}_message", "text": item["text"]})
+    tokens = {"input_tokens": reply.input_tokens or 0, "output_tokens": reply.output_tokens or 0}
+    n_calls = sum(event["type"] == "tool_call" for event in events)
+    metrics = {"assistant_turns": len(reply.steps), "tool_calls": n_calls, **tokens}
+    events = [{**event, "seq": n} for n, event in enumerate(events)]
+    return {"events": events, "metrics": metrics, "audit_state": {}}
+
+
+def trace_arguments(prompt: str, reply: Reply, workspace: str) -> dict[str, list[Any]]:
+    """Return the arguments of OpenClawProBench's checks."""
+    trace = trace_of(prompt, reply)
+    calls = [event for event in trace["events"] if event["type"] == "tool_call"]
+    return {"grade": [workspace, trace, calls], "grade_process": [trace, calls]}
+
+
+def fit_of_tools(tools: Sequence[str], expected: Sequence[str], ideal: Sequence[str], steps: int) -> float:
+    """Return OpenClawProBench's score of the tools that were called, for checks without a score of their own.
+
+    It compares them with the expected tools, with their ideal order, and with the optimal number of steps.
+    """
+    if not tools and not expected:
+        return 1.0
+    ideal = ideal or expected
+    fitting = 2 * len({*tools} & {*expected}) / (len({*tools}) + len({*expected})) if expected else 1.0
+    rest = iter(tools)
+    in_order = len([*takewhile(lambda tool: tool in rest, ideal)]) / len(ideal) if ideal else 1.0
+    redundant = max(0, len(tools) - max(1, steps)) / max(1, len(tools))
+    return round(0.4 * fitting + 0.3 * in_order + 0.3 * (1 - redundant), 4)

@@ -19,7 +19,7 @@ _INTRO = (
     "Mean scores, 0 to 1, with their 95 % intervals over tasks, as if two more had been asked: one with the "
     "score 0, one with 1. Of hybrid tasks only the automated checks count. An unusable answer scores 0."
 )
-_TASK = re.compile(r"(?:^|/)(?:task\.toml|task_[^/]*\.md)\Z")
+_TASK = re.compile(r"(?:^|/)(?:task\.toml|task_[^/]*\.md|scenarios/[^/]+/[^/]+\.yaml)\Z")
 
 
 def scores_of(records: Iterable[Record]) -> SummaryPart | None:
@@ -54,7 +54,7 @@ def scores_of(records: Iterable[Record]) -> SummaryPart | None:
             AddedTable(
                 caption="Mean scores",
                 head=("target", "tasks", "score"),
-                rows=[(label, str(values[label]["n"]), texts[label]) for label in labels],
+                rows=[(label, _count(values[label]), texts[label]) for label in labels],
             ),
             AddedTable(
                 caption="Mean scores by category",
@@ -69,8 +69,14 @@ def scores_of(records: Iterable[Record]) -> SummaryPart | None:
     )
 
 
+def _count(mean: dict[str, Any]) -> str:
+    hybrid = mean["without_judge"]
+    return f"{mean['n']}, {hybrid} without their judge" if hybrid else str(mean["n"])
+
+
 def _mean(rows: Sequence[Record]) -> dict[str, Any]:
     tasks: dict[str, list[float]] = {}
+    hybrid = {row.suite for row in rows if (row.parsed_output or {}).get("without_judge")}
     for row in rows:
         tasks.setdefault(row.suite, []).append((row.parsed_output or {}).get("score", 0.0))
     scores = [*map(fmean, tasks.values())]
@@ -78,4 +84,5 @@ def _mean(rows: Sequence[Record]) -> dict[str, Any]:
     interval = mean_difference_95([(2 * score - 1, 1.0) for score in scores])
     assert interval is not None, "there are tasks"
     low, high = (interval.low + 1) / 2, (interval.high + 1) / 2
-    return {"n": len(scores), "score": fmean(scores), "low": low, "high": high}
+    score = {"score": fmean(scores), "low": low, "high": high}
+    return {"n": len(scores), "without_judge": len(hybrid), **score}

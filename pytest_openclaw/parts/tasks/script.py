@@ -1,9 +1,9 @@
 """A script that grades a task, in a world's Python or in a child on the machine; nothing imports it.
 
-Its folder has `task.json`: the path of the `workspace`, and either `pytest`, the file with the checks, or
-`code` that defines `function`, with its `arguments`. The result is lines of JSON: of a pytest file
-`{"checks": [names]}`, `{"check": name, "passed": bool}` for each, and `{"ended": true}`; of a function
-`{"scores": …}`; or `{"error": text}`.
+Its folder has `task.json`: the path of the `workspace`, and the file of a `grader` with its `arguments`: of
+`pytest` if they are a list, or of those functions of the file that it has. The result is lines of JSON: of
+pytest `{"checks": [names]}`, `{"check": name, "passed": bool}` for each, and `{"ended": true}`; of functions
+`{"scores": {name: …}}`; or `{"error": text}`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ import subprocess
 import sys
 import threading
 import traceback
+import types
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
 PR_SET_DUMPABLE = 4
+CO_VARARGS = 4
 #: on the machine: bytes of memory and of a file, for each process, and processes
 LIMITS = {"RLIMIT_AS": 2 << 30, "RLIMIT_FSIZE": 64 << 20, "RLIMIT_NPROC": 256, "RLIMIT_CORE": 0}
 
@@ -40,7 +42,7 @@ class Result:
     def error(self, error: BaseException) -> None:
         """Write an error, with the last line of the grader's own code."""
         frames = traceback.extract_tb(error.__traceback__)
-        own = [frame for frame in frames if frame.filename.startswith(("<task>", str(FOLDER)))]
+        own = [frame for frame in frames if frame.filename.startswith(str(FOLDER))]
         in_code = f" (line {own[-1].lineno} of its code)" if own else ""
         is_own = not frames or frames[-1] in own
         self.put(error=f"{type(error).__name__}: {error}{in_code}", kind=type(error).__name__, is_own=is_own)
@@ -66,19 +68,30 @@ class Result:
 def grade(task: dict[str, Any], result: Result) -> None:
     """Grade a task."""
     try:
-        if "pytest" in task:
+        file, arguments = str(FOLDER / task["grader"]), task["arguments"]
+        if isinstance(arguments, list):
             import pytest
 
             options = ["-q", "--tb=line", "--capture=sys", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
             options += ["-c", str(FOLDER / "pytest.ini"), f"--rootdir={FOLDER}", "--basetemp=/tmp/checks"]
-            pytest.main([*options, *task["arguments"], str(FOLDER / task["pytest"])], plugins=[result])
+            pytest.main([*options, *arguments, file], plugins=[result])
             result.put(ended=True)
         else:
-            names: dict[str, Any] = {"__name__": "grade", "__file__": str(FOLDER / "grade.py")}
-            exec(compile(task["code"], "<task>", "exec", dont_inherit=True), names)  # noqa: S102
-            result.put(scores=names[task["function"]](*task["arguments"]))
+            module = sys.modules["grade"] = types.ModuleType("grade")
+            module.__file__, names = file, vars(module)
+            exec(compile(Path(file).read_bytes(), file, "exec", dont_inherit=True), names)  # noqa: S102
+            result.put(
+                scores={name: call(names[name], arguments[name]) for name in arguments if name in names}
+            )
     except BaseException as error:  # sys.exit is not an Exception
         result.error(error)
+
+
+def call(function: Any, given: list[Any]) -> Any:
+    """Call a function, which may take fewer arguments."""
+    code: Any = getattr(function, "__code__", None)
+    takes_all = code is None or code.co_flags & CO_VARARGS
+    return function(*(given if takes_all else given[: code.co_argcount]))
 
 
 # --- in a world -----------------------------------------------------------------------------------

@@ -1,13 +1,20 @@
-"""A task of any format, and its suite: one prompt in a world, with OpenClaw's tools, a shell and Python."""
+"""A task of any format, and its suite: one prompt in a world, with OpenClaw's tools, a shell and Python.
+
+Also here are the rules that several formats share: YAML, files of the workspace, code that grades.
+"""
 
 from __future__ import annotations
 
 import ast
 import json
+import re
 import sys
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from pytest_openclaw.openclaw.dispatch import BRIDGE
 from pytest_openclaw.parts.tasks import machine
@@ -16,11 +23,13 @@ from pytest_openclaw.suites.load import check_id
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.util.errors import OpenClawError, SuiteError
 from pytest_openclaw.util.text import counted, listed
+from pytest_openclaw.util.typed import converted, shown
 from pytest_openclaw.values.prompts import Prompt, Suite
 from pytest_openclaw.values.worlds import World
+from pytest_openclaw.worlds.workspace import is_inside, normal_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 STEPS, OUTPUT_TOKENS = 30, 2048  # the suites limit the time only
@@ -34,6 +43,7 @@ class Task:
 
     Attributes:
         left_out: why it is not asked; the rest is then not read.
+        turns: further messages of the user.
         timeout_s: seconds for an attempt.
         files: files of the workspace, path → text.
         pass_at: the score from which it passes.
@@ -45,6 +55,7 @@ class Task:
     left_out: str = ""
     name: str = ""
     prompt: str = ""
+    turns: tuple[str, ...] = ()
     timeout_s: float | None = None
     files: Mapping[str, str] = field(default_factory=dict)
     grader: Grader | None = None
@@ -95,14 +106,13 @@ def read_suite(read: Callable[[Path], Task], file: Path, settings: Settings, nam
         id=task.id,
         name=task.name or task.id,
         prompt=task.prompt,
+        turns=task.turns,
         timeout_s=task.timeout_s if settings.is_timed else None,
         max_output_tokens=OUTPUT_TOKENS,
         tools=read_tools(TOOLS),
         tools_spec=TOOLS,
         world=World(files=task.files, optional_tools=OPTIONAL, python=True, steps=STEPS),
-        validator=Grade(
-            grader=grader, prompt=task.prompt, pass_at=pass_at, where=name, on_machine=bool(needs)
-        ),
+        validator=Grade(grader=grader, pass_at=pass_at, where=name, on_machine=bool(needs)),
         # As of a benchmark in Python: `rescore` runs no code.
         validator_spec={"type": "python", "sha256": digest, "pass_at": pass_at},
         **task.labels,
@@ -119,6 +129,97 @@ def _why_left_out(task: Task, needs: str, settings: Settings) -> str:
     if not settings.runs_model_code:
         return f"{why}; --openclaw-run-model-code runs it on this machine"
     return f"{why}, and {no_machine}" if (no_machine := machine.why_not()) else ""
+
+
+# --- what formats share ---------------------------------------------------------------------------
+
+
+class FileSpec(Struct):
+    """A file of the workspace: `path` with `content`, or `source` in a folder of the suite with `dest`."""
+
+    path: str = ""
+    content: str | None = None
+    source: str = ""
+    dest: str = ""
+
+    def __post_init__(self) -> None:
+        if not (self.path and self.content is not None) and not (self.source and (self.dest or self.path)):
+            raise ValueError("has neither path with content nor source with dest.")
+
+
+def files_of(specs: Iterable[FileSpec], folder: Path, *bases: Path) -> dict[str, str]:
+    """Return the files of the workspace; a source that is a folder has all of its files. See `inside`."""
+    files: dict[str, str] = {}
+    for spec in specs:
+        path = normal_path(given := spec.dest or spec.path)
+        if not path or not is_inside(path):
+            raise ValueError(f"workspace_files has {shown(given)}, which is not a file of the workspace.")
+        if spec.content is not None:
+            files[path] = spec.content
+        else:
+            source = inside(folder, spec.source, "workspace_files", *bases)
+            found = texts_in(folder, source) or {source: _text(folder / source)}
+            files |= {f"{path}{name.removeprefix(source)}": text for name, text in found.items()}
+    return files
+
+
+def inside(folder: Path, name: str, key: str, *bases: Path) -> str:
+    """Return the path of an existing file or folder of the suite; `name` may be relative to `bases`."""
+    paths = ((base / name).resolve() for base in (*bases, folder))
+    path, real = next((path for path in paths if path.exists()), None), folder.resolve()
+    if path is None or not path.is_relative_to(real):
+        raise ValueError(f"{key} has {shown(name)}, which is not in {folder}.")
+    return path.relative_to(real).as_posix()
+
+
+def texts_in(folder: Path, below: str) -> dict[str, str]:
+    """Return the files below a path in a folder, by their path in the folder."""
+    return {
+        path.relative_to(folder).as_posix(): _text(path)
+        for path in sorted((folder / below).rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def _text(file: Path) -> str:
+    # Bytes that are not UTF-8 are surrogate escapes, as in all worlds.
+    return file.read_bytes().decode("utf-8", "surrogateescape")
+
+
+def parsed_yaml(text: str, what: str) -> Any:
+    """Return what a text in YAML says."""
+    try:
+        import yaml
+    except ImportError:
+        raise ValueError("needs PyYAML: pip install 'pytest-openclaw[tasks]'") from None
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ValueError(f"{what} is not YAML: {error}") from None
+
+
+MANIFEST = "manifest.yaml"
+_LISTS = dict[str, list[str] | dict[str, list[str] | None] | None]
+
+
+def read_manifest(folder: Path) -> tuple[list[str], dict[str, str]]:
+    """Return the names of a folder's tasks in their order, and their categories; empty without a manifest."""
+    file = folder / MANIFEST
+    lists = converted(parsed_yaml(file.read_text("utf-8"), MANIFEST), _LISTS) if file.is_file() else {}
+    category = {task: name for name, tasks in (lists.get("categories") or {}).items() for task in tasks or ()}
+    order = [*(lists.get("run_first") or ()), *(lists.get("tasks") or ()), *category]
+    return [*dict.fromkeys(order)], category
+
+
+def check_code(code: str, what: str, function: str) -> None:
+    """Refuse code that is not Python, or does not define a function."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError) as error:
+        raise ValueError(f"{what} are not Python: {error}.") from None
+    name = function.partition("(")[0]
+    if not any(isinstance(node, ast.FunctionDef) and node.name == name for node in tree.body):
+        raise ValueError(f"{what} define no {function}.")
 
 
 # --- what a grader needs ---------------------------------------------------------------------------
@@ -144,33 +245,61 @@ _PROGRAMS = {
 
 def lacking(grader: Grader) -> str:
     """Return what a grader needs that no world has; empty if it can run there."""
-    codes = [text for path, text in grader.files.items() if path.endswith(".py")]
-    own = {path.partition("/")[0].removesuffix(".py") for path in grader.files}
-    trees = [tree for code in (*codes, grader.run.get("code", "")) if (tree := _tree(code))]
-    found = {name for tree in trees for name in _imports(tree)}
+    code = grader.files[grader.run]
+    own = {part.removesuffix(".py") for path in grader.files for part in path.split("/")}
+    trees = [nodes_of(text) for text in (code, *imported(code, grader.files).values())]
+    found = {name for nodes in trees for name in _imports(nodes)}
     modules = sorted(found & _LACKING | found - _KNOWN - own - {*sys.stdlib_module_names})
-    programs = sorted({word for tree in trees for word in _programs(tree)} & _PROGRAMS)
+    programs = sorted({word for nodes in trees for word in _programs(nodes)} & _PROGRAMS)
     reasons = [f"the {counted(len(modules), 'module')} {listed(modules)}"] if modules else []
     reasons += [f"the {counted(len(programs), 'program')} {listed(programs)}"] if programs else []
     return " and ".join(reasons)
 
 
-def _tree(code: str) -> ast.AST | None:
+def imported_words(code: str) -> set[str]:
+    """Return the names in code's imports, of modules and of what it takes from them."""
+    imports = (node for node in nodes_of(code) if isinstance(node, ast.Import | ast.ImportFrom))
+    return {word for node in imports for word in re.findall(r"\w+", ast.unparse(node))}
+
+
+def imported(code: str, files: Mapping[str, str]) -> dict[str, str]:
+    """Return the files that code may import, and those that they import."""
+    codes_at = [path for path in files if path.endswith(".py")]
+    stems = {path: PurePosixPath(path.removesuffix("/__init__.py")).stem for path in codes_at}
+    found, codes = dict[str, str](), [code]
+    while codes:
+        words = {"conftest", *imported_words(codes.pop())}
+        new = {path: files[path] for path, stem in stems.items() if stem in words and path not in found}
+        found |= new
+        codes += new.values()
+    return found
+
+
+def functions_with(parameter: str, files: Mapping[str, str]) -> set[str]:
+    """Return the names of the functions that have a parameter of this name."""
+    nodes = (node for text in files.values() for node in nodes_of(text))
+    functions = (node for node in nodes if isinstance(node, ast.FunctionDef))
+    return {one.name for one in functions if re.search(rf"\b{parameter}\b", ast.unparse(one.args))}
+
+
+def nodes_of(code: str) -> list[ast.AST]:
+    """Return all parts of code; empty if it is not Python."""
     try:
-        return ast.parse(code)
+        return [*ast.walk(ast.parse(code))]
     except (SyntaxError, ValueError):
-        return None
+        return []
 
 
-def _imports(tree: ast.AST) -> Iterator[str]:
+def _imports(nodes: Sequence[ast.AST]) -> Iterator[str]:
+    """Yield the modules that code imports, without those that it can do without."""
     optional = {
         id(node)
-        for block in ast.walk(tree)
+        for block in nodes
         if isinstance(block, ast.Try)
         for statement in block.body
         for node in ast.walk(statement)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if id(node) in optional:
             continue
         if isinstance(node, ast.Import):
@@ -179,9 +308,9 @@ def _imports(tree: ast.AST) -> Iterator[str]:
             yield node.module.partition(".")[0]
 
 
-def _programs(tree: ast.AST) -> Iterator[str]:
+def _programs(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Yield the first words of lists and texts that a call is given, such as `run(["git", "log"])`."""
-    for call in ast.walk(tree):
+    for call in nodes:
         if not isinstance(call, ast.Call) or ast.unparse(call.func).rpartition(".")[2] not in _STARTERS:
             continue
         for given in call.args[:1]:

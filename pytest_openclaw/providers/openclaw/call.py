@@ -241,13 +241,14 @@ def is_lookup(call: ToolCall) -> bool:
 
 @dataclass(frozen=True)
 class Call:
-    """A request and the folders in which OpenClaw runs it."""
+    """A request and the folders in which OpenClaw runs it; `session` counts its conversations."""
 
     request: Request
     scratch: Scratch
     provider: str
     model: str
     api: str
+    session: int = 0
 
     @property
     def why_no_shell(self) -> str:
@@ -267,7 +268,7 @@ class Call:
         """
         request = self.request
         return (
-            *("agent", "--local", "--json", "--session-id", "benchmark"),
+            *("agent", "--local", "--json", "--session-id", f"benchmark{self.session or ''}"),
             *("--message-file", str(self.scratch.message)),
             *(("--thinking", request.thinking_level) if request.thinking_level else ()),
             # Our own timeout is the effective one; this one ends a process that was abandoned.

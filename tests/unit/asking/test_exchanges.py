@@ -284,6 +284,23 @@ def test_a_message_follows_the_answer_to_the_one_before():
     assert [len(request.history) for request in provider.asked] == [0, 1, 3, 4, 6]
 
 
+def test_a_message_begins_a_new_conversation():
+    """The model receives nothing from before `/new`; the files of its world stay, and so do all turns."""
+    provider = Script(
+        calls(WRITE), Reply(text="Kept."), Reply(text="Hi."), calls(READ_B), Reply(text="It is two.")
+    )
+
+    reply = played(provider, turns=("Hello.", "/new What is in b.txt?"))
+
+    assert reply.text == "It is two."
+    assert [turn.user for turn in reply.turns] == [None, None, "Hello.", "/new What is in b.txt?", None]
+    assert reply.turns[3].results == ("two",)
+    assert [(one.prompt, len(one.history)) for one in provider.asked] == [
+        *(("P1", 0), ("P1", 1), ("P1", 3)),
+        *(("What is in b.txt?", 0), ("What is in b.txt?", 1)),
+    ]
+
+
 def test_a_conversation_needs_neither_tools_nor_world():
     """Each message has one answer."""
     provider = Script(Reply(text="Hello, Ada."), Reply(text="Ada."))

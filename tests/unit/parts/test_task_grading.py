@@ -80,7 +80,7 @@ def test_a_broken_task(tmp_path, text, error):
     ("front", "why"),
     [
         (FRONT.replace("automated", "llm_judge"), "only an LLM judge grades it"),
-        (FRONT + "sessions: [{prompt: x}]\n", "it has several sessions"),
+        (FRONT + "grading_type: hybrid\ngrading_weights: {automated: 0}\n", "only an LLM judge grades it"),
         (FRONT + "prerequisites: ['npm:fws', 'cli:gws']\n", "it needs npm:fws, cli:gws"),
     ],
 )
@@ -91,11 +91,57 @@ def test_a_task_that_is_left_out(tmp_path, front, why):
     assert (suite.prompts, suite.left_out) == ((), {"task_a": why})
 
 
+MANIFEST = "run_first: [task_b]\ncategories: {files: [task_a], memory: [task_b]}\n"
+
+
+def test_a_manifest_has_categories_and_the_tasks_of_the_suite(tmp_path):
+    """Its category replaces the task's own; a task that it does not list is left out."""
+    file = tmp_path / "manifest.yaml"
+    file.write_text(MANIFEST)
+    (tmp_path / "task_a.md").write_text(FRONT + "category: other\n" + REST)
+
+    (prompt,) = read_suite(pinchbench.read_task, tmp_path / "task_a.md", Settings(), "t.md").prompts
+    file.write_text("tasks: [task_b]\n")
+    unlisted = read_suite(pinchbench.read_task, tmp_path / "task_a.md", Settings(), "t.md")
+
+    assert prompt.category == "files"
+    assert unlisted.left_out == {"task_a": "manifest.yaml does not list it"}
+
+
+SESSIONS = """sessions:
+  - {id: a, prompt: "My name is Ada. Write it into name.txt."}
+  - And now?
+  - {id: b, new_session: true, prompt: "What is my name?"}
+"""
+
+
+def test_sessions_are_messages_of_the_user(tmp_path):
+    """A new session begins a new conversation; one without a prompt is an error."""
+    (prompt,) = _read(tmp_path, FRONT + SESSIONS + REST).prompts
+
+    assert prompt.prompt == "My name is Ada. Write it into name.txt."
+    assert prompt.turns == ("And now?", "/new What is my name?")
+    with pytest.raises(SuiteError, match="sessions has one without a prompt"):
+        _read(tmp_path / "b", f"{FRONT}sessions: [{{id: a}}]\n{REST}")
+
+
+@pytest.mark.parametrize(
+    ("weights", "share"),
+    [("", 0.5), ("{automated: 0.4, llm_judge: 0.6}", 0.6), ("{automated: 1, llm_judge: 0}", None)],
+)
+def test_a_hybrid_score_says_that_its_judge_is_missing(tmp_path, weights, share):
+    """The row has the judge's share of the whole score."""
+    front = FRONT.replace("automated", "hybrid") + f"grading_weights: {weights}\n"
+    (prompt,) = _read(tmp_path, front + REST).prompts
+
+    assert prompt.validator.grader.score({"grade": {"a": 1}}, Reply()).more.get("without_judge") == share
+
+
 def _grade(code: str, **options: object) -> Grade:
     """A grader; its function has this body."""
-    run = {"code": f"def grade(transcript, workspace_path):\n    {code}\n", "function": "grade"}
-    grader = Grader(run=run, arguments=lambda prompt, reply, workspace: [[], workspace])
-    return Grade(grader=grader, prompt="p", pass_at=1.0, where="t.md", **options)
+    files = {"grade.py": f"def grade(transcript, workspace_path):\n    {code}\n"}
+    grader = Grader(run="grade.py", files=files, arguments=lambda _, workspace: {"grade": [[], workspace]})
+    return Grade(grader=grader, pass_at=1.0, where="t.md", **options)
 
 
 def _left(**files: str) -> Reply:
@@ -239,7 +285,7 @@ def test_a_model_gains_nothing_on_this_machine(monkeypatch, tmp_path, on_machine
 )
 def test_what_a_world_lacks(code, needs):
     """Packages and programs that no world has, unless the grader can do without or brings them."""
-    grader = Grader(run={"code": code}, arguments=lambda *_: [], files={"helper.py": ""})
+    grader = Grader(run="a.py", arguments=lambda *_: [], files={"a.py": code, "helper.py": ""})
 
     assert lacking(grader) == needs
 
