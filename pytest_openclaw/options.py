@@ -165,10 +165,6 @@ OPTIONS = (
         "N",
         _COUNT,
     ),
-    flag_option(
-        "until-conclusive",
-        "Repeat the tool prompts until a target's tier is conclusive after 1, 3, 10 or all of them.",
-    ),
     Option(
         "timeout",
         "Seconds for one attempt, from the send to the end of the answer, and for judging it (300).",

@@ -22,7 +22,7 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw import __version__
+from pytest_openclaw import __version__, options
 from pytest_openclaw.cli.project import NAME, RUNS, config_file
 from pytest_openclaw.cli.result import Command, CommandResult
 from pytest_openclaw.util.errors import OpenClawError
@@ -146,12 +146,14 @@ def _lines(file: Path, models: Sequence[str], *, has_tests: bool) -> str:
         lines = [f"openclaw_models = {json.dumps([*models], ensure_ascii=False)}"]
     else:
         lines = ["openclaw_models =", *(f"    {model}" for model in models)]
-    lines.append("openclaw_until_conclusive = true")
+    notes = []
+    if "until-conclusive" in options.by_name():
+        lines.append("openclaw_until_conclusive = true")
+        notes.append("# Tool prompts are repeated until the recommendation is settled, and not more often.")
     if has_tests and file.suffix != ".toml":
         lines.append("testpaths = tests")
     bare = "a bare `pytest` runs only your tests" if has_tests else "so does a bare `pytest`"
-    until = "# Tool prompts are repeated until the recommendation is settled, and not more often."
-    return "\n".join([f"# `pytest benchmarks/` measures these models; {bare}.", until, *lines, ""])
+    return "\n".join([f"# `pytest benchmarks/` measures these models; {bare}.", *notes, *lines, ""])
 
 
 def _write_new(path: Path, content: bytes) -> bool:

@@ -14,7 +14,7 @@ from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.parts import added_to, whole
 from pytest_openclaw.values.requests import SurfaceName, Target, ThinkingLevel, most_realistic
-from pytest_openclaw.values.run_files import Settled, reported, settled_of
+from pytest_openclaw.values.run_files import reported
 from pytest_openclaw.values.settings import looks_of, openclaw_providers
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ class Group:
         latency_intervals_95, ttft_intervals_95: the intervals of p50, p95 and p99; None if there are too few
             cells.
         tokens_per_s: median speed of generation; see the rows' `tokens_per_s`.
-        settled: when the target was settled early; None if all its cells were asked.
         failures: why cells were not answered or not successful: failure type → count.
         reasons: one message for each failure type of unanswered cells.
         effective_models: the models that answered, as the server reports, other than the target's.
@@ -69,7 +68,6 @@ class Group:
     passed: Rate
     objective_pass_interval_95: Interval | None
     recommendation: Recommendation
-    settled: Settled | None
     tool_use: ToolUse
     n_native_unanswered: int
     tool_proofs: Mapping[str, Proof]
@@ -167,7 +165,6 @@ def summarize_group(run: Measured, target: Target) -> Group:
             {record.effective_model for record in answered if record.effective_model} - {target.model}
         ),
         server=next(iter(reported(inventory, target.label, "server", str)), None),
-        settled=settled_of(run.config).get(target),
         **{name: key.of(evidence) for name, key in added_to(Group).items() if key.of},
     )
 

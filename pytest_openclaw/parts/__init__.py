@@ -148,7 +148,15 @@ TABLE: Mapping[str, Entry] = {
         ),
     ),
     "serving": Entry(in_runs=True),
-    "repeats": Entry(in_runs=True),
+    "repeats": Entry(
+        in_runs=True,
+        options=(
+            flag_option(
+                "until-conclusive",
+                "Repeat the tool prompts until a target's tier is conclusive after 1, 3, 10 or all of them.",
+            ),
+        ),
+    ),
     "dry_run": Entry(
         in_runs=True,
         options=(

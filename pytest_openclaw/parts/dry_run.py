@@ -170,7 +170,7 @@ def _sum(values: Sequence[float | None], render: Callable[[float], str]) -> str:
 def _notes(targets: Sequence[Target], prices: Prices, settings: Settings) -> Iterator[str]:
     for target in filter(is_wildcard, targets):
         yield f"{target.label} means every model served there; each of them takes as much"
-    if settings.until_conclusive:
+    if getattr(settings, "until_conclusive", False):
         yield "tool prompts are asked at most so often: repeats end once a tier is settled"
     unpriced = [target for target in targets if not prices.is_known(target)]
     by_list = [target.label for target in unpriced if prices.needs_list(target)]

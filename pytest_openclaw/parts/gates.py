@@ -522,9 +522,7 @@ PART = Part(
             "verdict": Key(str, of=lambda _, given: given.get("verdict", "cells"), default="cells"),
         },
         RunEntry: {
-            "verdict": Key(
-                NotRequired[Literal["cells", "gate"] | None], place="until_conclusive", rule=_KEPT
-            ),
+            "verdict": Key(NotRequired[Literal["cells", "gate"] | None], place="<shard", rule=_KEPT),
             "gates": Key(
                 lambda: _gates_entry() | None,
                 place="fail_unavailable",

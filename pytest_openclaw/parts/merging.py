@@ -148,7 +148,7 @@ def merge_runs(parts: Sequence[StoredRun], prefer: Prefer | None = None) -> tupl
         config={
             **_agreed_values(configs, without=IDENTITY),
             "models": list(dict.fromkeys(target.model for target in targets)),
-            "targets": target_entries(n_selected, {}),
+            "targets": target_entries(n_selected),
             "providers": _agreed_each([config["providers"] for config in configs]),
             "prompts": [definitions[key] for key in prompts],
             "parts": configs,

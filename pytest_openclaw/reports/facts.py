@@ -204,9 +204,6 @@ def _notes(group: Group) -> Iterator[tuple[int, str, str]]:
     use, found = group.tool_use, group.recommendation
     if found.needs and found.kind != "not_enough_evidence":  # else the sentence says it
         yield 10, "to improve it", f"{' and '.join(need.text for need in found.needs)}, without a miss"
-    if (settled := group.settled) and settled.prompts < settled.of:
-        text = f"after {settled.prompts} of {settled.of} prompts, so the others were not asked"
-        yield 20, "settled", text
     if use.capped_by:
         needless = f"{use.needless.n_success} of {use.restraint.n} cells that forbid tools"
         yield 30, "not tier 1", f"it called needlessly in {needless}, more than a fifth"

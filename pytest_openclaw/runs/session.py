@@ -14,23 +14,20 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.conclusions.recommendation import Evidence, recommend
 from pytest_openclaw.conclusions.summary import Budget, Summary, summarize_run
 from pytest_openclaw.openclaw.catalog import release_of
 from pytest_openclaw.reports.numbers import shorten
 from pytest_openclaw.runs.directory import CONFIG, SUMMARY, SURFACE, Environment
 from pytest_openclaw.runs.reading import in_planned_order, repeats_of, without_texts
 from pytest_openclaw.runs.summaries import Plugins, write_summary
-from pytest_openclaw.stats.tool_use import always_alike, is_futile, tool_use_of
-from pytest_openclaw.suites.cells import definitions, stages_of
+from pytest_openclaw.suites.cells import definitions
 from pytest_openclaw.util.signals import epoch_ms, held_signals
-from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.faults import BUDGET_SPENT
-from pytest_openclaw.values.parts import called, parts
+from pytest_openclaw.values.parts import called, pace_of, parts
 from pytest_openclaw.values.prompts import PROMPTS
 from pytest_openclaw.values.requests import CellKey, target_of
 from pytest_openclaw.values.rows import to_row
-from pytest_openclaw.values.run_files import ConfigFile, Measured, Settled, checked, target_entries
+from pytest_openclaw.values.run_files import ConfigFile, Measured, checked, target_entries
 from pytest_openclaw.values.settings import (
     CONFIG_VERSION,
     PROVIDERS,
@@ -44,7 +41,6 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.runs.directory import RunDirectory
     from pytest_openclaw.runs.reading import StoredRow, StoredRun
-    from pytest_openclaw.suites.cells import Stage
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.requests import PromptKey, Target
@@ -60,6 +56,51 @@ VIOLATION_WIDTH = 300
 
 
 @dataclass(frozen=True, kw_only=True)
+class Decision:
+    """The decision after a stage whose cells all have rows.
+
+    Attributes:
+        stage: from 1.
+        ends: the reason if the target's later stages are left out; None if they are run.
+    """
+
+    target: Target
+    stage: int
+    ends: str | None
+
+
+class Stopping:
+    """Decides which cells of a run are left out; this one asks all.
+
+    Attributes:
+        ended: the targets whose later stages are left out, with keys for their entries in `config.json`.
+    """
+
+    def __init__(self) -> None:
+        self.ended: dict[Target, JsonObject] = {}
+
+    def waiting_stage(self, key: CellKey) -> int:  # noqa: ARG002 - for parts
+        """Return the stage before which a cell is not sent; 0 if it is asked in any case."""
+        return 0
+
+    def begin(self) -> Iterable[Decision]:
+        """Decide after the stages that already have all their rows, or that the session did not select."""
+        return ()
+
+    def take(self, record: Record) -> Iterable[Decision]:  # noqa: ARG002
+        """Add the row of a cell."""
+        return ()
+
+    def leave_out(self, key: CellKey) -> Iterable[Decision]:  # noqa: ARG002
+        """Stop waiting for the row of one cell."""
+        return ()
+
+    def n_needed(self, target: Target) -> int:
+        """Count the cells that are asked of a target that has ended."""
+        raise NotImplementedError(target)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """The cells of a run.
 
@@ -69,7 +110,7 @@ class Plan:
         prompts: the definition of every selected prompt.
         providers: the settings that shape a request, by provider.
         divided: the digest of the cells of all shards; None if this run is not a shard.
-        stages: the stage of each cell if the run ends when recommendations are settled, else empty.
+        stopping: decides which cells are left out.
     """
 
     cells: frozenset[CellKey]
@@ -77,7 +118,7 @@ class Plan:
     prompts: Mapping[PromptKey, JsonObject]
     providers: Mapping[str, JsonObject]
     divided: str | None = None
-    stages: Mapping[CellKey, Stage] = field(default_factory=dict)
+    stopping: Stopping = field(default_factory=Stopping)
 
     @classmethod
     def of(
@@ -90,19 +131,15 @@ class Plan:
         """Return the plan of a run with these cells."""
         prompts = {(cell.prompt.suite, cell.prompt.id): cell.prompt for cell in cells}
         asked = {cell.target for cell in cells}
+        pace = pace_of(settings)
         return cls(
             cells=frozenset(cell.key for cell in cells),
             targets=tuple(target for target in settings.targets if target in asked),
             prompts=dict(zip(prompts, definitions(prompts.values()), strict=True)),
             providers=providers,
             divided=divided,
-            stages=stages_of(cells) if settings.until_conclusive else {},
+            stopping=pace.stopping(cells) if pace else Stopping(),
         )
-
-    def waiting_stage(self, key: CellKey) -> int:
-        """Return the stage before which a cell is not sent; 0 if it is asked in any case."""
-        stage = self.stages.get(key)
-        return 0 if stage is None or stage.is_always_asked else stage.number
 
     @cached_property
     def n_selected(self) -> Mapping[Target, int]:
@@ -162,11 +199,8 @@ def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) 
         for name in keys_to(rules, "resume", need, rules)
         if name in own and config.get(name) is not None and name.replace("_", "-") not in given
     }
-    was_conditional = bool(config.get("until_conclusive"))
-    if was_conditional or "until-conclusive" not in given:
-        others["until_conclusive"] = was_conditional
-        if "repeat" not in given:
-            others["repeat"] = repeats_of(config)
+    if "repeat" not in given:
+        others["repeat"] = repeats_of(config)
     for resumed in called("resumed"):
         others |= resumed(config, settings, given)
     return replace(settings, **{**others, "targets": tuple(map(target_of, config["targets"]))})
@@ -246,8 +280,8 @@ def _changed_settings(config: JsonObject, settings: Settings) -> Iterator[str]:
     recorded = repeats_of(config)
     if settings.repeat < recorded:
         yield f"config.json: repeat was {recorded}, and is {settings.repeat}"
-    elif settings.until_conclusive and not config.get("until_conclusive") and recorded > 1:
-        yield f"config.json: until_conclusive was off while each prompt was asked {recorded} times, and is on"
+    for changes in called("changes"):
+        yield from changes(config, settings)
 
 
 def _changed_providers(config: JsonObject, plan: Plan, with_rows: Collection[str]) -> Iterator[str]:
@@ -265,130 +299,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return "not set" if value is None else str(value)
-
-
-# --- early stopping -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Decision:
-    """The decision after a stage whose cells all have rows; see `stages_of`.
-
-    Attributes:
-        stage: from 1.
-        ends: the reason if the target's later stages are left out; None if they are run.
-    """
-
-    target: Target
-    stage: int
-    ends: str | None
-
-
-class EarlyStopping:
-    """Decides after each target's stages, one after the other, as its rows arrive.
-
-    Args:
-        stages: of the selected cells. A decision waits for the rows of all cells of its stage; it is not
-            needed if all remaining cells are asked in any case.
-        looks: the repeats after which results are examined; the last look is after the last repeat.
-
-    Attributes:
-        ended: the targets whose later stages are left out.
-    """
-
-    def __init__(self, stages: Mapping[CellKey, Stage], looks: tuple[int, ...]) -> None:
-        self.ended: dict[Target, Settled] = {}
-        self._looks = looks
-        self._stages = stages
-        self._n_missing: dict[Target, Counter[int]] = {}
-        self._last: Counter[Target] = Counter()
-        for key, stage in stages.items():
-            self._n_missing.setdefault(key.target, Counter())[stage.number] += 1
-            if not stage.is_always_asked:
-                self._last[key.target] = max(stage.number, self._last[key.target])
-        self._records: dict[Target, list[Record]] = {target: [] for target in self._n_missing}
-        self._through: Counter[Target] = Counter()
-        self._left_out: set[CellKey] = set()
-
-    def begin(self) -> Iterator[Decision]:
-        """Decide after the stages that already have all their rows, or that the session did not select."""
-        for target in self._n_missing:
-            yield from self._decide(target)
-
-    def take(self, record: Record) -> Iterator[Decision]:
-        """Add the row of a cell."""
-        if record.key in self._stages:
-            self._records[record.target].append(record)
-            yield from self._end_cell(record.key)
-
-    def leave_out(self, key: CellKey) -> Iterator[Decision]:
-        """Stop waiting for the row of one cell."""
-        if key in self._stages:
-            self._left_out.add(key)
-            yield from self._end_cell(key)
-
-    def n_needed(self, target: Target) -> int:
-        """Count a target's cells in the stages so far, and the cells that are asked in any case."""
-        through = self._through[target]
-        return sum(
-            key.target == target and (stage.number <= through or stage.is_always_asked)
-            for key, stage in self._stages.items()
-            if key not in self._left_out
-        )
-
-    def _end_cell(self, key: CellKey) -> Iterator[Decision]:
-        self._n_missing[key.target][self._stages[key].number] -= 1
-        yield from self._decide(key.target)
-
-    def _decide(self, target: Target) -> Iterator[Decision]:
-        while target not in self.ended:
-            stage = self._through[target] + 1
-            if stage >= self._last[target] or self._n_missing[target][stage] > 0:
-                return
-            self._through[target] = stage
-            # Rows of later stages that arrived early do not count: a decision must not depend on speed.
-            records = [record for record in self._records[target] if self._stages[record.key].number <= stage]
-            own = {key: one for key, one in self._stages.items() if key.target == target}
-            repeat = next((one.repeat for one in own.values() if one.number == stage), stage)
-            first = [one.number for key, one in own.items() if key.repeat == 1 and not one.is_always_asked]
-            n_asked, n = sum(number <= stage for number in first), len(first)
-            after = f"{n_asked} of {n} prompts" if repeat is None else counted(repeat, "repeat")
-            n_targets = len(self._n_missing)
-            if ends := why_it_ends(records, repeat, self._looks, n_targets=n_targets, after=f"after {after}"):
-                self.ended[target] = Settled(repeat=repeat or 1, prompts=n_asked, of=n)
-            yield Decision(target=target, stage=stage, ends=ends)
-
-
-def why_it_ends(
-    records: Sequence[Record],
-    repeat: int | None,
-    looks: tuple[int, ...],
-    *,
-    n_targets: int = 1,
-    after: str = "",
-) -> str | None:
-    """Return why a target with these rows is settled, or None.
-
-    The repeat is the one that has just ended. Within the first one it is None: only reasons against the
-    target count. `after` says when, such as `after 3 repeats`.
-    """
-    answered = [record for record in records if record.availability_status == "ok"]
-    latest = [record for record in records if record.repeat == repeat]
-    if latest and not any(record.repeat == repeat for record in answered):
-        return f"nothing was answered in repeat {repeat}"
-    use = tool_use_of(answered, n_targets, looks) if repeat is None or repeat in looks else None
-    if use:
-        if repeat and use.conclusive:
-            return f"tier {use.tier} is settled {after}"
-        found = recommend(Evidence(records=records, use=use))
-        if found.kind in ("unsafe", "not_trusted") or (repeat and found.kind == "trusted"):
-            return f"settled {after}: {found.sentence}"
-    if repeat and always_alike(answered):
-        # Rate and effective sample are the same as after the first repeat, so this is not another look.
-        return f"all repeats are alike {after}: only new prompts can settle the tier"
-    if use and repeat in looks[1:] and is_futile(answered, use):
-        return f"more repeats would hardly settle the tier {after}: new prompts can"
-    return None
 
 
 # --- the run --------------------------------------------------------------------------------------
@@ -425,7 +335,6 @@ class RunSession:
         self._held = held or {}
         release = release_of(settings.catalogue_file)
         self.environment = Environment(directory, plan.targets, release, earlier.inventory if earlier else {})
-        self._early_stopping = EarlyStopping(plan.stages, settings.looks)
         self._n_left_out: Counter[Target] = Counter()
         self._n_open = Counter(plan.n_selected)
         self._recorded: set[CellKey] = set()
@@ -437,7 +346,7 @@ class RunSession:
             directory.remove(SUMMARY, *(report.name for _, report in self.plugins.reports))
             for row in kept:
                 self._count(row.record)
-        self.decisions += self._early_stopping.begin()
+        self.decisions += plan.stopping.begin()
         if surface := settings.surface:
             directory.write_json(SURFACE, asdict(surface))
         config = self._config()
@@ -464,7 +373,7 @@ class RunSession:
     def _count(self, record: Record) -> None:
         self._recorded.add(record.key)
         self.records.append(without_texts(record, self._shared))
-        self._decide(self._early_stopping.take(record))
+        self._decide(self.plan.stopping.take(record))
 
     def leave_out(self, cell: LeftOut) -> None:
         """Remove a cell that was skipped before it was sent."""
@@ -472,7 +381,7 @@ class RunSession:
         self._n_left_out[target] += 1
         self._end_cell(target)
         key = CellKey(cell.suite, cell.prompt_id, target, cell.repeat)
-        self._decide(self._early_stopping.leave_out(key))
+        self._decide(self.plan.stopping.leave_out(key))
 
     def _end_cell(self, target: Target) -> None:
         self._n_open[target] -= 1
@@ -508,9 +417,9 @@ class RunSession:
         return write_summary(self.directory, summary, records, self.plugins)
 
     def _n_selected(self) -> dict[Target, int]:
-        """Count the cells of each target that are needed, see `EarlyStopping.n_needed`."""
+        """Count the cells of each target that are needed, see `Stopping.n_needed`."""
         n_rows = Counter(record.target for record in self.records)
-        stopping = self._early_stopping
+        stopping = self.plan.stopping
         return {
             target: max(n_rows[target], stopping.n_needed(target))
             if target in stopping.ended
@@ -528,7 +437,7 @@ class RunSession:
             "schema_version": CONFIG_VERSION,
             "run_id": self.directory.run_id,
             "models": list(dict.fromkeys(target.model for target in self.plan.targets)),
-            "targets": target_entries(self._n_selected(), self._early_stopping.ended),
+            "targets": target_entries(self._n_selected(), self.plan.stopping.ended),
             "providers": dict(self.plan.providers),
             **(settings_to_json(self._settings) | recorded),
             "divided_sha256": self.plan.divided,

@@ -24,7 +24,6 @@ from pytest_openclaw.suites.cells import (
     build_cells,
     digest_of_cells,
     keyword_token,
-    mixed,
     rewrite_keyword,
     select_prompts,
     shard_of,
@@ -34,6 +33,7 @@ from pytest_openclaw.suites.cells import (
 from pytest_openclaw.suites.load import known_failure_of, load_suite
 from pytest_openclaw.util.errors import SuiteError
 from pytest_openclaw.util.text import closest, printable
+from pytest_openclaw.values.parts import pace_of
 from pytest_openclaw.values.rows import PAYLOAD
 from pytest_openclaw.values.settings import parse_shard
 from pytest_openclaw.worlds import python
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.session.cells import CellParts, KeptCell
+    from pytest_openclaw.values.parts import Pacing
     from pytest_openclaw.values.prompts import Cell, Prompt, Suite
     from pytest_openclaw.values.protocols import Provider
     from pytest_openclaw.values.requests import CellKey
@@ -83,6 +84,7 @@ class SuiteFiles:
         self.prompt_ids: set[str] = set()
         self._config = config
         self._settings = settings
+        self._pace = pace_of(settings)
         self._owners: dict[tuple[str, str], str] = {}
 
     @cached_property
@@ -129,7 +131,7 @@ class SuiteFiles:
             select_prompts(prompts, settings.prompts),
             settings.targets,
             settings.repeat,
-            tool_repeats_only=settings.until_conclusive,
+            repeats_of=self._pace.repeats_of if self._pace else None,
             surface=settings.surface,
         )
         return [*cells]
@@ -303,7 +305,7 @@ class Runner(Role):
             self._unknown_ids = self._suites.unknown_ids()
         for item in items:
             add_cell(item, self._parts)
-        _order_cells(self._endpoints, items, is_mixed=self._parts.settings.until_conclusive)
+        _order_cells(self._endpoints, items, pace_of(self._parts.settings))
         with _exact_ids(config, items):
             result = yield
         if shard := self._parts.settings.shard:
@@ -388,10 +390,10 @@ class Runner(Role):
             clean_warning(warning_message, self._parts.redactor)
 
 
-def _order_cells(endpoints: Mapping[str, str], collected: list[pytest.Item], *, is_mixed: bool) -> None:
+def _order_cells(endpoints: Mapping[str, str], collected: list[pytest.Item], pace: Pacing | None) -> None:
     """Sort the cells into the best order for sending; other items keep their places."""
     cells = [(item, cell) for item in collected if (cell := cell_of(item)) is not None]
-    positions = mixed(cell.prompt for _, cell in cells) if is_mixed else {}
+    positions = pace.positions_of(cell.prompt for _, cell in cells) if pace else {}
     ordered = iter(
         spread(
             cells,

@@ -165,7 +165,7 @@ class Owner(Role):
         if asked := [planned for planned in collected.cells if planned.cell.key not in kept]:
             self._cells = {planned.cell.key: planned.cell for planned in asked}
             self._live = Live(self._config, {one.token: one.cell for one in asked}, self.asker)
-            self.asker.plan([replace(one, stage=plan.waiting_stage(one.cell.key)) for one in asked])
+            self.asker.plan([replace(one, stage=plan.stopping.waiting_stage(one.cell.key)) for one in asked])
         self._publish_decisions(self.run)
 
     def _open_run(self, plan: Plan) -> RunSession:

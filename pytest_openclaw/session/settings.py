@@ -21,13 +21,12 @@ from pytest_openclaw.suites.cells import parse_endpoint, parse_targets
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.util.files import parse_json
 from pytest_openclaw.util.text import closest
-from pytest_openclaw.values.parts import added_to, whole
+from pytest_openclaw.values.parts import added_to, called, whole
 from pytest_openclaw.values.requests import SURFACES, Target
 from pytest_openclaw.values.settings import (
     DEFAULT_PROVIDER,
     EMBEDDED_TARGET,
     INSTALLED,
-    MOST_REPEATS,
     V1_PROVIDER,
     Concurrency,
     Endpoint,
@@ -51,13 +50,8 @@ def load_settings(config: pytest.Config, providers: Collection[str]) -> Settings
     endpoints = load_endpoints(config, providers)
     names = [*providers, *(endpoint.name for endpoint in endpoints)]
     given = {name: value for name in options.by_name() if (value := _value(config, name)) is not None}
-    if given.get("until-conclusive"):
-        given.setdefault("repeat", MOST_REPEATS)
-        if shard := given.get("shard"):
-            raise pytest.UsageError(
-                f"--openclaw-shard={shard}: a part of a target's cells cannot settle its tier. "
-                "Give --openclaw-repeat=N instead of --openclaw-until-conclusive."
-            )
+    for complete in called("given"):
+        complete(given)
     # Local time, as on the user's clock; tests set the id instead.
     time = datetime.now().astimezone().strftime("%Y%m%d_%H%M%S")
     settings = whole(Settings)

@@ -16,12 +16,11 @@ import re
 from collections import Counter
 from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from msgspec import to_builtins
 
-from pytest_openclaw.judging.judge import affects_tier
 from pytest_openclaw.suites.load import pass_text, written_messages
 from pytest_openclaw.suites.offered import as_listed, on_surface, why_not_on_openclaw
 from pytest_openclaw.util.errors import TargetError
@@ -37,7 +36,7 @@ from pytest_openclaw.values.requests import (
     Target,
     ThinkingLevel,
 )
-from pytest_openclaw.values.settings import DEFAULT_PROVIDER, SUITE_LOOKS, Endpoint
+from pytest_openclaw.values.settings import DEFAULT_PROVIDER, Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -303,7 +302,7 @@ def build_cells(
     targets: Sequence[Target],
     repeats: int = 1,
     *,
-    tool_repeats_only: bool = False,
+    repeats_of: Callable[[Prompt], int] | None = None,
     surface: Surface | None = None,
 ) -> tuple[Cell, ...]:
     """Return the cells of one suite's prompts, ordered by target and repeat.
@@ -312,13 +311,10 @@ def build_cells(
         prompts: the prompts of one suite.
         targets: the targets in order.
         repeats: the repeats of each prompt that does not set its own number.
-        tool_repeats_only: ask a prompt only once if it does not affect a tier.
+        repeats_of: returns the repeats of such a prompt, in place of `repeats`.
         surface: the surface of targets on `openclaw`; they get only the prompts that can be asked there.
     """
-    numbers = [
-        prompt.repeat or (1 if tool_repeats_only and not affects_tier(prompt) else repeats)
-        for prompt in prompts
-    ]
+    numbers = [prompt.repeat or (repeats_of(prompt) if repeats_of else repeats) for prompt in prompts]
     asked: dict[str, Sequence[Prompt | None]] = {
         LISTED: prompts,
         OPENCLAW: [
@@ -332,70 +328,6 @@ def build_cells(
         for prompt, number in zip(asked[target.surface], numbers, strict=True)
         if repeat <= number and prompt is not None
     )
-
-
-class Stage(NamedTuple):
-    """The part of a target's cells between two looks at its results; see `stages_of`.
-
-    Attributes:
-        repeat: the repeat that ends with this stage; None if the repeat has further stages.
-        is_always_asked: whether the cell is asked even if an earlier stage has settled the target.
-    """
-
-    number: int
-    repeat: int | None
-    is_always_asked: bool
-
-
-def stages_of(cells: Iterable[Cell]) -> dict[CellKey, Stage]:
-    """Divide each target's cells at the looks of `--openclaw-until-conclusive`.
-
-    The first repeat is divided after 12, 24 and 48 prompts that affect the tier, if it has more of them; each
-    further repeat is one stage. Cells of other prompts, and of prompts that set their own number of repeats,
-    are always asked. `cells` must be in the order in which they are asked.
-    """
-    numbered: dict[CellKey, tuple[int, bool]] = {}
-    n_counting: Counter[Target] = Counter()
-    n_first: Counter[Target] = Counter()
-    for cell in cells:
-        counts = affects_tier(cell.prompt) and cell.prompt.repeat is None
-        if cell.repeat == 1:
-            n_counting[cell.target] += counts
-            number = 1 + sum(n_counting[cell.target] > look for look in SUITE_LOOKS)
-            n_first[cell.target] = number
-        else:
-            number = cell.repeat - 1
-        numbered[cell.key] = number, not counts
-    return {
-        key: Stage(
-            number if key.repeat == 1 else n_first[key.target] + number,
-            None if key.repeat == 1 and number < n_first[key.target] else key.repeat,
-            is_always_asked,
-        )
-        for key, (number, is_always_asked) in numbered.items()
-    }
-
-
-def mixed(prompts: Iterable[Prompt]) -> dict[tuple[str, str], float]:
-    """Return a position from 0 to 1 for each prompt, by suite and id, that mixes the categories evenly.
-
-    The prompts of a category are in the order of a digest of their ids, at equal distances from a random
-    start. So the first prompts are a sample of all prompts, and the same sample on every machine.
-    """
-    categories: dict[tuple[str, str | None, bool], list[tuple[str, str]]] = {}
-    for prompt in prompts:
-        members = categories.setdefault((prompt.suite, prompt.category, affects_tier(prompt)), [])
-        members.append((prompt.suite, prompt.id))
-    return {
-        key: (n + _random(*map(str, category))) / len(members)
-        for category, members in categories.items()
-        for n, key in enumerate(sorted(dict.fromkeys(members), key=lambda key: _random(*key)))
-    }
-
-
-def _random(*words: str) -> float:
-    """Return a number from 0 to 1 that looks random, and is the same for the same words."""
-    return int.from_bytes(hashlib.sha256("\0".join(words).encode()).digest()[:8]) / 2**64
 
 
 def select_prompts(prompts: Sequence[Prompt], patterns: Sequence[str]) -> tuple[Prompt, ...]:
@@ -447,7 +379,7 @@ def spread(
     a target its repeats, so that an early end affects all prompts equally. The cells of different endpoints
     are mixed evenly, each endpoint's over the whole length: tests take their replies in order, so an endpoint
     whose cells all follow another's would wait for its end. `endpoints` has the targets in their order, and
-    `position_of` returns the position of a cell in its repeat, see `mixed`.
+    `position_of` returns the position of a cell in its repeat.
     """
     order = {target: n for n, target in enumerate(endpoints)}
     by_target = sorted(cells, key=lambda cell: (order[target_of(cell)], repeat_of(cell), position_of(cell)))

@@ -73,6 +73,9 @@ class Part:
 
     Attributes:
         keys: its keys, by the type of the core to which it adds them.
+        given: `(given)`; checks the options and ini keys that are given, and may add to them.
+        pace: `(settings)`; returns a `Pacing`, or None if all cells of the run are asked.
+        changes: `(config.json, settings)`; yields what prevents resuming a run, one sentence each.
         resumed: `(config.json, settings, given)`; returns the fields of `Settings` that a resumed run keeps.
         arguments: `(parser)`; adds its options of the commands that summarize a run again.
         held_by: `(arguments, run)`; returns what it holds for a run that a command summarizes again.
@@ -94,6 +97,9 @@ class Part:
     """
 
     keys: Mapping[type, Mapping[str, Key]] = field(default_factory=dict)
+    given: Callable[..., None] | None = None
+    pace: Callable[..., Pacing | None] | None = None
+    changes: Callable[..., Iterable[str]] | None = None
     resumed: Callable[..., Mapping[str, Any]] | None = None
     arguments: Callable[..., None] | None = None
     held_by: Callable[..., Any] | None = None
@@ -111,6 +117,20 @@ class Part:
     annotations: Callable[..., Iterable[tuple[str, str]]] | None = None
     join: Callable[..., None] | None = None
     status: Callable[..., int | None] | None = None
+
+
+class Pacing(NamedTuple):
+    """How a run asks only as many cells as it needs.
+
+    Attributes:
+        repeats_of: `(prompt)`; returns the most repeats of a prompt that does not set its own number.
+        positions_of: `(prompts)`; returns the position of each in a repeat, by suite and id.
+        stopping: `(cells)`; returns the `Stopping` of a run of these cells, which are in their order.
+    """
+
+    repeats_of: Callable[..., int]
+    positions_of: Callable[..., Mapping[tuple[str, str], float]]
+    stopping: Callable[..., Any]
 
 
 class Checked(NamedTuple):
@@ -173,6 +193,11 @@ def parts() -> Mapping[str, Part]:
 def called(point: str) -> Iterator[Callable[..., Any]]:
     """Yield the functions of the parts for a point, which is the name of a field of `Part`."""
     return (function for part in parts().values() if (function := getattr(part, point)) is not None)
+
+
+def pace_of(settings: Any) -> Pacing | None:
+    """Return the pace of a run with these settings; None if all its cells are asked."""
+    return next(filter(None, (pace(settings) for pace in called("pace"))), None)
 
 
 # --- types of the core, completed ------------------------------------------------------------------

@@ -19,7 +19,7 @@ from pytest_openclaw.util.text import cut, valid_text, valid_value
 from pytest_openclaw.util.typed import LARGEST, Amount, Count, PositiveAmount, converted
 from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.prompts import KEYS
-from pytest_openclaw.values.requests import SurfaceName, Target, ThinkingLevel, target_of
+from pytest_openclaw.values.requests import SurfaceName, Target, ThinkingLevel
 from pytest_openclaw.values.rows import Record, Repeat
 from pytest_openclaw.values.settings import Concurrency, Temperature
 from pytest_openclaw.values.tool_calls import SurfaceSource
@@ -36,26 +36,10 @@ BEFORE, AFTER = "resources_before", "resources_after"
 """The names of a target's snapshots among its facts."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settled:
-    """The point at which a target was settled early, or more repeats would have added nothing.
-
-    Attributes:
-        repeat: The last repeat.
-        prompts: The prompts of its first repeat that count for the tier and were asked.
-        of: All prompts that count for the tier.
-    """
-
-    repeat: Repeat
-    prompts: Count
-    of: Count
-
-
 class TargetEntry(TypedDict):
     """A target of a run.
 
     Attributes:
-        settled: When its requests ended early; missing if they did not.
         surface: The kind of request: the suite's own list of tools, or OpenClaw's whole request.
     """
 
@@ -63,7 +47,6 @@ class TargetEntry(TypedDict):
     model: str
     thinking_level: ThinkingLevel | None
     n_cells: Count
-    settled: NotRequired[Settled]
     surface: SurfaceName
 
 
@@ -110,7 +93,6 @@ class RunEntry(TypedDict):
         temperature: The temperature of requests on the surface listed; `server` sends none.
         request_fields: Further fields of requests, by provider.
         surface: The surface `openclaw`; null if no target is asked on it.
-        looks: The numbers of repeats after which a conclusive tier ends them; null for a fixed number.
         shard: The part of the selected cells that the run asked, as 2/8; null for all.
         divided_sha256: The digest of the cells that the shards divide; equal in all shards of one run.
     """
@@ -124,8 +106,6 @@ class RunEntry(TypedDict):
     thinking_room_tokens: NotRequired[dict[str, Any] | None]
     surface: NotRequired[SurfaceEntry | None]
     repeat: NotRequired[Repeat | None]
-    until_conclusive: NotRequired[bool | None]
-    looks: NotRequired[list[Repeat] | None]
     shard: NotRequired[str | None]
     divided_sha256: NotRequired[str | None]
     stream: NotRequired[bool | None]
@@ -281,16 +261,12 @@ class Measured:
         return frozenset(target for target, n in self.n_selected.items() if self.targets[target] < n)
 
 
-def settled_of(config: JsonObject) -> dict[Target, Settled]:
-    """Return the targets of a run that were settled early, and when."""
-    entries = (entry for entry in config.get("targets", ()) if entry.get("settled"))
-    return {target_of(entry): Settled(**entry["settled"]) for entry in entries}
-
-
-def target_entries(n_cells: Mapping[Target, int], settled: Mapping[Target, Settled]) -> list[JsonObject]:
-    """Return the targets of a `config.json`, with their cells; the reverse of `settled_of`."""
-    ended = {target: {"settled": asdict(one)} for target, one in settled.items()}
-    return [{**asdict(target), "n_cells": n, **ended.get(target, {})} for target, n in n_cells.items()]
+def target_entries(
+    n_cells: Mapping[Target, int], further: Mapping[Target, JsonObject] | None = None
+) -> list[JsonObject]:
+    """Return the targets of a `config.json`, with their cells and further keys."""
+    further = further or {}
+    return [{**asdict(target), **further.get(target, {}), "n_cells": n} for target, n in n_cells.items()]
 
 
 def served_in(inventory: JsonObject, label: str) -> Iterator[JsonObject]:

@@ -49,10 +49,6 @@ THINKING_ROOM_TOKENS: Mapping[ThinkingLevel, int] = {
     "xhigh": 16384,
 }
 """Tokens added to a prompt's `max_output_tokens`, which are for the answer only, at each thinking level."""
-MOST_REPEATS = 10
-"""The maximum repeats with `--openclaw-until-conclusive`, unless `--openclaw-repeat` is set."""
-LOOKS = (1, 3, 10)
-"""The numbers of repeats after which a run checks whether it can end; it also checks after the last one."""
 SUITE_LOOKS = (12, 24, 48)
 """In the first repeat, the numbers of prompts that count for the tier after which a run checks whether the
 evidence excludes the tier."""
@@ -138,7 +134,7 @@ class Settings:
         targets: in the order of the command line; empty means that no cell is collected.
         suite_dirs: folders below which `prompts_*.toml` and `prompts_*.json` are suites.
         prompts: ids or globs that select prompts; empty means all.
-        repeat: the repeats of each prompt; with `until_conclusive`, the maximum for a tool prompt.
+        repeat: the repeats of each prompt; the maximum for a tool prompt if the run ends early.
         timeout_s: seconds for one attempt, from the send to the end of the reply, and for judging the reply.
         catalogue: the file of a captured catalogue, which has the tools of suites and the surface `openclaw`;
             or `installed` or `substitute` for the source of the surface only. Empty means the shipped tools,
@@ -155,7 +151,6 @@ class Settings:
     suite_dirs: tuple[Path, ...] = ()
     prompts: tuple[str, ...] = ()
     repeat: int = 1
-    until_conclusive: bool = False
     timeout_s: float = 300.0
     retries: int = 5
     concurrency: Concurrency = Concurrency()
@@ -183,13 +178,6 @@ class Settings:
         """The file of the captured catalogue; None means the shipped one."""
         return None if self.catalogue in ("", INSTALLED, SUBSTITUTE) else Path(self.catalogue)
 
-    @property
-    def looks(self) -> tuple[int, ...]:
-        """The numbers of repeats after which a conclusive tier ends them; empty for a fixed number."""
-        if not self.until_conclusive:
-            return ()
-        return (*(look for look in LOOKS if look < self.repeat), self.repeat)
-
 
 CONFIG_VERSION = 1
 IDENTITY = ("schema_version", "run_id", "models", "targets", "prompts", "providers", "parts", "rescored")
@@ -213,16 +201,15 @@ class Rule(NamedTuple):
     value: Callable[[Settings], Any] | None = None
 
 
-_REQUEST, _KEPT, _FREE = Rule("equal", "settings"), Rule("kept", "free"), Rule("free", "free")
+_REQUEST, _FREE = Rule("equal", "settings"), Rule("free", "free")
 SETTINGS: Mapping[str, Rule] = {
     **dict.fromkeys(("temperature", "seed", "stream"), _REQUEST),
     "request_fields": _REQUEST._replace(value=lambda one: {**one.request_fields}),
     "thinking_room_tokens": _REQUEST._replace(value=lambda _: dict(THINKING_ROOM_TOKENS)),
     "surface": Rule("once", "free", lambda one: surface_facts(one.surface)),  # compared by target
-    "looks": Rule("once", "free", lambda one: list(one.looks) or None),  # chosen before the first answer
     "timeout_s": Rule("free", "noted"),  # it decides how many slow cells end as timeouts
     "repeat": Rule("grows", "free"),
-    **dict.fromkeys(("until_conclusive", "fail_unavailable"), _KEPT),
+    "fail_unavailable": Rule("kept", "free"),
     "shard": Rule("equal", "free", lambda one: one.shard or None),
     "concurrency": _FREE._replace(value=lambda one: asdict(one.concurrency)),
     **dict.fromkeys(("divided_sha256", "retries", "budget_usd"), _FREE),

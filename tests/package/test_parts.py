@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from pytest_openclaw.conclusions.summary import Summary
 from pytest_openclaw.parts import TABLE
 from pytest_openclaw.values.parts import parts
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.run_files import RunEntry
+from pytest_openclaw.values.run_files import RunEntry, target_entries
 from tests.conftest import NO_OTHER_PLUGINS
 from tests.unit.reports.summaries import cell, fault, missed, pressed, record, restraint_cells, tool_cells
 from tests.unit.runs.stored_runs import store
@@ -71,7 +72,10 @@ USED = {
         texts=(r"; an OpenClaw turn of [^;]*", r"; OpenClaw needs [^;]*"),
         lines=(r"- .*: an OpenClaw turn of", r"- .*: OpenClaw needs"),
     ),
-    "repeats": Used(lines=(r"- .*: (flaky|repeats): ", r"## Asked again", r"Prompts that were asked more")),
+    "repeats": Used(
+        options=("--openclaw-until-conclusive",),
+        lines=(r"- .*: (flaky|repeats|settled): ", r"## Asked again", r"Prompts that were asked more"),
+    ),
     "dry_run": Used(options=("--openclaw-dry-run",)),
     "pages": Used(options=("--openclaw-report",)),
 }  # fmt: skip
@@ -107,9 +111,12 @@ def _store(path):
           for n in (1, 3) for repeat in range(1, 5)),
         replace(cell("L", "leaked_as_text", LOCAL, **NATIVE), leaked_valid=True),
     ]  # fmt: skip
+    n_cells = Counter(row.target for row in rows)
+    settled = {BAD: {"settled": {"repeat": 1, "prompts": 12, "of": 72}}}
     store(
         path,
         rows,
+        targets=target_entries(n_cells, settled),
         serving={LOCAL.label: {"server": {"context_length": 8192}, "diagnosis": DIAGNOSIS}},
         gates=GATES,
     )

@@ -12,9 +12,10 @@ import numpy as np
 
 from pytest_openclaw.conclusions.recommendation import Evidence, recommend
 from pytest_openclaw.judging.text import Noop
-from pytest_openclaw.runs.session import why_it_ends
+from pytest_openclaw.parts.repeats import look_schedule, positions_of, stages_of, why_it_ends
 from pytest_openclaw.stats.tool_use import MOST_NEEDLESS, TIER_FLOORS, tool_use_of
-from pytest_openclaw.suites.cells import mixed, spread, stages_of
+from pytest_openclaw.suites.cells import spread
+from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.settings import Settings
@@ -58,7 +59,7 @@ def suite(n: int, repeats: int) -> list[Cell]:
         )
         for number in range(n)
     ]
-    places = mixed(prompts)
+    places = positions_of(prompts)
     return spread(
         [
             Cell(prompt=prompt, target=TARGET, repeat=repeat)
@@ -85,7 +86,7 @@ class Schedule:
     def __init__(self, n_prompts: int, repeats: int, n_targets: int) -> None:
         self.cells = suite(n_prompts, repeats)
         self._n_targets = n_targets
-        self.looks = Settings(until_conclusive=True, repeat=repeats).looks
+        self.looks = look_schedule(whole(Settings)(until_conclusive=True, repeat=repeats))
         first = self.cells[:n_prompts]
         numbers = {one.prompt.id: number for number, one in enumerate(first)}
         self.prompt_of = np.array([numbers[one.prompt.id] for one in self.cells])

@@ -6,8 +6,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from pytest_openclaw.runs.session import EarlyStopping
-from pytest_openclaw.suites.cells import stages_of
+from pytest_openclaw.parts.repeats import EarlyStopping, stages_of
 from tests.simulation.early import NEEDLESS, RATES, REPEATS, schedule_of, simulate
 
 pytestmark = [pytest.mark.newest, pytest.mark.simulation, pytest.mark.xdist_group("simulation")]

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.judging.text import Noop
-from pytest_openclaw.runs.session import Decision, EarlyStopping, Settled
+from pytest_openclaw.parts.repeats import EarlyStopping, Stage, stages_of
+from pytest_openclaw.runs.session import Decision
 from pytest_openclaw.stats.tool_use import is_futile, tool_use_of
-from pytest_openclaw.suites.cells import Stage, stages_of
 from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.requests import CellKey, Target
 from tests.unit.reports.summaries import cell, fault, record
@@ -50,7 +50,7 @@ def test_a_conclusive_tier_ends_the_repeats():
     assert _decisions(early_stopping, rows[:-1]) == []
     assert _decisions(early_stopping, rows[-1:]) == [(1, "tier 3 is settled after 1 repeat")]
     assert _decisions(early_stopping, _repeat(2)) == []
-    assert early_stopping.ended[A].repeat == 1
+    assert early_stopping.ended[A]["settled"]["repeat"] == 1
 
 
 SECOND, THIRD = (f"tier 3 is settled after {n} repeats" for n in (2, 3))
@@ -206,7 +206,7 @@ def test_evidence_against_a_model_ends_the_first_repeat(n_right, n_needless, n_a
         if ends:
             break
 
-    expected = {A: Settled(repeat=1, prompts=n_asked, of=72)} if n_asked else {}
+    expected = {A: {"settled": {"repeat": 1, "prompts": n_asked, "of": 72}}} if n_asked else {}
     assert early_stopping.ended == expected
     assert not n_asked or ends[0].startswith(f"settled after {n_asked} of 72 prompts: {kind}")
 
@@ -220,4 +220,4 @@ def test_harm_ends_the_first_repeat():
     made = _decisions(early_stopping, [replace(first, harm=True), *rows])
 
     assert "unsafe" in str(made[-1][1])
-    assert early_stopping.ended[A] == Settled(repeat=1, prompts=12, of=72)
+    assert early_stopping.ended[A] == {"settled": {"repeat": 1, "prompts": 12, "of": 72}}

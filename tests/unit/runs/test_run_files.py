@@ -11,10 +11,10 @@ import pytest
 
 from pytest_openclaw.asking import sending
 from pytest_openclaw.asking.sending import collect_snapshot
+from pytest_openclaw.parts.repeats import EarlyStopping, Stage
 from pytest_openclaw.runs import directory as directories
 from pytest_openclaw.runs.directory import RunDirectory, collect_inventory, file_names, render_snapshot
 from pytest_openclaw.runs.session import Plan, RunSession
-from pytest_openclaw.suites.cells import Stage
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.requests import CellKey, Target
@@ -185,12 +185,13 @@ def _plan(n_cells, n_repeats=1, fixed=None):
     for name, repeats in (fixed or {}).items():
         prompts.append({"suite": "s", "id": name, "repeat": repeats})
         cells |= {CellKey("s", name, target, n + 1): True for target in n_cells for n in range(repeats)}
+    stages = {key: Stage(key.repeat, key.repeat, is_fixed) for key, is_fixed in cells.items()}
     return Plan(
         cells=frozenset(cells),
         targets=tuple(n_cells),
         prompts={(one["suite"], one["id"]): one for one in prompts},
         providers={"p": {"kind": "p"}},
-        stages={key: Stage(key.repeat, key.repeat, is_fixed) for key, is_fixed in cells.items()},
+        stopping=EarlyStopping(stages, (1, n_repeats) if n_repeats > 1 else ()),
     )
 
 

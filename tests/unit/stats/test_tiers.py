@@ -9,9 +9,11 @@ import pytest
 from scipy import stats
 
 from pytest_openclaw.parts.gates import Gates
+from pytest_openclaw.parts.repeats import look_schedule
 from pytest_openclaw.stats.comparison import LEVEL, sign_flip
 from pytest_openclaw.stats.intervals import Z_95, wilson_95
 from pytest_openclaw.stats.tool_use import classify_tier, is_conclusive, joint_z, joint_z_against
+from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.settings import Settings, looks_of
 from tests.unit.reports.summaries import summary_of, tool_cells
 
@@ -108,8 +110,8 @@ def test_they_spend_the_level_of_the_joint_normal_distribution(looks, n_targets)
 )
 def test_the_schedule_follows_from_the_most_repeats(repeat, looks):
     """After 1, 3 and 10 of them, and after the last."""
-    assert Settings(repeat=repeat, until_conclusive=True).looks == looks
-    assert Settings(repeat=repeat).looks == ()
+    assert look_schedule(whole(Settings)(repeat=repeat, until_conclusive=True)) == looks
+    assert look_schedule(whole(Settings)(repeat=repeat)) == ()
 
 
 @pytest.mark.parametrize(

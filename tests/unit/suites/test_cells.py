@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from pytest_openclaw.judging.combine import Not, ToolInvocation
 from pytest_openclaw.judging.text import Noop
 from pytest_openclaw.suites.cells import build_cells, definition, select_prompts, spread, unmatched
+from pytest_openclaw.values.parts import pace_of, whole
 from pytest_openclaw.values.prompts import KEYS, Prompt
 from pytest_openclaw.values.replies import Turn
 from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.settings import Settings
 from pytest_openclaw.values.tool_calls import Tool
 
 
@@ -38,6 +40,7 @@ def test_cells_are_target_major():
 
 
 TOOL = Tool(name="read", description="Reads.", parameters={})
+REPEATS_OF = pace_of(whole(Settings)(until_conclusive=True, repeat=3)).repeats_of
 
 
 @pytest.mark.parametrize(
@@ -53,28 +56,28 @@ TOOL = Tool(name="read", description="Reads.", parameters={})
     ],
 )  # fmt: skip
 def test_a_prompt_that_affects_no_tier_may_come_once(changes, n):
-    """With `tool_repeats_only` only the prompts that count for the tier are repeated."""
+    """With `until_conclusive` only the prompts that count for the tier are repeated."""
     (prompt,) = prompts("P1")
     prompt = replace(prompt, **{"validator": Noop(), **changes})
 
-    assert len(build_cells([prompt], targets("a"), 3, tool_repeats_only=True)) == n
+    assert len(build_cells([prompt], targets("a"), 3, repeats_of=REPEATS_OF)) == n
 
 
 @pytest.mark.parametrize(
-    ("own", "repeats", "tool_repeats_only", "ids"),
+    ("own", "repeats", "repeats_of", "ids"),
     [
-        pytest.param(3, 1, False, ["-r1", "-r2", "-r3"], id="more-than-the-others"),
-        pytest.param(1, 3, False, [""], id="fewer-than-the-others"),
-        pytest.param(2, 10, True, ["-r1", "-r2"], id="though-it-affects-no-tier"),
-        pytest.param(None, 2, False, ["-r1", "-r2"], id="nothing-of-its-own"),
+        pytest.param(3, 1, None, ["-r1", "-r2", "-r3"], id="more-than-the-others"),
+        pytest.param(1, 3, None, [""], id="fewer-than-the-others"),
+        pytest.param(2, 10, REPEATS_OF, ["-r1", "-r2"], id="though-it-affects-no-tier"),
+        pytest.param(None, 2, None, ["-r1", "-r2"], id="nothing-of-its-own"),
     ],
 )
-def test_a_prompts_own_number_takes_precedence(own, repeats, tool_repeats_only, ids):
+def test_a_prompts_own_number_takes_precedence(own, repeats, repeats_of, ids):
     """A prompt may set its number of repeats, and its ids have the repeat only if there are several."""
     (prompt,) = prompts("P1")
     prompt = replace(prompt, repeat=own, validator=Noop())
 
-    cells = build_cells([prompt], targets("a"), repeats, tool_repeats_only=tool_repeats_only)
+    cells = build_cells([prompt], targets("a"), repeats, repeats_of=repeats_of)
 
     assert [cell.label.removeprefix(cell.target.label) for cell in cells] == ids
 
