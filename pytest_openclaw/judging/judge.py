@@ -590,7 +590,7 @@ def _checked(verdict: object) -> Verdict:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CellResult:
+class JudgedCell:
     """How a cell's call ended, and the judgment if there is a reply.
 
     A Python benchmark is judged by its own test; until that has run `judgment` is None. `done` is
@@ -603,7 +603,7 @@ class CellResult:
     done: Judgment | None = None
 
     @classmethod
-    def never_sent(cls, cell: Cell, error: BaseException) -> CellResult:
+    def never_sent(cls, cell: Cell, error: BaseException) -> JudgedCell:
         """Return the result of a cell that was never sent, because our own code or a plugin's failed."""
         return cls(cell=cell, call=CallResult.never_sent(faults.broke(cell.id, _reason(error))))
 
@@ -623,7 +623,7 @@ class CellResult:
         result = self.call.result
         return read(self.cell.prompt, result if isinstance(result, Reply) else Reply())
 
-    def judged(self, timeout_s: float) -> CellResult:
+    def judged(self, timeout_s: float) -> JudgedCell:
         """Add the judgment by a suite's validator, of the reply or of the calls before a fault.
 
         Args:
@@ -636,9 +636,9 @@ class CellResult:
         timeout_s = prompt.timeout_s or timeout_s
         if isinstance(result, Fault):
             return replace(self, done=judge_done(prompt, result.turns, timeout_s=timeout_s))
-        return CellResult(cell=self.cell, call=self.call, judgment=judge(prompt, result, timeout_s=timeout_s))
+        return JudgedCell(cell=self.cell, call=self.call, judgment=judge(prompt, result, timeout_s=timeout_s))
 
-    def judged_or_broken(self, timeout_s: float) -> CellResult:
+    def judged_or_broken(self, timeout_s: float) -> JudgedCell:
         """Judge a cell whose test will no longer run; an error is only recorded in its row."""
         try:
             return self.judged(timeout_s)
@@ -647,11 +647,11 @@ class CellResult:
                 raise
             return self.broken(error)
 
-    def with_verdict(self, verdict: Verdict) -> CellResult:
+    def with_verdict(self, verdict: Verdict) -> JudgedCell:
         """Add the verdict of a Python benchmark's test."""
         return replace(self, judgment=conclude(self.facts, verdict))
 
-    def broken(self, error: BaseException) -> CellResult:
+    def broken(self, error: BaseException) -> JudgedCell:
         """Return the result with an error of our own code, a plugin or a test; it keeps the model's reply."""
         result = self.call.result
         raw = result.raw or result.text if isinstance(result, Reply) else result.raw

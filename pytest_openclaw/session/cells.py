@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import pytest
 
-from pytest_openclaw.judging.judge import CellResult
+from pytest_openclaw.judging.judge import JudgedCell
 from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.suites.load import written_messages
 from pytest_openclaw.util.errors import AskerFailed, CellNotSent
@@ -78,7 +78,7 @@ class CellRun:
     def __init__(self, cell: Cell, parts: CellParts) -> None:
         self.cell = cell
         self.parts = parts
-        self.result: CellResult | None = None
+        self.result: JudgedCell | None = None
         self._is_settled = False
 
     # --- the phases of a test ---
@@ -88,7 +88,7 @@ class CellRun:
         self.call(token)
         self._judge()
 
-    def call(self, token: str) -> CellResult:
+    def call(self, token: str) -> JudgedCell:
         """Return the result of the cell's call; skip or fail the item if there is no reply.
 
         Raises:
@@ -98,12 +98,12 @@ class CellRun:
         if not parts.sends:
             pytest.skip("no model is asked here")
         try:
-            self.result = CellResult(cell=cell, call=parts.ask(token, cell))
+            self.result = JudgedCell(cell=cell, call=parts.ask(token, cell))
         except CellNotSent as why:
             self._is_settled = True
             raise pytest.skip.Exception(str(why), _use_item_location=True) from None
         except Exception as error:
-            self.result = CellResult.never_sent(cell, error)
+            self.result = JudgedCell.never_sent(cell, error)
             if isinstance(error, AskerFailed):  # our traceback would show nothing more
                 self._fail(f"{cell.id}: {error}")
             raise
@@ -146,7 +146,7 @@ class CellRun:
         assert self.result is not None, "set-up has sent the cell"
         self.assert_passed(self.result)
 
-    def assert_passed(self, result: CellResult) -> None:
+    def assert_passed(self, result: JudgedCell) -> None:
         """Fail the item if the model gave no usable answer, or the verdict is against it."""
         from pytest_openclaw.reports.cells import render_failure
 
@@ -177,20 +177,20 @@ class CellRun:
             )
         return self.record(result, report)
 
-    def result_after(self, call: pytest.CallInfo[None]) -> CellResult | None:
+    def result_after(self, call: pytest.CallInfo[None]) -> JudgedCell | None:
         """Return the cell's result after a phase; None if it was skipped before it was sent."""
         if self.result is not None:
             return self.result
         error = call.excinfo.value if call.excinfo else None
         if error is None or isinstance(error, pytest.skip.Exception):
             return None
-        return CellResult.never_sent(self.cell, error)
+        return JudgedCell.never_sent(self.cell, error)
 
-    def record(self, result: CellResult, report: pytest.TestReport) -> Record:  # noqa: ARG002 - for benchmarks
+    def record(self, result: JudgedCell, report: pytest.TestReport) -> Record:  # noqa: ARG002 - for benchmarks
         """Return the cell's row."""
         return self._row(result)
 
-    def _row(self, result: CellResult) -> Record:
+    def _row(self, result: JudgedCell) -> Record:
         run_id, redactor = self.parts.settings.run_id, self.parts.redactor
         return record_of(run_id, self.cell, result.call, result.judgment or result.done, redactor)
 

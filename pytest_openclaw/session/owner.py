@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pytest_openclaw.judging.judge import CellResult
+from pytest_openclaw.judging.judge import JudgedCell
 from pytest_openclaw.providers.prices import Prices
 from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.session.cells import CellParts
@@ -317,7 +317,7 @@ class Owner(Role):
 
     def _judged(self, cell: Cell, call: CallResult) -> Record:
         settings = self.settings
-        result = CellResult(cell=cell, call=call).judged_or_broken(settings.timeout_s)
+        result = JudgedCell(cell=cell, call=call).judged_or_broken(settings.timeout_s)
         record = record_of(settings.run_id, cell, result.call, result.judgment or result.done, self._redactor)
         return replace(record, reported=False)
 

@@ -15,7 +15,7 @@ from pytest_openclaw.values.prompts import NOTE, Cell
 from pytest_openclaw.values.replies import Verdict
 
 if TYPE_CHECKING:
-    from pytest_openclaw.judging.judge import CellResult
+    from pytest_openclaw.judging.judge import JudgedCell
     from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.session.cells import CellParts
     from pytest_openclaw.values.prompts import Prompt
@@ -111,7 +111,7 @@ class BenchmarkRun(CellRun):
             passed = self.result if self.result.fault else self.result.with_verdict(Verdict(passed=True))
             self.assert_passed(passed)
 
-    def result_after(self, call: pytest.CallInfo[None]) -> CellResult | None:
+    def result_after(self, call: pytest.CallInfo[None]) -> JudgedCell | None:
         """Return the cell's result with the verdict of the test.
 
         An `AssertionError` or `pytest.fail` is a verdict; any other exception means that the benchmark broke.
@@ -129,7 +129,7 @@ class BenchmarkRun(CellRun):
             return result.with_verdict(Verdict(passed=False, violation=violation))
         return result.broken(error)
 
-    def record(self, result: CellResult, report: pytest.TestReport) -> Record:
+    def record(self, result: JudgedCell, report: pytest.TestReport) -> Record:
         """Return the cell's row; the test's marks say whether it was expected to fail."""
         return replace(super().record(result, report), known_failure=_expectation_of(report))
 

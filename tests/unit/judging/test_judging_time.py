@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.asking.sending import bounded_reply
-from pytest_openclaw.judging.judge import CellResult, judge
+from pytest_openclaw.judging.judge import JudgedCell, judge
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.openclaw.claims import claims_done, reports_failure
 from pytest_openclaw.openclaw.detector import detect_tools
@@ -220,7 +220,7 @@ def test_the_time_is_the_cells(own_s, run_s):
     """A prompt's own time limit takes precedence over the run's."""
     prompt = replace(make_prompt(OK), validator=Slow(), timeout_s=own_s)
     timing = Timing(started_at_ms=0, ended_at_ms=1, e2e_ms=1.0)
-    result = CellResult(
+    result = JudgedCell(
         cell=Cell(prompt=prompt, target=Target(provider="p", model="m")),
         call=CallResult(result=Reply(text="OK"), timing=timing),
     )
