@@ -152,7 +152,7 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replay:
+class EarlierVerdict:
     """The verdict of a kept cell, to be reported again without a call.
 
     Attributes:
@@ -167,8 +167,8 @@ class Replay:
     known_failure: str | None = None
 
     @classmethod
-    def of(cls, record: Record) -> Replay:
-        """Return the replay of a cell with a reply."""
+    def of(cls, record: Record) -> EarlierVerdict:
+        """Return the verdict of a cell with a reply."""
         if record.success and record.objective_pass is not False:
             return cls(passed=True)
         what = record.violation or record.fault_message or record.failure_type or ""
@@ -218,7 +218,7 @@ class ResumedRun:
 
     earlier: StoredRun
     settings: Settings
-    kept: Mapping[CellKey, Replay]
+    kept: Mapping[CellKey, EarlierVerdict]
     directory: RunDirectory | None = None
 
     def refusal(self, plan: Plan, settings: Settings) -> str:

@@ -18,7 +18,7 @@ from pytest_openclaw.values.rows import KeptVerdict, LeftOut
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pytest_openclaw.runs.session import Replay
+    from pytest_openclaw.runs.session import EarlierVerdict
     from pytest_openclaw.util.redact import Redactor
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.replies import CallResult, Fault
@@ -55,12 +55,12 @@ class CellParts:
     done: Callable[[str], None]
     redactor: Redactor
     sends: bool
-    kept: Mapping[CellKey, Replay]
+    kept: Mapping[CellKey, EarlierVerdict]
 
     def held(self, cell: Cell, kind: type[CellRun]) -> CellRun | KeptCell:
         """Return the run of a cell, or its kept verdict."""
-        if replay := self.kept.get(cell.key):
-            return KeptCell(cell=cell, replay=replay, parts=self)
+        if earlier := self.kept.get(cell.key):
+            return KeptCell(cell=cell, earlier=earlier, parts=self)
         return kind(cell, self)
 
 
@@ -202,7 +202,7 @@ class KeptCell:
     verdict_errors: ClassVar[tuple[type[BaseException], ...]] = (Missed,)
 
     cell: Cell
-    replay: Replay
+    earlier: EarlierVerdict
     parts: CellParts
 
     def set_up(self, token: str) -> None:
@@ -210,11 +210,11 @@ class KeptCell:
 
     def payload(self, call: object, report: object) -> KeptVerdict:  # noqa: ARG002 - see `CellRun.payload`
         """Return the report's payload, without a row, because the run has the row already."""
-        return KeptVerdict(target=self.cell.target.label, passed=self.replay.passed)
+        return KeptVerdict(target=self.cell.target.label, passed=self.earlier.passed)
 
     def test(self, item: pytest.Item) -> None:
         """Fail the item as its test did before."""
-        kept = self.replay
+        kept = self.earlier
         if kept.passed:
             return
         if kept.known_failure is not None and not any(item.iter_markers("xfail")):

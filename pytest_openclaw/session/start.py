@@ -160,7 +160,7 @@ def resume_run(
     """
     from pytest_openclaw.runs.directory import RunDirectory
     from pytest_openclaw.runs.reading import find_run, load_run
-    from pytest_openclaw.runs.session import Replay, ResumedRun, answered_rows, settings_of
+    from pytest_openclaw.runs.session import EarlierVerdict, ResumedRun, answered_rows, settings_of
 
     given, why = settings.targets, ""
     try:
@@ -178,7 +178,7 @@ def resume_run(
         why = f"the run asked {gone[0]}, and there is no such provider now; there are {there_are}"
     if why:
         raise pytest.UsageError(f"--openclaw-resume={settings.resume}: {why}. No request was sent.")
-    kept = {key: Replay.of(row.record) for key, row in answered_rows(earlier).items()}
+    kept = {key: EarlierVerdict.of(row.record) for key, row in answered_rows(earlier).items()}
     return ResumedRun(earlier=earlier, settings=settings, kept=kept, directory=directory)
 
 

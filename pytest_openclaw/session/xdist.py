@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from xdist.scheduler import Scheduling
     from xdist.workermanage import WorkerController
 
-    from pytest_openclaw.runs.session import Replay
+    from pytest_openclaw.runs.session import EarlierVerdict
     from pytest_openclaw.session.cells import CellParts
     from pytest_openclaw.session.owner import Start
     from pytest_openclaw.values.prompts import Cell
@@ -75,7 +75,7 @@ class WorkerLink:
     def __init__(self, config: pytest.Config) -> None:
         given: Mapping[str, Any] = vars(config)["workerinput"]
         self.settings: Settings
-        self.kept: Mapping[CellKey, Replay]
+        self.kept: Mapping[CellKey, EarlierVerdict]
         self.settings, self.kept = pickle.loads(given[INPUT])  # noqa: S301 - from our controller
         self._channel = given[CHANNEL]
         self._answers: queue.Queue[bytes | None] = queue.Queue()
