@@ -81,7 +81,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.conclusions.groups import Group
     from pytest_openclaw.runs.reading import StoredRun
-    from pytest_openclaw.session.reporting import Ended
+    from pytest_openclaw.session.reporting import SessionEnd
     from pytest_openclaw.stats.intervals import Interval, Rate
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.rows import Record
@@ -496,7 +496,7 @@ def _annotations(summary: Any) -> Iterator[tuple[str, str]]:
             yield f"{gate.gate}, {gate.target}: {gate.ruling.replace('_', ' ')}", gate.reason
 
 
-def _status(ended: Ended) -> int | None:
+def _status(ended: SessionEnd) -> int | None:
     rulings: Any = ended.summary
     settings: Any = ended.settings
     if rulings.verdict in ("failed", "no_verdict"):

@@ -25,8 +25,8 @@ from pytest_openclaw.session.live import Live
 from pytest_openclaw.session.registries import describe, plugins_of
 from pytest_openclaw.session.reporting import (
     CellFailures,
-    Ended,
     RepeatThreshold,
+    SessionEnd,
     exit_status,
     passed_strictly,
     write_step_summary,
@@ -282,7 +282,7 @@ class Owner(Role):
         summary = self._finish(run)
         for watcher in self.watchers:
             self._notes += watcher.written(run.directory.path)
-        ended = Ended(
+        ended = SessionEnd(
             summary=summary,
             settings=self.settings,
             # If every cell was skipped by a mark, no reply was expected.

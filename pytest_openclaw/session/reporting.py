@@ -261,7 +261,7 @@ def write_step_summary(run: Path) -> None:
 # --- the exit status ------------------------------------------------------------------------------
 
 
-class Ended(NamedTuple):
+class SessionEnd(NamedTuple):
     """A session that has ended with a run.
 
     Attributes:
@@ -279,7 +279,7 @@ class Ended(NamedTuple):
     n_faults_failed: Mapping[str, int]
 
 
-def exit_status(pytest_status: int, ended: Ended) -> int:
+def exit_status(pytest_status: int, ended: SessionEnd) -> int:
     """Return the session's exit status; an interruption, a usage error or an empty session keeps its own."""
     if pytest_status not in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}:
         return pytest_status

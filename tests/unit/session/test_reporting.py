@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_openclaw.judging.text import Noop
-from pytest_openclaw.session.reporting import Ended, RepeatThreshold, defer, exit_status
+from pytest_openclaw.session.reporting import SessionEnd, RepeatThreshold, defer, exit_status
 from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.requests import Target
 
@@ -57,7 +57,7 @@ def test_the_status(situation, gates, answered, status):
 def _ended(gates, *, answered, gates_only, others_failed):
     summary = SimpleNamespace(verdict=gates, gates=())
     settings = SimpleNamespace(verdict="gate" if gates_only else "cells")
-    return Ended(summary, settings, answered, 1 + others_failed, 1, {})
+    return SessionEnd(summary, settings, answered, 1 + others_failed, 1, {})
 
 
 @pytest.mark.parametrize("pytest_status", [2, 3, 4, 5])
