@@ -19,7 +19,7 @@ from pytest_openclaw.values.settings import looks_of, openclaw_providers
 
 if TYPE_CHECKING:
     from pytest_openclaw.values.rows import Record
-    from pytest_openclaw.values.run_files import Measured
+    from pytest_openclaw.values.run_files import MeasuredRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +103,7 @@ def headline(groups: Iterable[Group]) -> list[Group]:
     return [group for group in of_run if group.target in realistic]
 
 
-def summarize_group(run: Measured, target: Target) -> Group:
+def summarize_group(run: MeasuredRun, target: Target) -> Group:
     """Return the figures of a target of a run; a figure without data is None, never 0."""
     records, inventory = run.rows_of.get(target, []), run.inventory
     known = (inventory.get("targets") or {}).get(target.label) or {}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.tool_use import ToolUse
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import Record
-    from pytest_openclaw.values.run_files import Measured
+    from pytest_openclaw.values.run_files import MeasuredRun
     from pytest_openclaw.values.tool_calls import ToolOutcome
 
 
@@ -270,7 +270,7 @@ def _compared(ours: Iterable[Record], others: Iterable[Record]) -> Difference:
     return sign_flip([*totals.values()])
 
 
-def summarize_run(run: Measured, generated_at_ms: int) -> Summary:
+def summarize_run(run: MeasuredRun, generated_at_ms: int) -> Summary:
     """Return the figures of a run; a target without rows also has a group. The rows may lack texts."""
     groups = tuple(summarize_group(run, target) for target in run.n_selected)
     n_cells = sum(run.n_selected.values())

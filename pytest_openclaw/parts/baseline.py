@@ -63,12 +63,12 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.requests import PromptKey, Target
-    from pytest_openclaw.values.run_files import Measured
+    from pytest_openclaw.values.run_files import MeasuredRun
 
 ACROSS = ("prompt", "validator", "serving", "settings", "surface")
 """Differences between two runs in spite of which cells can be compared."""
 LONGEST_VALUE = 24
-Compare = Callable[["Measured"], ComparedRuns]
+Compare = Callable[["MeasuredRun"], ComparedRuns]
 """Compares a run with the baseline that a session holds, a `partial` of `compare_runs`."""
 
 
@@ -78,8 +78,8 @@ Compare = Callable[["Measured"], ComparedRuns]
 
 
 def compare_runs(
-    base: Measured,
-    candidate: Measured,
+    base: MeasuredRun,
+    candidate: MeasuredRun,
     *,
     across: Collection[str] = (),
     targets: Sequence[tuple[Target, Target]] | None = None,
@@ -111,7 +111,7 @@ def compare_runs(
 
 
 def _default_pairs(
-    base: Measured, candidate: Measured, across: Collection[str]
+    base: MeasuredRun, candidate: MeasuredRun, across: Collection[str]
 ) -> list[tuple[Target, Target]]:
     """Return the targets that are compared if the user names none.
 
@@ -138,7 +138,9 @@ def parse_across(text: str) -> frozenset[str]:
     return named
 
 
-def named_targets(base: Measured, candidate: Measured, named: Sequence[str]) -> list[tuple[Target, Target]]:
+def named_targets(
+    base: MeasuredRun, candidate: MeasuredRun, named: Sequence[str]
+) -> list[tuple[Target, Target]]:
     """Return the pairs of targets that the user names: `BASE=CANDIDATE`, or one label for both runs.
 
     Raises:
@@ -151,7 +153,7 @@ def named_targets(base: Measured, candidate: Measured, named: Sequence[str]) -> 
     return pairs
 
 
-def _target(run: Measured, label: str) -> Target:
+def _target(run: MeasuredRun, label: str) -> Target:
     found = next((target for target in run.targets if target.label == label), None)
     if found is None:
         known = ", ".join(target.label for target in run.targets)
@@ -160,7 +162,7 @@ def _target(run: Measured, label: str) -> Target:
 
 
 def _target_obstacle(
-    base: Measured, candidate: Measured, one: Target, other: Target, across: Collection[str]
+    base: MeasuredRun, candidate: MeasuredRun, one: Target, other: Target, across: Collection[str]
 ) -> Obstacle | None:
     if one.surface != other.surface and "surface" not in across:
         return Obstacle("on_another_surface", _change("surface", one.surface, other.surface))
@@ -178,7 +180,7 @@ def _target_obstacle(
     return None
 
 
-def _setting_changes(base: Measured, candidate: Measured, one: Target, other: Target) -> Iterator[str]:
+def _setting_changes(base: MeasuredRun, candidate: MeasuredRun, one: Target, other: Target) -> Iterator[str]:
     yield from _differing(setting_rules(), "settings", base.config, candidate.config)
     if one.surface == other.surface != LISTED:
         before, after = (run.config.get("surface") or {} for run in (base, candidate))
@@ -209,7 +211,7 @@ def _served(inventory: JsonObject, label: str) -> dict[str, list[str]]:
 
 
 def _prompt_obstacles(
-    base: Measured, candidate: Measured, across: Collection[str]
+    base: MeasuredRun, candidate: MeasuredRun, across: Collection[str]
 ) -> Iterator[tuple[PromptKey, Obstacle]]:
     obstacles: dict[str, Reason] = {"prompt": "prompt_changed", "validator": "validator_changed"}
     then, now = (
@@ -225,7 +227,7 @@ def _prompt_obstacles(
                 break
 
 
-def _notes(base: Measured, candidate: Measured) -> Iterator[str]:
+def _notes(base: MeasuredRun, candidate: MeasuredRun) -> Iterator[str]:
     for run in (base, candidate):
         if missing := sum(run.n_selected[target] - run.targets[target] for target in run.unfinished):
             yield f"{run.run_id} is not finished: {missing} of its cells have no row"
@@ -434,7 +436,7 @@ def _held(settings: Any, resumed: Path | None) -> Compare | None:
         raise pytest.UsageError(f"--openclaw-baseline={name}: {error}{hint}") from None
 
 
-def read_baseline(name: str, runs_dir: Path, *, besides: Path | None = None) -> Measured:
+def read_baseline(name: str, runs_dir: Path, *, besides: Path | None = None) -> MeasuredRun:
     """Read the run to compare with.
 
     Args:
@@ -482,7 +484,7 @@ def _held_by(arguments: argparse.Namespace, run: StoredRun) -> Compare | None:
     return partial(compare_runs, base, across=across)
 
 
-def _compared(_: Summary, run: Measured) -> ComparedRuns | None:
+def _compared(_: Summary, run: MeasuredRun) -> ComparedRuns | None:
     compare: Compare | None = run.held.get("baseline")
     return compare(run) if compare else None
 

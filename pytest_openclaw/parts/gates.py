@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.intervals import Interval, Rate
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.rows import Record
-    from pytest_openclaw.values.run_files import Measured
+    from pytest_openclaw.values.run_files import MeasuredRun
     from pytest_openclaw.values.tool_calls import ToolDemand, ToolOutcome
 
 Share = Annotated[float, Meta(ge=0, le=1)]
@@ -293,24 +293,24 @@ class GateResult:
         return self.gate if usual.get(self.gate) == self.wanted else f"{self.gate} {self.wanted:.10g}"
 
 
-def _rulings(summary: Summary, run: Measured) -> tuple[GateResult, ...]:
+def _rulings(summary: Summary, run: MeasuredRun) -> tuple[GateResult, ...]:
     gates = gates_of(run.config) or Gates()
     return tuple(one for group in summary.groups for one in _rule(gates, group, summary, run))
 
 
-def _verdict(summary: Any, _: Measured) -> Verdict:
+def _verdict(summary: Any, _: MeasuredRun) -> Verdict:
     rulings = {result.ruling for result in summary.gates}
     ordered: tuple[Ruling, ...] = ("failed", "no_verdict", "passed")
     return next((ruling for ruling in ordered if ruling in rulings), "not_gated")
 
 
-def _unmatched(_: Summary, run: Measured) -> tuple[str, ...]:
+def _unmatched(_: Summary, run: MeasuredRun) -> tuple[str, ...]:
     lines = (gates_of(run.config) or Gates()).by_target
     labels = [target.label for target in run.n_selected]
     return tuple(line.target for line in lines if not any(map(line.fits, labels)))
 
 
-def _rule(gates: Gates, group: Group, summary: Summary, run: Measured) -> Iterator[GateResult]:
+def _rule(gates: Gates, group: Group, summary: Summary, run: MeasuredRun) -> Iterator[GateResult]:
     label = group.target.label
     wanted = gates.of_target(label)
     rows = run.rows_of.get(group.target, ())

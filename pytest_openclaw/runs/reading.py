@@ -18,7 +18,7 @@ from pytest_openclaw.util.files import is_there, load_object, open_file, parse_j
 from pytest_openclaw.util.typed import shown
 from pytest_openclaw.values.requests import target_of
 from pytest_openclaw.values.rows import Record, from_row
-from pytest_openclaw.values.run_files import ConfigFile, InventoryFile, Measured, checked, load_document
+from pytest_openclaw.values.run_files import ConfigFile, InventoryFile, MeasuredRun, checked, load_document
 from pytest_openclaw.values.settings import CONFIG_VERSION, LAST
 from pytest_openclaw.values.tool_calls import Surface
 
@@ -167,9 +167,9 @@ class StoredRun:
         return in_planned_order((row.record for row in self.rows.values()), self.n_selected, self.prompts)
 
     @property
-    def measured(self) -> Measured:
+    def measured(self) -> MeasuredRun:
         """The part of the run that a comparison reads."""
-        return Measured(
+        return MeasuredRun(
             run_id=self.run_id,
             records=tuple(self.records),
             config=self.config,

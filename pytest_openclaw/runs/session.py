@@ -27,7 +27,7 @@ from pytest_openclaw.values.parts import called, pace_of, parts
 from pytest_openclaw.values.prompts import PROMPTS
 from pytest_openclaw.values.requests import CellKey, target_of
 from pytest_openclaw.values.rows import to_row
-from pytest_openclaw.values.run_files import ConfigFile, Measured, checked, target_entries
+from pytest_openclaw.values.run_files import ConfigFile, MeasuredRun, checked, target_entries
 from pytest_openclaw.values.settings import (
     CONFIG_VERSION,
     PROVIDERS,
@@ -400,7 +400,7 @@ class RunSession:
         config = self._config()  # without cells that were skipped
         self.directory.write_json(CONFIG, config)
         self.environment.end(dict.fromkeys(record.target for record in records))
-        measured = Measured(
+        measured = MeasuredRun(
             run_id=self.directory.run_id,
             records=tuple(records),
             config=config,

@@ -35,7 +35,7 @@ from pytest_openclaw.util.files import is_deeper, is_there
 from pytest_openclaw.util.json_text import MAX_DEPTH, line_of
 from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.util.typed import converted
-from pytest_openclaw.values.run_files import Measured, load_document
+from pytest_openclaw.values.run_files import MeasuredRun, load_document
 from pytest_openclaw.values.settings import CONFIG_VERSION
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def summary_of(run: StoredRun) -> Summary:
     return stored_summary(run.path) or summary_of_rows(run, run.measured)
 
 
-def summary_of_rows(run: StoredRun, measured: Measured) -> Summary:
+def summary_of_rows(run: StoredRun, measured: MeasuredRun) -> Summary:
     """Return a run's figures from its rows, with what parts hold for it and in another config."""
     written = stored_summary(run.path)
     last_ms = max((record.ended_at_ms for record in measured.records), default=0)
@@ -254,7 +254,7 @@ def write_run(
     directory = RunDirectory.new(path.parent, path.name, exactly=exactly)
     try:
         prompts = [(prompt["suite"], prompt["id"]) for prompt in new.config["prompts"]]
-        measured = Measured(
+        measured = MeasuredRun(
             run_id=directory.run_id,
             records=tuple(in_planned_order((row.record for row in new.rows), new.n_selected, prompts)),
             config=new.config,

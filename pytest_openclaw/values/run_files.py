@@ -222,7 +222,7 @@ def load_schema(name: str) -> JsonObject:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class MeasuredRun:
     """A run, stored or just ended.
 
     Attributes:

@@ -12,7 +12,7 @@ from pytest_openclaw.stats.intervals import group_records
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
-from pytest_openclaw.values.run_files import Measured
+from pytest_openclaw.values.run_files import MeasuredRun
 from pytest_openclaw.values.tool_calls import ToolOutcome
 
 NO_GATES = Gates()
@@ -135,9 +135,9 @@ def measured(
     comparison: ComparedRuns | None = None,
     inventory: JsonObject | None = None,
     **config: Any,
-) -> Measured:
+) -> MeasuredRun:
     """A run with as many selected cells as rows, unless given otherwise."""
-    return Measured(
+    return MeasuredRun(
         run_id="20261121_233059",
         records=tuple(records),
         config={"gates": gates.to_json(), **config},
