@@ -77,7 +77,7 @@ def _may_send_ahead(item: pytest.Item) -> bool:
 # --- suite files and their items -------------------------------------------------------------------
 
 
-class SuiteFiles:
+class SessionSuites:
     """The suites of a session."""
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
@@ -172,7 +172,7 @@ class SuiteFile(pytest.File):
     """A prompt file; its items are cells."""
 
     def __init__(
-        self, *, read: Callable[[str], Suite], suites: SuiteFiles, parts: CellParts, **kwargs: Any
+        self, *, read: Callable[[str], Suite], suites: SessionSuites, parts: CellParts, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self._read = read
@@ -274,7 +274,7 @@ class Runner(Role):
         self._config = config
         self._parts = parts
         self._endpoints = {name: provider.endpoint for name, provider in providers.items()}
-        self._suites = SuiteFiles(config, parts.settings)
+        self._suites = SessionSuites(config, parts.settings)
         self._divided: str | None = None
         self._unknown_ids = ""
         self._under_way = ""
