@@ -2,7 +2,7 @@
 
 Every pytest session in every project imports this. A session without benchmarks gets only the options;
 otherwise `session/start.py` checks all settings and registers the hooks that do the work:
-`Plain` in an ordinary session, and under xdist `Controller` and `Worker`.
+`PlainSession` in an ordinary session, and under xdist `Controller` and `Worker`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from pytest_openclaw.reports.terminal import finding_lines, how_to_price, table_
 from pytest_openclaw.runs.directory import RESULTS
 from pytest_openclaw.runs.reading import read_rows, runs_by_age
 from pytest_openclaw.session.cells import run_of
-from pytest_openclaw.session.owner import Plain
+from pytest_openclaw.session.owner import PlainSession
 from pytest_openclaw.suites.cells import is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import install_command
@@ -45,7 +45,7 @@ MOST_RUNS = 10
 class DryRun:
     """Registered in a session that only shows the cells of a run."""
 
-    def __init__(self, owner: Plain) -> None:
+    def __init__(self, owner: PlainSession) -> None:
         self._owner = owner
         self._lines: list[str] = []
 
@@ -195,7 +195,7 @@ def _budget(cells: Sequence[Estimate], budget_usd: float) -> str:
 
 def _join(owner: Owner, config: pytest.Config) -> None:
     if owner.settings.dry_run:
-        assert isinstance(owner, Plain), "a dry run has no workers"
+        assert isinstance(owner, PlainSession), "a dry run has no workers"
         config.pluginmanager.register(DryRun(owner), "openclaw-dry-run")
 
 

@@ -253,7 +253,7 @@ def hint_on_suites(config: pytest.Config) -> str:
 # --- the hooks -------------------------------------------------------------------------------------
 
 
-class Role(ABC):
+class ProcessRole(ABC):
     """The role of a process, which is our only plugin in it: it runs cells, owns the run, or both."""
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -267,7 +267,7 @@ class Role(ABC):
         """Handle a report."""
 
 
-class Runner(Role):
+class Runner(ProcessRole):
     """The hooks of a process that runs cells: a plain session, or a worker of xdist."""
 
     def __init__(self, config: pytest.Config, parts: CellParts, providers: Mapping[str, Provider]) -> None:

@@ -20,7 +20,7 @@ from pytest_openclaw.judging.judge import JudgedCell
 from pytest_openclaw.providers.prices import Prices
 from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.session.cells import CellParts
-from pytest_openclaw.session.execution import Role, Runner, hint_on_suites
+from pytest_openclaw.session.execution import ProcessRole, Runner, hint_on_suites
 from pytest_openclaw.session.live import Live
 from pytest_openclaw.session.registries import describe, plugins_of
 from pytest_openclaw.session.reporting import (
@@ -88,8 +88,8 @@ class Watcher:
         return ()
 
 
-class Owner(Role):
-    """The hooks of the process that owns the run; `Plain` and xdist's `Controller` are owners.
+class Owner(ProcessRole):
+    """The hooks of the process that owns the run; `PlainSession` and xdist's `Controller` are owners.
 
     Attributes:
         asker: sends all requests.
@@ -404,7 +404,7 @@ class Owner(Role):
         self._open.close()
 
 
-class Plain(Owner, Runner):
+class PlainSession(Owner, Runner):
     """The only plugin of a session without workers: it runs the cells, and owns the run."""
 
     def __init__(self, start: Start) -> None:

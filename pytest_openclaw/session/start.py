@@ -92,7 +92,7 @@ def _start_worker(config: pytest.Config, classes: Classes, stack: ExitStack) -> 
 
 def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> Owner | None:
     """Start a plain session or xdist's controller; `stack` closes files and connections."""
-    from pytest_openclaw.session.owner import Plain, Start
+    from pytest_openclaw.session.owner import PlainSession, Start
     from pytest_openclaw.session.xdist import Controller, has_workers
 
     for file in named_benchmarks(config):
@@ -140,7 +140,7 @@ def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> O
         resumed=resumed,
         holdings=held,
     )
-    owner = (Controller if has_workers(config) else Plain)(start)
+    owner = (Controller if has_workers(config) else PlainSession)(start)
     stack.callback(owner.close)
     config.pluginmanager.register(owner, "openclaw-owner")
     return owner
