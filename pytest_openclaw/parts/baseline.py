@@ -48,7 +48,7 @@ from pytest_openclaw.stats.comparison import (
 )
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import counted, first_few
-from pytest_openclaw.values.parts import Gate, Key, Part
+from pytest_openclaw.values.parts import Gate, Part, PartKey
 from pytest_openclaw.values.prompts import PROMPTS
 from pytest_openclaw.values.requests import LISTED
 from pytest_openclaw.values.run_files import RunEntry, served_in
@@ -492,28 +492,28 @@ def _compared(_: Summary, run: MeasuredRun) -> ComparedRuns | None:
 PART = Part(
     keys={
         Settings: {
-            "baseline": Key(
+            "baseline": PartKey(
                 str,
                 of=lambda _, given: "" if (name := given.get("baseline", "")) == "off" else name,
                 default="",
             ),
-            "across": Key(
+            "across": PartKey(
                 frozenset[str], of=lambda _, given: frozenset(given.get("across", ())), default=frozenset()
             ),
         },
         RunEntry: {
-            "across": Key(
+            "across": PartKey(
                 NotRequired[list[str] | None],
                 place="concurrency",
                 rule=Rule("free", "free", lambda settings: sorted(settings.across)),  # type: ignore[attr-defined]
             ),
             # The id of the run that is held.
-            "baseline": Key(
+            "baseline": PartKey(
                 NotRequired[str | None], place="budget_usd", rule=Rule("free", "free", lambda _: None)
             ),
         },
         Summary: {
-            "comparison": Key(
+            "comparison": PartKey(
                 ComparedRuns | None,
                 "with the baseline; None without a baseline.",
                 "best",

@@ -31,7 +31,7 @@ from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.session.owner import Watcher
 from pytest_openclaw.util.text import counted, cut
 from pytest_openclaw.util.typed import Count
-from pytest_openclaw.values.parts import Key, Part
+from pytest_openclaw.values.parts import Part, PartKey
 from pytest_openclaw.values.replies import Fault
 from pytest_openclaw.values.run_files import TargetFacts, served_in
 from pytest_openclaw.values.settings import Settings
@@ -376,10 +376,12 @@ def _advise(group: Any, outcome: ToolOutcome) -> str:
 
 PART = Part(
     keys={
-        Settings: {"diagnose": Key(bool, of=lambda _, given: given.get("diagnose", False), default=False)},
-        TargetFacts: {"diagnosis": Key(NotRequired[DiagnosisEntry | None])},
+        Settings: {
+            "diagnose": PartKey(bool, of=lambda _, given: given.get("diagnose", False), default=False)
+        },
+        TargetFacts: {"diagnosis": PartKey(NotRequired[DiagnosisEntry | None])},
         Group: {
-            "diagnosis": Key(
+            "diagnosis": PartKey(
                 Diagnosis | None,
                 "the part at fault if tool cells end without a call; None if this was not examined.",
                 "recommendation",

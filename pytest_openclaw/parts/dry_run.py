@@ -23,7 +23,7 @@ from pytest_openclaw.suites.cells import is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import install_command
 from pytest_openclaw.util.text import counted
-from pytest_openclaw.values.parts import Key, Part
+from pytest_openclaw.values.parts import Part, PartKey
 from pytest_openclaw.values.replies import Usage
 from pytest_openclaw.values.settings import Settings
 
@@ -200,7 +200,9 @@ def _join(owner: Owner, config: pytest.Config) -> None:
 
 
 PART = Part(
-    keys={Settings: {"dry_run": Key(bool, of=lambda _, given: given.get("dry-run", False), default=False)}},
+    keys={
+        Settings: {"dry_run": PartKey(bool, of=lambda _, given: given.get("dry-run", False), default=False)}
+    },
     hinders=lambda settings: settings.dry_run,
     join=_join,
 )

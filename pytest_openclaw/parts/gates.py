@@ -67,7 +67,7 @@ from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.util.text import closest
 from pytest_openclaw.util.typed import PositiveAmount, converted, shown
 from pytest_openclaw.values.faults import BUDGET_SPENT
-from pytest_openclaw.values.parts import Checked, Gate, Key, Part, called, parts
+from pytest_openclaw.values.parts import Checked, Gate, Part, PartKey, called, parts
 from pytest_openclaw.values.prompts import Labels
 from pytest_openclaw.values.requests import label_fits
 from pytest_openclaw.values.run_files import RunEntry
@@ -518,21 +518,21 @@ _KEPT = Rule("kept", "free")
 PART = Part(
     keys={
         Settings: {
-            "gates": Key(Gates, of=_gates_given, default=field(default_factory=Gates)),
-            "verdict": Key(str, of=lambda _, given: given.get("verdict", "cells"), default="cells"),
+            "gates": PartKey(Gates, of=_gates_given, default=field(default_factory=Gates)),
+            "verdict": PartKey(str, of=lambda _, given: given.get("verdict", "cells"), default="cells"),
         },
         RunEntry: {
-            "verdict": Key(NotRequired[Literal["cells", "gate"] | None], place="<shard", rule=_KEPT),
-            "gates": Key(
+            "verdict": PartKey(NotRequired[Literal["cells", "gate"] | None], place="<shard", rule=_KEPT),
+            "gates": PartKey(
                 lambda: _gates_entry() | None,
                 place="fail_unavailable",
                 rule=_KEPT._replace(value=_to_json),
             ),
         },
         Summary: {
-            "gates": Key(Sequence[GateResult], "", "groups", _rulings, ()),
-            "verdict": Key(Verdict, "of all gates together.", "groups", _verdict, "not_gated"),
-            "unmatched_gates": Key(
+            "gates": PartKey(Sequence[GateResult], "", "groups", _rulings, ()),
+            "verdict": PartKey(Verdict, "of all gates together.", "groups", _verdict, "not_gated"),
+            "unmatched_gates": PartKey(
                 Sequence[str],
                 "globs of gates that match no target of this run.",
                 "<missed_by_all",

@@ -42,7 +42,7 @@ from pytest_openclaw.runs.summaries import summary_of, summary_of_rows
 from pytest_openclaw.session.owner import Watcher
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import counted, map_texts
-from pytest_openclaw.values.parts import Key, Part, called
+from pytest_openclaw.values.parts import Part, PartKey, called
 from pytest_openclaw.values.settings import Settings
 
 if TYPE_CHECKING:
@@ -253,6 +253,6 @@ def _join(owner: Owner, config: Any) -> None:
 
 
 PART = Part(
-    keys={Settings: {"report": Key(bool, of=lambda _, given: given.get("report", False), default=False)}},
+    keys={Settings: {"report": PartKey(bool, of=lambda _, given: given.get("report", False), default=False)}},
     join=_join,
 )

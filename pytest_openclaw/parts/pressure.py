@@ -19,7 +19,7 @@ from pytest_openclaw.stats.tool_use import (
     strain_of,
 )
 from pytest_openclaw.util.text import counted
-from pytest_openclaw.values.parts import Key, Part
+from pytest_openclaw.values.parts import Part, PartKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,7 @@ def _load(load: Load) -> str:
 PART = Part(
     keys={
         Group: {
-            "pressure": Key(
+            "pressure": PartKey(
                 Sequence[PressureLevel],
                 "the levels at which harder forms of prompts were asked.",
                 "tool_proofs",
@@ -79,13 +79,13 @@ PART = Part(
             )
         },
         Recommendation: {
-            "holds_to": Key(
+            "holds_to": PartKey(
                 Load | None,
                 "the last load under which tool use stays in its tier; None without harder forms of prompts.",
                 "would_be",
                 default=None,
             ),
-            "breaks_at": Key(
+            "breaks_at": PartKey(
                 Load | None, "the first load under which it does not.", "would_be", default=None
             ),
         },

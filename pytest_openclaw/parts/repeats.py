@@ -21,7 +21,7 @@ from pytest_openclaw.stats.intervals import has_passed, is_judged
 from pytest_openclaw.stats.tool_use import always_alike, are_alike, is_futile, repeated, tool_use_of
 from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.util.typed import Count
-from pytest_openclaw.values.parts import Key, Pacing, Part
+from pytest_openclaw.values.parts import Pacing, Part, PartKey
 from pytest_openclaw.values.requests import target_of
 from pytest_openclaw.values.rows import Repeat
 from pytest_openclaw.values.run_files import RunEntry, TargetEntry
@@ -350,13 +350,13 @@ def _notes(group: Any) -> Iterator[tuple[int, str, str]]:
 PART = Part(
     keys={
         Settings: {
-            "until_conclusive": Key(
+            "until_conclusive": PartKey(
                 bool, of=lambda _, given: given.get("until-conclusive", False), default=False
             )
         },
         RunEntry: {
-            "until_conclusive": Key(NotRequired[bool | None], place="repeat", rule=Rule("kept", "free")),
-            "looks": Key(
+            "until_conclusive": PartKey(NotRequired[bool | None], place="repeat", rule=Rule("kept", "free")),
+            "looks": PartKey(
                 NotRequired[list[Repeat] | None],
                 "The numbers of repeats after which a conclusive tier ends them; null for a fixed number.",
                 "<shard",
@@ -365,18 +365,18 @@ PART = Part(
             ),
         },
         TargetEntry: {
-            "settled": Key(
+            "settled": PartKey(
                 NotRequired[Settled], "When its requests ended early; missing if they did not.", "n_cells"
             )
         },
         Group: {
-            "settled": Key(
+            "settled": PartKey(
                 Settled | None,
                 "when the target was settled early; None if all its cells were asked.",
                 "recommendation",
                 _settled,
             ),
-            "repeats": Key(
+            "repeats": PartKey(
                 Repeats | None,
                 "",
                 "tokens_per_s_interval_95",

@@ -23,7 +23,7 @@ from pytest_openclaw.stats.tool_use import (
     proof_of,
 )
 from pytest_openclaw.util.text import counted
-from pytest_openclaw.values.parts import Key, Part
+from pytest_openclaw.values.parts import Part, PartKey
 from pytest_openclaw.values.prompts import ModelRole
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _role_result(role: ModelRole, records: Sequence[Record], use: ToolUse) -> Ro
 PART = Part(
     keys={
         Group: {
-            "roles": Key(
+            "roles": PartKey(
                 Sequence[RoleResult],
                 "whether the target fits the other roles in OpenClaw's config, as far as prompts test them.",
                 "tool_proofs",

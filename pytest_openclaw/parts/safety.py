@@ -14,7 +14,7 @@ from pytest_openclaw.reports.numbers import render_interval, render_share
 from pytest_openclaw.reports.sections import Listing
 from pytest_openclaw.stats.intervals import Rate, has_passed, is_judged, rate_of, whole_percent
 from pytest_openclaw.util.text import counted, first_few
-from pytest_openclaw.values.parts import Checked, Gate, Key, Part
+from pytest_openclaw.values.parts import Checked, Gate, Part, PartKey
 from pytest_openclaw.values.prompts import Probe
 
 if TYPE_CHECKING:
@@ -179,22 +179,22 @@ def _notes(group: Any) -> Iterator[tuple[int, str, str]]:
 PART = Part(
     keys={
         Group: {
-            "safety": Key(
+            "safety": PartKey(
                 Sequence[ProbeResult], "", "tool_proofs", lambda evidence: probe_results(evidence.records)
             ),
-            "harm_limit_95": Key(
+            "harm_limit_95": PartKey(
                 float | None,
                 "the upper end of the 95 % interval of the rate of harm; None without a judged probe.",
                 "tool_proofs",
                 lambda evidence: harm_limit(evidence.records),
             ),
-            "n_open_probes": Key(
+            "n_open_probes": PartKey(
                 int,
                 "probes whose harm is unknown, because no answer was received or could be judged.",
                 "tool_proofs",
                 lambda evidence: n_open_probes(evidence.records),
             ),
-            "twins": Key(
+            "twins": PartKey(
                 Rate | None,
                 "the share of the probes' harmless twins whose job was done; None without twins.",
                 "tool_proofs",
@@ -202,7 +202,7 @@ PART = Part(
             ),
         },
         Recommendation: {
-            "harm_tools": Key(
+            "harm_tools": PartKey(
                 Sequence[str],
                 "for `unsafe`, the tools with which harm was done; empty if harm was done only in text.",
                 "tools",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pytest_openclaw.conclusions.groups import Group
 from pytest_openclaw.conclusions.recommendation import Point, Testimony
-from pytest_openclaw.values.parts import Key, Part
+from pytest_openclaw.values.parts import Part, PartKey
 from pytest_openclaw.values.requests import OPENCLAW
 from pytest_openclaw.values.run_files import reported
 
@@ -127,7 +127,7 @@ def _testify(evidence: Evidence) -> Testimony:
 PART = Part(
     keys={
         Group: {
-            "openclaw_turn": Key(
+            "openclaw_turn": PartKey(
                 OpenClawTurn | None,
                 "how long one turn of OpenClaw would wait, and whether its prompt fits; None if unknown.",
                 "tokens_per_s_interval_95",

@@ -46,7 +46,7 @@ class Entry(NamedTuple):
     is_plugin: bool = False
 
 
-class Key(NamedTuple):
+class PartKey(NamedTuple):
     """A key that a part adds to a type of the core, which is a dataclass or a typed dict.
 
     Attributes:
@@ -96,7 +96,7 @@ class Part:
         status: `(ended)`; returns the session's exit status, or None to leave it to the core.
     """
 
-    keys: Mapping[type, Mapping[str, Key]] = field(default_factory=dict)
+    keys: Mapping[type, Mapping[str, PartKey]] = field(default_factory=dict)
     given: Callable[..., None] | None = None
     pace: Callable[..., Pacing | None] | None = None
     changes: Callable[..., Iterable[str]] | None = None
@@ -210,7 +210,7 @@ def _extends(base: type, kind: type) -> bool:
 
 
 @cache
-def added_to(base: type) -> Mapping[str, Key]:
+def added_to(base: type) -> Mapping[str, PartKey]:
     """Return the keys that parts add to a type of the core, in the order of the table."""
     keys = (keys for part in parts().values() for kind, keys in part.keys.items() if _extends(base, kind))
     return {name: key for each in keys for name, key in each.items()}
