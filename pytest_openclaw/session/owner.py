@@ -5,9 +5,6 @@ The owner is a plain session, or xdist's controller, which receives the reports 
 
 from __future__ import annotations
 
-import os
-import re
-import shlex
 import warnings
 from collections import Counter
 from contextlib import ExitStack
@@ -24,20 +21,19 @@ from pytest_openclaw.session.execution import ProcessRole, Runner, hint_on_suite
 from pytest_openclaw.session.live import Live
 from pytest_openclaw.session.registries import describe, plugins_of
 from pytest_openclaw.session.reporting import (
-    CellFailures,
     RepeatThreshold,
     SessionEnd,
     exit_status,
     passed_strictly,
     write_step_summary,
 )
+from pytest_openclaw.session.showing import EndSection, header, resume_command
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import interrupted_by_signals, session_ends
-from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.values.rows import PAYLOAD, KeptVerdict, LeftOut, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Mapping
     from pathlib import Path
 
     from pytest_openclaw.asking.asker import Asker
@@ -54,8 +50,6 @@ if TYPE_CHECKING:
 
 _NOT_NEEDED = "openclaw_not_needed"
 """The attribute of the report of a repeat that was not sent, because its target is settled."""
-MOST_NAMED = 4
-"""Targets that the header names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +102,7 @@ class Owner(ProcessRole):
         self._live: Live | None = None
         self._config = start.config
         self._redactor = start.redactor
-        self._failures = CellFailures(start.config, start.settings.targets)
+        self._end = EndSection(start.config, start.settings.targets)
         self._shows_skips = not {"s", "a", "A"}.isdisjoint(getattr(start.config.option, "reportchars", ""))
         self._threshold = RepeatThreshold()
         self._cells: dict[CellKey, Cell] = {}
@@ -125,17 +119,8 @@ class Owner(ProcessRole):
 
     def pytest_report_header(self) -> str:
         """Show the measured targets in one line."""
-        from pytest_openclaw.reports.numbers import one_line
-
-        settings, notes = self.settings, ""
-        if resumed := self.start.resumed:
-            notes = f"; {resumed.earlier.run_id} continues, {counted(len(resumed.kept), 'cell')} kept"
-        if settings.shard:
-            notes += f"; shard {settings.shard}"
         width = self._config.get_terminal_writer().fullwidth
-        labels = [target.label for target in settings.targets]
-        named = f"openclaw: {first_few(labels, MOST_NAMED)}"
-        return f"{one_line(named, max(width // 2, width - len(notes)))}{notes}"
+        return header(self.settings, self.start.resumed, width)
 
     def begin(self, collected: Collected) -> None:
         """Start the run of these cells, or continue a resumed run, and send the cells.
@@ -189,7 +174,7 @@ class Owner(ProcessRole):
         # pytest keeps every report. The row is removed, as ten thousand replies would fill the memory.
         payload = vars(report).pop(PAYLOAD, None)
         if payload and self.run:
-            self._failures.note(report, payload)
+            self._end.note(report, payload)
             if self._live and not isinstance(payload, KeptVerdict):
                 self._live.take(payload)
             self._take(self.run, report, payload)
@@ -348,55 +333,18 @@ class Owner(ProcessRole):
         self, terminalreporter: pytest.TerminalReporter
     ) -> Generator[None, object, object]:
         """Shorten pytest's sections about cells, and show the run's summary below them."""
-        with self._failures.shortened(terminalreporter):
+        with self._end.shortened(terminalreporter):
             result = yield
-        self._show(terminalreporter)
-        return result
-
-    def _show(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Show table, findings and paths; always show GitHub's annotations and broken plugins."""
-        summary, run = self._summary, self.run
         if self._hint:
             terminalreporter.write_line(self._hint)
-        from pytest_openclaw.reports.blocks import Finding
-        from pytest_openclaw.reports.ci_files import render_annotations
-        from pytest_openclaw.reports.terminal import finding_lines
+        if (run := self.run) and (summary := self._summary):
+            from pytest_openclaw.reports.terminal import notes_on_cost
 
-        if summary is None or run is None:
-            return
-        annotations = [*render_annotations(summary)]
-        if not (summary.n_rows or annotations):  # no cell was asked, and none had to be
-            return
-        width = self._config.get_terminal_writer().fullwidth
-        # In pytest 9 each plugin has to respect `--no-summary`; pytest 8 does not call this hook then.
-        if not self._config.getoption("no_summary", False):
-            self._show_summary(terminalreporter, run, summary, width)
-        complaints = self._redactor.value(run.plugins.complaints)
-        broken = [Finding(label="plugin broke", text=text) for text in complaints]
-        lines = annotations if os.environ.get("GITHUB_ACTIONS") == "true" else []
-        for line in (*lines, *finding_lines(broken, width)):
-            terminalreporter.write_line(line)
-
-    def _show_summary(
-        self, terminal: pytest.TerminalReporter, run: RunSession, summary: Summary, width: int
-    ) -> None:
-        from pytest_openclaw.reports.terminal import colored_lines, notes_on_cost, title_of
-
-        page = run.directory.path / "summary.md"
-        start = self._config.invocation_params.dir
-        prices = Prices(self.providers, self.settings)
-        lines = colored_lines(
-            summary,
-            str(page.relative_to(start) if page.is_relative_to(start) else page),
-            self._resume_command(run),
-            [*notes_on_cost(prices, summary), *self._notes],
-            width=width,
-            are_misses_shown=self._failures.are_shown,
-        )
-        terminal.write_sep("=", title_of(summary))
-        for text, rest, color in lines:
-            terminal.write(text, **({color: True} if color else {}))
-            terminal.write_line(rest)
+            notes = [*notes_on_cost(Prices(self.providers, self.settings), summary), *self._notes]
+            complaints = self._redactor.value(run.plugins.complaints)
+            paths = run.directory.path / "summary.md", self._resume_command(run)
+            self._end.show_run(terminalreporter, summary, paths, notes, complaints)
+        return result
 
     def close(self) -> None:
         """Close the asker and the run directory, which stays open until the summary is written."""
@@ -425,23 +373,3 @@ class PlainSession(Owner, Runner):
 def _is_whole(session: pytest.Session, exitstatus: int | pytest.ExitCode) -> bool:
     has_ended = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
     return has_ended and not (session.shouldstop or session.shouldfail)
-
-
-# Options that the run has stored, and options that would end a resumed run at its first kept failure.
-_WITH_VALUE = re.compile(r"--openclaw-(models|providers|thinking|run-id|resume)|--maxfail")
-_SWITCHES = {"-x", "--exitfirst", "--sw", "--stepwise"}
-
-
-def resume_command(args: Sequence[str], run_id: str) -> str:
-    """Return the command that continues a run: this session's own with `--openclaw-resume`."""
-    kept: list[str] = []
-    words = iter(args)
-    for word in words:
-        name, has_value, _ = word.partition("=")
-        if _WITH_VALUE.fullmatch(name):
-            if not has_value:
-                next(words, None)
-        elif word not in _SWITCHES:
-            # Combined switches of pytest, such as -xq.
-            kept.append(word.replace("x", "") if re.fullmatch(r"-[xvqsl]+", word) else word)
-    return shlex.join(["pytest", *kept, f"--openclaw-resume={run_id}"])

@@ -1,30 +1,25 @@
-"""Reports of cells in pytest: safe text, lines for failed cells, repeats, CI output, the exit status."""
+"""Reports of cells in pytest: safe text, repeats, CI output, the exit status."""
 
 from __future__ import annotations
 
 import os
 import re
-import shlex
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from pytest_openclaw.suites.load import pass_text
-from pytest_openclaw.util.text import in_order, map_texts, printable
+from pytest_openclaw.util.text import map_texts, printable
 from pytest_openclaw.values.parts import called
-from pytest_openclaw.values.rows import KeptVerdict, Record
 
 if TYPE_CHECKING:
     import warnings
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping
 
     from pytest_openclaw.conclusions.summary import Summary
     from pytest_openclaw.util.redact import Redactor
     from pytest_openclaw.values.prompts import Cell
-    from pytest_openclaw.values.requests import Target
-    from pytest_openclaw.values.rows import Payload
     from pytest_openclaw.values.settings import Settings
 
 # --- text from tests and models -------------------------------------------------------------------
@@ -68,122 +63,13 @@ def clean_warning(warning: warnings.WarningMessage, redactor: Redactor) -> None:
         warning.message = UserWarning(shown)
 
 
-# --- failed cells in pytest's last lines ----------------------------------------------------------
-
-_TITLES = {"error": "ERRORS", "failed": "FAILURES"}
-"""The categories of pytest's reports that are shortened, with the titles of pytest's own sections."""
-MOST_MISSES = 12
-"""Lines of missed cells; `show --failed` has all."""
-LONGEST_MISS = 300
-
-
-class CellFailures:
-    """Shows a line for each failed cell in place of pytest's sections, unless options request more."""
-
-    def __init__(self, config: pytest.Config, targets: Sequence[Target]) -> None:
-        self._config = config
-        self._is_only_target = len(targets) == 1
-        self._causes: dict[str, tuple[bool, str, str]] = {}
-        """Node id → whether the cell did no harm, its target, and how it ended."""
-
-    def note(self, report: pytest.TestReport, payload: Payload) -> None:
-        """Remember a report of a missed cell or a fault; an error in our own code has its traceback."""
-        is_missed = isinstance(payload, KeptVerdict) and not payload.passed
-        is_plain = isinstance(payload, Record) and payload.failure_type != "harness_error"
-        if report.failed and (is_missed or is_plain):
-            if isinstance(payload, Record):
-                cause = "" if payload.harm else payload.tool_outcome or payload.failure_type or ""
-                self._causes[report.nodeid] = (not payload.harm, payload.target.label, cause)
-            else:
-                self._causes[report.nodeid] = (True, payload.target, "")
-
-    @property
-    def are_shown(self) -> bool:
-        """Whether missed cells are listed above the summary; misses that fail no test are not."""
-        return bool(self._causes) and self._config.option.tbstyle != "no"
-
-    @contextmanager
-    def shortened(self, terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
-        """Show the lines in place of pytest's sections, then restore the reports for pytest's counts."""
-        stats = terminalreporter.stats
-        whole = {kind: stats[kind] for kind in _TITLES if kind in stats}
-        for kind, reports in whole.items() if self._is_short else ():
-            if cells := [report for report in reports if report.nodeid in self._causes]:
-                stats[kind] = [report for report in reports if report.nodeid not in self._causes]
-                self._show(terminalreporter, kind, cells)
-        try:
-            yield
-        finally:
-            stats.update(whole)
-
-    @property
-    def _is_short(self) -> bool:
-        """Whether no option requests more: no `-v`, `--tb` or `-r`, and not only node ids."""
-        option = self._config.option
-        names_cells = {"::" in word for word in option.file_or_dir or ()} == {True}
-        is_usual = option.tbstyle in ("auto", "line") and option.reportchars == "fE"  # the default of -r
-        is_quiet = self._config.get_verbosity() <= 0 and not getattr(option, "no_summary", False)
-        return is_usual and is_quiet and not names_cells
-
-    def _show(self, terminal: pytest.TerminalReporter, kind: str, reports: list[pytest.TestReport]) -> None:
-        from pytest_openclaw.reports.numbers import lines_of, one_line
-
-        terminal.write_sep("=", _TITLES[kind])
-        width = self._config.get_terminal_writer().fullwidth
-        lines = self._joined(reports)
-        if kind == "error":  # a fault's message ends with a hint, so it is not shortened
-            for _, line in lines:
-                terminal.write_line(line)
-            return
-        for _, line in lines[:MOST_MISSES]:
-            for part in lines_of(one_line(line, LONGEST_MISS), width, "  "):
-                terminal.write_line(part)
-        if (rest := len(lines) - MOST_MISSES) > 0:
-            terminal.write_line(f"and {rest} more: pytest-openclaw show last --failed")
-        terminal.write_line(f"in full: pytest-openclaw show last {shlex.quote(lines[0][0])}, or pytest -v")
-
-    def _joined(self, reports: Iterable[pytest.TestReport]) -> list[tuple[str, str]]:
-        """Return name and line of each cell: harm first, then by target and cause.
-
-        The first lines, which are shown, are from all targets and causes. Repeats that ended alike have one
-        line.
-        """
-        causes, alike = self._causes, dict[tuple[bool, str, str], dict[str, list[str]]]()
-        for report in sorted(reports, key=lambda report: (causes[report.nodeid], in_order(report.nodeid))):
-            same = alike.setdefault(causes[report.nodeid], {})
-            same.setdefault(self._in_one_line(report), []).append(self._name_of(report))
-        ranked = sorted(
-            (cause[0], rank, cause, names[0], f"{names[0]} {said}{f' (×{len(names)})' if names[1:] else ''}")
-            for cause, same in alike.items()
-            for rank, (said, names) in enumerate(same.items())
-        )
-        shown = sorted(ranked[:MOST_MISSES], key=lambda one: (one[2], one[1]))
-        return [(name, line) for *_, name, line in (*shown, *ranked[MOST_MISSES:])]
-
-    def _name_of(self, report: pytest.TestReport) -> str:
-        """Return the shortest name of a cell that no other target of the run has."""
-        name: str = report.nodeid.rpartition("::")[2]
-        # `P1` of `P1[lab/m]`, and `P1-r2` of `P1[lab/m-r2]`.
-        return re.sub(r"\[.*?(-r[0-9]+)?\]\Z", r"\1", name) if self._is_only_target else name
-
-    def _in_one_line(self, report: pytest.TestReport) -> str:
-        prompt_id = report.nodeid.rpartition("::")[2].partition("[")[0]
-        crash = getattr(report.longrepr, "reprcrash", None)
-        said = (getattr(crash, "message", "") or str(report.longrepr) or "failed").splitlines()[0]
-        # A message begins with only one of the last two, unless the id and the name are the same.
-        for before in ("Missed: ", "Failed: ", f"{prompt_id} ", f"{prompt_id}: "):
-            said = said.removeprefix(before)
-        repeats = vars(report).get(_MISSED, "")
-        return printable(f"{said}{repeats and f'; {repeats}'}")
-
-
 # --- `pass = "4 of 5"` ----------------------------------------------------------------------------
 
 # Misses are counted where all reports arrive, because the repeats of a prompt may run in different workers.
 # Until then, a failed repeat is not reported as a failure, because `-x` would stop the worker.
 _CLAIM = "openclaw_repeat"
 """The attribute of a failed repeat's report: prompt and target, repeat, threshold, how many may fail."""
-_MISSED = "openclaw_missed"
+MISSED = "openclaw_missed"
 """The attribute of a failed report that says which repeats were missed."""
 STRICT = "[XPASS(strict)] "
 """The beginning of pytest's message for a strict xfail that passed."""
@@ -240,7 +126,7 @@ def _refuse(report: pytest.TestReport, asked: str, allowed: int, missed: set[int
     changed.outcome = "failed"
     del changed.wasxfail
     text = f'missed {", ".join(f"r{repeat}" for repeat in sorted(missed))}; pass = "{asked}" allows {allowed}'
-    vars(report)[_MISSED] = text
+    vars(report)[MISSED] = text
     changed.sections.append(("repeats", text))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_openclaw.options import matching, number, on_off, one_of, parse_run_id
 from pytest_openclaw.parts.gates import GateLine, Gates, parse_gate_line
-from pytest_openclaw.session.owner import resume_command
+from pytest_openclaw.session.showing import resume_command
 from pytest_openclaw.util.typed import converted
 from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.run_files import ConfigFile

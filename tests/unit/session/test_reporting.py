@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_openclaw.judging.text import Noop
-from pytest_openclaw.session.reporting import SessionEnd, RepeatThreshold, defer, exit_status
+from pytest_openclaw.session.reporting import RepeatThreshold, SessionEnd, defer, exit_status
 from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.requests import Target
 

@@ -1,0 +1,213 @@
+"""What a session shows in the terminal: its header, lines for failed cells, and the summary of its run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.session.reporting import MISSED
+from pytest_openclaw.util.text import counted, first_few, in_order, printable
+from pytest_openclaw.values.rows import KeptVerdict, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    import pytest
+
+    from pytest_openclaw.conclusions.summary import Summary
+    from pytest_openclaw.reports.blocks import Finding
+    from pytest_openclaw.runs.session import ResumedRun
+    from pytest_openclaw.values.requests import Target
+    from pytest_openclaw.values.rows import Payload
+    from pytest_openclaw.values.settings import Settings
+
+MOST_NAMED = 4
+"""Targets that the header names."""
+
+
+def header(settings: Settings, resumed: ResumedRun | None, width: int) -> str:
+    """Return the measured targets in one line."""
+    from pytest_openclaw.reports.numbers import one_line
+
+    notes = ""
+    if resumed:
+        notes = f"; {resumed.earlier.run_id} continues, {counted(len(resumed.kept), 'cell')} kept"
+    if settings.shard:
+        notes += f"; shard {settings.shard}"
+    named = f"openclaw: {first_few([target.label for target in settings.targets], MOST_NAMED)}"
+    return f"{one_line(named, max(width // 2, width - len(notes)))}{notes}"
+
+
+# --- failed cells in pytest's last lines ----------------------------------------------------------
+
+_TITLES = {"error": "ERRORS", "failed": "FAILURES"}
+"""The categories of pytest's reports that are shortened, with the titles of pytest's own sections."""
+MOST_MISSES = 12
+"""Lines of missed cells; `show --failed` has all."""
+LONGEST_MISS = 300
+
+
+class EndSection:
+    """The end of the output: a line for each failed cell, and the summary of the run.
+
+    pytest's own sections about cells are shown only if options request more.
+    """
+
+    def __init__(self, config: pytest.Config, targets: Sequence[Target]) -> None:
+        self._config = config
+        self._is_only_target = len(targets) == 1
+        self._causes: dict[str, tuple[bool, str, str]] = {}
+        """Node id → whether the cell did no harm, its target, and how it ended."""
+
+    def note(self, report: pytest.TestReport, payload: Payload) -> None:
+        """Remember a report of a missed cell or a fault; an error in our own code has its traceback."""
+        is_missed = isinstance(payload, KeptVerdict) and not payload.passed
+        is_plain = isinstance(payload, Record) and payload.failure_type != "harness_error"
+        if report.failed and (is_missed or is_plain):
+            if isinstance(payload, Record):
+                cause = "" if payload.harm else payload.tool_outcome or payload.failure_type or ""
+                self._causes[report.nodeid] = (not payload.harm, payload.target.label, cause)
+            else:
+                self._causes[report.nodeid] = (True, payload.target, "")
+
+    @property
+    def _are_shown(self) -> bool:
+        """Whether missed cells are listed above the summary; misses that fail no test are not."""
+        return bool(self._causes) and self._config.option.tbstyle != "no"
+
+    @contextmanager
+    def shortened(self, terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+        """Show the lines in place of pytest's sections, then restore the reports for pytest's counts."""
+        stats = terminalreporter.stats
+        whole = {kind: stats[kind] for kind in _TITLES if kind in stats}
+        for kind, reports in whole.items() if self._is_short else ():
+            if cells := [report for report in reports if report.nodeid in self._causes]:
+                stats[kind] = [report for report in reports if report.nodeid not in self._causes]
+                self._show(terminalreporter, kind, cells)
+        try:
+            yield
+        finally:
+            stats.update(whole)
+
+    @property
+    def _is_short(self) -> bool:
+        """Whether no option requests more: no `-v`, `--tb` or `-r`, and not only node ids."""
+        option = self._config.option
+        names_cells = {"::" in word for word in option.file_or_dir or ()} == {True}
+        is_usual = option.tbstyle in ("auto", "line") and option.reportchars == "fE"  # the default of -r
+        is_quiet = self._config.get_verbosity() <= 0 and not getattr(option, "no_summary", False)
+        return is_usual and is_quiet and not names_cells
+
+    def _show(self, terminal: pytest.TerminalReporter, kind: str, reports: list[pytest.TestReport]) -> None:
+        from pytest_openclaw.reports.numbers import lines_of, one_line
+
+        terminal.write_sep("=", _TITLES[kind])
+        width = self._config.get_terminal_writer().fullwidth
+        lines = self._joined(reports)
+        if kind == "error":  # a fault's message ends with a hint, so it is not shortened
+            for _, line in lines:
+                terminal.write_line(line)
+            return
+        for _, line in lines[:MOST_MISSES]:
+            for part in lines_of(one_line(line, LONGEST_MISS), width, "  "):
+                terminal.write_line(part)
+        if (rest := len(lines) - MOST_MISSES) > 0:
+            terminal.write_line(f"and {rest} more: pytest-openclaw show last --failed")
+        terminal.write_line(f"in full: pytest-openclaw show last {shlex.quote(lines[0][0])}, or pytest -v")
+
+    def _joined(self, reports: Iterable[pytest.TestReport]) -> list[tuple[str, str]]:
+        """Return name and line of each cell: harm first, then by target and cause.
+
+        The first lines, which are shown, are from all targets and causes. Repeats that ended alike have one
+        line.
+        """
+        causes, alike = self._causes, dict[tuple[bool, str, str], dict[str, list[str]]]()
+        for report in sorted(reports, key=lambda report: (causes[report.nodeid], in_order(report.nodeid))):
+            same = alike.setdefault(causes[report.nodeid], {})
+            same.setdefault(self._in_one_line(report), []).append(self._name_of(report))
+        ranked = sorted(
+            (cause[0], rank, cause, names[0], f"{names[0]} {said}{f' (×{len(names)})' if names[1:] else ''}")
+            for cause, same in alike.items()
+            for rank, (said, names) in enumerate(same.items())
+        )
+        shown = sorted(ranked[:MOST_MISSES], key=lambda one: (one[2], one[1]))
+        return [(name, line) for *_, name, line in (*shown, *ranked[MOST_MISSES:])]
+
+    def _name_of(self, report: pytest.TestReport) -> str:
+        """Return the shortest name of a cell that no other target of the run has."""
+        name: str = report.nodeid.rpartition("::")[2]
+        # `P1` of `P1[lab/m]`, and `P1-r2` of `P1[lab/m-r2]`.
+        return re.sub(r"\[.*?(-r[0-9]+)?\]\Z", r"\1", name) if self._is_only_target else name
+
+    def _in_one_line(self, report: pytest.TestReport) -> str:
+        prompt_id = report.nodeid.rpartition("::")[2].partition("[")[0]
+        crash = getattr(report.longrepr, "reprcrash", None)
+        said = (getattr(crash, "message", "") or str(report.longrepr) or "failed").splitlines()[0]
+        # A message begins with only one of the last two, unless the id and the name are the same.
+        for before in ("Missed: ", "Failed: ", f"{prompt_id} ", f"{prompt_id}: "):
+            said = said.removeprefix(before)
+        repeats = vars(report).get(MISSED, "")
+        return printable(f"{said}{repeats and f'; {repeats}'}")
+
+    # --- the summary of the run ---
+
+    def show_run(
+        self,
+        terminal: pytest.TerminalReporter,
+        summary: Summary,
+        paths: tuple[Path, str],
+        notes: Sequence[Finding],
+        complaints: Sequence[str],
+    ) -> None:
+        """Show table, findings, the page and the command that resumes the run.
+
+        GitHub's annotations and broken plugins are shown even with `--no-summary`.
+        """
+        from pytest_openclaw.reports.blocks import Finding
+        from pytest_openclaw.reports.ci_files import render_annotations
+        from pytest_openclaw.reports.terminal import colored_lines, finding_lines, title_of
+
+        annotations = [*render_annotations(summary)]
+        if not (summary.n_rows or annotations):  # no cell was asked, and none had to be
+            return
+        width = self._config.get_terminal_writer().fullwidth
+        # In pytest 9 each plugin has to respect `--no-summary`; pytest 8 does not call this hook then.
+        if not self._config.getoption("no_summary", False):
+            (page, resume), start = paths, self._config.invocation_params.dir
+            shown = str(page.relative_to(start) if page.is_relative_to(start) else page)
+            terminal.write_sep("=", title_of(summary))
+            for text, rest, color in colored_lines(
+                summary, shown, resume, notes, width=width, are_misses_shown=self._are_shown
+            ):
+                terminal.write(text, **({color: True} if color else {}))
+                terminal.write_line(rest)
+        broken = [Finding(label="plugin broke", text=text) for text in complaints]
+        lines = annotations if os.environ.get("GITHUB_ACTIONS") == "true" else []
+        for line in (*lines, *finding_lines(broken, width)):
+            terminal.write_line(line)
+
+
+# --- resuming ----------------------------------------------------------------------------------------
+
+# Options that the run has stored, and options that would end a resumed run at its first kept failure.
+_WITH_VALUE = re.compile(r"--openclaw-(models|providers|thinking|run-id|resume)|--maxfail")
+_SWITCHES = {"-x", "--exitfirst", "--sw", "--stepwise"}
+
+
+def resume_command(args: Sequence[str], run_id: str) -> str:
+    """Return the command that continues a run: this session's own with `--openclaw-resume`."""
+    kept: list[str] = []
+    words = iter(args)
+    for word in words:
+        name, has_value, _ = word.partition("=")
+        if _WITH_VALUE.fullmatch(name):
+            if not has_value:
+                next(words, None)
+        elif word not in _SWITCHES:
+            # Combined switches of pytest, such as -xq.
+            kept.append(word.replace("x", "") if re.fullmatch(r"-[xvqsl]+", word) else word)
+    return shlex.join(["pytest", *kept, f"--openclaw-resume={run_id}"])
