@@ -108,6 +108,7 @@ class Option:
     Attributes:
         parse: parses the value, or each word of a list; None leaves this to `session/settings.py`.
         needs: the part that must be present for this option to exist.
+        without_workers: whether xdist starts no workers with it.
     """
 
     name: str
@@ -117,6 +118,7 @@ class Option:
     kind: Literal["text", "text or nothing", "list", "flag"] = "text"
     where: Literal["both", "ini"] = "both"
     needs: str = ""
+    without_workers: bool = False
 
     @property
     def ini(self) -> str:

@@ -59,13 +59,10 @@ def pytest_openclaw_reports() -> Sequence[Report]:
 
 
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Keep a dry run from starting workers, whether or not xdist has read its options yet."""
+    """Start no workers with an option that needs none, whether or not xdist has read its options yet."""
     option = config.option
-    if (
-        "dry-run" in options.by_name()
-        and options.lookup(config, "dry-run")[0]
-        and hasattr(option, "numprocesses")
-    ):
+    alone = (one.name for one in options.all_options() if one.without_workers)
+    if hasattr(option, "numprocesses") and any(options.lookup(config, name)[0] for name in alone):
         option.numprocesses, option.distload, option.dist, option.tx = 0, False, "no", []
 
 

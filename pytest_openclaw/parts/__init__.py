@@ -160,8 +160,11 @@ TABLE: Mapping[str, Entry] = {
     "dry_run": Entry(
         in_runs=True,
         options=(
-            flag_option(
-                "dry-run", "Show the cells of the run, and estimate tokens and cost; send no request."
+            Option(
+                "dry-run",
+                "Show the cells of the run, and estimate tokens and cost; send no request.",
+                kind="flag",
+                without_workers=True,
             ),
         ),
     ),

@@ -356,7 +356,8 @@ class DiagnosisEntry:
 
 
 def _join(owner: Owner, config: object) -> None:  # noqa: ARG001 - for other parts
-    if owner.settings.diagnose:
+    settings: Any = owner.settings
+    if settings.diagnose:
         owner.watchers.append(Suspects(owner.asker, owner.providers, owner.settings))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -194,7 +194,8 @@ def _budget(cells: Sequence[Estimate], budget_usd: float) -> str:
 
 
 def _join(owner: Owner, config: pytest.Config) -> None:
-    if owner.settings.dry_run:
+    settings: Any = owner.settings
+    if settings.dry_run:
         assert isinstance(owner, PlainSession), "a dry run has no workers"
         config.pluginmanager.register(DryRun(owner), "openclaw-dry-run")
 

@@ -127,7 +127,6 @@ class Live:
             self._draw()
         return result
 
-    @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
         """Remove the line, also before a debugger or a message of pytest."""
         with self._lock:

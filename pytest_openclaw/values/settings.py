@@ -170,8 +170,6 @@ class Settings:
     prices: tuple[OwnPrice, ...] = ()
     shard: str = ""
     budget_usd: float | None = None
-    dry_run: bool = False
-    diagnose: bool = False
 
     @property
     def catalogue_file(self) -> Path | None:

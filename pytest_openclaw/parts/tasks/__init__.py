@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _TASK_FILE = "task.toml"
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Name the folder of installed tasks, and the target of an oracle."""
     name, given_by = options.lookup(config, "tasks")
