@@ -6,6 +6,8 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from math import sqrt
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired
 
 import pytest
@@ -17,8 +19,8 @@ from pytest_openclaw.reports.numbers import render_rate
 from pytest_openclaw.reports.sections import Listing
 from pytest_openclaw.runs.reading import repeats_of as asked_repeats
 from pytest_openclaw.runs.session import Decision, Stopping
-from pytest_openclaw.stats.intervals import has_passed, is_judged
-from pytest_openclaw.stats.tool_use import always_alike, are_alike, is_futile, repeated, tool_use_of
+from pytest_openclaw.stats.intervals import clusters_of, has_passed, is_judged, resemblance_of, wilson_95
+from pytest_openclaw.stats.tool_use import calls_of, classify_tier, did_right, is_conclusive, tool_use_of
 from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.util.typed import Count
 from pytest_openclaw.values.parts import Pacing, Part, PartKey
@@ -30,6 +32,7 @@ from pytest_openclaw.values.settings import SUITE_LOOKS, Rule, Settings
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from pytest_openclaw.stats.tool_use import ToolUse
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.prompts import Cell, Prompt
     from pytest_openclaw.values.requests import CellKey, Target
@@ -65,6 +68,34 @@ class Repeats:
     n_passed: int
     flaky: Sequence[FlakyPrompt]
     always_alike: bool
+
+
+_ending_of = attrgetter(
+    "success", "objective_pass", "violation", "tool_outcome", "tool_use_success", "tool_calls",
+    "tool_call_count", "output_tokens", "reasoning_tokens", "finish_reason",
+)  # fmt: skip
+
+
+def always_alike(answered: Iterable[Record]) -> bool:
+    """Whether all repeats of each prompt agree in verdict, violation, calls and token counts.
+
+    Such a server ignores the seed. False if no prompt has two answers.
+    """
+    return are_alike(repeated(answered).values())
+
+
+def repeated(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
+    """Return the rows of each prompt with at least two rows."""
+    prompts: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        prompts.setdefault((record.suite, record.prompt_id), []).append(record)
+    return {key: rows for key, rows in prompts.items() if len(rows) > 1}
+
+
+def are_alike(rows_of: Iterable[Sequence[Record]]) -> bool:
+    """Whether there are repeats, and the repeats of each prompt ended alike."""
+    found = [*rows_of]
+    return bool(found) and all(_ending_of(row) == _ending_of(rows[0]) for rows in found for row in rows)
 
 
 def repeats_of(judged: Iterable[Record]) -> Repeats | None:
@@ -292,6 +323,31 @@ def why_it_ends(
     if use and repeat in looks[1:] and is_futile(answered, use):
         return f"more repeats would hardly settle the tier {after}: new prompts can"
     return None
+
+
+def is_futile(answered: Sequence[Record], use: ToolUse) -> bool:
+    """Whether more repeats would hardly make the tier conclusive.
+
+    True if neither the rate so far nor a rate 1.5 standard errors away from it would be conclusive after the
+    last look. False if needless calls decide the tier, which then depends on two rates.
+    """
+    calls = clusters_of(calls_of(answered, use), did_right)
+    if not calls or use.capped_by or not use.looks:
+        return False
+    k, rate, repeats = len(calls), use.n_success / use.n, use.n / len(calls)
+    # If all cells or no cells succeeded, no repeat is known to differ.
+    alike = resemblance_of(calls) if repeats > 1 and 0 < rate < 1 else 1.0
+    now, at_last = (k * one / (1 + (one - 1) * alike) for one in (repeats, use.looks[-1]))
+    spread = 1.5 * sqrt(rate * (1 - rate) * max(0.0, 1 / now - 1 / at_last))
+    return not any(
+        _is_settled(min(1.0, max(0.0, some)) * at_last, at_last, use.z)
+        for some in (rate - spread, rate, rate + spread)
+    )
+
+
+def _is_settled(n_success: float, n: float, z: float) -> bool:
+    tier, interval = classify_tier(n_success, n), wilson_95(n_success, n, z=z)
+    return tier is not None and interval is not None and is_conclusive(tier, interval)
 
 
 # --- the part -------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A target's tool use: the tier, its evidence, proven tools, and how it holds up under pressure.
+"""A target's tool use: the tier, its evidence, and proven tools.
 
 OpenClaw depends on calls on the wire, so a tier rests on them (`native` evidence) if any were asked for,
 otherwise on the text detector (`text`). The two are never added.
@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, pairwise
 from math import exp, pi, sqrt
-from operator import attrgetter
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -30,9 +29,7 @@ from pytest_openclaw.stats.intervals import (
     cluster_interval,
     clusters_of,
     rate_of,
-    resemblance_of,
     total_of,
-    wilson_95,
 )
 from pytest_openclaw.values.prompts import MAIN
 from pytest_openclaw.values.settings import SUITE_LOOKS
@@ -231,31 +228,6 @@ def calls_of(records: Iterable[Record], use: ToolUse) -> list[Record]:
     return _calling(_tool_cells(answered, use.evidence))
 
 
-def is_futile(answered: Sequence[Record], use: ToolUse) -> bool:
-    """Whether more repeats would hardly make the tier conclusive.
-
-    True if neither the rate so far nor a rate 1.5 standard errors away from it would be conclusive after the
-    last look. False if needless calls decide the tier, which then depends on two rates.
-    """
-    calls = clusters_of(calls_of(answered, use), did_right)
-    if not calls or use.capped_by or not use.looks:
-        return False
-    k, rate, repeats = len(calls), use.n_success / use.n, use.n / len(calls)
-    # If all cells or no cells succeeded, no repeat is known to differ.
-    alike = resemblance_of(calls) if repeats > 1 and 0 < rate < 1 else 1.0
-    now, at_last = (k * one / (1 + (one - 1) * alike) for one in (repeats, use.looks[-1]))
-    spread = 1.5 * sqrt(rate * (1 - rate) * max(0.0, 1 / now - 1 / at_last))
-    return not any(
-        _is_settled(min(1.0, max(0.0, some)) * at_last, at_last, use.z)
-        for some in (rate - spread, rate, rate + spread)
-    )
-
-
-def _is_settled(n_success: float, n: float, z: float) -> bool:
-    tier, interval = classify_tier(n_success, n), wilson_95(n_success, n, z=z)
-    return tier is not None and interval is not None and is_conclusive(tier, interval)
-
-
 def native_clusters(answered: Iterable[Record]) -> tuple[list[Cluster], list[Cluster]]:
     """Return the right cells among those that demand a call, and the needless calls among the others.
 
@@ -413,117 +385,3 @@ def tool_proofs(answered: Iterable[Record]) -> dict[str, Proof]:
 
 def _is_most(n_right: int, n: int) -> bool:
     return 100 * n_right >= PROVEN_PERCENT * n
-
-
-# --- repeats --------------------------------------------------------------------------------------
-
-_ending_of = attrgetter(
-    "success", "objective_pass", "violation", "tool_outcome", "tool_use_success", "tool_calls",
-    "tool_call_count", "output_tokens", "reasoning_tokens", "finish_reason",
-)  # fmt: skip
-
-
-def always_alike(answered: Iterable[Record]) -> bool:
-    """Whether all repeats of each prompt agree in verdict, violation, calls and token counts.
-
-    Such a server ignores the seed. False if no prompt has two answers.
-    """
-    return are_alike(repeated(answered).values())
-
-
-def repeated(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
-    """Return the rows of each prompt with at least two rows."""
-    prompts: dict[tuple[str, str], list[Record]] = {}
-    for record in records:
-        prompts.setdefault((record.suite, record.prompt_id), []).append(record)
-    return {key: rows for key, rows in prompts.items() if len(rows) > 1}
-
-
-def are_alike(rows_of: Iterable[Sequence[Record]]) -> bool:
-    """Whether there are repeats, and the repeats of each prompt ended alike."""
-    found = [*rows_of]
-    return bool(found) and all(_ending_of(row) == _ending_of(rows[0]) for rows in found for row in rows)
-
-
-# --- pressure: more tools, and more text before the question ---------------------------------------
-
-OVERFLOW = "context_overflow"
-LARGEST_LOSS = 0.5
-"""A level breaks if it keeps less than this share of the rate without pressure."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PressureLevel(Rate):
-    """The cells with this many tools and this much text before the question.
-
-    Attributes:
-        padding_tokens: 0 or None without text before the question.
-        n_overflow: cells that did not fit the context, which `n` does not count.
-    """
-
-    tools_offered: int | None
-    padding_tokens: int | None
-    n_overflow: int
-
-
-@dataclass(frozen=True)
-class Load:
-    """A level on each of the two axes, more tools and more text; None on an axis without harder forms."""
-
-    tools_offered: int | None = None
-    padding_tokens: int | None = None
-
-
-def pressure_levels(records: Iterable[Record]) -> list[PressureLevel]:
-    """Return the levels of one target in order of size, those without text first."""
-
-    def is_right(record: Record) -> bool:
-        return did_right(record) if record.tool_outcome else record.objective_pass is True
-
-    levels: dict[tuple[int, int], list[Record]] = {}
-    for record in records:
-        if record.pressure_of is not None:
-            key = (record.padding_tokens or 0, -1 if record.tools_offered is None else record.tools_offered)
-            levels.setdefault(key, []).append(record)
-    return [
-        PressureLevel(
-            **vars(rate_of((row for row in rows if row.availability_status == "ok"), is_right)),
-            tools_offered=rows[0].tools_offered,
-            padding_tokens=rows[0].padding_tokens,
-            n_overflow=sum(row.failure_type == OVERFLOW for row in rows),
-        )
-        for _, rows in sorted(levels.items())
-    ]
-
-
-def strain_of(levels: Sequence[PressureLevel], floor: float = TIER_FLOORS[2]) -> tuple[Load, Load] | None:
-    """Return the last load that a target withstands and the first that it does not; None without any.
-
-    A level breaks if all its cells overflow, if its rate is less than half of the lightest level's rate, or
-    if its rate is below a limit (the floor of Tier 2, or `floor`) that the lightest level reaches.
-    """
-    if not levels:
-        return None
-    known = [level for level in levels if level.n or level.n_overflow]
-    tools = [(level.tools_offered or 0, level) for level in known if not level.padding_tokens]
-    padding = [(level.padding_tokens, level) for level in known if level.padding_tokens]
-    # A level with text is compared with the level of the same tools without text.
-    bases = [level for n, level in tools if padding and n == (padding[0][1].tools_offered or 0)]
-    tools_held, tools_broken = _withstood(tools, [level for _, level in tools], floor)
-    padding_held, padding_broken = _withstood(padding, bases or [level for _, level in padding], floor)
-    return Load(tools_held, padding_held), Load(tools_broken, padding_broken)
-
-
-def _withstood(
-    levels: Sequence[tuple[int, PressureLevel]], bases: Sequence[PressureLevel], floor: float
-) -> tuple[int | None, int | None]:
-    """Return the last size on one axis that holds, and the first that breaks."""
-    held = None
-    for size, level in levels:
-        rate, base = level.rate or 0.0, bases[0].rate or 0.0
-        fell = any(rate < limit <= base for limit in (TIER_FLOORS[2], floor))
-        if not level.n or rate < LARGEST_LOSS * base or fell:
-            return held, size
-        # A target that is wrong without pressure withstands no pressure.
-        held = size if base >= TIER_FLOORS[2] else None
-    return held, None

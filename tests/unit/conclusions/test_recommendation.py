@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.conclusions.summary import to_json
 from pytest_openclaw.parts.gates import Gates
+from pytest_openclaw.parts.pressure import Load
 from pytest_openclaw.parts.roles import role_results
 from pytest_openclaw.parts.routing import Candidate, Ref, plan_routes, render_patch
 from pytest_openclaw.parts.safety import probe_results, twins_done
 from pytest_openclaw.reports import facts
 from pytest_openclaw.reports.pages import render_comment, render_markdown
 from pytest_openclaw.reports.terminal import render_terminal
-from pytest_openclaw.stats.tool_use import Load, tool_use_of
+from pytest_openclaw.stats.tool_use import tool_use_of
 from pytest_openclaw.values.requests import Target
 from tests.searching import examples
 from tests.unit.conclusions.routes import role_rows, target

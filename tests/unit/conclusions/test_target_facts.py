@@ -3,8 +3,9 @@
 import pytest
 
 from pytest_openclaw.parts.diagnosis import advice_on, diagnosis_of, evidence_in, parser_remedy
+from pytest_openclaw.parts.pressure import pressure_levels, strain_of
 from pytest_openclaw.parts.serving import context_in, turn_of
-from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, OUTCOMES, pressure_levels, strain_of
+from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, OUTCOMES
 from tests.unit.reports.summaries import (
     TARGET,
     cell,

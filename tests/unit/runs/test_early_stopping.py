@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.judging.text import Noop
-from pytest_openclaw.parts.repeats import EarlyStopping, Stage, stages_of
+from pytest_openclaw.parts.repeats import EarlyStopping, Stage, is_futile, stages_of
 from pytest_openclaw.runs.session import Decision
-from pytest_openclaw.stats.tool_use import is_futile, tool_use_of
+from pytest_openclaw.stats.tool_use import tool_use_of
 from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.requests import CellKey, Target
 from tests.unit.reports.summaries import cell, fault, record
