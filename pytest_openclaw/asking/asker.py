@@ -104,7 +104,7 @@ class Asker:
         limits = endpoint_limits(providers, settings)
         self._queues = {endpoint: _Queue(limit=limit) for endpoint, limit in limits.items()}
         self._jobs: dict[str, _Job] = {}
-        # By the target's label: the last stage with a decision (see `stages_of`), and for a target that has
+        # By the target's label: the last stage with a decision, and for a target that has
         # ended, its last stage and the reason.
         self._decided: dict[str, int] = {}
         self._ends: dict[str, tuple[int, str]] = {}
