@@ -18,7 +18,6 @@ from pytest_openclaw.providers.prices import Prices
 from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.session.cells import CellParts
 from pytest_openclaw.session.execution import ProcessRole, Runner, hint_on_suites
-from pytest_openclaw.session.live import Live
 from pytest_openclaw.session.registries import describe, plugins_of
 from pytest_openclaw.session.reporting import (
     RepeatThreshold,
@@ -27,7 +26,7 @@ from pytest_openclaw.session.reporting import (
     passed_strictly,
     write_step_summary,
 )
-from pytest_openclaw.session.showing import EndSection, header, resume_command
+from pytest_openclaw.session.showing import EndSection, Live, header, resume_command
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import interrupted_by_signals, session_ends
 from pytest_openclaw.values.rows import PAYLOAD, KeptVerdict, LeftOut, Record
