@@ -25,7 +25,7 @@ _MASKS = [
     (re.compile(r"^  reply  .*\n(?: {10}.*\n|\n)*", re.MULTILINE), "reply\n"),
     # Printed only where no remote has the commit of the plugin's clone.
     (re.compile(r"^ +pip wheel .*# for CI.*\n?", re.MULTILINE), ""),
-    (re.compile(r"(?:;\s+)?(?:TTFT\s+)?[\d.]+x\s+(?:faster|slower)"), ""),
+    (re.compile(r"(?:;\s+)?(?:latency|TTFT)\s+[\d.]+x\s+\((?:faster|slower)\)"), ""),
     (re.compile(r"from \S+, in the run"), "from HOST, in the run"),
     (re.compile(r"^(platform|plugins:) .*", re.MULTILINE), r"\1"),
     (re.compile(r"\b\d{8}_\d{6}(?:_\d+)?\b"), "RUN"),
