@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import ipaddress
 import re
+import ssl
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
@@ -143,8 +144,14 @@ def is_loopback(host: str) -> bool:
     return (mapped or ip).is_loopback
 
 
-def check_proxies(environ: Mapping[str, str]) -> None:
-    """Raise `TargetError` for a proxy of the environment that the HTTP library cannot use."""
+def check_network(environ: Mapping[str, str]) -> None:
+    """Raise `TargetError` for a proxy or certificates of the environment that the HTTP library cannot use."""
+    if path := environ.get("SSL_CERT_FILE"):
+        try:
+            ssl.create_default_context(cafile=path)
+        except OSError as error:
+            why = f"no certificate can be read from it: {error.strerror}"
+            raise TargetError(f"SSL_CERT_FILE: {why}. Name a file of certificates in PEM form.") from error
     for variable, value in environ.items():
         is_socks = value.startswith("socks5") and find_spec("socksio") is not None
         if value and variable.lower() in _PROXY_VARIABLES and not is_socks:

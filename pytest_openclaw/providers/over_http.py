@@ -9,7 +9,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_openclaw.providers.address import Address, check_proxies, parse_address
+from pytest_openclaw.providers.address import Address, check_network, parse_address
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.stream import AnswerBody, Dialect, HttpCall
 from pytest_openclaw.providers.wire import objects_in, text_in, with_fields
@@ -64,11 +64,11 @@ class OverHttp(Provider):
     refusable: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, setup: ProviderSetup) -> None:
-        """Find the address; raise `TargetError` if it, or a proxy on the way to it, cannot be used."""
+        """Find the address; raise `TargetError` if it, a proxy or the certificates cannot be used."""
         super().__init__(setup)
         self.address = self.find_address()
         if not self.address.is_loopback:
-            check_proxies(setup.environ)
+            check_network(setup.environ)
         self.refused: defaultdict[str, set[str]] = defaultdict(set)
 
     # --- for subclasses to override -----------------------------------------------------------

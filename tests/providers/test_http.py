@@ -380,6 +380,19 @@ def test_a_proxy_that_cannot_be_used(form, variable, value):
     assert value not in str(error.value)
 
 
+@pytest.mark.parametrize("text", [None, "", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
+def test_certificates_that_cannot_be_read(form, text, tmp_path):
+    """A missing, an empty and a broken file are errors of the usage; none is read for this machine."""
+    path = tmp_path / "ca.pem"
+    if text is not None:
+        path.write_text(text)
+    environ = {"SSL_CERT_FILE": str(path)}
+    form.kind(ProviderSetup(name="lab", base_url="http://127.0.0.1:9/v1", environ=environ))
+
+    with pytest.raises(TargetError, match="SSL_CERT_FILE: no certificate can be read from it"):
+        form.kind(ProviderSetup(name="lab", base_url="http://box.invalid/v1", environ=environ))
+
+
 def test_a_certificate_that_is_not_trusted(server, monkeypatch):
     """It says so, and is not tried again."""
     why = ssl.SSLCertVerificationError("verify failed")
