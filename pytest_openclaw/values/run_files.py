@@ -303,9 +303,9 @@ def facts_of(found: Mapping[str, Any], kinds: Mapping[str, Any] | None = None) -
         if _is_plain(value, DEEPEST_FACTS):
             with suppress(ValueError):
                 converted(value, (kinds or {}).get(name, Any))
-                written = line_of(valid_value(value))
+                written = line_of(valid_value({str(name): value}))
         if 0 < len(written) <= room:
-            kept[name] = json.loads(written)
+            kept |= json.loads(written)
             room -= len(written)
         else:
             left_out.append(cut(valid_text(str(name)), 80))

@@ -190,8 +190,8 @@ def nested(levels):
         pytest.param(nested(DEEPEST_FACTS), nested(DEEPEST_FACTS), id="as-deep-as-allowed"),
         pytest.param(nested(DEEPEST_FACTS + 1), None, id="deeper"),
         pytest.param(nested(900), None, id="much-deeper"),
-        pytest.param("x" * (MOST_FACTS_BYTES - 3), "x" * (MOST_FACTS_BYTES - 3), id="as-long-as-allowed"),
-        pytest.param("x" * (MOST_FACTS_BYTES - 1), None, id="longer"),
+        pytest.param("x" * (MOST_FACTS_BYTES - 23), "x" * (MOST_FACTS_BYTES - 23), id="as-long-as-allowed"),
+        pytest.param("x" * (MOST_FACTS_BYTES - 10), None, id="longer"),
         pytest.param(LARGEST, LARGEST, id="large-number"),
         pytest.param(-(10**400), None, id="number-of-400-digits"),
         pytest.param(float("nan"), None, id="nan"),
@@ -205,6 +205,14 @@ def test_facts_have_limits(value, kept):
 
     assert found == ({"next": 1, "left_out": ["fact"]} if kept is None else {"fact": kept, "next": 1})
     assert json.loads(json.dumps(found)) == found
+
+
+def test_names_of_facts_have_limits():
+    """They are valid, too, and take room: many small facts are left out, and long names."""
+    found = facts_of({"\udfff": 1, "k" * MOST_FACTS_BYTES: 1, **{str(n): n for n in range(20_000)}})
+
+    assert "\ufffd" in found
+    assert len(json.dumps(found, ensure_ascii=False).encode()) < MOST_FACTS_BYTES * 1.5
 
 
 def test_facts_have_known_types():
