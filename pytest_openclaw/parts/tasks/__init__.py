@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +13,6 @@ from pytest_openclaw import options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from pytest_openclaw.conclusions.summary import SummaryPart
     from pytest_openclaw.values.prompts import Suite
@@ -81,11 +82,16 @@ def pytest_openclaw_suite(path: Path, config: pytest.Config) -> Callable[[str], 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the tasks of each folder with a manifest into its order; other items keep their places."""
-    from pytest_openclaw.parts.tasks.task import MANIFEST, read_manifest
+    folders = {item.path.parent for item in items if item.path.match("task_*.md")}
+    with_manifest = [folder for folder in folders if (folder / "manifest.yaml").is_file()]
+    if not with_manifest:
+        return
+    from pytest_openclaw.parts.tasks.task import read_manifest
 
-    names: dict[Path, list[str]] = {}
-    for folder in {item.path.parent for item in items if item.path.match("task_*.md")}:
-        names[folder] = read_manifest(folder)[0] if (folder / MANIFEST).is_file() else []
+    names = dict[Path, list[str]]()
+    for folder in with_manifest:
+        with suppress(ValueError, OSError):  # other programs have files of this name
+            names[folder] = read_manifest(folder)[0]
     positions = [n for n, item in enumerate(items) if item.path.stem in names.get(item.path.parent, ())]
     ordered = sorted(positions, key=lambda n: names[items[n].path.parent].index(items[n].path.stem))
     for n, item in zip(positions, [items[n] for n in ordered], strict=True):
