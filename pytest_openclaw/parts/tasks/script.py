@@ -42,7 +42,8 @@ class Result:
     def error(self, error: BaseException) -> None:
         """Write an error, with the last line of the grader's own code."""
         frames = traceback.extract_tb(error.__traceback__)
-        own = [frame for frame in frames if frame.filename.startswith(str(FOLDER))]
+        files = {frame.filename for frame in frames if frame.filename.startswith(str(FOLDER))} - {__file__}
+        own = [frame for frame in frames if frame.filename in files]
         in_code = f" (line {own[-1].lineno} of its code)" if own else ""
         is_own = not frames or frames[-1] in own
         self.put(error=f"{type(error).__name__}: {error}{in_code}", kind=type(error).__name__, is_own=is_own)
