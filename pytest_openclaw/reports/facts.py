@@ -170,7 +170,6 @@ def _of_the_run(summary: Summary, *, are_misses_shown: bool) -> Iterator[tuple[i
 
 
 def _more_prompts(summary: Summary) -> Iterator[tuple[int, Finding]]:
-    """Yield the commands that write and ask the prompts that recommendations lack, if calls were tested."""
     lacking: dict[str, list[str]] = {}
     for group in () if summary.is_owing else headline(summary.groups):
         is_tested = group.tool_use.n or group.tool_use.restraint.n
