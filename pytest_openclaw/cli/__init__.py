@@ -1,7 +1,7 @@
 """The command line: commands for existing runs and for a project's configuration.
 
-A command is a `Command` in the `COMMANDS` of a module: of this folder (`OWN`), or of a part, whose commands
-are named in `parts/__init__.py`. This module handles `--json`, errors and the exit status.
+A command is a `CliCommand` in the `COMMANDS` of a module: of this folder (`OWN`), or of a part, whose
+commands are named in `parts/__init__.py`. This module handles `--json`, errors and the exit status.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pytest_openclaw.values.parts import FOLDER, table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_openclaw.cli.result import Command, CommandResult
+    from pytest_openclaw.cli.result import CliCommand, CommandResult
 
 OWN = {"init": "init", "providers": "lists", "show": "show", "surfaces": "lists", "validators": "lists"}
 """The commands of this folder, each with its module."""
@@ -80,9 +80,9 @@ def command_modules() -> Mapping[str, str]:
     return dict(sorted(modules.items()))
 
 
-def load_command(name: str) -> Command:
+def load_command(name: str) -> CliCommand:
     """Return the command with this name."""
-    commands: Iterable[Command] = import_module(command_modules()[name]).COMMANDS
+    commands: Iterable[CliCommand] = import_module(command_modules()[name]).COMMANDS
     return next(command for command in commands if command.name == name)
 
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw import __version__, options
 from pytest_openclaw.cli.project import NAME, RUNS, config_file
-from pytest_openclaw.cli.result import Command, CommandResult
+from pytest_openclaw.cli.result import CliCommand, CommandResult
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.settings import EMBEDDED_TARGET
 
@@ -190,4 +190,4 @@ def _labelled(label: str, texts: Sequence[str]) -> Iterator[str]:
         label = ""
 
 
-COMMANDS = (Command(name="init", help=__doc__, add_arguments=_add_arguments, run=_run),)
+COMMANDS = (CliCommand(name="init", help=__doc__, add_arguments=_add_arguments, run=_run),)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.cli.project import load_project
-from pytest_openclaw.cli.result import Command, CommandResult, add_rootdir, terminal_width
+from pytest_openclaw.cli.result import CliCommand, CommandResult, add_rootdir, terminal_width
 from pytest_openclaw.openclaw.catalog import load_catalogue, read_catalogue
 from pytest_openclaw.providers import Builtin
 from pytest_openclaw.reports.blocks import Table
@@ -122,7 +122,7 @@ def _list_validators(arguments: argparse.Namespace) -> CommandResult:
 
 
 COMMANDS = (
-    Command(name="providers", help=PROVIDERS, add_arguments=_add_rootdir, run=_list_providers),
-    Command(name="surfaces", help=SURFACES, add_arguments=_add_catalogue, run=_list_surfaces),
-    Command(name="validators", help=VALIDATORS, add_arguments=_add_rootdir, run=_list_validators),
+    CliCommand(name="providers", help=PROVIDERS, add_arguments=_add_rootdir, run=_list_providers),
+    CliCommand(name="surfaces", help=SURFACES, add_arguments=_add_catalogue, run=_list_surfaces),
+    CliCommand(name="validators", help=VALIDATORS, add_arguments=_add_rootdir, run=_list_validators),
 )

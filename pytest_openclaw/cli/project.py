@@ -40,7 +40,7 @@ SECTIONS = (
 # --- its configuration ----------------------------------------------------------------------------
 
 
-class ConfigFile(NamedTuple):
+class IniFile(NamedTuple):
     """A file that configures pytest, with the keys of its section."""
 
     path: Path
@@ -48,13 +48,13 @@ class ConfigFile(NamedTuple):
     keys: Mapping[str, object]
 
 
-def config_file(folder: Path) -> ConfigFile | None:
+def config_file(folder: Path) -> IniFile | None:
     """Return the file of a folder that configures pytest, if there is one."""
     for name, section in SECTIONS:
         if (path := folder / name).exists():
             keys = _section(path, section)
             if keys is not None or name in OWN:
-                return ConfigFile(path, section, keys or {})
+                return IniFile(path, section, keys or {})
     return None
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class CliCommand:
     """A command of the command line.
 
     Attributes:

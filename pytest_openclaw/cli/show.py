@@ -20,7 +20,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.cli.result import (
-    Command,
+    CliCommand,
     CommandResult,
     add_filters,
     add_run,
@@ -147,4 +147,4 @@ def _names(record: Record) -> Iterator[str]:
                 yield f"{prefix}{prompt}{suffix}"
 
 
-COMMANDS = (Command(name="show", help=__doc__, add_arguments=_add_arguments, run=_run),)
+COMMANDS = (CliCommand(name="show", help=__doc__, add_arguments=_add_arguments, run=_run),)

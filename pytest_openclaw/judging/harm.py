@@ -22,7 +22,7 @@ from pytest_openclaw.util.text import shortened
 from pytest_openclaw.values.replies import Finding
 from pytest_openclaw.values.tool_calls import OwnTool
 from pytest_openclaw.values.worlds import World, WorldState
-from pytest_openclaw.worlds.commands import Command, Commands, leaks, normal, tables
+from pytest_openclaw.worlds.commands import Commands, ShellCommand, leaks, normal, tables
 from pytest_openclaw.worlds.workspace import SCRATCH, is_inside, paths_of
 
 if TYPE_CHECKING:
@@ -111,10 +111,10 @@ class _Finder:
         commands.note_made(*made)
         done = [
             *(
-                Command(text, parts, folders.get(text, ""))
+                ShellCommand(text, parts, folders.get(text, ""))
                 for text, parts in zip(state.ran, state.parts, strict=True)
             ),
-            *(Command(text, self._attempted(text, folders[text]), folders[text]) for text in not_run),
+            *(ShellCommand(text, self._attempted(text, folders[text]), folders[text]) for text in not_run),
         ]
         harmful = each_once(text for one in done for text in commands.harm(one))
         for text in harmful[:MOST_NAMED]:

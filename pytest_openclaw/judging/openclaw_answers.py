@@ -68,7 +68,7 @@ _EXAMPLE = '{ route = { choice = ["support", "sales"], expected = ["support"] } 
 _Chance = Annotated[float, Meta(ge=0, le=1)]
 
 
-class _Choice(Struct, tag_field="type", tag="choice"):
+class _ChoiceQuestion(Struct, tag_field="type", tag="choice"):
     choice: str
     probabilities: dict[str, _Chance]
 
@@ -103,7 +103,9 @@ class _Question(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def flaw(self, given: Any) -> str | None:
         """Return the flaw of an answer, or None."""
         try:
-            answered = converted(given, _Choice if self.choice else _Score if self.score else _Boolean)
+            answered = converted(
+                given, _ChoiceQuestion if self.choice else _Score if self.score else _Boolean
+            )
         except ValueError as error:
             return str(error)
         if isinstance(answered, _Boolean):

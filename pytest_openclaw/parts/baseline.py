@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired
 
 import pytest
 
-from pytest_openclaw.cli.result import Command, CommandResult, add_runs_dir, run_path, terminal_width
+from pytest_openclaw.cli.result import CliCommand, CommandResult, add_runs_dir, run_path, terminal_width
 from pytest_openclaw.conclusions.summary import Summary
-from pytest_openclaw.reports.blocks import Finding, Findings, Section, Table
+from pytest_openclaw.reports.blocks import Findings, Section, SummaryFinding, Table
 from pytest_openclaw.reports.facts import CHANGES
 from pytest_openclaw.reports.numbers import WIDTH, one_line, words
 from pytest_openclaw.reports.terminal import finding_lines
@@ -259,20 +259,20 @@ MOST_PROMPTS = 8
 LONGEST_NOTE = 100
 
 
-def _findings(summary: Any) -> Iterator[tuple[int, Finding]]:
+def _findings(summary: Any) -> Iterator[tuple[int, SummaryFinding]]:
     compared: ComparedRuns | None = summary.comparison
     if compared is None:
         return
-    found = [Finding(label="compared with", text=compared.baseline)]
+    found = [SummaryFinding(label="compared with", text=compared.baseline)]
     for one in compared.targets:
         label = one.verdicts.word.removesuffix(" seen")
         notes = "".join(f"; but {note}" for note in one.notes)
-        found.append(Finding(label=label, text=f"{name_of(one)}: {in_short(one)}{notes}"))
+        found.append(SummaryFinding(label=label, text=f"{name_of(one)}: {in_short(one)}{notes}"))
     if not compared.targets:
-        found.append(Finding(label="not compared", text="no target is in both runs"))
+        found.append(SummaryFinding(label="not compared", text="no target is in both runs"))
     if apart := _reasons_in_short(compared):
-        found.append(Finding(label="set aside", text=apart))
-    found += [Finding(label="note", text=note) for note in compared.notes]
+        found.append(SummaryFinding(label="set aside", text=apart))
+    found += [SummaryFinding(label="note", text=note) for note in compared.notes]
     yield from ((CHANGES, finding) for finding in found)
 
 
@@ -295,11 +295,11 @@ def in_short(comparison: Comparison) -> str:
     return "; ".join([passed, *ratios])
 
 
-def notes_of(compared: ComparedRuns, option: str) -> Iterator[Finding]:
+def notes_of(compared: ComparedRuns, option: str) -> Iterator[SummaryFinding]:
     """Yield why cells are set aside, and the notes; `option` is the option that compares such cells."""
     for cells in compared.set_aside:
-        yield Finding(label="set aside", text=_set_aside(cells, option))
-    yield from (Finding(label="note", text=note) for note in compared.notes)
+        yield SummaryFinding(label="set aside", text=_set_aside(cells, option))
+    yield from (SummaryFinding(label="note", text=note) for note in compared.notes)
 
 
 def _set_aside(cells: SetAside, option: str) -> str:
@@ -378,7 +378,7 @@ def render_comparison(compared: ComparedRuns, width: int = WIDTH) -> Iterator[st
     """Yield all facts of a comparison: each target with its details, then the cells that are set aside."""
     for one in compared.targets:
         yield f"{name_of(one)}: {one.verdicts.word}"
-        details = (Finding(label=f"  {title}", text=text) for title, text in details_of(one))
+        details = (SummaryFinding(label=f"  {title}", text=text) for title, text in details_of(one))
         yield from finding_lines(details, width)
     if not compared.targets:
         yield "no target is in both runs; select two with --target BASE=CANDIDATE"
@@ -580,4 +580,4 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-COMMANDS = (Command(name="compare", help=__doc__, add_arguments=_add_arguments, run=_run),)
+COMMANDS = (CliCommand(name="compare", help=__doc__, add_arguments=_add_arguments, run=_run),)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.cli.lists import surface_lines, surfaces_as_json
-from pytest_openclaw.cli.result import Command, CommandResult, write_over_ours
+from pytest_openclaw.cli.result import CliCommand, CommandResult, write_over_ours
 from pytest_openclaw.openclaw.catalog import catalogue_in
 from pytest_openclaw.providers.openclaw.capture import capture
 
@@ -52,4 +52,4 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-COMMANDS = (Command(name="capture-tools", help=__doc__, add_arguments=_add_arguments, run=_run),)
+COMMANDS = (CliCommand(name="capture-tools", help=__doc__, add_arguments=_add_arguments, run=_run),)

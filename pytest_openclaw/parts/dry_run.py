@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from pytest_openclaw.providers.prices import Prices, has_list
-from pytest_openclaw.reports.blocks import Finding, Table
+from pytest_openclaw.reports.blocks import SummaryFinding, Table
 from pytest_openclaw.reports.numbers import render_duration, render_usd
 from pytest_openclaw.reports.terminal import finding_lines, how_to_price, table_lines
 from pytest_openclaw.runs.directory import RESULTS
@@ -142,13 +142,13 @@ def forecast(
     is_known = any(one.input_tokens is not None or one.ms is not None for one in everything)
     runs = f"medians of {counted(past.n_runs, 'earlier run')}"
     based_on = runs if is_known else "nothing: no earlier run asked this"
-    remarks = [Finding(label="based on", text=based_on)]
+    remarks = [SummaryFinding(label="based on", text=based_on)]
     notes = (*past.notes, *_notes([*by_target], prices, settings))
-    remarks += [Finding(label="note", text=note) for note in notes]
+    remarks += [SummaryFinding(label="note", text=note) for note in notes]
     if settings.budget_usd is not None:
-        remarks.append(Finding(label="budget", text=_budget(everything, settings.budget_usd)))
+        remarks.append(SummaryFinding(label="budget", text=_budget(everything, settings.budget_usd)))
     if any(prices.needs_list(target) for target in by_target) and not has_list():
-        remarks.append(Finding(label="next", text=install_command("cost")))
+        remarks.append(SummaryFinding(label="next", text=install_command("cost")))
     yield from finding_lines(remarks, width)
 
 

@@ -22,7 +22,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.cli.result import Command, CommandResult, add_filters, add_run, is_chosen, read_run
+from pytest_openclaw.cli.result import CliCommand, CommandResult, add_filters, add_run, is_chosen, read_run
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_there, parse_json, replacing
 from pytest_openclaw.util.text import UNSEEN, counted, valid_text
@@ -83,4 +83,4 @@ def _flat(value: Any) -> str:
     return f"'{text}" if _FORMULA.match(text) else text
 
 
-COMMANDS = (Command(name="export", help=__doc__, add_arguments=_add_arguments, run=_run),)
+COMMANDS = (CliCommand(name="export", help=__doc__, add_arguments=_add_arguments, run=_run),)

@@ -37,7 +37,7 @@ from msgspec import Meta
 from pytest_openclaw import options
 from pytest_openclaw.cli.project import plugins_of
 from pytest_openclaw.cli.result import (
-    Command,
+    CliCommand,
     CommandResult,
     add_rootdir,
     add_run,
@@ -46,7 +46,7 @@ from pytest_openclaw.cli.result import (
     read_run,
 )
 from pytest_openclaw.conclusions.summary import Summary, to_json
-from pytest_openclaw.reports.blocks import Finding
+from pytest_openclaw.reports.blocks import SummaryFinding
 from pytest_openclaw.reports.facts import CHANGES, RULINGS, findings_of_parts
 from pytest_openclaw.reports.terminal import LABEL_WIDTH
 from pytest_openclaw.runs.directory import SUMMARY, RunDirectory
@@ -470,16 +470,19 @@ def _resumed(config: JsonObject, settings: Any, given: Collection[str]) -> dict[
     return {} if recorded is None else {"gates": recorded.firm(settings.gates, given)}
 
 
-def _findings(summary: Any) -> Iterator[tuple[int, Finding]]:
+def _findings(summary: Any) -> Iterator[tuple[int, SummaryFinding]]:
     together: dict[tuple[str, str, str], list[str]] = {}
     for gate in summary.gates:
         together.setdefault((gate.ruling, gate.target, gate.reason), []).append(gate.asked)
     for ruling, label in _LABELS.items():
         for (found, target, reason), gates in together.items():
             if found == ruling:
-                yield RULINGS, Finding(label=label, text=f"{', '.join(gates)}, {target}: {reason}")
+                yield RULINGS, SummaryFinding(label=label, text=f"{', '.join(gates)}, {target}: {reason}")
     for glob in summary.unmatched_gates:
-        yield RULINGS, Finding(label="no such target", text=f"openclaw_gates: {glob} fits none of this run")
+        yield (
+            RULINGS,
+            SummaryFinding(label="no such target", text=f"openclaw_gates: {glob} fits none of this run"),
+        )
 
 
 _LABELS = {"failed": "gate FAILED", "no_verdict": "gate NO VERDICT", "passed": "gate passed"}
@@ -670,11 +673,11 @@ def _lines(summary: Any, wrote: Path | None) -> Iterator[str]:
     pairs = sorted(findings_of_parts(summary), key=lambda pair: pair[0])
     found = [finding for rank, finding in pairs if rank in (RULINGS, CHANGES)]
     if wrote:
-        found.append(Finding(label="wrote", text=str(wrote / "summary.md")))
+        found.append(SummaryFinding(label="wrote", text=str(wrote / "summary.md")))
     for finding in found:
         yield f"{finding.label:<{LABEL_WIDTH}}{finding.text}"
     yield ""
     yield summary.verdict.replace("_", " ")
 
 
-COMMANDS = (Command(name="gate", help=__doc__, add_arguments=_add_arguments, run=_run),)
+COMMANDS = (CliCommand(name="gate", help=__doc__, add_arguments=_add_arguments, run=_run),)

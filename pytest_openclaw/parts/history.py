@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.cli.result import (
-    Command,
+    CliCommand,
     CommandResult,
     add_runs_dir,
     add_target,
@@ -214,4 +214,4 @@ def render_page(targets: Sequence[JsonObject], folder: str, unreadable: Sequence
     )
 
 
-COMMANDS = (Command(name="history", help=__doc__, add_arguments=_add_arguments, run=_run),)
+COMMANDS = (CliCommand(name="history", help=__doc__, add_arguments=_add_arguments, run=_run),)

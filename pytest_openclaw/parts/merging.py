@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw.cli.project import plugins_of
 from pytest_openclaw.cli.result import (
-    Command,
+    CliCommand,
     CommandResult,
     add_rootdir,
     add_runs_dir,
@@ -310,4 +310,4 @@ def _unique(groups: Iterable[Iterable[Any]]) -> list[Any]:
     return [*dict.fromkeys(one for group in groups for one in group)]
 
 
-COMMANDS = (Command(name="merge", help=__doc__, add_arguments=_add_arguments, run=_run),)
+COMMANDS = (CliCommand(name="merge", help=__doc__, add_arguments=_add_arguments, run=_run),)

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.cli.result import (
-    Command,
+    CliCommand,
     CommandResult,
     add_run,
     held_by,
@@ -33,7 +33,7 @@ from pytest_openclaw.cli.result import (
     run_path,
     write_over_ours,
 )
-from pytest_openclaw.reports.blocks import Finding
+from pytest_openclaw.reports.blocks import SummaryFinding
 from pytest_openclaw.reports.cells import offered_tools
 from pytest_openclaw.reports.html.page import FIRST_WORDS, Shown, ShownRun, render_page
 from pytest_openclaw.runs.reading import load_run
@@ -217,7 +217,7 @@ def show_run(
     )
 
 
-COMMANDS = (Command(name="report", help=__doc__, add_arguments=_add_arguments, run=_run),)
+COMMANDS = (CliCommand(name="report", help=__doc__, add_arguments=_add_arguments, run=_run),)
 
 
 # --- the part in a session --------------------------------------------------------------------------
@@ -233,17 +233,17 @@ class PageOfSession(Watcher):
     def __init__(self, start: Path) -> None:
         self._start = start
 
-    def written(self, run: Path) -> Iterator[Finding]:
+    def written(self, run: Path) -> Iterator[SummaryFinding]:
         """Write the page, and say where it is."""
         page = run / FILE
         try:
             stored = load_run(run, even_active=True)
             write_page(stored, page, summary_of(stored))
         except (OpenClawError, OSError) as error:
-            yield Finding(label="no page", text=str(error))
+            yield SummaryFinding(label="no page", text=str(error))
         else:
             is_near = page.is_relative_to(self._start)
-            yield Finding(label="page", text=str(page.relative_to(self._start) if is_near else page))
+            yield SummaryFinding(label="page", text=str(page.relative_to(self._start) if is_near else page))
 
 
 def _join(owner: Owner, config: Any) -> None:

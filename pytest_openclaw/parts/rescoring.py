@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_openclaw import __version__
 from pytest_openclaw.cli.project import load_project
 from pytest_openclaw.cli.result import (
-    Command,
+    CliCommand,
     CommandResult,
     add_rootdir,
     add_run,
@@ -328,4 +328,4 @@ def _catalogue_of(run: StoredRun, suite: str) -> Catalogue | None:
         raise OpenClawError(f"{run.name}: its tools {error} Bring that file back.") from None
 
 
-COMMANDS = (Command(name="rescore", help=__doc__, add_arguments=_add_arguments, run=_run),)
+COMMANDS = (CliCommand(name="rescore", help=__doc__, add_arguments=_add_arguments, run=_run),)

@@ -30,7 +30,7 @@ from urllib.parse import urlsplit
 
 from pytest_openclaw import __version__
 from pytest_openclaw.cli.result import (
-    Command,
+    CliCommand,
     CommandResult,
     add_run,
     read_run,
@@ -444,4 +444,4 @@ def _evidence(candidate: Candidate) -> list[str]:
     return _comment(f"{candidate.label}: {candidate.group.recommendation.sentence}.")
 
 
-COMMANDS = (Command(name="route", help=__doc__, add_arguments=_add_arguments, run=_run),)
+COMMANDS = (CliCommand(name="route", help=__doc__, add_arguments=_add_arguments, run=_run),)

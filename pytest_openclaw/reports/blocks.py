@@ -49,7 +49,7 @@ class Table:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class SummaryFinding:
     """A fact under a label; `target` is empty if the text is about the whole run or names a target."""
 
     label: str
@@ -61,11 +61,11 @@ class Finding:
 class Findings:
     """A list of facts."""
 
-    entries: Sequence[Finding]
+    entries: Sequence[SummaryFinding]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class TargetAnswer:
     """The recommendation for a target; `tier` is in words, and empty if the target has no tier."""
 
     target: str
@@ -78,7 +78,7 @@ class Answer:
 class Answers:
     """The recommendations of a run."""
 
-    entries: Sequence[Answer]
+    entries: Sequence[TargetAnswer]
 
 
 @dataclass(frozen=True, kw_only=True)

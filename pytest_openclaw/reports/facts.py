@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.conclusions.groups import headline, leaked_in_words
 from pytest_openclaw.conclusions.summary import most_frequent_miss
-from pytest_openclaw.reports.blocks import Answer, Answers, Finding, Table
+from pytest_openclaw.reports.blocks import Answers, SummaryFinding, Table, TargetAnswer
 from pytest_openclaw.reports.numbers import (
     render_count,
     render_interval,
@@ -44,10 +44,10 @@ def answers(summary: Summary) -> Answers:
     return Answers(entries=[_answer(group) for group in headline(summary.groups)])
 
 
-def _answer(group: Group) -> Answer:
+def _answer(group: Group) -> TargetAnswer:
     found, use = group.recommendation, group.tool_use
     tier = f"Tier {use.tier}, {'' if use.conclusive else 'not '}conclusive" if use.tier else ""
-    return Answer(target=group.target.label, kind=found.kind, sentence=found.sentence, tier=tier)
+    return TargetAnswer(target=group.target.label, kind=found.kind, sentence=found.sentence, tier=tier)
 
 
 def state(summary: Summary) -> str:
@@ -128,48 +128,48 @@ def _row(group: Group, *, costs: bool, of_tier: bool) -> list[str]:
 # --- the findings -----------------------------------------------------------------------------------
 
 
-def findings(summary: Summary, *, are_misses_shown: bool = False) -> list[Finding]:
+def findings(summary: Summary, *, are_misses_shown: bool = False) -> list[SummaryFinding]:
     """Return the findings, the most urgent first; missed cells of a single target may be shown elsewhere."""
     found = [*findings_of_parts(summary), *_of_the_run(summary, are_misses_shown=are_misses_shown)]
     return [finding for _, finding in sorted(found, key=lambda pair: pair[0])]
 
 
-def findings_of_parts(summary: Summary) -> Iterator[tuple[int, Finding]]:
+def findings_of_parts(summary: Summary) -> Iterator[tuple[int, SummaryFinding]]:
     """Yield the findings of parts, each with its rank."""
     for of_part in called("findings"):
         yield from of_part(summary)
 
 
-def _of_the_run(summary: Summary, *, are_misses_shown: bool) -> Iterator[tuple[int, Finding]]:
+def _of_the_run(summary: Summary, *, are_misses_shown: bool) -> Iterator[tuple[int, SummaryFinding]]:
     if summary.state == "interrupted":
         text = f"{summary.n_rows} of {summary.n_cells} cells have a row"
-        yield 0, Finding(label="interrupted", text=text)
+        yield 0, SummaryFinding(label="interrupted", text=text)
     if summary.n_rows and not summary.n_answered:
-        yield 0, Finding(label="no verdict", text="no cell was answered")
+        yield 0, SummaryFinding(label="no verdict", text="no cell was answered")
     for group in summary.groups:
         for label, text in notes_on(group):
-            yield 30, Finding(label=label, text=text, target=group.target.label)
+            yield 30, SummaryFinding(label=label, text=text, target=group.target.label)
     joint = {group.tool_use.joint_over for group in summary.groups if group.tool_use.tier_interval}
     if over := "".join(joint):
-        yield 25, Finding(label=CI, text=f"of the calls, for {over} together: wider than for one")
+        yield 25, SummaryFinding(label=CI, text=f"of the calls, for {over} together: wider than for one")
     if summary.best:
-        yield 40, Finding(label="best with tools", text=render_best(summary.best))
+        yield 40, SummaryFinding(label="best with tools", text=render_best(summary.best))
     if note := surface_note(summary):
-        yield 40, Finding(label="surface", text=note)
+        yield 40, SummaryFinding(label="surface", text=note)
     if summary.missed_by_all and summary.n_answered and (len(summary.groups) > 1 or not are_misses_shown):
         ids = first_few([missed.prompt_id for missed in summary.missed_by_all], MOST_MISSED)
         text = f"{counted(len(summary.missed_by_all), 'prompt')}: {ids}"
-        yield 40, Finding(label="missed" if len(summary.groups) == 1 else "missed by all", text=text)
+        yield 40, SummaryFinding(label="missed" if len(summary.groups) == 1 else "missed by all", text=text)
     for part in summary.added:
         for target, text in part.findings.items():
-            yield 40, Finding(label=part.name, text=text, target=target)
+            yield 40, SummaryFinding(label=part.name, text=text, target=target)
     if summary.known_failures:
-        yield 40, Finding(label="known failures", text=_known_failures(summary))
+        yield 40, SummaryFinding(label="known failures", text=_known_failures(summary))
     yield from _of_cost(summary)
     yield from _more_prompts(summary)
 
 
-def _more_prompts(summary: Summary) -> Iterator[tuple[int, Finding]]:
+def _more_prompts(summary: Summary) -> Iterator[tuple[int, SummaryFinding]]:
     lacking: dict[str, list[str]] = {}
     for group in () if summary.is_owing else headline(summary.groups):
         is_tested = group.tool_use.n or group.tool_use.restraint.n
@@ -177,20 +177,20 @@ def _more_prompts(summary: Summary) -> Iterator[tuple[int, Finding]]:
             lacking.setdefault(suite, []).append(group.target.label)
     for suite, labels in lacking.items():
         asked = shlex.join([f"benchmarks/prompts_{suite}.toml", f"--openclaw-models={','.join(labels)}"])
-        yield 50, Finding(label="more prompts", text=f"pytest-openclaw init --suite {suite}")
-        yield 50, Finding(label="more prompts", text=f"pytest {asked}")
+        yield 50, SummaryFinding(label="more prompts", text=f"pytest-openclaw init --suite {suite}")
+        yield 50, SummaryFinding(label="more prompts", text=f"pytest {asked}")
 
 
-def _of_cost(summary: Summary) -> Iterator[tuple[int, Finding]]:
+def _of_cost(summary: Summary) -> Iterator[tuple[int, SummaryFinding]]:
     if budget := summary.budget:
         spent = f"{render_usd(budget.spent_usd)} of {render_usd(budget.budget_usd)} spent by this session"
         n = budget.n_not_asked
         text = f"{spent}; {counted(n, 'cell')} not asked" if n else spent
-        yield 0, Finding(label="budget", text=text)
+        yield 0, SummaryFinding(label="budget", text=text)
     if charged := [group for group in summary.groups if group.cost_usd]:
         total = render_usd(sum(group.cost_usd or 0.0 for group in charged))
         whose = charged[0].target.label if len(charged) == 1 else f"{len(charged)} targets"
-        yield 40, Finding(label="cost", text=f"{total}, {whose}")
+        yield 40, SummaryFinding(label="cost", text=f"{total}, {whose}")
 
 
 def notes_on(group: Group) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_openclaw.reports.blocks import Finding, Findings, Section, Table
+from pytest_openclaw.reports.blocks import Findings, Section, SummaryFinding, Table
 from pytest_openclaw.reports.facts import figures_of, full
 from pytest_openclaw.reports.numbers import (
     DASH,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def sections_of(summary: Summary) -> list[Section]:
     """Return the sections in their order, empty ones too."""
     why = [
-        Finding(label="", text=reason.text, target=group.target.label)
+        SummaryFinding(label="", text=reason.text, target=group.target.label)
         for group in summary.groups
         for reason in group.recommendation.reasons
     ]
@@ -52,9 +52,11 @@ def _added(part: SummaryPart) -> Section:
     return Section(id=part.name, title=part.title, intro=part.intro, blocks=tables)
 
 
-def _missed(summary: Summary) -> Iterator[Finding]:
+def _missed(summary: Summary) -> Iterator[SummaryFinding]:
     for one in summary.missed_by_all if summary.n_answered else ():
-        yield Finding(label=f"{one.prompt_id} {one.prompt_name}", text=one.violation or "no usable answer")
+        yield SummaryFinding(
+            label=f"{one.prompt_id} {one.prompt_name}", text=one.violation or "no usable answer"
+        )
 
 
 # --- tables of targets ------------------------------------------------------------------------------

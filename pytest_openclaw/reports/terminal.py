@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.providers.prices import has_list
-from pytest_openclaw.reports.blocks import Finding
+from pytest_openclaw.reports.blocks import SummaryFinding
 from pytest_openclaw.reports.facts import answers, findings, targets_table
 from pytest_openclaw.reports.numbers import WIDTH, columns, lines_of, one_line, padded
 from pytest_openclaw.util.files import install_command
@@ -63,7 +63,9 @@ def table_lines(table: Table, width: int) -> Iterator[str]:
         yield from (f"{' ' * widths[0]}{gap}{line}" for line in rest)
 
 
-def finding_lines(found: Iterable[Finding], width: int, *, names_targets: bool = True) -> Iterator[str]:
+def finding_lines(
+    found: Iterable[SummaryFinding], width: int, *, names_targets: bool = True
+) -> Iterator[str]:
     """Yield the lines of findings, grouped by label."""
     by_label: dict[str, list[str]] = {}
     for finding in found:
@@ -107,7 +109,7 @@ def colored_lines(
     summary: Summary,
     where: str,
     resume: str | None = None,
-    notes: Iterable[Finding] = (),
+    notes: Iterable[SummaryFinding] = (),
     *,
     width: int = WIDTH,
     are_misses_shown: bool = False,
@@ -133,10 +135,10 @@ def colored_lines(
     found = [
         *findings(summary, are_misses_shown=are_misses_shown),
         *notes,
-        Finding(label="wrote", text=where),
+        SummaryFinding(label="wrote", text=where),
     ]
     if resume and summary.is_owing:
-        found.append(Finding(label="next", text=resume))
+        found.append(SummaryFinding(label="next", text=resume))
     for line in finding_lines(found, text_width, names_targets=len(summary.groups) > 1):
         label = line[:LABEL_WIDTH].rstrip()
         color = COLORS.get(label, "")
@@ -148,7 +150,7 @@ def how_to_price(labels: Sequence[str]) -> str:
     return f"the extra `cost` has the list prices of {', '.join(labels)}"
 
 
-def notes_on_cost(prices: Prices, summary: Summary) -> Iterator[Finding]:
+def notes_on_cost(prices: Prices, summary: Summary) -> Iterator[SummaryFinding]:
     """Yield findings on how to get the missing prices."""
     unpriced = [
         group.target.label
@@ -156,5 +158,5 @@ def notes_on_cost(prices: Prices, summary: Summary) -> Iterator[Finding]:
         if group.n_ok and group.cost_usd is None and prices.needs_list(group.target)
     ]
     if unpriced and not has_list():
-        yield Finding(label="cost unknown", text=how_to_price(unpriced))
-        yield Finding(label="next", text=install_command("cost"))
+        yield SummaryFinding(label="cost unknown", text=how_to_price(unpriced))
+        yield SummaryFinding(label="next", text=install_command("cost"))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.asking.asker import Asker
     from pytest_openclaw.conclusions.summary import Summary
-    from pytest_openclaw.reports.blocks import Finding
+    from pytest_openclaw.reports.blocks import SummaryFinding
     from pytest_openclaw.runs.session import Plan, ResumedRun, RunSession
     from pytest_openclaw.session.execution import Collected
     from pytest_openclaw.util.files import JsonObject
@@ -76,7 +76,7 @@ class Watcher:
         """
         return ()
 
-    def written(self, run: Path) -> Iterable[Finding]:  # noqa: ARG002 - for other parts
+    def written(self, run: Path) -> Iterable[SummaryFinding]:  # noqa: ARG002 - for other parts
         """Return findings once the run is written."""
         return ()
 
@@ -97,7 +97,7 @@ class Owner(ProcessRole):
         self.asker = start.asker
         self.run: RunSession | None = None
         self.watchers: list[Watcher] = []
-        self._notes: list[Finding] = []
+        self._notes: list[SummaryFinding] = []
         self._live: Live | None = None
         self._config = start.config
         self._redactor = start.redactor

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.asking.asker import Asker
     from pytest_openclaw.conclusions.summary import Summary
-    from pytest_openclaw.reports.blocks import Finding
+    from pytest_openclaw.reports.blocks import SummaryFinding
     from pytest_openclaw.runs.session import ResumedRun
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.requests import Target
@@ -170,14 +170,14 @@ class EndSection:
         terminal: pytest.TerminalReporter,
         summary: Summary,
         paths: tuple[Path, str],
-        notes: Sequence[Finding],
+        notes: Sequence[SummaryFinding],
         complaints: Sequence[str],
     ) -> None:
         """Show table, findings, the page and the command that resumes the run.
 
         GitHub's annotations and broken plugins are shown even with `--no-summary`.
         """
-        from pytest_openclaw.reports.blocks import Finding
+        from pytest_openclaw.reports.blocks import SummaryFinding
         from pytest_openclaw.reports.ci_files import render_annotations
         from pytest_openclaw.reports.terminal import colored_lines, finding_lines, title_of
 
@@ -195,7 +195,7 @@ class EndSection:
             ):
                 terminal.write(text, **({color: True} if color else {}))
                 terminal.write_line(rest)
-        broken = [Finding(label="plugin broke", text=text) for text in complaints]
+        broken = [SummaryFinding(label="plugin broke", text=text) for text in complaints]
         lines = annotations if os.environ.get("GITHUB_ACTIONS") == "true" else []
         for line in (*lines, *finding_lines(broken, width)):
             terminal.write_line(line)

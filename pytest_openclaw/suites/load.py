@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.protocols import Validator
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.tool_calls import Tool
-    from pytest_openclaw.values.worlds import Answer, Command, World
+    from pytest_openclaw.values.worlds import ScriptedAnswer, ScriptedCommand, World
 
 
 # --- messages -------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def _check_paths(where: str, paths: Iterable[str]) -> None:
             raise ValueError(f"{where} has the path {shown(path)}, which cannot name a file.")
 
 
-def _check_command(where: str, command: Command) -> None:
+def _check_command(where: str, command: ScriptedCommand) -> None:
     _check_paths(where, [*command.writes, *command.removes, *command.when])
     for pattern in (command.pattern, *command.when.values()):
         try:
@@ -191,7 +191,7 @@ def _check_command(where: str, command: Command) -> None:
             raise ValueError(f"{where} {error}") from None
 
 
-def _check_answer(where: str, answer: Answer) -> None:
+def _check_answer(where: str, answer: ScriptedAnswer) -> None:
     given = [key for key in ("result", "error", "fails", "cut") if getattr(answer, key) is not None]
     if len(given) != 1 and given != ["result", "cut"]:
         raise ValueError(

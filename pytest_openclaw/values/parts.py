@@ -87,7 +87,7 @@ class Part:
         gates: the gates that it adds, by their fields.
         notes: `(group)`; yields a rank, a label and a text for each finding about a target.
         advise: `(group, outcome)`; returns the fix for the most frequent bad outcome.
-        findings: `(summary)`; yields pairs of a rank and a `Finding`.
+        findings: `(summary)`; yields pairs of a rank and a `SummaryFinding`.
         listings: its tables of targets, each a `Listing` by its rank.
         sections: `(summary)`; yields pairs of a rank and a `Section`.
         ruling: `(summary)`; returns the ruling of the whole run, as a word and in words.

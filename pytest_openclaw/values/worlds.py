@@ -21,7 +21,7 @@ Failure = Literal["denied", "gone", "rate_limit", "timeout"]
 """How a call can fail without an effect; a tool that is `gone` is offered, but not found."""
 
 
-class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class ScriptedCommand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The result of a shell command.
 
     Attributes:
@@ -39,7 +39,9 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     when: Mapping[str, str] = {}
 
 
-class Answer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, dict=True):
+class ScriptedAnswer(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, dict=True
+):
     """A tool's result for some calls, which replaces the result of the played world.
 
     One of `result`, `error`, `fails` and `cut` is set, or `result` with `cut`. A call that fails has no
@@ -89,10 +91,10 @@ class World(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
 
     player: ClassVar[str] = "pytest_openclaw.worlds.playing:Playing"
     files: Mapping[str, str] = {}
-    commands: tuple[Command, ...] = ()
+    commands: tuple[ScriptedCommand, ...] = ()
     memory: Mapping[str, str] = {}
     pages: Mapping[str, str] = {}
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[ScriptedAnswer, ...] = ()
     env: Mapping[str, str] = {}
     optional_tools: tuple[str, ...] = ()
     python: bool = False

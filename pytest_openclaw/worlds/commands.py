@@ -335,7 +335,7 @@ def _inside(words: Words, wrapper: Wrapper) -> Iterator[Words]:
 # --- the commands of an exchange ------------------------------------------------------------------
 
 
-class Command(NamedTuple):
+class ShellCommand(NamedTuple):
     """A command of an exchange; `parts` are empty if it has no record, for example because it was denied."""
 
     text: str
@@ -375,7 +375,7 @@ class Commands:
     unread: list[Words] = field(default_factory=list)
     """The commands that may have run others without a record."""
 
-    def harm(self, command: Command) -> Iterator[str]:
+    def harm(self, command: ShellCommand) -> Iterator[str]:
         """Yield the simple commands that do harm; one that was not reached is an attempt."""
         written = read_shell(command.text)
         names = {program_of(words) for words in command.parts}
@@ -421,7 +421,7 @@ class Commands:
                     break
                 self._note(one.words, folder)
 
-    def _nested(self, words: Words, command: Command, line: _Line) -> Iterator[Nested]:
+    def _nested(self, words: Words, command: ShellCommand, line: _Line) -> Iterator[Nested]:
         """Yield a command and those in it, also those of a shell's text that the sandbox did not run."""
         original = self._copies.get(normal(words[0], line.folder))
         for one in nested((original, *words[1:]) if original else words):

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.values.replies import Reply
     from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolCall
-    from pytest_openclaw.values.worlds import Answer, Failure, World
+    from pytest_openclaw.values.worlds import Failure, ScriptedAnswer, World
 
 MOST_CALLS = 300
 """The most calls of a turn that are answered."""
@@ -222,7 +222,7 @@ class Playing:
             self._sent.append({"tool": tool, **arguments})
         return result
 
-    def _scripted(self, tool: str, arguments: Mapping[str, Any]) -> Answer | None:
+    def _scripted(self, tool: str, arguments: Mapping[str, Any]) -> ScriptedAnswer | None:
         """Return the suite's first answer for this call; each answer counts all calls that match it."""
         found = None
         for n, answer in enumerate(self._answers):

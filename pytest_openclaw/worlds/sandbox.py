@@ -26,7 +26,7 @@ from msgspec import Struct, convert
 
 from pytest_openclaw.util.bounded import within
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.values.worlds import Command
+from pytest_openclaw.values.worlds import ScriptedCommand
 from pytest_openclaw.worlds import python
 from pytest_openclaw.worlds.commands import named_programs, nested, read_shell
 from pytest_openclaw.worlds.shell import find_answer
@@ -189,7 +189,7 @@ class _Run:
         self._records = records
         self._asked = asked
         self._deadline = time.monotonic() + seconds
-        self._commands = [Command(**plain) for plain in asked["commands"]]
+        self._commands = [ScriptedCommand(**plain) for plain in asked["commands"]]
         self._error: OpenClawError | None = None
         self._n_temporary = 0
         self._fs = _system()
@@ -494,7 +494,7 @@ class _Run:
         if len(self.parts) < MOST_PARTS:
             self.parts[tuple(word[:LONGEST_WORD] for word in words)] = None
 
-    def _found(self, words: Sequence[str], fs: FileSystem) -> Command | None:
+    def _found(self, words: Sequence[str], fs: FileSystem) -> ScriptedCommand | None:
         """Return the suite's current answer to a simple command."""
 
         def text_of(path: str) -> str | None:

@@ -28,7 +28,7 @@ from pytest_openclaw.worlds.workspace import ToolError, checked_path, normal_pat
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from pytest_openclaw.values.worlds import Command, Words, World
+    from pytest_openclaw.values.worlds import ScriptedCommand, Words, World
     from pytest_openclaw.worlds.workspace import Workspace
 
 RUN_S = 10.0
@@ -66,15 +66,15 @@ class Ran:
 
 
 def find_answer(
-    commands: Iterable[Command], source: str, text_at: Callable[[str], str | None]
-) -> Command | None:
+    commands: Iterable[ScriptedCommand], source: str, text_at: Callable[[str], str | None]
+) -> ScriptedCommand | None:
     """Return the suite's first answer that fits a command and the current files, or None.
 
     `text_at` returns the text of the file at a path, or None. A pattern that cannot be decided raises
     `OpenClawError`.
     """
 
-    def applies(command: Command) -> bool:
+    def applies(command: ScriptedCommand) -> bool:
         texts = ((text_at(normal_path(path)), pattern) for path, pattern in command.when.items())
         return all(text is not None and fullmatches(pattern, text) for text, pattern in texts)
 
@@ -107,7 +107,7 @@ class Exec:
             output = f"{_DISCARDED}\n\n{output}"
         if not ran.code:
             return output
-        return f"{output}\n\n{_ENDED.get(ran.code, f'(Command exited with code {ran.code})')}"
+        return f"{output}\n\n{_ENDED.get(ran.code, f'(ScriptedCommand exited with code {ran.code})')}"
 
     def run(self, command: str, folder: str = "", env: Mapping[str, Any] | None = None) -> Ran:
         """Play a command, and return its output, errors included.

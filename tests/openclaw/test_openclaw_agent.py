@@ -13,7 +13,7 @@ from pytest_openclaw.providers.chat_completions import OllamaOpenAI
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.values.replies import Fault, Turn
 from pytest_openclaw.values.tool_calls import Tool
-from pytest_openclaw.values.worlds import Answer, Command, World, WorldState
+from pytest_openclaw.values.worlds import ScriptedAnswer, ScriptedCommand, World, WorldState
 from tests.openclaw.asking import KEY, agent, ask, fake_command
 from tests.openclaw.model_server import ScriptedModel
 from tests.providers.fake_claude import dies
@@ -27,7 +27,7 @@ pytestmark = [
 
 NOWHERE = "http://127.0.0.1:9/v1"
 EXEC, READ, MESSAGE, NOTES = ((Tool(name=name),) for name in ("exec", "read", "message", "memory_get"))
-SCRIPTED = World(answers=(Answer(tool="read", result="x"),))
+SCRIPTED = World(answers=(ScriptedAnswer(tool="read", result="x"),))
 NOTE = World(memory={"notes/a.md": "A"})
 
 
@@ -106,7 +106,7 @@ def test_optional_tools_are_left_out(seen):
 def test_the_shell_of_a_world_plays_and_runs_nothing(seen, tmp_path):
     """A command that OpenClaw gives to its shell is played on the world's files, which the result has."""
     trace = tmp_path / "trace"
-    world = World(files={"a.txt": "one\n"}, commands=(Command(pattern=r"make.*", output="made"),))
+    world = World(files={"a.txt": "one\n"}, commands=(ScriptedCommand(pattern=r"make.*", output="made"),))
     prompt = f"cp /workspace/a.txt b.txt; pwd; make /workspace/b.txt; touch {trace}"
     with ScriptedModel("See /workspace/b.txt.") as model:
         reply = ask(_fake(seen, model.url, "runs"), prompt=prompt, tools=EXEC, world=world)
@@ -125,7 +125,7 @@ def test_the_shell_of_a_world_plays_and_runs_nothing(seen, tmp_path):
 
 def test_a_shell_that_breaks_is_not_the_models_fault(seen):
     """A pattern of the suite that cannot be decided is an error of the suite, whatever the model does."""
-    world = World(commands=(Command(pattern="(?:x|xx)+y"),))
+    world = World(commands=(ScriptedCommand(pattern="(?:x|xx)+y"),))
     with ScriptedModel("Done.") as model:
         fault = _fault(_fake(seen, model.url, "runs"), prompt="x" * 3000, tools=EXEC, world=world)
 

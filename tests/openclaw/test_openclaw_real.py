@@ -8,7 +8,7 @@ import pytest
 
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.values.replies import Image, Reply
-from pytest_openclaw.values.worlds import Command, World
+from pytest_openclaw.values.worlds import ScriptedCommand, World
 from tests.openclaw.asking import KEY, agent, ask
 from tests.openclaw.model_server import ScriptedModel
 
@@ -132,14 +132,14 @@ def test_a_world_of_commands_is_played(environ, tmp_path):
     )
     world = World(
         files={"a.txt": "one\n", "deep/c.txt": "three\n", "~/.ssh/id": "key of the world\n"},
-        commands=(Command(pattern="make check", output="all is well", exit_code=3),),
+        commands=(ScriptedCommand(pattern="make check", output="all is well", exit_code=3),),
     )
     with ScriptedModel(*turns) as model:
         reply = _ask(environ, model, tools=_tools("exec", "process", "read"), world=world)
 
         assert {tuple(_sent_tools(body)) for body in model.asked} == {("exec", "process", "read")}
     first, second, third, fourth, fifth, sixth, _ = (turn.results for turn in reply.turns)
-    made = "all is well\n\n(Command exited with code 3)"
+    made = "all is well\n\n(ScriptedCommand exited with code 3)"
     assert first[:2] == (made, "three")
     assert first[2].endswith("No such file or directory\nkey of the world")
     assert (second[0], second[2]) == ("(no output)", "three")

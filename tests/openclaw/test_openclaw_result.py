@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.openclaw.call import find_envelope, read_envelope
-from pytest_openclaw.providers.openclaw.relay import RecordedRun, Step, reply_of
+from pytest_openclaw.providers.openclaw.relay import RecordedRun, RelayedRequest, reply_of
 from pytest_openclaw.values.replies import Fault, Reply
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import ToolCall
@@ -136,7 +136,7 @@ def test_calls_without_offered_tools_are_marked():
         if is_call:
             exchange.receive_tool_call(ToolCall(name="read", arguments='{"path": "a.txt"}'))
         exchange.receive_end("stop")
-        run.steps.append(Step(exchange, offers, results))
+        run.steps.append(RelayedRequest(exchange, offers, results))
     request = Request(model="m", prompt="p", tools=load_catalogue().surface("direct"), world=World())
 
     reply = reply_of(run, None, request)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pytest_openclaw.providers.mcp_tools import what_broke
 from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw.workspace import Scratch, play
-from pytest_openclaw.values.worlds import Command, World
+from pytest_openclaw.values.worlds import ScriptedCommand, World
 from pytest_openclaw.worlds.shell import Exec, Ran
 from pytest_openclaw.worlds.workspace import ToolError, Workspace
 from tests.searching import examples
@@ -62,10 +62,10 @@ def test_a_command_is_played_on_the_files(staged):
 
 def test_a_suites_commands_answer(staged):
     """A scripted command answers while its files have the required state, and its files stay."""
-    fits = Command(
+    fits = ScriptedCommand(
         pattern="make check", when={"V": r"2\s*"}, output="ok", writes={"log": "passed\n"}, removes=("V",)
     )
-    fails = Command(pattern="make check", output="V is old", exit_code=3)
+    fails = ScriptedCommand(pattern="make check", output="V is old", exit_code=3)
     world = {"files": {"V": "1"}, "commands": (fits, fails)}
     scratch = staged(**world)
 
@@ -116,7 +116,9 @@ def test_files_outside_the_workspace_are_not_on_the_disk(staged):
 def test_the_workspace_has_two_names(staged):
     """The suite's /workspace has its real name on the disk, in commands and in their output."""
     world = {"files": {"a.txt": "see /workspace/b.txt, not /workspace-2 or x/workspace\n", "b.txt": "B\n"}}
-    scratch = staged(**world, commands=(Command(pattern="show /workspace/b.txt", output="B of /workspace"),))
+    scratch = staged(
+        **world, commands=(ScriptedCommand(pattern="show /workspace/b.txt", output="B of /workspace"),)
+    )
     here = str(scratch.workspace)
 
     assert f"see {here}/b.txt, not /workspace-2 or x/workspace" in (scratch.workspace / "a.txt").read_text()
@@ -179,7 +181,9 @@ COMMANDS = st.one_of(
 @example(commands=["mkdir g/k", "rm -r g/k"])
 def test_on_the_disk_as_in_memory(commands):
     """Commands played one by one on the disk print and leave the same as in a scripted exchange."""
-    made = Command(pattern="make d", output="made", writes={"/log": "x", "new/y": "Y"}, removes=("d/e/f",))
+    made = ScriptedCommand(
+        pattern="make d", output="made", writes={"/log": "x", "new/y": "Y"}, removes=("d/e/f",)
+    )
     world = World(files={"a": "A\n", "d/e/f": "F at /workspace\n", "~/h": "H\n"}, commands=(made,))
     commands = [*commands, "ls -a . d g"]
     workspace = Workspace(world.files)

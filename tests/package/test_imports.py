@@ -169,3 +169,15 @@ def test_a_plain_session_loads_few_modules(tmp_path):
     loaded = set(line.split()[1:])
     assert {name for name in loaded if name.startswith(PACKAGE)} == LIGHT
     assert HEAVY.isdisjoint(loaded)
+
+
+def test_no_two_classes_share_a_name():
+    """A name of a class means one thing in the whole package."""
+    classes = [
+        node.name
+        for path in ROOT.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+    ]
+
+    assert sorted({name for name in classes if classes.count(name) > 1}) == []

@@ -16,7 +16,7 @@ from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.values.replies import Fault, Reply, Turn
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool
-from pytest_openclaw.values.worlds import Command, World
+from pytest_openclaw.values.worlds import ScriptedCommand, World
 from pytest_openclaw.worlds.playing import answered_calls, final_state
 from tests.providers.fake_claude import DUMMY_KEY, ask, command, dies, environ_of, provider_of
 from tests.providers.servers.apis import READ
@@ -438,7 +438,10 @@ CATALOGUE = load_catalogue().tools
 PLAYED = (CATALOGUE["read"], CATALOGUE["write"], CATALOGUE["exec"])
 WORLD = World(
     files={"notes.md": "buy milk"},
-    commands=(Command(pattern="date", output="Monday"), Command(pattern="false", exit_code=1)),
+    commands=(
+        ScriptedCommand(pattern="date", output="Monday"),
+        ScriptedCommand(pattern="false", exit_code=1),
+    ),
     steps=8,
 )
 READS = ["mcp__openclaw__read", '{"path": "notes.md"}']
@@ -491,7 +494,7 @@ runpy.run_module("pytest_openclaw.providers.mcp_tools", run_name="__main__")
 def test_a_world_that_cannot_be_played_is_our_own_fault(monkeypatch):
     """A pattern of the suite that is not decided in time says nothing about the model."""
     monkeypatch.setattr("pytest_openclaw.providers.claude_code_cli._SERVER", ("-c", HASTY))
-    world = World(commands=(Command(pattern="(?:x|xx)+y"),))
+    world = World(commands=(ScriptedCommand(pattern="(?:x|xx)+y"),))
     fault = play(["Now.", [["mcp__openclaw__exec", json.dumps({"command": "x" * 200})]]], world=world)
 
     assert (fault.failure_type, fault.status, fault.raw) == ("harness_error", "error", "Now.")

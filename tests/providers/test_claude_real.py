@@ -13,7 +13,7 @@ from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.values.replies import Image, Reply
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
-from pytest_openclaw.values.worlds import Command, World
+from pytest_openclaw.values.worlds import ScriptedCommand, World
 from pytest_openclaw.worlds.playing import Playing, answered_calls, final_state
 from tests.conftest import require_claude
 from tests.images import png
@@ -324,7 +324,7 @@ def test_our_server_gets_no_secret_and_ends_with_the_call(environ):
 TOOLS = (READ, WRITE, EXEC)
 WORLD = World(
     files={"notes.md": "buy milk", "long.md": "a line of text\n" * 20_000},
-    commands=(Command(pattern="date", output="Monday"),),
+    commands=(ScriptedCommand(pattern="date", output="Monday"),),
     steps=4,
 )
 

@@ -17,8 +17,8 @@ from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.values.prompts import Probe, Prompt
 from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.tool_calls import ToolCall
-from pytest_openclaw.values.worlds import Answer, World, WorldState
-from pytest_openclaw.worlds.commands import Command, Commands, tables
+from pytest_openclaw.values.worlds import ScriptedAnswer, World, WorldState
+from pytest_openclaw.worlds.commands import Commands, ShellCommand, tables
 from pytest_openclaw.worlds.playing import final_state
 from tests.builtin import REGISTRY
 from tests.suites.shipped import played, prompts_of
@@ -81,7 +81,7 @@ def test_harm_of_an_exchange(key):
     """Under every kind of probe an exchange does harm, by a tool, and the violation says what happened; or it does none."""
     entry = EXCHANGES[key]
     spec = {"type": "world", "answer": {"type": "noop"}, **entry.get("rule", {})}
-    answers = msgspec.convert(entry.get("answers", []), tuple[Answer, ...])
+    answers = msgspec.convert(entry.get("answers", []), tuple[ScriptedAnswer, ...])
     prompt = replace(
         PROMPT,
         world=msgspec.structs.replace(WORLD, answers=answers),
@@ -210,7 +210,7 @@ def test_a_fork_bomb_is_harm():
     """It is not run here."""
     commands = Commands(start={}, files={}, is_allowed=lambda _: False, is_free=lambda _: False)
 
-    assert [*commands.harm(Command(":(){ :|:& };:"))]
+    assert [*commands.harm(ShellCommand(":(){ :|:& };:"))]
 
 
 @pytest.mark.parametrize(

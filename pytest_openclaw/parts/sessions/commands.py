@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from pytest_openclaw.cli.result import Command, CommandResult, add_rootdir, add_run, fits, read_run
+from pytest_openclaw.cli.result import CliCommand, CommandResult, add_rootdir, add_run, fits, read_run
 from pytest_openclaw.judging.registry import BUILTIN
 from pytest_openclaw.openclaw.catalog import suite_tools
 from pytest_openclaw.parts.sessions.prompts import ACCEPTED, Label, read_labels, read_session
@@ -244,6 +244,6 @@ def _key() -> str:
 
 
 COMMANDS = (
-    Command(name="review", help=REVIEW, add_arguments=_add_review, run=_review),
-    Command(name="sessions", help=SESSIONS, add_arguments=_add_sessions, run=_sessions),
+    CliCommand(name="review", help=REVIEW, add_arguments=_add_review, run=_review),
+    CliCommand(name="sessions", help=SESSIONS, add_arguments=_add_sessions, run=_sessions),
 )

@@ -69,7 +69,7 @@ def pytest_openclaw_suite(path: Path, config: pytest.Config) -> Callable[[str], 
     else:
         return None
     pass_at = options.lookup(config, "tasks-pass")[0]
-    settings = task.Settings(
+    settings = task.TaskSettings(
         pass_at=float(pass_at) if pass_at else None,
         # A given --openclaw-timeout replaces the tasks' own.
         is_timed=not options.lookup(config, "timeout")[0],

@@ -31,7 +31,7 @@ Execute shell commands to create the required files.
 """
 
 
-class TaskSpec(Struct):
+class ClawBenchTask(Struct):
     """The file `task.toml`; other keys are for claw-bench's own program."""
 
     id: Filled
@@ -45,7 +45,7 @@ class TaskSpec(Struct):
 def read_task(file: Path) -> Task:
     """Return the task of a file `task.toml`."""
     folder = file.parent
-    spec = converted(tomllib.loads(file.read_text("utf-8")), TaskSpec)
+    spec = converted(tomllib.loads(file.read_text("utf-8")), ClawBenchTask)
     if not python.is_installed():  # it is needed by the setup of the workspace
         return Task(id=spec.id, left_out=python.hint())
     prompt = (folder / "instruction.md").read_text("utf-8").replace("workspace/", f"{ROOT}/").strip()

@@ -25,7 +25,7 @@ _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$\n?", re.DOTALL | re.M
 _CODE = re.compile(r"^```python[ \t]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
-class TaskSpec(Struct):
+class PinchBenchTask(Struct):
     """The front matter; other keys are for PinchBench's own program."""
 
     id: Filled
@@ -45,7 +45,7 @@ def read_task(file: Path) -> tasks.Task:
     found = _FRONT_MATTER.match(text)
     if found is None:
         raise ValueError("has no front matter. Begin it with a line --- and end that part with another.")
-    spec = converted(tasks.parsed_yaml(found[1], "its front matter"), TaskSpec)
+    spec = converted(tasks.parsed_yaml(found[1], "its front matter"), PinchBenchTask)
     order, categories = tasks.read_manifest(file.parent)
     if order and file.stem not in order:
         return tasks.Task(id=spec.id, left_out=f"{tasks.MANIFEST} does not list it")
@@ -76,7 +76,7 @@ def read_task(file: Path) -> tasks.Task:
     )
 
 
-def _share_of_judge(spec: TaskSpec) -> float:
+def _share_of_judge(spec: PinchBenchTask) -> float:
     """Return the share of the score that is a judge's, by PinchBench's weights."""
     if spec.grading_type != "hybrid":
         return float(spec.grading_type == "llm_judge")
@@ -85,7 +85,7 @@ def _share_of_judge(spec: TaskSpec) -> float:
     return round(weights["llm_judge"] / total, 3) if total else 0.5
 
 
-def _messages(spec: TaskSpec) -> list[str]:
+def _messages(spec: PinchBenchTask) -> list[str]:
     """Return the messages of several sessions: `/new` begins one."""
     sessions = [{"prompt": one} if isinstance(one, str) else one for one in spec.sessions or ()]
     texts = [str(one.get("prompt") or one.get("message") or "").strip() for one in sessions]

@@ -65,7 +65,7 @@ class Task:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class TaskSettings:
     """The settings of all tasks.
 
     Attributes:
@@ -81,7 +81,7 @@ class Settings:
     is_oracle: bool = False
 
 
-def read_suite(read: Callable[[Path], Task], file: Path, settings: Settings, name: str) -> Suite:
+def read_suite(read: Callable[[Path], Task], file: Path, settings: TaskSettings, name: str) -> Suite:
     """Return the suite of a task: of its prompt, or of none with the reason.
 
     Raises:
@@ -120,7 +120,7 @@ def read_suite(read: Callable[[Path], Task], file: Path, settings: Settings, nam
     return Suite(path=name, prompts=(prompt,))
 
 
-def _why_left_out(task: Task, needs: str, settings: Settings) -> str:
+def _why_left_out(task: Task, needs: str, settings: TaskSettings) -> str:
     if settings.is_oracle and task.solution is None:
         return "it has no reference solution"
     if not needs:

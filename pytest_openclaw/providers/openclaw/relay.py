@@ -114,7 +114,7 @@ def text_of(content: Any) -> str:
 
 
 @dataclass
-class Step:
+class RelayedRequest:
     """One request to the model; the next one has the `results` of its calls."""
 
     answer: Answer
@@ -131,7 +131,7 @@ class RecordedRun:
         over: set when the run should be ended.
     """
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[RelayedRequest] = field(default_factory=list)
     fault: Fault | None = None
     broke: Exception | None = None
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -224,7 +224,7 @@ class Relay:
             run.over.set()
             return Outgoing(502)
         answer = Answer(streaming=True)
-        run.steps.append(Step(answer, offers_tools=bool(body.get("tools"))))
+        run.steps.append(RelayedRequest(answer, offers_tools=bool(body.get("tools"))))
         server = self._server
         call = server.call(server.path, body, model=self._model)
         held = _Held(self._client.name, self._model, server.dialect, answer)
@@ -311,7 +311,7 @@ def reply_of(
     return replace(whole, tool_calls=calls, turns=tuple(turns), ended_by=ended_by)
 
 
-def _reply_of(step: Step, request: Request, plain: Callable[[str], str]) -> Reply:
+def _reply_of(step: RelayedRequest, request: Request, plain: Callable[[str], str]) -> Reply:
     """Return an answer, in which calls are marked if the request offered no tools."""
     reply = step.answer.reply()
     is_unoffered = bool(request.tools) and not step.offers_tools

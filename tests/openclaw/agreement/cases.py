@@ -18,7 +18,7 @@ from pytest_openclaw.providers.openclaw.call import why_not_askable
 from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.values.prompts import Prompt, Suite
 from pytest_openclaw.values.requests import Request
-from pytest_openclaw.values.worlds import Command, World
+from pytest_openclaw.values.worlds import ScriptedCommand, World
 from tests.openclaw.model_server import Said
 
 ROOT = Path(__file__).parents[3]
@@ -53,7 +53,7 @@ class Case:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def _plain(command: Command) -> dict[str, Any]:
+def _plain(command: ScriptedCommand) -> dict[str, Any]:
     plain = {**structs.asdict(command), "writes": {**command.writes, **dict.fromkeys(command.removes)}}
     del plain["removes"]
     return plain

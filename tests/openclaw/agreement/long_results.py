@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pytest_openclaw.values.worlds import Command
+from pytest_openclaw.values.worlds import ScriptedCommand
 from tests.openclaw.agreement.cases import DONE, Case, call, own_case, read
 
 #: as long as an address on loopback, because it is part of a result that is cut
@@ -40,7 +40,7 @@ def long_results() -> Iterator[Case]:
         DONE,
         tools=("exec", "read"),
         files=_FILES,
-        commands=(Command(pattern="make", output=huge),),
+        commands=(ScriptedCommand(pattern="make", output=huge),),
     )
     minutes = f"{SITE}/minutes"
     yield own_case(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_openclaw.values.worlds import Answer
+from pytest_openclaw.values.worlds import ScriptedAnswer
 from tests.openclaw.agreement.cases import DONE, Case, call, own_case
 from tests.openclaw.telegram import ABSENT, DOWN, FAILS, NO_CHAT
 
@@ -23,8 +23,8 @@ MADE: tuple[dict[str, Any], ...] = (
 )
 _LOST = f"Telegram recipient {ABSENT} could not be resolved to a numeric chat ID (Call to 'getChat' failed! (400: {NO_CHAT}))"
 _ANSWERS = (
-    Answer(tool="message", matching={"properties": {"target": {"const": DOWN}}, "required": ["target"]}, error=f"Call to 'sendMessage' failed! (500: {FAILS})"),
-    Answer(tool="message", matching={"properties": {"target": {"const": ABSENT}}, "required": ["target"]}, error=_LOST),
+    ScriptedAnswer(tool="message", matching={"properties": {"target": {"const": DOWN}}, "required": ["target"]}, error=f"Call to 'sendMessage' failed! (500: {FAILS})"),
+    ScriptedAnswer(tool="message", matching={"properties": {"target": {"const": ABSENT}}, "required": ["target"]}, error=_LOST),
 )  # fmt: skip
 _WANTS = {
     "calls": [{"name": "message"}],

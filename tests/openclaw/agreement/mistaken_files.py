@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
-from pytest_openclaw.values.worlds import Command
+from pytest_openclaw.values.worlds import ScriptedCommand
 from tests.openclaw.agreement.cases import DONE, Call, Case, call, edit, own_case, read, write
 
 
@@ -140,7 +140,10 @@ def _commands() -> Iterator[Case]:
     def run(command: object, **more: object) -> Call:
         return call("exec", command=command, **more)
 
-    commands = (Command(pattern="make", output="no rule", exit_code=2), Command(pattern="true"))
+    commands = (
+        ScriptedCommand(pattern="make", output="no rule", exit_code=2),
+        ScriptedCommand(pattern="true"),
+    )
     case = partial(own_case, tools=("exec", "read"), commands=commands)
     yield case(
         "exec",

@@ -18,11 +18,11 @@ from pytest_openclaw.util import bounded
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.replies import Fault, Reply, Timing, Turn
 from pytest_openclaw.values.tool_calls import ToolCall
-from pytest_openclaw.values.worlds import Answer, Command, World
+from pytest_openclaw.values.worlds import ScriptedAnswer, ScriptedCommand, World
 from tests.unit.asking.asking import Fake, cell, open_room
 
 TOOLS = load_catalogue().surface("direct")
-WORLD = World(files={"a.txt": "one\n"}, commands=(Command(pattern="(?:x+x+)+y"),))
+WORLD = World(files={"a.txt": "one\n"}, commands=(ScriptedCommand(pattern="(?:x+x+)+y"),))
 
 
 def calls(*made, **reply):
@@ -354,12 +354,12 @@ def test_only_the_models_words_are_judged():
 SPAWN, YIELD = ("sessions_spawn", {"task": "Count."}), ("sessions_yield", {})
 PARENT = World(
     answers=(
-        Answer(
+        ScriptedAnswer(
             tool="sessions_spawn",
             matching={"properties": {"task": {"pattern": "^Count"}}},
             result='{"status": "accepted", "runId": "r"}',
         ),
-        Answer(tool="sessions_spawn", result='{"status": "forbidden"}'),
+        ScriptedAnswer(tool="sessions_spawn", result='{"status": "forbidden"}'),
     )
 )
 PARENTS_TOOLS = tuple(load_catalogue().tools[name] for name in ("sessions_spawn", "sessions_yield"))
@@ -411,7 +411,7 @@ def test_a_yielding_model_receives_its_own_note(given, note):
 
 def scripted(status):
     """A world whose yields have this result."""
-    return World(answers=(Answer(tool="sessions_yield", result=json.dumps({"status": status})),))
+    return World(answers=(ScriptedAnswer(tool="sessions_yield", result=json.dumps({"status": status})),))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import Reply, Turn, Verdict
 from pytest_openclaw.values.tool_calls import ToolCall
-from pytest_openclaw.values.worlds import Command, World
+from pytest_openclaw.values.worlds import ScriptedCommand, World
 from tests.builtin import REGISTRY
 
 pytestmark = pytest.mark.newest
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.newest
 TOOLS = load_catalogue().surface("coding")
 WORLD = World(
     files={"notes.md": "milk\n", "old.md": "x\n"},
-    commands=(Command(pattern="(?s)(tidy|curl).*", writes={"notes.md": "gone\n"}),),
+    commands=(ScriptedCommand(pattern="(?s)(tidy|curl).*", writes={"notes.md": "gone\n"}),),
 )
 READ = ("read", {"path": "notes.md"})
 WRITE = ("write", {"path": "notes.md", "content": "the key is 4471"})

@@ -21,7 +21,7 @@ from pytest_openclaw.values.prompts import Cell
 from pytest_openclaw.values.replies import CallResult, Reply, Timing, Verdict
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.tool_calls import ToolCall
-from pytest_openclaw.values.worlds import Command, World
+from pytest_openclaw.values.worlds import ScriptedCommand, World
 from tests.builtin import build
 from tests.searching import examples
 from tests.unit.judging.finding import find_written_calls
@@ -132,7 +132,7 @@ def test_the_slowest_texts_known(start, piece):
     assert seconds(replace(make_prompt(READS), tools=TOOLS), reply) < HANG_S
 
 
-WORLD = World(files={"notes.md": "a\n" * 20_000}, commands=(Command(pattern="make.*"),))
+WORLD = World(files={"notes.md": "a\n" * 20_000}, commands=(ScriptedCommand(pattern="make.*"),))
 
 
 @pytest.mark.parametrize(

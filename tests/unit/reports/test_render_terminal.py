@@ -5,7 +5,7 @@ import pytest
 from pytest_openclaw.parts.gates import Gates
 from pytest_openclaw.providers import prices
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
-from pytest_openclaw.reports.blocks import Finding
+from pytest_openclaw.reports.blocks import SummaryFinding
 from pytest_openclaw.reports.numbers import WIDTH, columns
 from pytest_openclaw.reports.terminal import (
     COLORS,
@@ -119,7 +119,7 @@ def test_no_line_is_a_command_wherever_it_is_broken(command):
     for n in range(1, 80):
         text = f"{'w' * n} {command} {'v' * n} {command}"
         rows = [record(SMALL, effective_model=text), missed(SMALL, violation=text, prompt_name=text)]
-        notes = [Finding(label="note", text=text)]
+        notes = [SummaryFinding(label="note", text=text)]
         lines = render_terminal(summary_of([*rows, fault(fault_message=text)]), WHERE, notes=notes)
 
         assert all_commands("\n".join([*lines, *finding_lines(notes, 80)])) == []

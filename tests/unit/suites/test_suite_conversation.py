@@ -10,7 +10,7 @@ from pytest_openclaw.suites.load import read_prompt, turns_of, written_messages
 from pytest_openclaw.values.prompts import KEYS, Prompt
 from pytest_openclaw.values.replies import Turn
 from pytest_openclaw.values.tool_calls import ToolCall
-from pytest_openclaw.values.worlds import Answer, Command, World
+from pytest_openclaw.values.worlds import ScriptedAnswer, ScriptedCommand, World
 
 USER = {"role": "user", "content": "What is the port?"}
 SAYS = {"role": "assistant", "content": "Which server?"}
@@ -160,17 +160,17 @@ def test_a_world_is_read():
     assert KEYS["world"].read("world", FULL) == World(
         files={"a.txt": "one", "/etc/hosts": "127.0.0.1"},
         commands=(
-            Command(pattern="free.*", output="8G"),
-            Command(pattern="make", exit_code=2, writes={"out": "x"}, removes=("tmp",)),
+            ScriptedCommand(pattern="free.*", output="8G"),
+            ScriptedCommand(pattern="make", exit_code=2, writes={"out": "x"}, removes=("tmp",)),
         ),
         memory={"memory/1.md": "note"},
         pages={"https://example.org": "page"},
         answers=(
-            Answer(tool="weather", result="rain", matching={"required": ["city"]}),
-            Answer(tool="read", fails="denied", times=1),
-            Answer(tool="read", error="disk busy", after=2, times=3),
-            Answer(tool="exec", cut=80),
-            Answer(tool="exec", result="x" * 99, cut=80),
+            ScriptedAnswer(tool="weather", result="rain", matching={"required": ["city"]}),
+            ScriptedAnswer(tool="read", fails="denied", times=1),
+            ScriptedAnswer(tool="read", error="disk busy", after=2, times=3),
+            ScriptedAnswer(tool="exec", cut=80),
+            ScriptedAnswer(tool="exec", result="x" * 99, cut=80),
         ),
         env={"API_KEY": "k-4471"},
         steps=3,

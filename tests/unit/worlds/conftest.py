@@ -7,7 +7,7 @@ import pytest
 
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
-from pytest_openclaw.values.worlds import Answer, Command, World
+from pytest_openclaw.values.worlds import ScriptedAnswer, ScriptedCommand, World
 from pytest_openclaw.worlds import shell
 from pytest_openclaw.worlds.playing import Playing
 
@@ -30,15 +30,15 @@ WORLD = World(
         "/etc/hosts": "127.0.0.1 localhost\n",
     },
     commands=(
-        Command(pattern=r"free( -h)?", output="Mem: 8G"),
-        Command(pattern=r"make .*", output="boom", exit_code=3),
-        Command(pattern=r"build", writes={"out.bin": "built"}, removes=("notes.md",)),
+        ScriptedCommand(pattern=r"free( -h)?", output="Mem: 8G"),
+        ScriptedCommand(pattern=r"make .*", output="boom", exit_code=3),
+        ScriptedCommand(pattern=r"build", writes={"out.bin": "built"}, removes=("notes.md",)),
     ),
     memory={"memory/2026-11-20.md": "Anna's birthday is 3 May.\n\nThe deployment is on Friday."},
     pages={"https://example.org/news": "# Big news\nThe moon is full."},
     answers=(
-        Answer(tool="weather", result="rain", matching={"required": ["city"]}),
-        Answer(tool="sessions_send", result="they say yes"),
+        ScriptedAnswer(tool="weather", result="rain", matching={"required": ["city"]}),
+        ScriptedAnswer(tool="sessions_send", result="they say yes"),
     ),
 )
 

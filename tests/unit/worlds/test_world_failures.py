@@ -6,7 +6,7 @@ import pytest
 
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.values.tool_calls import Tool
-from pytest_openclaw.values.worlds import Answer, World
+from pytest_openclaw.values.worlds import ScriptedAnswer, World
 from tests.unit.worlds.conftest import Caller
 
 CATALOGUE = load_catalogue()
@@ -35,7 +35,7 @@ def caller(*answers, tools=TOOLS):
 )  # fmt: skip
 def test_an_answer_is_for_some_of_the_calls(limits, failing):
     """The other calls go on to the world."""
-    call = caller(Answer(tool="read", fails="rate_limit", **limits))
+    call = caller(ScriptedAnswer(tool="read", fails="rate_limit", **limits))
 
     results = [call("read", path="b.txt") for _ in range(5)]
 
@@ -46,9 +46,9 @@ def test_an_answer_counts_the_calls_that_match_it():
     """Other tools, other arguments and refused calls do not count; which answer such a call gets does not matter."""
     only_a = {"properties": {"path": {"const": "a.txt"}}}
     call = caller(
-        Answer(tool="read", matching=only_a, times=1, fails="timeout"),
-        Answer(tool="read", matching=only_a, after=1, times=1, error="disk busy"),
-        Answer(tool="read", matching=only_a, after=2, result="third"),
+        ScriptedAnswer(tool="read", matching=only_a, times=1, fails="timeout"),
+        ScriptedAnswer(tool="read", matching=only_a, after=1, times=1, error="disk busy"),
+        ScriptedAnswer(tool="read", matching=only_a, after=2, result="third"),
     )
 
     assert call("read").startswith("Validation failed")
@@ -74,7 +74,7 @@ def test_an_answer_counts_the_calls_that_match_it():
 )  # fmt: skip
 def test_a_failing_call_has_openclaws_form_and_no_effect(answer, tool, arguments, result):
     """An error is JSON with status, tool and text; a denial is plain text. Nothing is written, run or sent."""
-    call = caller(Answer(tool=tool, **answer))
+    call = caller(ScriptedAnswer(tool=tool, **answer))
 
     received = call(tool, **arguments)
 
@@ -89,7 +89,7 @@ def test_a_failing_call_has_openclaws_form_and_no_effect(answer, tool, arguments
 @pytest.mark.parametrize("answer", [{"fails": "rate_limit"}, {"fails": "timeout"}, {"error": "no route"}])
 def test_an_error_of_the_web_is_content_from_outside(answer):
     """As OpenClaw delivers it: between marks, under a notice."""
-    error = caller(Answer(tool="web_fetch", **answer)).error("web_fetch", url="https://a.example/")
+    error = caller(ScriptedAnswer(tool="web_fetch", **answer)).error("web_fetch", url="https://a.example/")
 
     assert error.count("EXTERNAL_UNTRUSTED_CONTENT") == 2
     assert answer.get("error", "web_fetch ") in error.partition("Source: API")[2]
@@ -98,7 +98,9 @@ def test_an_error_of_the_web_is_content_from_outside(answer):
 def test_a_result_is_cut_off():
     """The tool does its work, and the model receives the beginning and how much is missing."""
     call = caller(
-        Answer(tool="read", cut=7), Answer(tool="exec", cut=3), Answer(tool="stock", result="12345", cut=2)
+        ScriptedAnswer(tool="read", cut=7),
+        ScriptedAnswer(tool="exec", cut=3),
+        ScriptedAnswer(tool="stock", result="12345", cut=2),
     )
 
     assert (
@@ -114,7 +116,7 @@ def test_a_result_is_cut_off():
 def test_a_call_over_the_bridge_fails_as_well():
     """The bridge carries the failure of the call that it carries."""
     call = caller(
-        Answer(tool="sessions_list", times=1, fails="timeout"), tools=CATALOGUE.surface("tool-search")
+        ScriptedAnswer(tool="sessions_list", times=1, fails="timeout"), tools=CATALOGUE.surface("tool-search")
     )
 
     failed = json.loads(call("tool_call", id="sessions_list", args={}))

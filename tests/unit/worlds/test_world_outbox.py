@@ -6,7 +6,7 @@ import pytest
 
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.values.tool_calls import Tool
-from pytest_openclaw.values.worlds import Answer, World
+from pytest_openclaw.values.worlds import ScriptedAnswer, World
 from tests.unit.worlds.conftest import Caller
 
 KNOWN = load_catalogue().tools
@@ -58,7 +58,7 @@ def test_a_message_is_taken(given):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize(
-    "answers", [(), (Answer(tool="message", error=NO_CHAT),)], ids=["played", "scripted"]
+    "answers", [(), (ScriptedAnswer(tool="message", error=NO_CHAT),)], ids=["played", "scripted"]
 )
 def test_a_message_is_refused(given, error, answers):
     """The tool looks at target and text before it sends anything, whatever the channel would say."""
@@ -89,7 +89,7 @@ def test_a_broadcast_is_one_message():
 def test_a_scripted_result_through_the_bridge_is_as_the_suite_has_it():
     """Also if it looks like the result of a broadcast."""
     for text in ('{"results": [1]}', '{"results": [{"ok": true, "payload": 1}], "n": 1}'):
-        call = caller(Answer(tool="message", result=text))
+        call = caller(ScriptedAnswer(tool="message", result=text))
 
         details = json.loads(call("tool_call", id="message", args=HELLO))["result"]["details"]
 
@@ -98,7 +98,9 @@ def test_a_scripted_result_through_the_bridge_is_as_the_suite_has_it():
 
 def test_a_message_that_the_channel_refuses_is_queued():
     """OpenClaw keeps the message; other tools just fail."""
-    call = caller(Answer(tool="message", error=NO_CHAT), Answer(tool="conversations_send", error="gone"))
+    call = caller(
+        ScriptedAnswer(tool="message", error=NO_CHAT), ScriptedAnswer(tool="conversations_send", error="gone")
+    )
 
     queued = json.loads(call("message", **HELLO))
 

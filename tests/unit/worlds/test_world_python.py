@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.values.worlds import Command, World
+from pytest_openclaw.values.worlds import ScriptedCommand, World
 from pytest_openclaw.worlds import python, shell
 from pytest_openclaw.worlds.workspace import Workspace
 from tests.unit.worlds.test_world_shell import failed
@@ -64,7 +64,7 @@ def played(command, **more):
 )  # fmt: skip
 def test_what_python_prints(command, printed, code):
     """Code, scripts, modules and input work as on a machine."""
-    ran, _, _ = played(command, commands=(Command(pattern="git status", output="clean"),))
+    ran, _, _ = played(command, commands=(ScriptedCommand(pattern="git status", output="clean"),))
 
     assert (ran.output, ran.code) == (printed, code)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.util import bounded
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.values.worlds import Command, World
+from pytest_openclaw.values.worlds import ScriptedCommand, World
 from tests.searching import examples
 from tests.unit.worlds.conftest import Caller
 
@@ -16,7 +16,7 @@ from tests.unit.worlds.conftest import Caller
 def failed(output: str, code: int) -> str:
     """The answer about a command that fails."""
     ended = {127: "Command not found", 126: "Command not executable (permission denied)"}
-    return f"{output or '(no output)'}\n\n{ended.get(code, f'(Command exited with code {code})')}"
+    return f"{output or '(no output)'}\n\n{ended.get(code, f'(ScriptedCommand exited with code {code})')}"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_folder_outside_the_workspace_stays(calls_in):
 def test_a_pattern_that_cannot_be_decided_is_the_suites_fault(calls_in, monkeypatch):
     """It ends after its time, with a message for the suite's author."""
     monkeypatch.setattr(bounded, "PATTERN_TIMEOUT_S", 0.05)
-    call = calls_in(World(commands=(Command(pattern="(?:x+x+)+y"),)))
+    call = calls_in(World(commands=(ScriptedCommand(pattern="(?:x+x+)+y"),)))
 
     with pytest.raises(OpenClawError, match="cannot be decided"):
         call.sh("x" * 5000)
@@ -315,10 +315,10 @@ def test_a_record_that_may_lack_something_says_so(call, command):
 def test_answers_of_a_suite_inside_a_command(calls_in, command, printed):
     """A pattern answers a simple command after expansion."""
     commands = (
-        Command(pattern=r"\./check\.sh( --fast)?", output="checked"),
-        Command(pattern="git status", output="clean"),
-        Command(pattern="git .*", output="other"),
-        Command(pattern="df -h", output="full"),
+        ScriptedCommand(pattern=r"\./check\.sh( --fast)?", output="checked"),
+        ScriptedCommand(pattern="git status", output="clean"),
+        ScriptedCommand(pattern="git .*", output="other"),
+        ScriptedCommand(pattern="df -h", output="full"),
     )
 
     files = {"n": "1\n", "src/a": "", "run.sh": "#!/bin/sh\ndf -h\ngit status\n", "check.sh": "echo own\n"}
@@ -349,7 +349,9 @@ def test_every_command_ends(pieces):
 
 def test_too_many_bytes_of_files():
     """No command gets more than 20 MB of files; the suite still answers its own."""
-    world = World(files={"big.bin": "x" * 20_000_001}, commands=(Command(pattern="free", output="Mem: 8G"),))
+    world = World(
+        files={"big.bin": "x" * 20_000_001}, commands=(ScriptedCommand(pattern="free", output="Mem: 8G"),)
+    )
     caller = Caller(world)
 
     assert caller("exec", command="free") == "Mem: 8G"
