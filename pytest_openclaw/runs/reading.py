@@ -37,7 +37,7 @@ LEFT_OUT: dict[str, Any] = {
     "extra": {},
 }  # fmt: skip
 """The texts of a record, with the values that replace them: no figure depends on them."""
-_FIGURES = ("score", "agreement", "steps", "recorded_steps")
+_FIGURES = ("score", "agreement", "steps", "recorded_steps", "without_judge")
 """The keys of `parsed_output` from which plugins make figures."""
 _KEPT = tuple(one.name for one in fields(Record) if one.name not in LEFT_OUT)
 _kept_of = attrgetter(*_KEPT)

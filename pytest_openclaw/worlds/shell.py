@@ -107,7 +107,7 @@ class Exec:
             output = f"{_DISCARDED}\n\n{output}"
         if not ran.code:
             return output
-        return f"{output}\n\n{_ENDED.get(ran.code, f'(ScriptedCommand exited with code {ran.code})')}"
+        return f"{output}\n\n{_ENDED.get(ran.code, f'(Command exited with code {ran.code})')}"
 
     def run(self, command: str, folder: str = "", env: Mapping[str, Any] | None = None) -> Ran:
         """Play a command, and return its output, errors included.

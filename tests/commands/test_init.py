@@ -197,7 +197,7 @@ def test_shipped_suites_are_written_with_what_they_refer_to(folder, command):
     suites = {name: content for name, content in files.items() if name.startswith("benchmarks/")}
     named = [f"benchmarks/prompts_{name}.toml" for name in ("images", "native", "native_reworded")]
     assert sorted(name for name in suites if name.endswith(".toml")) == named
-    assert f"next   pytest {' '.join(named)}\n" in shown
+    assert f"pytest {' '.join(named)}\n" in shown
     assert all(content == (shipped.parent / name).read_bytes() for name, content in suites.items())
     images = re.findall(r"images/\w+\.png", files["benchmarks/prompts_images.toml"].decode())
     assert images

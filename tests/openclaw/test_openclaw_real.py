@@ -139,7 +139,7 @@ def test_a_world_of_commands_is_played(environ, tmp_path):
 
         assert {tuple(_sent_tools(body)) for body in model.asked} == {("exec", "process", "read")}
     first, second, third, fourth, fifth, sixth, _ = (turn.results for turn in reply.turns)
-    made = "all is well\n\n(ScriptedCommand exited with code 3)"
+    made = "all is well\n\n(Command exited with code 3)"
     assert first[:2] == (made, "three")
     assert first[2].endswith("No such file or directory\nkey of the world")
     assert (second[0], second[2]) == ("(no output)", "three")
