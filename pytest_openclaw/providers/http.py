@@ -16,6 +16,7 @@ import ssl
 import time
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
     from pytest_openclaw.providers.stream import AnswerBody, HttpCall
     from pytest_openclaw.util.files import JsonObject
@@ -97,6 +98,8 @@ class HttpClient:
                 if len([one for one in codings if one.strip().lower() != "identity"]) > 1:
                     # A few bytes could keep the decoders busy for hours.
                     raise CallFailed(faults.malformed(self.name, "it is compressed more than once"))
+                if codings:
+                    vars(response)["aiter_raw"] = partial(_limited, response.aiter_raw())
                 if not response.is_success:
                     raise CallFailed(await self._refusal(call, response))
                 yield response
@@ -221,6 +224,16 @@ def _new_client(host: str) -> httpx2.AsyncClient:
 def _is_loss(error: Exception) -> bool:
     """Whether the connection was reset, or closed before any byte of an answer."""
     return isinstance(error, httpx2.NetworkError) or "without sending" in str(error)
+
+
+async def _limited(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """Yield a compressed body; zlib copies all bytes after the end of its data each time, and yields none."""
+    n_left = stream.MOST_EVENT_BYTES
+    async with aclosing(pieces):
+        async for piece in pieces:
+            if (n_left := n_left - len(piece)) < 0:
+                raise httpx2.DecodingError("it is too long")
+            yield piece
 
 
 async def _beginning(response: httpx2.Response, most_bytes: int) -> bytes:

@@ -259,6 +259,17 @@ def test_a_body_that_swells(form, stream, server, monkeypatch):
     assert fault.message == f"{form.kind.name}: the answer cannot be read: it is longer than 1 MiB."
 
 
+def test_bytes_after_the_end_of_compressed_data(form, stream, server, monkeypatch):
+    """They are limited as they were sent, because a decoder would keep all of them and show none."""
+    monkeypatch.setattr(reading, "MOST_EVENT_BYTES", 1 << 20)
+    server.enqueue(Script.answer(gzip.compress(b" ") + bytes(2 << 20), content_encoding="gzip"))
+
+    fault = ask(form.provider(server.url), stream=stream)
+
+    why = "its compression is broken: it is too long"
+    assert fault.message == f"{form.kind.name}: the answer cannot be read: {why}."
+
+
 EMPTY_BLOCKS = b"\x1f\x8b\x08" + bytes(6) + b"\x03" + b"\0\0\0\xff\xff" * 1000
 
 
