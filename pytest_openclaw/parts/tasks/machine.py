@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.util.text import file_bytes
 from pytest_openclaw.worlds.python import GRADER
 from pytest_openclaw.worlds.shell import Played
-from pytest_openclaw.worlds.workspace import ROOT, absolute
+from pytest_openclaw.worlds.workspace import ROOT, absolute, is_inside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,7 +90,8 @@ def grade(own: Mapping[str, str], script: str, files: Mapping[str, str], seconds
         given, root, result, errors = (Path(scratch, name) for name in ("given", "root", "result", "errors"))
         root.mkdir()
         (given / ROOT[1:]).mkdir(parents=True)
-        laid_out = {absolute(path): text for path, text in files.items()}
+        # A file elsewhere, such as /etc/ld.so.preload, could run in the grader.
+        laid_out = {absolute(path): text for path, text in files.items() if is_inside(path)}
         laid_out |= {f"{GRADER}/{path}": text for path, text in own.items()}
         for path, text in laid_out.items():
             with suppress(OSError, ValueError):  # a name that this machine's disk cannot have
