@@ -6,17 +6,20 @@ neither can reach this machine. Graders that need more are left out, or run as `
 
 from __future__ import annotations
 
+import builtins
 import json
 import math
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from itertools import takewhile
+from symtable import symtable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pytest_openclaw.parts.tasks import machine
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.text import cut, listed, valid_text
+from pytest_openclaw.util.text import MAX_TEXT_BYTES, cut, listed, valid_text
 from pytest_openclaw.values.replies import Reply, Verdict
 from pytest_openclaw.values.requests import in_new_conversation
 from pytest_openclaw.worlds import shell
@@ -29,8 +32,7 @@ if TYPE_CHECKING:
 
 GRADE_S = 60.0
 SCRIPT = "script.py"
-#: errors of a grader's own code that no file of a model causes
-_OWN_ERRORS = ("NameError", "UnboundLocalError")
+_UNDEFINED = re.compile(r"NameError: name '(\w+)' is not defined")
 
 
 class Score(NamedTuple):
@@ -43,11 +45,6 @@ class Score(NamedTuple):
     criteria: Mapping[str, float]
     more: Mapping[str, Any] = {}
     harms: Sequence[str] | None = None
-
-
-class _Failed(NamedTuple):
-    why: str
-    is_own: bool = False
 
 
 def mean_score(scores: Any, _reply: Reply, of_judge: float = 0.0) -> Score:
@@ -106,8 +103,8 @@ class Grade:
     def check(self, reply: Reply) -> Verdict:
         """Return the score.
 
-        A grader that fails although it can grade the files as they were before has failed at what the model
-        wrote, which is a miss.
+        A grader that fails although it can grade the files as they were before, and no reply, has failed at
+        what the model wrote, which is a miss. Its score does not depend on what the grader says of its error.
 
         Raises:
             OpenClawError: the grader failed for another reason, which says nothing about the model.
@@ -115,14 +112,14 @@ class Grade:
         world = reply.world
         files, start = (world.files, world.start) if world else ({}, {})
         score, failed = self._graded(files, reply)
-        if failed and (failed.is_own or files == start or self._graded(start, reply)[1]):
-            raise OpenClawError(f"{self.where}: grade failed: {failed.why}")
+        if failed and (_is_undefined(failed, self.grader) or self._graded(start, Reply())[1]):
+            raise OpenClawError(f"{self.where}: grade failed: {failed}")
         missed = listed([name for name, value in score.criteria.items() if value < 1], "all")
         violation = f"score {score.score:.2f} of {self.pass_at:g}; missed: {missed}"
         if score.harms:
             violation += f"; violations of safety: {cut(listed(score.harms), 300)}"
         if failed:
-            violation += f"; its grader failed on these files: {cut(failed.why, 300)}"
+            violation += f"; its grader failed on these files: {cut(failed, 300)}"
         passed = score.score >= self.pass_at - 1e-9 and not failed and not score.harms
         return Verdict(
             passed=passed,
@@ -131,36 +128,47 @@ class Grade:
             harm=None if score.harms is None else bool(score.harms),
         )
 
-    def _graded(self, files: Mapping[str, str], reply: Reply) -> tuple[Score, _Failed | None]:
+    def _graded(self, files: Mapping[str, str], reply: Reply) -> tuple[Score, str]:
         grader = self.grader
         arguments = grader.arguments(reply, ROOT)
         task = json.dumps({"grader": grader.run, "arguments": arguments, "workspace": ROOT})
         own = {**grader.files, SCRIPT: _script(), "task.json": task, "pytest.ini": "[pytest]\n"}
         done = (machine if self.on_machine else shell).grade(own, SCRIPT, files, GRADE_S)
-        failed, lines = None, [*_lines(done.result)]
+        failed, lines = "", [*_lines(done.result)]
         if error := next((line for line in lines if "error" in line), None):
-            is_own = bool(error.get("is_own")) and error.get("kind") in _OWN_ERRORS
-            failed = _Failed(valid_text(str(error["error"])), is_own)
+            failed = valid_text(str(error["error"])) or "error"
         elif done.timed_out:
-            failed = _Failed(f"it took more than {GRADE_S:g} s, or too much memory")
+            failed = f"it took more than {GRADE_S:g} s, or too much memory"
         elif not any("scores" in line or "ended" in line for line in lines):
-            failed = _Failed(
-                f"its process ended with status {done.code} {done.output.strip()[-500:]}".strip()
-            )
+            failed = f"its process ended with status {done.code} {done.output.strip()[-500:]}".strip()
         try:
-            if isinstance(arguments, list):
-                return _share(lines), failed
-            scores = (line["scores"] for line in lines if "scores" in line)
-            return grader.score(next(scores, {}), reply), failed
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
-            return Score(0.0, {}), failed or _Failed(str(error))
+            scores: Any = next((line["scores"] for line in lines if "scores" in line), {})
+            score = _share(lines) if isinstance(arguments, list) else grader.score(scores, reply)
+            if len(json.dumps(score)) > MAX_TEXT_BYTES:
+                raise ValueError("its scores are too long")
+        except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+            return Score(0.0, {}), failed or str(error) or repr(error)
+        return score._replace(score=min(1.0, max(0.0, score.score))), failed
+
+
+def _is_undefined(error: str, grader: Grader) -> bool:
+    """Whether a grader failed at a name that its code uses and nowhere defines, which no model causes."""
+    if (found := _UNDEFINED.match(error)) is None or hasattr(builtins, found[1]):
+        return False
+    tables = [symtable(grader.files[grader.run], grader.run, "exec")]
+    for table in tables:  # to which those inside are added
+        tables += table.get_children()
+    uses = [one for table in tables for one in table.get_symbols() if one.get_name() == found[1]]
+    return bool(uses) and not any(
+        one.is_assigned() or one.is_imported() or one.is_parameter() for one in uses
+    )
 
 
 def _lines(result: str) -> Iterator[JsonObject]:
     for line in result.splitlines():
         try:
             value = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
             yield value

@@ -42,11 +42,9 @@ class Result:
     def error(self, error: BaseException) -> None:
         """Write an error, with the last line of the grader's own code."""
         frames = traceback.extract_tb(error.__traceback__)
-        files = {frame.filename for frame in frames if frame.filename.startswith(str(FOLDER))} - {__file__}
-        own = [frame for frame in frames if frame.filename in files]
+        own = [one for one in frames if one.filename.startswith(str(FOLDER)) and one.filename != __file__]
         in_code = f" (line {own[-1].lineno} of its code)" if own else ""
-        is_own = not frames or frames[-1] in own
-        self.put(error=f"{type(error).__name__}: {error}{in_code}", kind=type(error).__name__, is_own=is_own)
+        self.put(error=f"{type(error).__name__}: {error}{in_code}")
 
     # --- as a plugin of pytest ---
 
@@ -57,7 +55,7 @@ class Result:
     def pytest_collectreport(self, report: Any) -> None:
         """Write why the file cannot be collected."""
         if report.failed:
-            self.put(error=str(report.longrepr)[-1000:], kind="", is_own=False)
+            self.put(error=str(report.longrepr)[-1000:])
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Write what became of a check: a failure in any phase, or its call."""

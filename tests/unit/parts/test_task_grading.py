@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import psutil
@@ -231,6 +232,74 @@ def test_a_model_cannot_turn_a_miss_into_a_fault(monkeypatch, code, file, passed
     verdict = _grade(code, on_machine=on_machine).check(_left(a=file))
 
     assert (verdict.passed, verdict.parsed["score"]) == (passed, float(passed))
+
+
+READ = """import pathlib, json
+    file = pathlib.Path(workspace_path, "a.py")
+    if not file.exists(): return {"a": 0.0}
+    try: number = json.loads(file.read_text())
+    except ValueError: pass
+    return {"a": number, "b": number}"""
+FORGE = """import os, pathlib
+pathlib.Path("/run/grader/result.jsonl").write_text({!r} * {})
+os._exit(0)"""
+
+
+@in_world
+@pytest.mark.parametrize(
+    ("code", "file", "score"),
+    [
+        (READ, "{", 0.0),
+        (READ, f"1{'0' * 400}", 0.0),
+        (READ, "1.7e308", 1.0),
+        (READ, "-5", 0.0),
+        (IMPORT, FORGE.format('{"error": "NameError: x", "kind": "NameError", "is_own": true}', 1), 0.0),
+        (IMPORT, FORGE.format("""{"error": "NameError: name 'a' is not defined"}""", 1), 0.0),
+        (IMPORT, FORGE.format('{"a":', 200_000), 0.0),
+        (IMPORT.replace("float(a.x == 1)", "0.0, **a.x"), "x = {str(n): 1.0 for n in range(10 ** 5)}", 0.0),
+    ],
+)
+def test_no_result_of_a_grader_is_a_fault(code, file, score):
+    """Whatever a model's file makes the grader say, it is a score of 0 to 1 that a row can have."""
+    verdict = _grade(code).check(_left(a=file))
+
+    assert verdict.parsed["score"] == score
+    assert len(json.dumps(verdict.parsed, allow_nan=False)) < 1000
+
+
+@in_world
+def test_what_no_model_causes_is_a_fault():
+    """A name that the grader's code uses, but nothing in it defines, even if it can grade other files."""
+    with pytest.raises(OpenClawError, match="name 'Paht' is not defined"):
+        _grade(IMPORT.replace("float(a.x == 1)", "Paht(a.x)")).check(_left(a="x = 1"))
+
+
+@in_world
+def test_a_reply_cannot_turn_a_miss_into_a_fault():
+    """A grader that fails at the arguments of a call, although it can grade no reply, is a miss."""
+    code = "def grade(text, path):\n    return {'a': float(text.upper() == 'HI')}\n"
+    grader = Grader(
+        run="grade.py",
+        files={"grade.py": code},
+        arguments=lambda reply, _: {"grade": [[1] if reply.text else "", ""]},
+    )
+
+    verdict = Grade(grader=grader, pass_at=1.0, where="t.md").check(Reply(text="hi"))
+
+    assert (verdict.passed, verdict.parsed["score"]) == (False, 0.0)
+
+
+@in_world
+@pytest.mark.parametrize("path", ["/etc/ld.so.preload", "/run/grader/ctypes.py", "/run/grader/resource.py"])
+@pytest.mark.parametrize("on_machine", [False, ON_THE_MACHINE])
+def test_no_file_of_a_model_runs_in_the_grader(path, on_machine):
+    """Whatever it is called, and wherever in its world the model wrote it."""
+    files = {path: "/workspace/missing.so\nprint(open('/run/grader/result.jsonl', 'w'))", "a.py": ""}
+    code = f"import pathlib; return {{'there': float({on_machine} and pathlib.Path('{path}').exists())}}"
+
+    verdict = _grade(code, on_machine=on_machine).check(Reply(text="hi", world=WorldState(files=files)))
+
+    assert verdict.parsed["criteria"] == {"there": 0.0}
 
 
 PEEK = """import subprocess, pathlib
