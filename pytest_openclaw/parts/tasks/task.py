@@ -173,11 +173,12 @@ def inside(folder: Path, name: str, key: str, *bases: Path) -> str:
 
 
 def texts_in(folder: Path, below: str) -> dict[str, str]:
-    """Return the files below a path in a folder, by their path in the folder."""
+    """Return the files below a path in a folder, by their path in the folder; no link leads out of it."""
+    real = folder.resolve()
     return {
         path.relative_to(folder).as_posix(): _text(path)
         for path in sorted((folder / below).rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and path.resolve().is_relative_to(real) and "__pycache__" not in path.parts
     }
 
 

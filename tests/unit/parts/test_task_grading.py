@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import psutil
@@ -75,6 +76,19 @@ def test_a_broken_task(tmp_path, text, error):
 
     assert str(raised.value).startswith("skill/tasks/task_a.md: ")
     assert error in str(raised.value)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_a_link_in_a_folder_of_files_leads_nowhere_else(tmp_path):
+    """The model does not get a file of this machine that a link of the suite names."""
+    (tmp_path / "skill/assets/data").mkdir(parents=True)
+    (tmp_path / "secret.txt").write_text("of the home")
+    (tmp_path / "skill/assets/data/link.txt").symlink_to(tmp_path / "secret.txt")
+    (tmp_path / "skill/assets/data/a.txt").write_text("A")
+
+    (prompt,) = _read(tmp_path, _file("{source: data, dest: d}")).prompts
+
+    assert prompt.world.files == {"d/a.txt": "A"}
 
 
 @pytest.mark.parametrize(
