@@ -155,4 +155,5 @@ def check_network(environ: Mapping[str, str]) -> None:
     for variable, value in environ.items():
         is_socks = value.startswith("socks5") and find_spec("socksio") is not None
         if value and variable.lower() in _PROXY_VARIABLES and not is_socks:
-            parse_address(value, source=f"the proxy {variable}")
+            # The library does not accept blanks around it.
+            parse_address(value if value == value.strip() else "", source=f"the proxy {variable}")

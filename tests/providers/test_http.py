@@ -378,7 +378,8 @@ def test_a_proxy_that_refuses(server, monkeypatch, scheme):
 
 
 @pytest.mark.parametrize(
-    "value", ["socks5://127.0.0.1:1", "ftp://127.0.0.1:1", "http://:9", "http://a:b", "http://[::1"]
+    "value",
+    ["socks5://127.0.0.1:1", "ftp://127.0.0.1:1", "http://:9", "http://a:b", "http://[::1", "http://a\n"],
 )
 @pytest.mark.parametrize("variable", ["ALL_PROXY", "https_proxy"])
 def test_a_proxy_that_cannot_be_used(form, variable, value):
