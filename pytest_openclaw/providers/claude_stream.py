@@ -292,7 +292,7 @@ class Stream:
         # An answer without tokens comes from the CLI itself, for example to a slash command.
         if result.get("subtype") == "success" and not result.get("is_error") and (has_tokens or not said):
             return self.reply()
-        said = said or f"subtype {result.get('subtype')}"
+        said = said or shortened(f"subtype {result.get('subtype')}")
         return faults.cli_failed(name, f"the CLI ended with: {said.rstrip('.')}.")
 
 

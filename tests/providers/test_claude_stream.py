@@ -204,6 +204,13 @@ def test_a_result_is_an_answer_without_events():
     assert (reply.text, reply.output_tokens, reply.timing.ttft_ms) == ("Four", 2, None)
 
 
+def test_an_end_of_another_kind_is_named_in_short():
+    """Whatever the CLI has in place of the word for its end, the message has its beginning and its end."""
+    stream = read(result(subtype=["x" * 100_000], is_error=True))
+
+    assert len(stream.outcome("claude", "m", where="", login="").message) < 1000
+
+
 def test_messages_without_events():
     """Each block has a line; the results of calls begin another message."""
     call = {"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "a"}}
