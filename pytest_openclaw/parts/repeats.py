@@ -260,8 +260,10 @@ class EarlyStopping(Stopping):
             self._left_out.add(key)
             yield from self._end_cell(key)
 
-    def n_needed(self, target: Target) -> int:
-        """Count a target's cells in the stages so far, and the cells that are asked in any case."""
+    def n_needed(self, target: Target) -> int | None:
+        """Count the cells of a target that has ended: of its stages so far, and those asked in any case."""
+        if target not in self.ended:
+            return None
         through = self._through[target]
         return sum(
             key.target == target and (stage.number <= through or stage.is_always_asked)

@@ -95,9 +95,9 @@ class Stopping:
         """Stop waiting for the row of one cell."""
         return ()
 
-    def n_needed(self, target: Target) -> int:
-        """Count the cells that are asked of a target that has ended."""
-        raise NotImplementedError(target)
+    def n_needed(self, target: Target) -> int | None:  # noqa: ARG002
+        """Count the cells that are asked of a target that has ended; None for another target."""
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -419,13 +419,13 @@ class RunSession:
     def _n_selected(self) -> dict[Target, int]:
         """Count the cells of each target that are needed, see `Stopping.n_needed`."""
         n_rows = Counter(record.target for record in self.records)
-        stopping = self.plan.stopping
-        return {
-            target: max(n_rows[target], stopping.n_needed(target))
-            if target in stopping.ended
-            else n - self._n_left_out[target]
-            for target, n in self.plan.n_selected.items()
-        }
+        n_needed: dict[Target, int] = {}
+        for target, n in self.plan.n_selected.items():
+            n_ended = self.plan.stopping.n_needed(target)
+            n_needed[target] = (
+                n - self._n_left_out[target] if n_ended is None else max(n_rows[target], n_ended)
+            )
+        return n_needed
 
     def _config(self) -> JsonObject:
         known = parts()

@@ -226,7 +226,7 @@ def _review(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _key() -> str:
-    """Return the next key of a terminal; the first letter of a line where there are no single keys."""
+    """Return the next key, or the first letter of a line if the terminal sends no single keys."""
     if not sys.stdin.isatty() or sys.platform == "win32":
         return (sys.stdin.readline().strip().lower() or "q")[0]
     import termios

@@ -252,7 +252,7 @@ class MadeCall(TypedDict):
 
 
 class Label(Struct):
-    """A line of `accepted.jsonl`: what a review says of an answer to a step.
+    """A line of `accepted.jsonl`: the label that a review gives an answer to a step.
 
     `session` is the name of the session's file; `step` is as of `key_of`.
     """

@@ -1,9 +1,9 @@
 """Judges a step by what differs from the record, which may be wrong itself; plays and judges a replay.
 
 In a replay the model works on its own. A recorded call that only looks may be made at any time, as often as
-the model wants; its result is the one that was recorded closest to the present state. The others are made in
-the recorded order, those of one message in any order. Of other calls, those are played whose results are
-known: writes and messages, and reading, also by a command, of files of which the whole present text is known.
+the model wants; its result is the one that was recorded closest to the present state. The others must
+follow the recorded order; calls of one message may come in any order. A call that is not recorded is played
+if its result is known: it writes, sends a message, or reads a file whose whole present text is known.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _plain(key: str, value: Any) -> Any:
         return _path(value.strip())
     if key == "command":
         return [_path(one) if one.startswith(("./", "$WORK", "/work")) else one for one in _words(value)]
-    # Blanks within a line count where there are several lines, such as those of a program.
+    # In a text of several lines, such as a program, the blanks within a line are part of its meaning.
     lines = [line.rstrip() for line in value.strip().splitlines()]
     return "\n".join(lines) if len(lines) > 1 else " ".join(value.split())
 
@@ -123,7 +123,7 @@ def _words(command: str) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """Passes an answer that does the same as the recorded step, or what a review has accepted.
+    """Passes an answer that makes the calls of the recorded step, or those that a review has accepted.
 
     Attributes:
         recorded: the recorded calls.
@@ -158,7 +158,7 @@ class Agreement:
         return Verdict(passed=False, violation=f"{word}{also}: {sides}", parsed=parsed)
 
     def is_among(self, made: Calls, answers: Iterable[Calls]) -> bool:
-        """Whether these calls are the same as those of one of several answers."""
+        """Whether one of the answers has the same calls."""
         return keys_of(made, self.tools) in [keys_of(one, self.tools) for one in answers]
 
     def _compared(self, made: Calls, problem: Problem | None) -> tuple[Word, list[str]]:
@@ -222,7 +222,8 @@ class RecordedCall(Struct, frozen=True, kw_only=True):
     """A call of a session.
 
     Attributes:
-        step: the number of its message since the user's; `since` is that of the last change before.
+        step: the number of the model's message, counted from the user's message.
+        since: the step of the last change before this call.
         is_due: whether it has to be made, because it changed something; a failed call did not.
     """
 
