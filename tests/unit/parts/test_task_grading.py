@@ -335,6 +335,7 @@ env
 
 
 @in_world
+@pytest.mark.xdist_group("survivors")  # the process that one of them starts is not a survivor of the other
 @pytest.mark.parametrize("on_machine", [False, ON_THE_MACHINE])
 def test_a_model_gains_nothing_on_this_machine(monkeypatch, tmp_path, on_machine):
     """Its file sees no key and no home, writes nothing outside, forges no score and leaves no process."""
