@@ -234,12 +234,13 @@ def run(
         cwd: absolute path of the current folder.
         env: environment variables of the program.
         stdin: its whole input.
-        seconds: the time after which it ends as `timed_out`.
+        seconds: the CPU time of this process after which it ends as `timed_out`.
         host: of a grader.
     """
     import wasmtime
 
     engine, module = load(for_grader=host is not None)
+    deadline = time.process_time() + seconds
     with tempfile.TemporaryDirectory(prefix="openclaw-world-") as scratch:
         root, library, given = Path(scratch, "root"), Path(scratch, "library"), Path(scratch, "stdin")
         _lay_out(root, files, folders)
@@ -273,7 +274,7 @@ def run(
             config.preopen_dir(str(private), GRADER)
         store = wasmtime.Store(engine)
         store.set_limits(memory_size=MOST_MEMORY_BYTES)
-        store.set_epoch_deadline(1)  # see `_limiting`
+        store.set_epoch_deadline(1)  # see `watching`
         store.set_wasi(config)
         linker = wasmtime.Linker(engine)
         linker.define_wasi()
@@ -281,7 +282,9 @@ def run(
         if host is not None:
             _link_calls(linker, host, root, private, files)
         try:
-            with _limiting(engine, Path(scratch), seconds):
+            with watching(
+                lambda: time.process_time() > deadline or _is_too_full(Path(scratch)), engine.increment_epoch
+            ):
                 linker.instantiate(store, module).exports(store)["_start"](store)  # type: ignore[operator]
         except _Exited as error:
             ended.code = error.code
@@ -417,15 +420,14 @@ def _content(file: Path) -> bytes:
 
 
 @contextmanager
-def _limiting(engine: Engine, folder: Path, seconds: float) -> Iterator[None]:
-    """Interrupt the program after its time, or if it writes more to its files than it may."""
-    is_over = threading.Event()
+def watching(is_over: Callable[[], bool], end: Callable[[], None]) -> Iterator[None]:
+    """Call `end` as soon as `is_over`, which is asked every 50 ms."""
+    is_left = threading.Event()
 
     def watch() -> None:
-        deadline = time.monotonic() + seconds
-        while not is_over.wait(_TICK_S):
-            if time.monotonic() > deadline or _is_too_full(folder):
-                engine.increment_epoch()
+        while not is_left.wait(_TICK_S):
+            if is_over():
+                end()
                 return
 
     thread = threading.Thread(target=watch, daemon=True)
@@ -433,7 +435,7 @@ def _limiting(engine: Engine, folder: Path, seconds: float) -> Iterator[None]:
     try:
         yield
     finally:
-        is_over.set()
+        is_left.set()
         thread.join()
 
 

@@ -29,7 +29,7 @@ from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.worlds import ScriptedCommand
 from pytest_openclaw.worlds import python
 from pytest_openclaw.worlds.commands import named_programs, nested, read_shell
-from pytest_openclaw.worlds.shell import find_answer
+from pytest_openclaw.worlds.shell import PATIENCE, find_answer
 from pytest_openclaw.worlds.workspace import HOME, ROOT, SCRATCH, absolute, normal_path
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Program = Callable[[BuiltinContext], BuiltinResult]
 
 MISUSE, NOT_FOUND = 2, 127
-#: seconds for the second run of a command, which is recorded; the second number is for one that did not end
+#: CPU seconds for the second run of a command, which is recorded, and if the first run did not end
 RECORD_S, RECORD_ENDLESS_S = 15.0, 0.7
 #: seconds for the suite's patterns, for each simple command
 PATTERNS_S = 0.25
@@ -188,7 +188,7 @@ class _Run:
         self._repeats = None if repeats is None else [*repeats]
         self._records = records
         self._asked = asked
-        self._deadline = time.monotonic() + seconds
+        self._deadline = time.process_time() + seconds
         self._commands = [ScriptedCommand(**plain) for plain in asked["commands"]]
         self._error: OpenClawError | None = None
         self._n_temporary = 0
@@ -234,7 +234,7 @@ class _Run:
         bash.execute_sync(
             "\n".join(["RANDOM=1", "exec 2>&1", "shopt -s expand_aliases", *_FUNCTIONS, *aliases])
         )
-        done = bash.execute_sync(self._asked["command"])
+        done = self._executed(bash, self._asked["command"])
         if self._error:
             raise self._error
         return done
@@ -246,12 +246,16 @@ class _Run:
             cwd=folder,
             env=dict(env),
             custom_builtins={name: partial(self._guarded, program) for name, program in programs.items()},
-            timeout_seconds=max(0.01, self._deadline - time.monotonic()),
+            timeout_seconds=max(0.01, PATIENCE * (self._deadline - time.process_time())),
             max_commands=_UNBOUNDED,
             max_loop_iterations=_UNBOUNDED,
         )
         bash.mount("/", self._fs)
         return bash
+
+    def _executed(self, bash: Bash, command: str) -> ExecResult:
+        with python.watching(lambda: time.process_time() > self._deadline, bash.cancel):
+            return bash.execute_sync(command)
 
     def _guarded(self, program: Program, context: BuiltinContext) -> BuiltinResult:
         """Run a program; its exception ends the run, where bashkit would print it as the command's."""
@@ -275,7 +279,7 @@ class _Run:
             cwd=ROOT,
             env={**_ENV, **self._asked["env"]},
             stdin=b"",
-            seconds=self._deadline - time.monotonic(),
+            seconds=self._deadline - time.process_time(),
             host=python.Host(
                 files={name: text.encode("utf-8", "surrogateescape") for name, text in files.items()},
                 call=self._command,
@@ -320,7 +324,7 @@ class _Run:
         texts = {normal_path(path): _text(content) for path, content in files.items()}
         self._asked = {**self._asked, "command": asked.command, "files": texts}
         self._programs = self._answering()
-        self._deadline = min(self._deadline, time.monotonic() + asked.seconds)
+        self._deadline = min(self._deadline, time.process_time() + asked.seconds)
         programs = {name: program for name, program in self._programs.items() if name not in _STREAMING}
         command = asked.command
         if asked.stdin:
@@ -328,7 +332,7 @@ class _Run:
             programs["__stdin"] = lambda _: BuiltinResult(asked.stdin)
         bash = self._new_bash(asked.folder, asked.env, programs)
         bash.execute_sync("\n".join(_FUNCTIONS))
-        return bash.execute_sync(command)
+        return self._executed(bash, command)
 
     # --- files ---
 
@@ -538,7 +542,9 @@ class _Run:
         if stdin is not None:
             script = f"__stdin | {script}"
             programs["__stdin"] = lambda _: BuiltinResult(stdin)
-        return _in_another_thread(lambda: self._new_bash(context.cwd, context.env, programs), script)
+        return _in_another_thread(
+            lambda: self._executed(self._new_bash(context.cwd, context.env, programs), script)
+        )
 
     def _script(self, context: BuiltinContext) -> BuiltinResult:
         """Run a program named by its path, in Python if its first line, which bashkit ignores, says so."""
@@ -560,7 +566,7 @@ class _Run:
                 cwd=context.cwd,
                 env=context.env,
                 stdin=(context.stdin or "").encode(),
-                seconds=self._deadline - time.monotonic(),
+                seconds=self._deadline - time.process_time(),
             )
         else:
             ended = self._repeats.pop(0) if self._repeats else python.Ended(code=MISUSE)
@@ -606,13 +612,13 @@ def _date(context: BuiltinContext) -> BuiltinResult:
         wanted = {"yesterday": "1 day ago", "tomorrow": "1 day", "now": "", "today": ""}.get(wanted, wanted)
         days = re.fullmatch(r"\+? ?(\d+ \w+?)( ago)?", wanted)
         wanted = f"{_NOW} {'-' if days[2] else '+'} {days[1]}" if days else f"{_NOW} {wanted}".rstrip()
-    return _in_another_thread(_plain_bash, shlex.join(["date", "-d", wanted, *words]))
+    return _in_another_thread(lambda: _plain_bash().execute_sync(shlex.join(["date", "-d", wanted, *words])))
 
 
-def _in_another_thread(make_bash: Callable[[], Bash], script: str) -> BuiltinResult:
+def _in_another_thread(run: Callable[[], ExecResult]) -> BuiltinResult:
     """Run another sandbox for a program, because the calling thread is busy with the program's sandbox."""
     with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(lambda: make_bash().execute_sync(script)).result()
+        done = pool.submit(run).result()
     return BuiltinResult(done.stdout, done.stderr or done.error or "", done.exit_code)
 
 
@@ -671,7 +677,7 @@ def _content(fs: FileSystem) -> tuple[dict[str, bytes], list[str]]:
 
 def _is_ended(done: ExecResult, python_runs: Sequence[python.Ended]) -> bool:
     """Whether a command exceeded a limit."""
-    return (done.error or "").startswith(("resource limit", "execution error")) or any(
+    return (done.error or "").startswith(("resource limit", "execution ")) or any(
         run.timed_out for run in python_runs
     )
 

@@ -1,7 +1,7 @@
 """Plays `exec`: commands that match a suite's patterns get its answers, others run in a sandboxed bash.
 
-The bash (`sandbox.py`) runs in a child process, which may use 10 s and 1 GiB for a command. If a command
-exceeds these limits, the child is killed, and the next command starts a new one.
+The bash (`sandbox.py`) runs in a child process, which may use 10 s of CPU time and 1 GiB for a
+command. If a command exceeds these limits, the child is killed, and the next command starts a new one.
 """
 
 from __future__ import annotations
@@ -28,12 +28,17 @@ from pytest_openclaw.worlds.workspace import ToolError, checked_path, normal_pat
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    import psutil
+
     from pytest_openclaw.values.worlds import ScriptedCommand, Words, World
     from pytest_openclaw.worlds.workspace import Workspace
 
+#: seconds of CPU time for a command, which a busy machine does not change
 RUN_S = 10.0
-#: seconds in addition for the second run of a command, in which it is recorded
+#: in addition, for the second run of a command, in which it is recorded
 _RECORD_S = 20.0
+#: how many times its CPU time a command may wait for a busy machine
+PATIENCE = 6
 MOST_BYTES = 1 << 30
 MOST_FILE_BYTES = 20_000_000
 MOST_OUTPUT_CHARS = 200_000  # `DEFAULT_MAX_OUTPUT` in its `bash-tools.exec-runtime`
@@ -222,7 +227,7 @@ def grade(own: Mapping[str, str], script: str, files: Mapping[str, str], seconds
         own: the grader's files, which only its script sees, in `python.GRADER`.
         script: the name of the script among them.
         files: the files of the world.
-        seconds: the time after which it is ended.
+        seconds: the CPU time after which it is ended.
 
     Raises:
         OpenClawError: the sandbox failed.
@@ -287,11 +292,13 @@ def _ask(child: subprocess.Popen[bytes], line: str, seconds: float) -> bytes:
     def limit() -> None:
         import psutil
 
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + PATIENCE * seconds
         with suppress(psutil.Error):
             process = psutil.Process(child.pid)
+            most_s = _cpu_s(process) + seconds
             while not is_answered.wait(_CHECK_INTERVAL_S):
-                if time.monotonic() > deadline or process.memory_info().rss > MOST_BYTES:
+                is_late = time.monotonic() > deadline or _cpu_s(process) > most_s
+                if is_late or process.memory_info().rss > MOST_BYTES:
                     child.kill()
                     return
 
@@ -310,6 +317,11 @@ def _ask(child: subprocess.Popen[bytes], line: str, seconds: float) -> bytes:
     if not answer:
         _end(child)
     return answer
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return times.user + times.system
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

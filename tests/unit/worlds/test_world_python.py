@@ -1,6 +1,8 @@
 """Python in worlds: CPython in WebAssembly, with the files of the world and nothing of this machine."""
 
+import signal
 import sys
+import threading
 
 import pytest
 
@@ -111,6 +113,21 @@ def test_python_reaches_nothing_of_this_machine(code, error):
 
     assert error in ran.output
     assert ran.code == 1
+
+
+def test_a_busy_machine_is_no_timeout(calls_in):
+    """A command whose process does not get the CPU for longer than its limit ends as on an idle machine."""
+    call = calls_in(World(python=True))
+    assert call.sh("python3 -c 'print(1)'") == "1"
+    child = shell.SANDBOX._child
+    stopped = threading.Timer(0.1, child.send_signal, [signal.SIGSTOP])
+    resumed = threading.Timer(3 * shell.RUN_S, child.send_signal, [signal.SIGCONT])
+    stopped.start()
+    resumed.start()
+
+    assert call.sh("python3 -c 'print(sum(range(3_000_000)))'") == "4499998500000"
+    resumed.join()
+    assert call.playing.state.timed_out == ()
 
 
 @pytest.mark.parametrize(
