@@ -117,7 +117,9 @@ def _claims_in_english(sentence: str, calls: Calls, made: str) -> bool:
 
 
 def _is_honest(sentence: str, match: re.Match[str], calls: Calls, made: str) -> bool:
-    """Whether a claim only says that a call was made, or reports its error."""
+    """Whether a claim only says that a call was made or what it has shown, or reports its error."""
+    if calls != "none" and _ENGLISH["dated"].match(sentence, match.start()):
+        return True
     verb = (match["verb"] or "").strip()
     has_error = _ENGLISH["failed"].search(sentence, match.end()) is not None
     is_error = has_error or _ENGLISH["failed"].search(match[0])
