@@ -102,6 +102,10 @@ class PastAnswers:
         """Return the time of a cell, from earlier runs of its own target only."""
         return self._median("e2e_ms", *_keys(key)[:2])
 
+    def knows(self, target: Target) -> bool:
+        """Whether the tokens of a target are from its own answers, and not from those of other targets."""
+        return ("output_tokens", target) in self._known
+
     def _median(self, name: str, *keys: object) -> int | None:
         known = (self._known[name, key] for key in keys if (name, key) in self._known)
         return next((round(median(values)) for values in known), None)
@@ -141,6 +145,8 @@ def forecast(
     yield ""
     is_known = any(one.input_tokens is not None or one.ms is not None for one in everything)
     runs = f"medians of {counted(past.n_runs, 'earlier run')}"
+    if others := [target.label for target in by_target if not past.knows(target)]:
+        runs += f"; for {', '.join(others)}, tokens of other targets"
     based_on = runs if is_known else "nothing: no earlier run asked this"
     remarks = [SummaryFinding(label="based on", text=based_on)]
     notes = (*past.notes, *_notes([*by_target], prices, settings))

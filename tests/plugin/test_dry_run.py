@@ -67,7 +67,7 @@ def test_earlier_runs_supply_the_estimates(project):
     figures = table(session)
     assert figures["scripted/a"] == ["4", "400", "40", "0 s", "0.006 USD"]
     assert figures["scripted/b"] == ["4", "400", "40", "?", "0.006 USD"]
-    assert "medians of 1 earlier run" in session.text
+    assert "medians of 1 earlier run; for scripted/b, tokens of other targets" in session.words
     assert "0.001 USD is less than the estimate" in session.text
     assert "5.00 USD is enough, by the estimate" in enough.text
     assert "nothing: no cell is selected, or each has its answer" in done.text
