@@ -14,6 +14,7 @@ from pytest_openclaw.reports.numbers import (
     DASH,
     LEAST_TEXT,
     WIDTH,
+    columns,
     one_line,
     render_ms,
     render_time,
@@ -183,15 +184,21 @@ def render_cells(
 ) -> Iterator[str]:
     """Yield for each cell its name, its verdict, its time, and what was due and done if it did not pass.
 
+    From the first name that is too long on, the suite is a heading.
     `prompts` has the definitions of `config.json` by suite and id.
     """
     tools = {key: offered_tools(definition) for key, definition in prompts.items()}
-    rows = [("cell", "verdict", "took", "why")]
+    rows: list[tuple[str, ...]] = [("cell", "verdict", "took", "why")]
+    heading = ""
     for name, record in cells:
         key = record.suite, record.prompt_id
+        has_suite = name.startswith(f"{record.suite}::")
+        if record.suite != heading and (heading or (has_suite and columns(name) > width // 2)):
+            heading = record.suite
+            rows.append((heading,))
         took = render_ms(record.e2e_ms) if record.attempts else DASH
         why = missed(record, prompts.get(key, {}), tools.get(key)) if is_miss(record) else ""
-        rows.append((one_line(name, width // 2), verdict_of(record), took, why))
+        rows.append((one_line(name.removeprefix(f"{heading}::"), width // 2), verdict_of(record), took, why))
     yield from wrapped_rows(rows, width) if rows[1:] else ["no cell fits"]
 
 

@@ -157,7 +157,7 @@ def _of_the_run(summary: Summary, *, are_misses_shown: bool) -> Iterator[tuple[i
     if note := surface_note(summary):
         yield 40, SummaryFinding(label="surface", text=note)
     if summary.missed_by_all and summary.n_answered and (len(summary.groups) > 1 or not are_misses_shown):
-        ids = first_few([missed.prompt_id for missed in summary.missed_by_all], MOST_MISSED)
+        ids = first_few([*{missed.prompt_id: 0 for missed in summary.missed_by_all}], MOST_MISSED)
         text = f"{counted(len(summary.missed_by_all), 'prompt')}: {ids}"
         yield 40, SummaryFinding(label="missed" if len(summary.groups) == 1 else "missed by all", text=text)
     for part in summary.added:

@@ -143,11 +143,17 @@ def lines_of(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def wrapped_rows(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Yield rows in columns; the last text is wrapped, below the others if there is little room."""
-    *sizes, _ = (max(map(columns, column)) for column in zip(*rows, strict=True))
+    """Yield rows in columns; the last text is wrapped, below the others if there is little room.
+
+    A row of one text is a heading for those below it.
+    """
+    *sizes, _ = (max(map(columns, column)) for column in zip(*filter(lambda row: row[1:], rows), strict=True))
     start = sum(sizes) + 2 * len(sizes)
     is_below = width - start < LEAST_TEXT
     for *cells, text in rows:
+        if not cells:
+            yield one_line(text, width)
+            continue
         line = "".join(f"{padded(cell, size, left=True)}  " for cell, size in zip(cells, sizes, strict=True))
         first, *rest = lines_of(text, width - (INDENT if is_below else start))
         if is_below:

@@ -137,6 +137,16 @@ def test_a_name_of_several_cells_lists_them(runs, command):
     assert message in command.refused("show", "one", "P2[lab/b]")
 
 
+def test_a_suite_is_a_heading_where_names_are_too_long(runs, command, monkeypatch):
+    """The id of a cell is never cut out of its name."""
+    monkeypatch.setenv("COLUMNS", "60")
+
+    shown = [line.split()[0] for line in command("show", "one", "P1").out.splitlines()[2:-1]]
+
+    x, y = "benchmarks/prompts_x.json", "benchmarks/prompts_y.toml"
+    assert shown == [x, "P1[lab/a]", y, "P1[lab/a]", x, "P1[lab/b@low]"]
+
+
 def test_a_cell_in_full(runs, command):
     """What was due and done in words; prompt, system, thinking and reply in full, line by line."""
     shown = command("show", "one", "restart").out
