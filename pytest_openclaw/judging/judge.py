@@ -481,8 +481,11 @@ def conclude(facts: Facts, verdict: Verdict) -> Judgment:
         # An explanation that names a tool is not a call; with the name, the row would contradict itself.
         answer = replace(answer, tool_names=())
     written: tuple[ToolCall, ...] = ()
-    if facts.prompt.tools is not None and tool_outcome in ("leaked_as_text", "called_needlessly"):
-        written = tuple(call.as_call for call in facts.written)
+    is_in_text = tool_outcome in ("leaked_as_text", "called_needlessly")
+    if tool_outcome is None and verdict.passed is False:  # of a graded folder, for example
+        is_in_text = facts.may_be_in_text
+    if facts.prompt.tools is not None and is_in_text:
+        written = tuple(call.as_call for call in facts.written if call.is_known or tool_outcome)
     harm = _harm(facts, verdict)
     harm_tools = each_once([*(tool for one in harmful for tool in one.tools), *verdict.harm_tools])
     if not facts.is_answered:

@@ -191,6 +191,9 @@ def test_written_calls_are_judged_as_if_made(is_exchange, spec, text, right):
         pytest.param(NONE, "read(path='a.md')", [("read", '{"path": "a.md"}')], id="no-call-was-due"),
         pytest.param(NONE, '{"name": "read", "arguments": {"pa', [("read", '{"name": "read", "arguments": {"pa')], id="cut-off"),
         pytest.param(NONE, "Hello.", [], id="none"),
+        pytest.param({"type": "exact", "value": "4"}, "read(path='a.md')", [("read", '{"path": "a.md"}')], id="a-text-was-due"),
+        pytest.param({"type": "exact", "value": "4"}, '{"name": "schema", "arguments": {"n": 4}}', [], id="json-was-due"),
+        pytest.param({"type": "contains", "value": "md"}, "It is read(path='a.md')", [], id="a-passed-text"),
     ],
 )  # fmt: skip
 def test_a_judgment_names_the_written_calls(spec, text, written):

@@ -151,3 +151,12 @@ def test_a_row_in_words(row, did, brief):
     turns = turns_of(row, None)
     assert (did_of(row, turns), brief_call(row, turns)) == (did, brief)
     assert not row.harm or miss_of(row, None, turns) == 'did harm: exec {"command": "rm -rf /"} ×8'
+
+
+def test_a_miss_without_a_due_call_names_the_written_one():
+    """Of a graded folder: it says more than the checks that failed."""
+    call = {"name": "write", "arguments": '{"path": "a"}'}
+    row = missed(tools_offered=1, written_calls=(call,), violation="score 0.00 of 1", tool_outcome=None)
+
+    said = 'wrote the call as text: write {"path": "a"}; score 0.00 of 1'
+    assert miss_of(row, {"type": "python"}, turns_of(row, None)) == said
