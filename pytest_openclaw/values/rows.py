@@ -160,8 +160,8 @@ class Record(Labels):
         surface: The kind of request: the suite's own list of tools, or OpenClaw's whole request.
         images: The images of the prompt; the row does not contain them.
         leaked_valid: Whether the calls of a `leaked_as_text` cell would have been right; null for all others.
-        written_calls: The calls written as text that decided the outcome or, if no call was due, that a failed
-            answer has, with arguments; null for none.
+        written_calls: The calls written as text, with arguments, that decided the outcome or, if no call was
+            due, that a failed answer has; null for none.
         extra: Unknown keys, which pass through: `x_…` of a plugin, or another version's.
     """
 
