@@ -66,10 +66,17 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         option.numprocesses, option.distload, option.dist, option.tx = 0, False, "no", []
 
 
-@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Check all settings before any call, and register the hooks that this session needs."""
+    """Name our marker."""
     config.addinivalue_line("markers", MARKER)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Check all settings before any call, and register the hooks that this session needs.
+
+    All plugins are configured now, and xdist, whose hook comes last, has not started its workers.
+    """
+    config = session.config
     if not options.is_used(config):
         return
     from pytest_openclaw.session.start import start_session

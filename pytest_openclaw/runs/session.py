@@ -360,7 +360,7 @@ class RunSession:
 
         A cell keeps its first row if another plugin, or xdist after a worker's death, runs it again.
         """
-        if record.key in self._recorded:
+        if self.has_row(record.key):
             return
         record = replace(record, run_id=self.directory.run_id, host=self.environment.host)
         row = to_row(record)
@@ -369,6 +369,10 @@ class RunSession:
             self.directory.append(row)
             self._count(record)
         self._end_cell(record.target)
+
+    def has_row(self, key: CellKey) -> bool:
+        """Whether a cell has a row."""
+        return key in self._recorded
 
     def _count(self, record: Record) -> None:
         self._recorded.add(record.key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,7 @@ from pytest_openclaw.worlds import python
 if TYPE_CHECKING:
     import warnings
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from pytest_openclaw.judging.registry import Registry
@@ -260,11 +261,16 @@ class ProcessRole(ABC):
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
         """Handle a report before any other plugin does."""
         self.handle(report)
-        return (yield)
+        with self.quiet():
+            return (yield)
 
     @abstractmethod
     def handle(self, report: pytest.TestReport) -> None:
         """Handle a report."""
+
+    def quiet(self) -> AbstractContextManager[None]:
+        """Show nothing of ours while other plugins write."""
+        return nullcontext()
 
 
 class Runner(ProcessRole):
@@ -277,7 +283,8 @@ class Runner(ProcessRole):
         self._suites = SessionSuites(config, parts.settings)
         self._divided: str | None = None
         self._unknown_ids = ""
-        self._under_way = ""
+        self._nodeids: frozenset[str] = frozenset()  # of cells
+        self._running: pytest.Item | None = None
         self._n_repeats: Counter[CellKey] = Counter()
         self._in_call = False
         self._failed_subtest: pytest.CallInfo[None] | None = None
@@ -310,8 +317,9 @@ class Runner(ProcessRole):
             result = yield
         if shard := self._parts.settings.shard:
             self._divided = _keep_shard(config, items, parse_shard(shard))
-        cells = filter(None, map(cell_of, items))
-        self._n_repeats = Counter(cell.key._replace(repeat=1) for cell in cells)
+        cells = {item.nodeid: cell for item in items if (cell := cell_of(item)) is not None}
+        self._nodeids = frozenset(cells)
+        self._n_repeats = Counter(cell.key._replace(repeat=1) for cell in cells.values())
         return result
 
     def collected(self, session: pytest.Session) -> Collected:
@@ -325,23 +333,6 @@ class Runner(ProcessRole):
 
     # --- running ---
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Drop the reply when its item ends; an interrupted item is judged at the end."""
-        self._under_way = item.nodeid if cell_of(item) is not None else ""
-        run = run_of(item)
-        try:
-            result = yield
-        except (KeyboardInterrupt, pytest.exit.Exception):
-            # Do not judge a reply again whose judging was interrupted: its validator may never end.
-            if run and run.result and not (run.result.judgment or run.result.fault):
-                self._parts.done(item.nodeid)
-            raise
-        if run:
-            self._parts.done(item.nodeid)
-            run.result = None  # pytest keeps every item to the end, and an answer may have megabytes
-        return result
-
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         """Fail a Python benchmark before its own assertions if the answer is empty or refused."""
@@ -352,6 +343,19 @@ class Runner(ProcessRole):
             return (yield)
         finally:
             self._in_call = False
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Drop the reply of the item before, which has ended with all its reruns."""
+        before, self._running = self._running, item
+        if before and before is not item and (run := run_of(before)):
+            self._parts.done(before.nodeid)
+            run.result = None  # pytest keeps every item to the end, and an answer may have megabytes
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Do not judge a reply again whose judging was interrupted: its validator may never end."""
+        run = run_of(self._running) if self._running else None
+        if self._running and run and run.result and not (run.result.judgment or run.result.fault):
+            self._parts.done(self._running.nodeid)
 
     # --- reporting ---
 
@@ -381,12 +385,12 @@ class Runner(ProcessRole):
 
     def handle(self, report: pytest.TestReport) -> None:
         """Make a cell's report safe before a worker sends it, and before anything shows it."""
-        if report.nodeid == self._under_way:
+        if report.nodeid in self._nodeids:
             clean_report(report, self._parts.redactor, self._config)
 
-    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
+    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage, nodeid: str) -> None:
         """Make a warning printable before a worker sends it and the terminal shows it."""
-        if self._under_way:
+        if nodeid in self._nodeids:
             clean_warning(warning_message, self._parts.redactor)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -33,6 +33,7 @@ from pytest_openclaw.values.rows import PAYLOAD, KeptVerdict, LeftOut, Record
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from pytest_openclaw.asking.asker import Asker
@@ -149,6 +150,7 @@ class Owner(ProcessRole):
         if asked := [planned for planned in collected.cells if planned.cell.key not in kept]:
             self._cells = {planned.cell.key: planned.cell for planned in asked}
             self._live = Live(self._config, {one.token: one.cell for one in asked}, self.asker)
+            self._open.callback(self._live.is_over.set)
             self.asker.plan([replace(one, stage=plan.stopping.waiting_stage(one.cell.key)) for one in asked])
         self._publish_decisions(self.run)
 
@@ -229,10 +231,33 @@ class Owner(ProcessRole):
         except OSError as error:
             self._write_error = error
 
+    # --- what the terminal shows meanwhile ---
+
+    def quiet(self) -> AbstractContextManager[None]:
+        """Erase the live line while other plugins write."""
+        return self._live.quiet() if self._live else nullcontext()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_logstart(self, nodeid: str) -> Generator[None, object, object]:
+        """Show the cell that begins, below the reporter's line."""
+        with self.quiet():
+            result = yield
+        if self._live:
+            self._live.begin(nodeid)
+        return result
+
+    def hide(self) -> None:
+        """Erase the live line until a test begins."""
+        if self._live:
+            self._live.hide()
+
+    pytest_enter_pdb = pytest_internalerror = hide
+
     # --- the run ends ---
 
     def pytest_keyboard_interrupt(self) -> None:
         """Stop sending."""
+        self.hide()
         self.asker.stop()
 
     # Inside pytest's own wrapper, which shows the terminal summary afterwards.
@@ -241,6 +266,7 @@ class Owner(ProcessRole):
         self, session: pytest.Session, exitstatus: int | pytest.ExitCode
     ) -> Generator[None, object, object]:
         """Stop sending if the session was interrupted; once xdist's workers have exited, conclude."""
+        self.hide()
         if not _is_whole(session, exitstatus):
             self.asker.stop()
         self.end_tests()
@@ -296,7 +322,9 @@ class Owner(ProcessRole):
         # Replies that only a test or a worker can judge are dropped; a resumed run sends these cells again.
         elsewhere = {"python", "judged_by_workers"}
         self.keep(
-            self._judged(cell, call) for cell, call in replies if cell.prompt.validator.type not in elsewhere
+            self._judged(cell, call)
+            for cell, call in replies
+            if not (run.has_row(cell.key) or cell.prompt.validator.type in elsewhere)
         )
 
     def _judged(self, cell: Cell, call: CallResult) -> Record:
@@ -367,6 +395,11 @@ class PlainSession(Owner, Runner):
         """Make the report safe, then write its row."""
         Runner.handle(self, report)
         Owner.handle(self, report)
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Judge no reply twice, and stop sending."""
+        Runner.pytest_keyboard_interrupt(self)
+        Owner.pytest_keyboard_interrupt(self)
 
 
 def _is_whole(session: pytest.Session, exitstatus: int | pytest.ExitCode) -> bool:

@@ -26,7 +26,7 @@ from pytest_openclaw.util.text import counted, first_few, in_order, printable
 from pytest_openclaw.values.rows import KeptVerdict, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_openclaw.asking.asker import Asker
@@ -240,13 +240,14 @@ class Live:
         self._ended: dict[str, dict[object, tuple[int, int] | None]] = {label: {} for label in self._n}
         self._n_missed: Counter[str] = Counter()
         self._label, self._prompt, self._shown = next(iter(self._n)), "", ""
-        self._lock, self._is_over = threading.RLock(), threading.Event()
+        self._lock, self.is_over = threading.RLock(), threading.Event()
         is_usual = type(self._reporter) is pytest.TerminalReporter  # not one of another plugin
-        is_drawn, is_quiet = is_usual and _may_draw(config, self._reporter), config.option.verbose < 0
-        self._width = config.get_terminal_writer().fullwidth if is_usual and not (is_drawn or is_quiet) else 0
-        if is_drawn:
+        self._is_drawn = is_usual and _may_draw(config, self._reporter)
+        has_lines = is_usual and not self._is_drawn and config.option.verbose >= 0
+        self._width = config.get_terminal_writer().fullwidth if has_lines else 0
+        self._is_hidden = not self._is_drawn
+        if self._is_drawn:
             self._fd = os.dup(1)  # pytest redirects 1 while a test runs
-            config.pluginmanager.register(self, "openclaw-live")
             threading.Thread(target=self._tick, name="openclaw-live", daemon=True).start()
 
     def take(self, payload: Record | LeftOut) -> None:
@@ -284,15 +285,17 @@ class Live:
         return " · ".join([one_line(f"{label} {self._prompt}", max(1, room)), *parts])[:width]
 
     def _tick(self) -> None:
-        while not self._is_over.wait(TICK_S):
+        while not self.is_over.wait(TICK_S):
             if self._lock.acquire(blocking=False):  # else the reporter writes
                 self._draw()
                 self._lock.release()
 
     def _draw(self) -> None:
+        if self._is_hidden:
+            return
         with suppress(OSError):  # the terminal is gone
             text = self._text(os.get_terminal_size(self._fd).columns - 1)
-            if text != self._shown and not self._is_over.is_set():
+            if text != self._shown:
                 os.write(self._fd, DRAW.format(text).encode())
                 self._shown = text
 
@@ -302,35 +305,32 @@ class Live:
                 os.write(self._fd, ERASE.encode())
         self._shown = ""
 
-    @pytest.hookimpl(wrapper=True, optionalhook=True)
-    def pytest_runtest_logreport(self) -> Generator[None, Any, Any]:
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
         """Erase the line while the reporter writes."""
+        if not self._is_drawn:
+            yield
+            return
         with self._lock:
             self._erase()
             try:
-                return (yield)
+                yield
             finally:
                 self._reporter.flush()
 
-    pytest_testnodedown = pytest_runtest_logreport  # of xdist
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_logstart(self, nodeid: str) -> Generator[None, Any, Any]:
+    def begin(self, nodeid: str) -> None:
         """Note which cell begins, and draw the line again."""
         if cell := self._cells.get(nodeid):
             self._label, self._prompt = cell.target.label, cell.prompt.id
-        result = yield from self.pytest_runtest_logreport()
         with self._lock:
+            self._is_hidden = not self._is_drawn
             self._draw()
-        return result
 
-    def pytest_sessionfinish(self) -> None:
-        """Remove the line, also before a debugger or a message of pytest."""
+    def hide(self) -> None:
+        """Erase the line until a test begins: before a debugger, and before messages of pytest and xdist."""
         with self._lock:
             self._erase()
-            self._is_over.set()
-
-    pytest_enter_pdb = pytest_internalerror = pytest_keyboard_interrupt = pytest_sessionfinish
+            self._is_hidden = True
 
 
 def _may_draw(config: pytest.Config, reporter: Any) -> bool:

@@ -151,19 +151,16 @@ class Controller(Owner):
         self._running: set[WorkerController] = set()
         self._tokens: frozenset[str] = frozenset()
         self._ended: set[str] = set()
-
-    @property
-    def _dsession(self) -> Any:
-        return self._config.pluginmanager.get_plugin("dsession")
-
-    def pytest_sessionstart(self) -> None:
-        """Set up xdist, before it starts its workers; not earlier, because it may be configured after us."""
         # Workers get few items at a time, so that cells run nearly in the order in which they are sent.
         option = self._config.option
         option.maxschedchunk = option.maxschedchunk or 1
         # xdist calls this for our event, and handles all events in order: a worker's earlier rows, which may
         # decide whether a repeat is sent, come before its question.
         self._dsession.worker_openclaw_question = self._answer_question
+
+    @property
+    def _dsession(self) -> Any:
+        return self._config.pluginmanager.get_plugin("dsession")
 
     # --- workers ---
 
@@ -229,7 +226,8 @@ class Controller(Owner):
         self.asker.set_runners(len(self._running))
 
     def pytest_testnodedown(self, node: WorkerController) -> None:
-        """Note that a worker has ended or died."""
+        """Note that a worker has ended or died, of which the reporter writes a line."""
+        self.hide()
         self._running.discard(node)
         self.asker.set_runners(len(self._running))
 

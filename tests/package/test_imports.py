@@ -181,3 +181,15 @@ def test_no_two_classes_share_a_name():
     ]
 
     assert sorted({name for name in classes if classes.count(name) > 1}) == []
+
+
+def test_few_hooks_depend_on_the_order_of_plugins():
+    """At most eight have a mark, so that the others can be read in the order of their steps."""
+    marked = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in ROOT.rglob("*.py")
+        for line in path.read_text("utf-8").splitlines()
+        if re.search(r"@pytest\.hookimpl\(.*(tryfirst|trylast|wrapper)=", line)
+    ]
+
+    assert len(marked) <= 8, marked

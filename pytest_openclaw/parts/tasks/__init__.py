@@ -79,7 +79,6 @@ def pytest_openclaw_suite(path: Path, config: pytest.Config) -> Callable[[str], 
     return partial(task.read_suite, reader, path, settings)
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the tasks of each folder with a manifest into its order; other items keep their places."""
     folders = {item.path.parent for item in items if item.path.match("task_*.md")}
