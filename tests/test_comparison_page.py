@@ -6,8 +6,8 @@ from typing import get_args
 
 from pytest_openclaw.cli import main
 from pytest_openclaw.parts.baseline import ACROSS as DIFFERENCES
+from pytest_openclaw.parts.baseline.comparison import Reason
 from pytest_openclaw.reports.numbers import words
-from pytest_openclaw.stats.comparison import Reason
 from tests.unit.runs.stored_runs import A, B, definition, row, store
 
 PAGE = (Path(__file__).parent.parent / "docs" / "comparison.md").read_text("utf-8")

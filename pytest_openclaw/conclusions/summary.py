@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from pytest_openclaw.conclusions.groups import Group, headline, summarize_group
-from pytest_openclaw.stats.comparison import LEVEL, sign_flip
-from pytest_openclaw.stats.intervals import cluster_of
+from pytest_openclaw.stats.intervals import LEVEL, cluster_of, sign_flip
 from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, calls_of, did_right
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.parts import added_to, whole
@@ -23,7 +22,7 @@ from pytest_openclaw.values.requests import LISTED
 from pytest_openclaw.values.run_files import SurfaceEntry
 
 if TYPE_CHECKING:
-    from pytest_openclaw.stats.comparison import Difference
+    from pytest_openclaw.stats.intervals import Difference
     from pytest_openclaw.stats.tool_use import ToolUse
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import Record

@@ -34,7 +34,6 @@ from pytest_openclaw.util.json_text import MAX_DEPTH
 from pytest_openclaw.util.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import Outcome, outcome_of
-from pytest_openclaw.values.prompts import MAIN
 from pytest_openclaw.values.replies import (
     HARM,
     MALFORMED_CALL,
@@ -82,11 +81,6 @@ def tool_demand_of(prompt: Prompt) -> ToolDemand:
         return "restraint"
     is_required = demands.works if _is_native(prompt) else expected_tools_of(prompt) is not None
     return "call" if is_required else "none"
-
-
-def affects_tier(prompt: Prompt) -> bool:
-    """Whether a prompt's cells may count for the tier."""
-    return prompt.strand is MAIN and (prompt.tools is not None or expected_tools_of(prompt) is not None)
 
 
 def own_tools(prompt: Prompt) -> set[str]:

@@ -177,9 +177,7 @@ PART = Part(
             lambda group: group.pressure,
             {
                 "tools": lambda level: DASH if level.tools_offered is None else str(level.tools_offered),
-                "tokens before": lambda level: (
-                    render_tokens(level.padding_tokens) if level.padding_tokens else DASH
-                ),
+                "tokens before": lambda level: render_tokens(level.padding_tokens),
                 "right": lambda level: render_share(level.n_success, level.n),
                 "95 %": lambda level: render_interval(level.interval_95),
                 "overflowed": lambda level: str(level.n_overflow),

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_openclaw.conclusions.groups import Group
 from pytest_openclaw.conclusions.recommendation import Evidence, recommend
-from pytest_openclaw.judging.judge import affects_tier
+from pytest_openclaw.judging.judge import expected_tools_of
 from pytest_openclaw.reports.numbers import render_rate
 from pytest_openclaw.reports.sections import Listing
 from pytest_openclaw.runs.reading import repeats_of as asked_repeats
@@ -24,6 +24,7 @@ from pytest_openclaw.stats.tool_use import calls_of, classify_tier, did_right, i
 from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.util.typed import Count
 from pytest_openclaw.values.parts import Pacing, Part, PartKey
+from pytest_openclaw.values.prompts import MAIN
 from pytest_openclaw.values.requests import target_of
 from pytest_openclaw.values.rows import Repeat
 from pytest_openclaw.values.run_files import RunEntry, TargetEntry
@@ -191,6 +192,11 @@ def stages_of(cells: Iterable[Cell]) -> dict[CellKey, Stage]:
         )
         for key, (number, is_always_asked) in numbered.items()
     }
+
+
+def affects_tier(prompt: Prompt) -> bool:
+    """Whether a prompt's cells may count for the tier."""
+    return prompt.strand is MAIN and (prompt.tools is not None or expected_tools_of(prompt) is not None)
 
 
 def positions_of(prompts: Iterable[Prompt]) -> dict[tuple[str, str], float]:

@@ -38,8 +38,7 @@ from pytest_openclaw.judging.judge import JUDGED, judge, tool_demand_of
 from pytest_openclaw.reports.cells import verdict_of
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.runs.directory import SURFACE
-from pytest_openclaw.runs.reading import is_python
-from pytest_openclaw.runs.rows import REPLY_FIELDS, clipped, judgment_fields, unjudged
+from pytest_openclaw.runs.rows import REPLY_FIELDS, clipped, judgment_fields
 from pytest_openclaw.runs.summaries import NewRow, NewRun, Plugins, write_run
 from pytest_openclaw.suites.cells import definition as definition_of
 from pytest_openclaw.suites.load import known_failure_of, load_suite
@@ -73,6 +72,8 @@ _QUESTION = ("prompt", "system", "messages", "history", "turns", "images_sha256"
 """The keys of a prompt that must be unchanged, because a rule cannot judge a reply to another question."""
 _RULE = ("validator", "expected_tool_calls", "xfail")
 """The keys of a prompt that a rescored run takes from the current suites."""
+_OF_JUDGING = {"violation", "parsed_output", "tool_calls", "harm_tools", "fault_message", "written_calls"}
+"""The keys of a row that judging sets, and that may be cut."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -213,7 +214,9 @@ def rescore_record(record: Record, prompt: Prompt) -> Record | None:
         "tool_demand": tool_demand_of(prompt),
         "known_failure": known and known.reason,
     }
-    return clipped(replace(unjudged(record), **valid_value(judged)))
+    cut = tuple(name for name in record.cut or () if name not in _OF_JUDGING) or None
+    truncated = record.truncated if record.cut is None else cut is not None
+    return clipped(replace(record, truncated=truncated, cut=cut, **valid_value(judged)))
 
 
 def _reply(record: Record) -> Reply:
@@ -294,7 +297,11 @@ def suite_files(run: StoredRun, root: Path) -> list[Path]:
     """
     path = run.path.resolve()
     runs = path if root.is_relative_to(path.parent) else path.parent
-    files = dict.fromkeys(root / suite for (suite, _), entry in run.prompts.items() if not is_python(entry))
+    files = dict.fromkeys(
+        root / suite
+        for (suite, _), entry in run.prompts.items()
+        if entry.get("validator") != {"type": "python"}  # a benchmark in Python, which its own test judges
+    )
     return [
         file
         for file in files

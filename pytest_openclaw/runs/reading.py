@@ -272,12 +272,6 @@ def repeats_of(config: JsonObject) -> int:
     return max(one.get("repeat") or 1 for one in (config, *config.get("parts", ())))
 
 
-def is_python(definition: Mapping[str, Any]) -> bool:
-    """Whether a prompt is a benchmark written in Python, which its own test judges."""
-    validator = definition.get("validator")
-    return isinstance(validator, dict) and validator.get("type") == "python"
-
-
 # --- finding runs ---------------------------------------------------------------------------------
 
 

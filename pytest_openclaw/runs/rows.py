@@ -205,9 +205,6 @@ def _whole(milliseconds: float | None) -> int | None:
 MAX_ROW_BYTES = 1024 * 1024
 # The names of all fields that can be cut take fewer bytes.
 _ROOM_FOR_CUT = 1024
-_FIELDS_OF_JUDGING = frozenset(
-    {"violation", "parsed_output", "tool_calls", "harm_tools", "fault_message", "written_calls"}
-)
 _TEXT_LIMITS = {
     "finish_reason": MAX_NAME_BYTES,
     "effective_model": MAX_NAME_BYTES,
@@ -239,14 +236,6 @@ def clipped(record: Record) -> Record:
             cut.add(name)
         room -= _size(kept[name])
     return replace(record, **kept, truncated=bool(cut) or record.truncated, cut=tuple(sorted(cut)) or None)
-
-
-def unjudged(record: Record) -> Record:
-    """Return a record to be judged again: its `cut` no longer names the fields that judging sets."""
-    if record.cut is None:
-        return record
-    cut = tuple(name for name in record.cut if name not in _FIELDS_OF_JUDGING)
-    return replace(record, truncated=bool(cut), cut=cut or None)
 
 
 def _size(value: Any) -> int:

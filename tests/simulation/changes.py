@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from pytest_openclaw.parts.baseline.comparison import Obstacles, compare_records
 from pytest_openclaw.parts.gates import Gates
-from pytest_openclaw.stats.comparison import Obstacles, compare_records
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import record, summary_of

@@ -5,7 +5,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from pytest_openclaw.stats.comparison import LEVEL, sign_flip
+from pytest_openclaw.stats.intervals import LEVEL, sign_flip
 from pytest_openclaw.values.requests import Target
 from tests.unit.reports.summaries import cell, summary_of
 

@@ -4,7 +4,7 @@ from math import sqrt
 
 import pytest
 
-from pytest_openclaw.stats.comparison import LEVEL
+from pytest_openclaw.stats.intervals import LEVEL
 from tests.simulation.changes import EQUAL_MODELS, LOSSES, mixed, simulate, simulate_loss
 
 # In a group, so that their common data is simulated once.

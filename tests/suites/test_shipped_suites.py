@@ -8,8 +8,9 @@ from itertools import combinations, pairwise
 import pytest
 
 from pytest_openclaw.judging.calls import demands_of
-from pytest_openclaw.judging.judge import affects_tier, judge, tool_demand_of
+from pytest_openclaw.judging.judge import judge, tool_demand_of
 from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.parts.repeats import affects_tier
 from pytest_openclaw.providers.chat_completions import chat_body
 from pytest_openclaw.stats.intervals import wilson_95
 from pytest_openclaw.stats.tool_use import MOST_NEEDLESS, PROVEN_PROMPTS, is_conclusive, joint_z

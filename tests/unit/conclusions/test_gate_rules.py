@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pytest_openclaw.parts.gates import Gates, gates_of, parse_gate_line
 from pytest_openclaw.values.requests import Target
 from tests.searching import examples
+from tests.unit.parts.compared import cells, compare
 from tests.unit.reports.summaries import (
     TARGET,
     ended,
@@ -19,7 +20,6 @@ from tests.unit.reports.summaries import (
     summary_of,
     tool_cells,
 )
-from tests.unit.stats.compared import cells, compare
 
 OTHER = Target(provider="lab", model="Small:1b")
 

@@ -14,9 +14,9 @@ from pytest_openclaw.reports.cells import offered_tools
 from pytest_openclaw.reports.html.page import cell_data
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.summaries import summary_of as stored_or_made
+from tests.unit.parts.compared import compare
 from tests.unit.reports.summaries import missed, record, summary_of
 from tests.unit.runs.stored_runs import A, B, definition, row, store
-from tests.unit.stats.compared import compare
 
 
 @pytest.mark.parametrize(

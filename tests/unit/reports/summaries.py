@@ -6,8 +6,8 @@ from typing import Any
 
 from pytest_openclaw.conclusions.groups import summarize_group
 from pytest_openclaw.conclusions.summary import summarize_run
+from pytest_openclaw.parts.baseline.comparison import ComparedRuns
 from pytest_openclaw.parts.gates import Gates
-from pytest_openclaw.stats.comparison import ComparedRuns
 from pytest_openclaw.stats.intervals import group_records
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.requests import Target

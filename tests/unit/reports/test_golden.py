@@ -8,12 +8,13 @@ import pytest
 from pytest_openclaw.conclusions.summary import Budget
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.parts.baseline import render_comparison
+from pytest_openclaw.parts.baseline.comparison import Obstacle, Obstacles
 from pytest_openclaw.parts.gates import Gates
 from pytest_openclaw.reports.cells import render_failure
 from pytest_openclaw.reports.pages import render_comment, render_markdown
 from pytest_openclaw.reports.terminal import render_terminal
-from pytest_openclaw.stats.comparison import Obstacle, Obstacles
 from pytest_openclaw.values.requests import Target
+from tests.unit.parts.compared import cells, compare
 from tests.unit.reports.summaries import (
     cell,
     exchange,
@@ -25,7 +26,6 @@ from tests.unit.reports.summaries import (
     summary_of,
     tool_cells,
 )
-from tests.unit.stats.compared import cells, compare
 
 GOLDEN = Path(__file__).parent / "golden"
 NATIVE = {"suite": "native", "tools_offered": 11}

@@ -10,11 +10,11 @@ from cmarkgfm.cmark import Options
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_openclaw.parts.baseline.comparison import Obstacle, Obstacles, compare_records
 from pytest_openclaw.parts.gates import Gates
 from pytest_openclaw.reports.facts import HEADERS
 from pytest_openclaw.reports.pages import LONGEST_COMMENT as LONGEST
 from pytest_openclaw.reports.pages import MARKER, code, render_comment, render_markdown
-from pytest_openclaw.stats.comparison import Obstacle, Obstacles, compare_records
 from pytest_openclaw.values.requests import Target
 from tests.unit.reports.summaries import fault, missed, record, summary_of
 

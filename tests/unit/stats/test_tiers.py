@@ -10,8 +10,7 @@ from scipy import stats
 
 from pytest_openclaw.parts.gates import Gates
 from pytest_openclaw.parts.repeats import look_schedule
-from pytest_openclaw.stats.comparison import LEVEL, sign_flip
-from pytest_openclaw.stats.intervals import Z_95, wilson_95
+from pytest_openclaw.stats.intervals import LEVEL, Z_95, sign_flip, wilson_95
 from pytest_openclaw.stats.tool_use import classify_tier, is_conclusive, joint_z, joint_z_against
 from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.settings import Settings, looks_of

@@ -15,8 +15,8 @@ from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.rows import from_row, to_row
 from pytest_openclaw.values.run_files import ConfigFile, InventoryFile, load_schema
 from tests.docs.refresh import made_schemas
+from tests.unit.parts.compared import compare
 from tests.unit.reports.summaries import TARGET, fault, missed, pressed, record, summary_of, tool_cells
-from tests.unit.stats.compared import compare
 
 ROW = load_schema("row")
 SUMMARY = load_schema("summary")

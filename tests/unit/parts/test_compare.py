@@ -17,15 +17,16 @@ from pytest_openclaw.parts.baseline import (
     parse_across,
     read_baseline,
 )
+from pytest_openclaw.parts.baseline.comparison import Obstacle, Obstacles, adjusted_together
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_run
-from pytest_openclaw.stats import comparison
-from pytest_openclaw.stats.comparison import Obstacle, Obstacles, adjusted_together, sign_flip
+from pytest_openclaw.stats import intervals
+from pytest_openclaw.stats.intervals import sign_flip
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import Target
+from tests.unit.parts.compared import cells, compare, only
 from tests.unit.reports.summaries import TARGET, cell, missed, record, tool_cells
 from tests.unit.runs.stored_runs import SUITE, A, B, definition, row, store
-from tests.unit.stats.compared import cells, compare, only
 
 OTHER = Target(provider="ollama_openai", model="other")
 
@@ -304,7 +305,7 @@ def test_of_very_many_prompts_it_is_normal(monkeypatch):
     totals = [1, -2, 3, -1] * 60 + [-2] * 55
     exact = sign_flip(totals)
 
-    monkeypatch.setattr(comparison, "MOST_EXACT", 0)
+    monkeypatch.setattr(intervals, "MOST_EXACT", 0)
 
     assert sign_flip(totals) == (-1, pytest.approx(exact.p, rel=0.02))
     assert sign_flip([1] * 1100 + [-1] * 1000).p == pytest.approx(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_openclaw.stats.comparison import ComparedRuns, Comparison, Obstacles, compare_records
+from pytest_openclaw.parts.baseline.comparison import ComparedRuns, Comparison, Obstacles, compare_records
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import TARGET, fault, missed, record

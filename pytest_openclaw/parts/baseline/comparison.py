@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import exp, gcd, log, sqrt
-from statistics import NormalDist, fmean, median
+from math import exp, log
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pytest_openclaw.stats.intervals import (
+    Difference,
     Interval,
     cluster_of,
     group_records,
@@ -21,6 +22,7 @@ from pytest_openclaw.stats.intervals import (
     is_judged,
     mean_difference_95,
     percentile_interval,
+    sign_flip,
 )
 from pytest_openclaw.stats.tool_use import OUTCOMES
 from pytest_openclaw.values.tool_calls import ToolOutcome
@@ -32,54 +34,8 @@ if TYPE_CHECKING:
 
 # --- significance -----------------------------------------------------------------------------------
 
-LEVEL = 0.05
-"""A two-sided p below this, after Holm's correction, is a difference."""
-MOST_EXACT = 1000
-"""If more prompts than this differ, the normal distribution is as good as the exact one."""
 NoDifference = Literal["no difference seen"]
 NO_DIFFERENCE: NoDifference = "no difference seen"
-
-
-class Difference(NamedTuple):
-    """The result of a test: the sign of the difference, 0 for none, and its two-sided p."""
-
-    sign: int
-    p: float
-
-    @property
-    def significant(self) -> int:
-        """The sign of a significant difference, otherwise 0."""
-        return self.sign if self.p < LEVEL else 0
-
-
-def sign_flip(totals: Sequence[int]) -> Difference:
-    """Test whether the differences of prompts are centered at zero.
-
-    The exact randomization test: if nothing has changed, each prompt's difference could as well have had the
-    other sign (Fisher 1935, "The Design of Experiments", section 21). With one cell per prompt this is the
-    exact McNemar test (1947, Psychometrika 12). With several, it allows for the similarity of a prompt's
-    cells, because they change sign together.
-
-    Args:
-        totals: for each prompt, the passed cells in the candidate less the passed cells in the baseline.
-    """
-    found, sizes = sum(totals), [abs(total) for total in totals if total]
-    if not found:
-        return Difference(0, 1.0)
-    sign = 1 if found > 0 else -1
-    if len(sizes) > MOST_EXACT:
-        excess = (abs(found) - gcd(*sizes)) / sqrt(sum(size**2 for size in sizes))
-        return Difference(sign, min(1.0, 2 * (1 - NormalDist().cdf(excess))))
-    # One whole number holds, for each sum, the number of sign choices with this sum. Each count is a digit of
-    # `bits` bits, wide enough for all choices, so that a shift moves all counts to other sums.
-    bits = len(sizes) + 1
-    choices = 1
-    for size in sizes:
-        choices += choices << (size * bits)
-    at_least = (sum(sizes) + abs(found)) // 2
-    # The remainder by a digit of ones is the sum of the digits, like the remainder by nine in decimal.
-    n_extreme = (choices >> (at_least * bits)) % ((1 << bits) - 1)
-    return Difference(sign, min(1.0, 2 * (n_extreme / 2 ** len(sizes))))
 
 
 def adjusted_together(totals: Sequence[Sequence[int]]) -> list[Difference]:

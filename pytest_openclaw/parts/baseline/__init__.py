@@ -32,20 +32,20 @@ import pytest
 
 from pytest_openclaw.cli.result import CliCommand, CommandResult, add_runs_dir, run_path, terminal_width
 from pytest_openclaw.conclusions.summary import Summary
-from pytest_openclaw.reports.blocks import Findings, Section, SummaryFinding, Table
-from pytest_openclaw.reports.facts import CHANGES
-from pytest_openclaw.reports.numbers import WIDTH, one_line, words
-from pytest_openclaw.reports.terminal import finding_lines
-from pytest_openclaw.runs.directory import is_active
-from pytest_openclaw.runs.reading import is_run, load_run, runs_by_age
-from pytest_openclaw.stats.comparison import (
-    LEVEL,
+from pytest_openclaw.parts.baseline.comparison import (
     NO_DIFFERENCE,
     ComparedRuns,
     Obstacle,
     Obstacles,
     compare_records,
 )
+from pytest_openclaw.reports.blocks import Findings, Section, SummaryFinding, Table
+from pytest_openclaw.reports.facts import CHANGES
+from pytest_openclaw.reports.numbers import WIDTH, one_line, words
+from pytest_openclaw.reports.terminal import finding_lines
+from pytest_openclaw.runs.directory import is_active
+from pytest_openclaw.runs.reading import is_run, load_run, runs_by_age
+from pytest_openclaw.stats.intervals import LEVEL
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.values.parts import Gate, Part, PartKey
@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Collection, Iterator, Sequence
 
+    from pytest_openclaw.parts.baseline.comparison import Comparison, Reason, SetAside, VerdictChange
     from pytest_openclaw.runs.reading import StoredRun
-    from pytest_openclaw.stats.comparison import Comparison, Reason, SetAside, VerdictChange
     from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.requests import PromptKey, Target
