@@ -144,15 +144,16 @@ def is_loopback(host: str) -> bool:
     return (mapped or ip).is_loopback
 
 
-def check_network(environ: Mapping[str, str]) -> None:
+def check_network(address: Address, environ: Mapping[str, str]) -> None:
     """Raise `TargetError` for a proxy or certificates of the environment that the HTTP library cannot use."""
-    if path := environ.get("SSL_CERT_FILE"):
+    is_far = not address.is_loopback
+    if (path := environ.get("SSL_CERT_FILE")) and (is_far or address.base_url.startswith("https:")):
         try:
             ssl.create_default_context(cafile=path)
         except OSError as error:
             why = f"no certificate can be read from it: {error.strerror}"
             raise TargetError(f"SSL_CERT_FILE: {why}. Name a file of certificates in PEM form.") from error
-    for variable, value in environ.items():
+    for variable, value in environ.items() if is_far else ():
         is_socks = value.startswith("socks5") and find_spec("socksio") is not None
         if value and variable.lower() in _PROXY_VARIABLES and not is_socks:
             # The library does not accept blanks around it.

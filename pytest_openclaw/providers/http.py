@@ -112,7 +112,7 @@ class HttpClient:
         self, call: HttpCall, on_sent: Callable[[], None], *, is_second: bool = False
     ) -> httpx2.Response:
         if self._client is None:
-            self._client = _new_client(httpx2.URL(call.url).host)
+            self._client = _new_client(httpx2.URL(call.url))
         has_connected = False
 
         async def trace(step: str, _: object) -> None:
@@ -211,10 +211,12 @@ class HttpClient:
         return replace(fault, message=f"{fault.message.rstrip('.')}. The request went to {where}.")
 
 
-def _new_client(host: str) -> httpx2.AsyncClient:
+def _new_client(url: httpx2.URL) -> httpx2.AsyncClient:
+    is_far = not is_loopback(url.host)
     return httpx2.AsyncClient(
         # A proxy in the environment must not see requests to this machine.
-        trust_env=not is_loopback(host),
+        trust_env=is_far,
+        verify=httpx2.create_ssl_context(trust_env=is_far or url.scheme == "https"),
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
         # Cookies of one cell must not be sent with the next cell.
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
@@ -266,6 +268,8 @@ def _absence(reason: BaseException) -> str | None:
         case ssl.SSLCertVerificationError():
             why = f"its certificate is not trusted: {reason.verify_message}"
             return f"{why}; set SSL_CERT_FILE to the certificate that signed it"
+        case ssl.SSLError() if reason.reason == "WRONG_VERSION_NUMBER":
+            return "it does not speak TLS; does its address begin with http://?"
         case OSError() if reason.errno in _NO_WAY:
             return "no route to that host"
     return None

@@ -67,8 +67,7 @@ class OverHttp(Provider):
         """Find the address; raise `TargetError` if it, a proxy or the certificates cannot be used."""
         super().__init__(setup)
         self.address = self.find_address()
-        if not self.address.is_loopback:
-            check_network(setup.environ)
+        check_network(self.address, setup.environ)
         self.refused: defaultdict[str, set[str]] = defaultdict(set)
 
     # --- for subclasses to override -----------------------------------------------------------

@@ -4,10 +4,9 @@ import asyncio
 import errno
 import gzip
 import socket
-import ssl
+import threading
 import time
 
-import httpx2
 import pytest
 
 from pytest_openclaw.providers import http
@@ -29,6 +28,7 @@ from tests.providers.servers.apis import (
     using,
 )
 from tests.providers.servers.misbehaving import (
+    CERTIFICATE,
     Close,
     Hang,
     MisbehavingServer,
@@ -394,7 +394,7 @@ def test_a_proxy_that_cannot_be_used(form, variable, value):
 
 @pytest.mark.parametrize("text", [None, "", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
 def test_certificates_that_cannot_be_read(form, text, tmp_path):
-    """A missing, an empty and a broken file are errors of the usage; none is read for this machine."""
+    """A missing, an empty and a broken file are errors of the usage; none is read for plain HTTP on this machine."""
     path = tmp_path / "ca.pem"
     if text is not None:
         path.write_text(text)
@@ -403,22 +403,38 @@ def test_certificates_that_cannot_be_read(form, text, tmp_path):
 
     with pytest.raises(TargetError, match="SSL_CERT_FILE: no certificate can be read from it"):
         form.kind(ProviderSetup(name="lab", base_url="http://box.invalid/v1", environ=environ))
+    with pytest.raises(TargetError, match="SSL_CERT_FILE: no certificate can be read from it"):
+        form.kind(ProviderSetup(name="lab", base_url="https://127.0.0.1:9/v1", environ=environ))
 
 
-def test_a_certificate_that_is_not_trusted(server, monkeypatch):
-    """It says so, and is not tried again."""
-    why = ssl.SSLCertVerificationError("verify failed")
-    why.verify_message = "self-signed certificate"
+def test_a_certificate_is_trusted_if_the_environment_names_it(monkeypatch):
+    """Also on this machine; else the fault says so, and nothing is tried again."""
+    with MisbehavingServer(has_tls=True) as server:
+        server.on("*", Script.answer(CHAT.whole("Hi.")))
+        refused = ask(CHAT.provider(server.url))
+        monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+        assert ask(CHAT.provider(server.url)).text == "Hi."
 
-    async def send(*args, **more):
-        raise httpx2.ConnectError("no") from why
+    assert (refused.retryable, refused.scope) == (False, "endpoint")
+    assert "its certificate is not trusted: self-signed certificate; set SSL_CERT_FILE" in refused.message
 
-    monkeypatch.setattr("httpx2.AsyncClient.send", send)
 
-    fault = ask(CHAT.provider(server.url))
+def test_a_server_without_tls():
+    """The fault says what to look at."""
 
-    assert (fault.retryable, fault.scope) == (False, "endpoint")
-    assert "its certificate is not trusted: self-signed certificate" in fault.message
+    def answer(listener):
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(4096)
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=answer, args=(listener,))
+        thread.start()
+        fault = ask(CHAT.provider(f"https://127.0.0.1:{listener.getsockname()[1]}"))
+        thread.join()
+
+    assert (fault.retryable, "does its address begin with http://?" in fault.message) == (False, True)
 
 
 def test_connections_are_used_again(form, stream, server, monkeypatch):

@@ -24,6 +24,7 @@ from __future__ import annotations
 import itertools
 import json
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -31,7 +32,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+CERTIFICATE = Path(__file__).with_name("loopback.pem")
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,11 @@ Answer = Script | Callable[[Request], Script]
 
 
 class MisbehavingServer:
-    def __init__(self) -> None:
+    def __init__(self, *, has_tls: bool = False) -> None:
+        self._tls: ssl.SSLContext | None = None
+        if has_tls:
+            self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self._tls.load_cert_chain(CERTIFICATE)
         self.requests: list[Request] = []
         self.connections = 0
         self.in_flight = 0
@@ -127,7 +135,7 @@ class MisbehavingServer:
 
     @property
     def origin(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http{'s' if self._tls else ''}://127.0.0.1:{self.port}"
 
     @property
     def url(self) -> str:
@@ -188,17 +196,24 @@ class MisbehavingServer:
                 self._open.add(connection)
             self._start(self._serve, connection)
 
-    def _serve(self, connection: socket.socket) -> None:
+    def _serve(self, accepted: socket.socket) -> None:
         try:
             # Many tests have a peer that disconnects early.
-            with suppress(OSError), connection.makefile("rb") as received:
+            with (
+                suppress(OSError),
+                self._opened(accepted) as connection,
+                connection.makefile("rb") as received,
+            ):
                 while (request := _read_request(received)) is not None:
                     if not self._answer(connection, request):
                         break
         finally:
             with self._lock:
-                self._open.discard(connection)
-            connection.close()
+                self._open.discard(accepted)
+            accepted.close()
+
+    def _opened(self, connection: socket.socket) -> socket.socket:
+        return self._tls.wrap_socket(connection, server_side=True) if self._tls else connection
 
     def _answer(self, connection: socket.socket, request: Request) -> bool:
         with self._lock:
