@@ -10,8 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_openclaw.conclusions.groups import Group
-    from pytest_openclaw.conclusions.summary import AddedTable, Summary, SummaryPart
+    from pytest_openclaw.conclusions.summary import AddedTable, Group, Summary, SummaryPart
     from pytest_openclaw.judging.calls import Demands, WantedCall
     from pytest_openclaw.reports.pages import Report
     from pytest_openclaw.util.errors import OpenClawError, SuiteError
@@ -58,8 +57,7 @@ __all__ = [
 _HOMES = {
     "judging.calls": ("Demands", "WantedCall"),
     "reports.pages": ("Report",),
-    "conclusions.groups": ("Group",),
-    "conclusions.summary": ("AddedTable", "Summary", "SummaryPart"),
+    "conclusions.summary": ("AddedTable", "Group", "Summary", "SummaryPart"),
     "util.errors": ("OpenClawError", "SuiteError"),
     "values.faults": ("CallFailed",),
     "values.prompts": ("Prompt", "Suite"),

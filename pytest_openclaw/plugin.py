@@ -90,7 +90,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 @pytest.fixture
 def reply(request: pytest.FixtureRequest) -> Reply:
     """The target's answer to the prompt of `@pytest.mark.openclaw`: `.text`, `.tool_names`, times, tokens."""
-    from pytest_openclaw.session.python_benchmarks import fetch_reply
+    from pytest_openclaw.session.cells import fetch_reply
 
     return fetch_reply(request)
 

@@ -24,7 +24,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from pytest_openclaw.asking.sending import request_for
-from pytest_openclaw.conclusions.groups import Group, leaked_in_words
+from pytest_openclaw.conclusions.summary import Group, leaked_in_words
 from pytest_openclaw.judging.judge import Facts
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.over_http import OverHttp

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from pytest_openclaw.conclusions.groups import Group
+    from pytest_openclaw.conclusions.summary import Group
     from pytest_openclaw.runs.reading import StoredRun
     from pytest_openclaw.session.reporting import SessionEnd
     from pytest_openclaw.stats.intervals import Interval, Rate

@@ -27,10 +27,9 @@ from pytest_openclaw.cli.result import (
     terminal_width,
     write_over_ours,
 )
-from pytest_openclaw.conclusions.groups import summarize_group
-from pytest_openclaw.conclusions.summary import to_json
+from pytest_openclaw.conclusions.summary import summarize_group, to_json
 from pytest_openclaw.reports.blocks import Table
-from pytest_openclaw.reports.html.page import document, element
+from pytest_openclaw.reports.html import document, element
 from pytest_openclaw.reports.numbers import (
     lines_of,
     one_line,

@@ -35,7 +35,7 @@ from pytest_openclaw.cli.result import (
 )
 from pytest_openclaw.reports.blocks import SummaryFinding
 from pytest_openclaw.reports.cells import offered_tools
-from pytest_openclaw.reports.html.page import FIRST_WORDS, Shown, ShownRun, render_page
+from pytest_openclaw.reports.html import FIRST_WORDS, Shown, ShownRun, render_page
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.rows import MAX_ROW_BYTES
 from pytest_openclaw.runs.summaries import summary_of, summary_of_rows

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.conclusions.groups import Group
 from pytest_openclaw.conclusions.recommendation import Point, Recommendation, Testimony
+from pytest_openclaw.conclusions.summary import Group
+from pytest_openclaw.reports.facts import Listing
 from pytest_openclaw.reports.numbers import DASH, render_interval, render_share, render_tokens
-from pytest_openclaw.reports.sections import Listing
 from pytest_openclaw.stats.intervals import Rate, rate_of, total_of
 from pytest_openclaw.stats.tool_use import TIER_FLOORS, classify_tier, did_right
 from pytest_openclaw.util.text import counted

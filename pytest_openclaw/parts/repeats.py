@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired
 
 import pytest
 
-from pytest_openclaw.conclusions.groups import Group
 from pytest_openclaw.conclusions.recommendation import Evidence, recommend
+from pytest_openclaw.conclusions.summary import Group
 from pytest_openclaw.judging.judge import expected_tools_of
+from pytest_openclaw.reports.facts import Listing
 from pytest_openclaw.reports.numbers import render_rate
-from pytest_openclaw.reports.sections import Listing
 from pytest_openclaw.runs.reading import repeats_of as asked_repeats
 from pytest_openclaw.runs.session import Decision, Stopping
 from pytest_openclaw.stats.intervals import clusters_of, has_passed, is_judged, resemblance_of, wilson_95

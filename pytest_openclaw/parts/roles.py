@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
-from pytest_openclaw.conclusions.groups import Group
 from pytest_openclaw.conclusions.recommendation import RIGHT, shown_interval
+from pytest_openclaw.conclusions.summary import Group
 from pytest_openclaw.stats.intervals import Interval, cluster_interval, clusters_of, has_passed, is_judged
 from pytest_openclaw.stats.tool_use import (
     PROVEN_PROMPTS,

@@ -37,8 +37,7 @@ from pytest_openclaw.cli.result import (
     terminal_width,
     write_over_ours,
 )
-from pytest_openclaw.conclusions.groups import headline
-from pytest_openclaw.conclusions.summary import best_of
+from pytest_openclaw.conclusions.summary import best_of, headline
 from pytest_openclaw.providers.address import Address
 from pytest_openclaw.reports.facts import ABLE, render_best
 from pytest_openclaw.runs.summaries import summary_of
@@ -51,9 +50,8 @@ from pytest_openclaw.values.settings import openclaw_providers
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_openclaw.conclusions.groups import Group
     from pytest_openclaw.conclusions.recommendation import Kind, Recommendation
-    from pytest_openclaw.conclusions.summary import Best
+    from pytest_openclaw.conclusions.summary import Best, Group
     from pytest_openclaw.runs.reading import StoredRun
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.requests import Target

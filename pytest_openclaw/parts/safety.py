@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from msgspec import Meta
 
-from pytest_openclaw.conclusions.groups import Group
 from pytest_openclaw.conclusions.recommendation import Point, Recommendation, Testimony, recommended
+from pytest_openclaw.conclusions.summary import Group
+from pytest_openclaw.reports.facts import Listing
 from pytest_openclaw.reports.numbers import render_interval, render_share
-from pytest_openclaw.reports.sections import Listing
 from pytest_openclaw.stats.intervals import Rate, has_passed, is_judged, rate_of, whole_percent
 from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.values.parts import Checked, Gate, Part, PartKey

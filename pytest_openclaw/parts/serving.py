@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from pytest_openclaw.conclusions.groups import Group
 from pytest_openclaw.conclusions.recommendation import Point, Testimony
+from pytest_openclaw.conclusions.summary import Group
 from pytest_openclaw.values.parts import Part, PartKey
 from pytest_openclaw.values.requests import OPENCLAW
 from pytest_openclaw.values.run_files import reported

@@ -24,11 +24,11 @@ from pytest_openclaw.reports.facts import (
     findings,
     findings_of_parts,
     ruling_of,
+    sections_of,
     state,
     targets_table,
 )
 from pytest_openclaw.reports.numbers import DASH, LONGEST_SENTENCE, one_line
-from pytest_openclaw.reports.sections import sections_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -15,10 +15,9 @@ import pytest
 from pytest_openclaw import options
 from pytest_openclaw.asking.asker import PlannedCell
 from pytest_openclaw.openclaw.catalog import read_catalogue
-from pytest_openclaw.session.cells import CellRun, Missed, cell_of, held_by, run_of
-from pytest_openclaw.session.python_benchmarks import add_cell, prompt_of
+from pytest_openclaw.session.cells import CellRun, Missed, add_cell, cell_of, held_by, prompt_of, run_of
 from pytest_openclaw.session.registries import validator_registry
-from pytest_openclaw.session.reporting import clean_report, clean_warning, defer
+from pytest_openclaw.session.reporting import cell_properties, clean_report, clean_warning, defer
 from pytest_openclaw.suites.cells import (
     base_id,
     build_cells,
@@ -375,8 +374,6 @@ class Runner(ProcessRole):
                 call = self._failed_subtest or call
             payload = held.payload(call, report)
             if self._config.getoption("xmlpath", None):
-                from pytest_openclaw.reports.ci_files import cell_properties
-
                 item.user_properties.extend(cell_properties(payload))
             setattr(report, PAYLOAD, payload)
             if call.excinfo is not None and isinstance(call.excinfo.value, held.verdict_errors):

@@ -1,28 +1,32 @@
-"""Reports of cells in pytest: safe text, repeats, CI output, the exit status."""
+"""Reports of cells in pytest: safe text, repeats, output for CI systems, the exit status."""
 
 from __future__ import annotations
 
 import os
 import re
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from pytest_openclaw.reports.numbers import one_line
 from pytest_openclaw.suites.load import pass_text
 from pytest_openclaw.util.text import map_texts, printable
 from pytest_openclaw.values.parts import called
+from pytest_openclaw.values.rows import Record
 
 if TYPE_CHECKING:
     import warnings
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pytest_openclaw.conclusions.summary import Summary
     from pytest_openclaw.util.redact import Redactor
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.settings import Settings
 
-# --- text from tests and models -------------------------------------------------------------------
+
+# --- text from tests and models ---------------------------------------------------------------------
 
 _COLOR = re.compile(r"(\x1b\[(?:[0-7]|[34][0-7])m)")
 """The codes with which pytest colors the level of a log record."""
@@ -63,7 +67,7 @@ def clean_warning(warning: warnings.WarningMessage, redactor: Redactor) -> None:
         warning.message = UserWarning(shown)
 
 
-# --- `pass = "4 of 5"` ----------------------------------------------------------------------------
+# --- `pass = "4 of 5"` ------------------------------------------------------------------------------
 
 # Misses are counted where all reports arrive, because the repeats of a prompt may run in different workers.
 # Until then, a failed repeat is not reported as a failure, because `-x` would stop the worker.
@@ -130,7 +134,7 @@ def _refuse(report: pytest.TestReport, asked: str, allowed: int, missed: set[int
     changed.sections.append(("repeats", text))
 
 
-# --- CI systems -----------------------------------------------------------------------------------
+# --- CI systems -------------------------------------------------------------------------------------
 
 _LARGEST_STEP_SUMMARY = 1_000_000
 """Bytes; GitHub rejects a step summary above 1 MiB."""
@@ -144,7 +148,7 @@ def write_step_summary(run: Path) -> None:
             file.write(page[:_LARGEST_STEP_SUMMARY] + b"\n")
 
 
-# --- the exit status ------------------------------------------------------------------------------
+# --- the exit status --------------------------------------------------------------------------------
 
 
 class SessionEnd(NamedTuple):
@@ -173,3 +177,56 @@ def exit_status(pytest_status: int, ended: SessionEnd) -> int:
         if (found := status(ended)) is not None:
             return int(found)
     return pytest_status if ended.is_answered else int(pytest.ExitCode.TESTS_FAILED)
+
+
+# --- annotations on GitHub, properties in JUnit's XML -----------------------------------------------
+
+MOST = 10
+"""Annotations of each kind that GitHub shows for a step."""
+LONGEST = 300
+
+
+def render_annotations(summary: Summary) -> Iterator[str]:
+    """Yield workflow commands: an error for each gate not passed, a warning for each missed prompt.
+
+    https://docs.github.com/actions/reference/workflow-commands-for-github-actions
+    """
+    refused = (pair for annotations in called("annotations") for pair in annotations(summary))
+    for title, text in islice(refused, MOST):
+        yield _command("error", title, text)
+    missed = list(summary.missed_by_all)
+    shown = missed if len(missed) <= MOST else missed[: MOST - 1]
+    for one in shown:
+        title = f"{one.prompt_id} {one.prompt_name}: missed by all"
+        yield _command("warning", title, one.violation or "no usable answer")
+    if rest := len(missed) - len(shown):
+        yield _command("warning", f"{rest} more prompts missed", "summary.md and report.html list them")
+
+
+def _command(kind: str, title: str, text: str) -> str:
+    title, text = (one_line(part, LONGEST).replace("%", "%25") for part in (title, text))
+    return f"::{kind} title={title.replace(':', '%3A').replace(',', '%2C')}::{text}"
+
+
+CELL_FIELDS = (
+    *("availability_status", "failure_type", "objective_pass", "violation", "tool_outcome"),
+    *("e2e_ms", "ttft_ms", "cost_usd"),
+)
+"""Fields of a row that people filter by; the name of the case has prompt and target."""
+
+
+def cell_properties(outcome: Record | object) -> list[tuple[str, str]]:
+    """Return a cell's properties, named as the fields of its row, without null."""
+    return [
+        (f"openclaw.{name}", _text(value))
+        for name in CELL_FIELDS
+        if isinstance(outcome, Record) and (value := getattr(outcome, name)) is not None
+    ]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return printable(str(value))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_openclaw.reports.numbers import lines_of, one_line, render_duration
-from pytest_openclaw.session.reporting import MISSED
+from pytest_openclaw.session.reporting import MISSED, render_annotations
 from pytest_openclaw.util.text import counted, first_few, in_order, printable
 from pytest_openclaw.values.rows import KeptVerdict, Record
 
@@ -178,7 +178,6 @@ class EndSection:
         GitHub's annotations and broken plugins are shown even with `--no-summary`.
         """
         from pytest_openclaw.reports.blocks import SummaryFinding
-        from pytest_openclaw.reports.ci_files import render_annotations
         from pytest_openclaw.reports.terminal import colored_lines, finding_lines, title_of
 
         annotations = [*render_annotations(summary)]

@@ -342,7 +342,7 @@ def distribution_of(records: Sequence[Record], measured: Callable[[Record], floa
     )
 
 
-# --- differences -----------------------------------------------------------------------------------
+# --- differences ------------------------------------------------------------------------------------
 
 LEVEL = 0.05
 """A two-sided p below this, after Holm's correction, is a difference."""

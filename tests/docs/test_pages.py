@@ -17,7 +17,7 @@ from pytest_openclaw import cli
 from pytest_openclaw.judging.registry import BUILTIN as VALIDATORS
 from pytest_openclaw.options import all_options
 from pytest_openclaw.providers import BUILTIN as PROVIDERS
-from pytest_openclaw.session.python_benchmarks import KEYS as MARK_KEYS
+from pytest_openclaw.session.cells import KEYS as MARK_KEYS
 from pytest_openclaw.suites import load
 from pytest_openclaw.suites.load import Document
 from tests.docs.pages import Command, File, commands_of, read_page

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 import pytest_openclaw
-from pytest_openclaw.conclusions.groups import Group
 from pytest_openclaw.conclusions.recommendation import Recommendation
-from pytest_openclaw.conclusions.summary import Summary
+from pytest_openclaw.conclusions.summary import Group, Summary
 from pytest_openclaw.parts import TABLE
 from pytest_openclaw.values.parts import parts
 from pytest_openclaw.values.requests import Target

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from scipy import stats
 
-from pytest_openclaw.conclusions.groups import Group
+from pytest_openclaw.conclusions.summary import Group
 from pytest_openclaw.stats.intervals import (
     PERCENTILES,
     Cluster,

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_openclaw.conclusions.groups import headline
-from pytest_openclaw.conclusions.summary import Best, known_failures, missed_by_all
+from pytest_openclaw.conclusions.summary import Best, headline, known_failures, missed_by_all
 from pytest_openclaw.parts.repeats import repeats_of
 from pytest_openclaw.reports.facts import ABLE, render_best, surface_note
 from pytest_openclaw.reports.pages import render_markdown

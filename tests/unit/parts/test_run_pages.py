@@ -11,7 +11,7 @@ import pytest
 from pytest_openclaw.conclusions.summary import to_json
 from pytest_openclaw.parts.pages import show_run
 from pytest_openclaw.reports.cells import offered_tools
-from pytest_openclaw.reports.html.page import cell_data
+from pytest_openclaw.reports.html import cell_data
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.summaries import summary_of as stored_or_made
 from tests.unit.parts.compared import compare

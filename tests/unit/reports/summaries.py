@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_openclaw.conclusions.groups import summarize_group
-from pytest_openclaw.conclusions.summary import summarize_run
+from pytest_openclaw.conclusions.summary import summarize_group, summarize_run
 from pytest_openclaw.parts.baseline.comparison import ComparedRuns
 from pytest_openclaw.parts.gates import Gates
 from pytest_openclaw.stats.intervals import group_records

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.openclaw.catalog import load_catalogue
-from pytest_openclaw.reports.html.page import (
+from pytest_openclaw.reports.html import (
     FAULT,
     MISSED,
     PASSED,
