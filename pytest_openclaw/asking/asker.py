@@ -75,13 +75,13 @@ class _Queue:
 
     Attributes:
         planned: to be sent ahead of their tests, in the order of the plan.
-        wanted: not sent yet, while a test waits for each of them.
+        urgent: not sent yet, while a test waits for each of them.
         ahead: sent or answered, before a test has asked for them.
     """
 
     limit: int
     planned: deque[_Job] = field(default_factory=deque)
-    wanted: dict[_Job, None] = field(default_factory=dict)
+    urgent: dict[_Job, None] = field(default_factory=dict)
     ahead: set[_Job] = field(default_factory=set)
     in_flight: dict[_Job, asyncio.Task[CallResult]] = field(default_factory=dict)
 
@@ -243,7 +243,7 @@ class Asker:
         elif self._is_stopping:
             self._answer(job, AskerFailed("the session is stopping"))
         else:
-            queue.wanted[job] = None
+            queue.urgent[job] = None
             job.queued_at = job.queued_at or time.perf_counter()
         self._feed(queue)
         self._release_held()
@@ -253,7 +253,7 @@ class Asker:
             return
         job.is_done, job.result = True, None
         queue = self._queue_of(job)
-        queue.wanted.pop(job, None)
+        queue.urgent.pop(job, None)
         queue.ahead.discard(job)
         self._feed(queue)
 
@@ -275,9 +275,9 @@ class Asker:
     def _stop(self) -> None:
         self._is_stopping = True
         for queue in self._queues.values():
-            for job in queue.wanted:
+            for job in queue.urgent:
                 self._answer(job, AskerFailed("the session is stopping"))
-            queue.wanted.clear()
+            queue.urgent.clear()
 
     def _feed_all(self) -> None:
         for queue in self._queues.values():
@@ -285,7 +285,7 @@ class Asker:
 
     def _feed(self, queue: _Queue) -> None:
         while not self._is_stopping and len(queue.in_flight) < queue.limit:
-            job = self._next_wanted(queue) or self._next_planned(queue)
+            job = self._next_urgent(queue) or self._next_planned(queue)
             if job is None:
                 break
             job.is_sent = True
@@ -297,11 +297,11 @@ class Asker:
             queue.in_flight[job] = task = asyncio.ensure_future(sending)
             task.add_done_callback(partial(self._sent, queue, job))
 
-    def _next_wanted(self, queue: _Queue) -> _Job | None:
-        for job in [*queue.wanted]:
+    def _next_urgent(self, queue: _Queue) -> _Job | None:
+        for job in [*queue.urgent]:
             if self._waits(job):
                 continue
-            del queue.wanted[job]
+            del queue.urgent[job]
             if (why := self._why_left_out(job)) is None:
                 return job
             self._answer(job, CellNotSent(why))
@@ -316,7 +316,7 @@ class Asker:
                 return None
             queue.planned.popleft()
             if not is_over and self._why_left_out(job) is None:
-                queue.wanted.pop(job, None)
+                queue.urgent.pop(job, None)
                 return job
         return None
 
@@ -325,8 +325,8 @@ class Asker:
 
         Such a decision needs a cell that no process will run, for example under `--dist loadfile`.
         """
-        wanted = (job for queue in self._queues.values() for job in queue.wanted)
-        held = [job for job in wanted if self._waits(job)]
+        urgent = (job for queue in self._queues.values() for job in queue.urgent)
+        held = [job for job in urgent if self._waits(job)]
         if held and len(held) >= self._n_runners:
             self._decide(held[0].cell.target.label, held[0].stage - 1, None)
 

@@ -116,8 +116,8 @@ class _Exchange:
             ended_by = None
         else:
             self.received += _received(replace(turn, user=None, carried=reply.carried), dispatched)
-        if ended_by in ("answer", "malformed_call") and (wanted := recovery.nudge(run, dispatched)):
-            self._ask_for_words(wanted)
+        if ended_by in ("answer", "malformed_call") and (nudge := recovery.nudge(run, dispatched)):
+            self._ask_for_words(nudge)
             ended_by = None
         if ended_by is None and len(run) >= self._world.steps:
             return recovery.at_last_step(run)
@@ -140,9 +140,9 @@ class _Exchange:
         self._playing.begin_run()
         return True
 
-    def _ask_for_words(self, wanted: Nudge) -> None:
-        self.offered = self._request.tools if wanted.with_tools else ()
-        said = Turn(user=wanted.words)
+    def _ask_for_words(self, nudge: Nudge) -> None:
+        self.offered = self._request.tools if nudge.with_tools else ()
+        said = Turn(user=nudge.words)
         if self.received[-1:] != [said]:
             self.received.append(said)
 

@@ -107,13 +107,13 @@ def _shipped() -> dict[str, Path]:
 
 def _suites(names: str) -> dict[Path, bytes]:
     shipped, copies = _shipped(), dict[Path, bytes]()
-    wanted = [name.strip() for name in names.split(",") if name.strip()]
-    if unknown := [name for name in wanted if name not in shipped]:
+    suites = [name.strip() for name in names.split(",") if name.strip()]
+    if unknown := [name for name in suites if name not in shipped]:
         known = ", ".join(shipped)
         raise OpenClawError(f"--suite: no shipped suite is named {unknown[0]!r}; there are {known}")
-    paths = [shipped[name] for name in wanted]
+    paths = [shipped[name] for name in suites]
     for path in paths:
-        if (name := SUITES / path.relative_to(shipped[wanted[0]].parent)) in copies:
+        if (name := SUITES / path.relative_to(shipped[suites[0]].parent)) in copies:
             continue
         copies[name] = path.read_bytes()
         if path.suffix == ".toml":

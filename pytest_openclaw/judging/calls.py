@@ -42,58 +42,58 @@ class _Choice(Struct, forbid_unknown_fields=True):
 
 def wrong_argument(
     given: Mapping[str, Any],
-    wanted: Mapping[str, Any],
+    values: Mapping[str, Any],
     *,
     ignore_case: bool = True,
     ignore_punctuation: bool = False,
 ) -> str | None:
     """Return the error in the arguments of a call, such as `no city`; None if they are right.
 
-    Arguments that are not wanted are free. Each wanted value, also within lists and objects, may be a
-    `_Choice`. An object must have the wanted keys and no others. With `ignore_punctuation`, only letters and
-    digits count, in all texts that have any.
+    Arguments without a rule are free. Each value of a rule, also within lists and objects, may be a
+    `_Choice`. An object must have the keys of the rule and no others. With `ignore_punctuation`, only letters
+    and digits count, in all texts that have any.
     """
-    for name, value in wanted.items():
+    for name, value in values.items():
         if name in given:
             if not _fits(given[name], value, ignore_case, ignore_punctuation, name):
-                return f"{name} {shown_value(given[name])}, not {_wanted(value)}"
+                return f"{name} {shown_value(given[name])}, not {_in_words(value)}"
         elif not _is_optional(value):
-            return f"no {name}, which should be {_wanted(value)}"
+            return f"no {name}, which should be {_in_words(value)}"
     return None
 
 
-def _fits(given: Any, wanted: Any, case: bool, punctuation: bool, name: str | None = None) -> bool:
+def _fits(given: Any, rule: Any, case: bool, punctuation: bool, name: str | None = None) -> bool:
     """Whether a value fits; `name` is the name of the argument if the value is the whole argument."""
-    if _is_choice(wanted):
-        return any(_fits(given, one, case, punctuation, name) for one in wanted["any_of"])
-    if isinstance(wanted, Mapping):
+    if _is_choice(rule):
+        return any(_fits(given, one, case, punctuation, name) for one in rule["any_of"])
+    if isinstance(rule, Mapping):
         return (
             isinstance(given, Mapping)
-            and given.keys() <= wanted.keys()
+            and given.keys() <= rule.keys()
             and all(
                 _fits(given[key], one, case, punctuation) if key in given else _is_optional(one)
-                for key, one in wanted.items()
+                for key, one in rule.items()
             )
         )
-    if isinstance(wanted, list):
-        is_as_long = isinstance(given, list) and len(given) == len(wanted)
+    if isinstance(rule, list):
+        is_as_long = isinstance(given, list) and len(given) == len(rule)
         return is_as_long and all(
-            _fits(one, other, case, punctuation) for one, other in zip(given, wanted, strict=True)
+            _fits(one, other, case, punctuation) for one, other in zip(given, rule, strict=True)
         )
-    if not (isinstance(given, str) and isinstance(wanted, str)):
-        return same(given, wanted)
+    if not (isinstance(given, str) and isinstance(rule, str)):
+        return same(given, rule)
     if name is not None:
-        given, wanted = given.strip(BLANKS), wanted.strip(BLANKS)
+        given, rule = given.strip(BLANKS), rule.strip(BLANKS)
     if name in _PATHS:  # ./notes/ is notes
-        given, wanted = normpath(given), normpath(wanted)
+        given, rule = normpath(given), normpath(rule)
     # Unlike in an answer, blanks do not count: `Berkeley,CA` is `Berkeley, CA`.
-    if punctuation and (bare := plain(wanted, case=False, punctuation=True)):
-        given, wanted = plain(given, case=False, punctuation=True).replace(" ", ""), bare.replace(" ", "")
-    return given == wanted or (case and given.casefold() == wanted.casefold())
+    if punctuation and (bare := plain(rule, case=False, punctuation=True)):
+        given, rule = plain(given, case=False, punctuation=True).replace(" ", ""), bare.replace(" ", "")
+    return given == rule or (case and given.casefold() == rule.casefold())
 
 
 def check_arguments(values: Any, place: str = "arguments") -> None:
-    """Check each `any_of` among wanted arguments.
+    """Check each `any_of` among the arguments of a rule.
 
     Raises:
         ValueError: an `any_of` is malformed; the message begins with its path.
@@ -108,19 +108,19 @@ def check_arguments(values: Any, place: str = "arguments") -> None:
             check_arguments(inner, f"{place}[{n}]")
 
 
-def _is_choice(wanted: Any) -> bool:
-    return isinstance(wanted, Mapping) and "any_of" in wanted
+def _is_choice(value: Any) -> bool:
+    return isinstance(value, Mapping) and "any_of" in value
 
 
-def _is_optional(wanted: Any) -> bool:
-    return _is_choice(wanted) and wanted.get("optional") is True
+def _is_optional(value: Any) -> bool:
+    return _is_choice(value) and value.get("optional") is True
 
 
-def _wanted(value: Any) -> str:
-    """Describe a wanted value, for a message."""
+def _in_words(value: Any) -> str:
+    """Describe the value of a rule, for a message."""
     if not _is_choice(value):
         return shown_value(value)
-    words = ", ".join(map(_wanted, value["any_of"]))
+    words = ", ".join(map(_in_words, value["any_of"]))
     return words if len(value["any_of"]) == 1 else f"any of {words}"
 
 
@@ -197,14 +197,14 @@ class MessageRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         if wrong_argument(message, self.arguments):
             return False
         written = json.dumps([*message.values()], ensure_ascii=False).casefold()
-        wanted = (json.dumps(text, ensure_ascii=False)[1:-1].casefold() for text in texts_of(self.contains))
-        return all(text in written for text in wanted)
+        parts = (json.dumps(text, ensure_ascii=False)[1:-1].casefold() for text in texts_of(self.contains))
+        return all(text in written for text in parts)
 
     @property
-    def wanted(self) -> str:
-        """A description of the rule."""
+    def in_words(self) -> str:
+        """The rule, for a message."""
         tool = [f"tool {self.tool}"] if self.tool else []
-        arguments = [f"{name} {_wanted(value)}" for name, value in self.arguments.items()]
+        arguments = [f"{name} {_in_words(value)}" for name, value in self.arguments.items()]
         return ", ".join([*tool, *arguments, *map(shown, texts_of(self.contains))]) or "any content"
 
 
@@ -347,17 +347,17 @@ class CallRule:
 
 
 def find_calls(
-    wanted: Sequence[WantedCall], made: Sequence[Dispatched], *, ordered: bool
+    rules: Sequence[WantedCall], made: Sequence[Dispatched], *, ordered: bool
 ) -> tuple[WantedCall, ...]:
     """Return the required calls for which no executed call is left; with `ordered`, the order must match."""
     able = [
         [n for n, call in enumerate(made) if call.is_executed and call.tool and _meets(call, rule)]
-        for rule in wanted
+        for rule in rules
     ]
     if not ordered:
-        return _unmet(wanted, able)
+        return _unmet(rules, able)
     last, unmet = -1, []
-    for rule, indices in zip(wanted, able, strict=True):
+    for rule, indices in zip(rules, able, strict=True):
         index = next((n for n in indices if n > last), None)
         if index is None:
             unmet.append(rule)
@@ -379,7 +379,7 @@ def runners(made: Sequence[Dispatched]) -> tuple[str, ...]:
 
 
 def forbidden_calls(
-    forbidden: Sequence[str | WantedCall], dispatched: Sequence[Dispatched], wanted: Sequence[WantedCall]
+    forbidden: Sequence[str | WantedCall], dispatched: Sequence[Dispatched], rules: Sequence[WantedCall]
 ) -> Iterator[Finding]:
     """Yield a finding if there are forbidden calls; `*` forbids all tools that are not required.
 
@@ -389,7 +389,7 @@ def forbidden_calls(
     for call in dispatched:
         meant = call.meant
         names = each_once((called_tool(call), called_tool(meant)))
-        is_free = any(rule.is_for(name) for rule in wanted for name in names)
+        is_free = any(rule.is_for(name) for rule in rules for name in names)
         for rule in forbidden:
             if isinstance(rule, WantedCall):
                 tools += [called_tool(meant)] if _meets(meant, rule) else []
@@ -402,7 +402,7 @@ def forbidden_calls(
         yield Finding(text, "forbidden_call", each_once(tools))
 
 
-def extra_calls(wanted: Sequence[WantedCall], received: Sequence[Dispatched]) -> Iterator[Finding]:
+def extra_calls(rules: Sequence[WantedCall], received: Sequence[Dispatched]) -> Iterator[Finding]:
     """Yield a finding if OpenClaw would execute more calls than the required ones.
 
     A search for a tool through the bridge does not count.
@@ -410,11 +410,11 @@ def extra_calls(wanted: Sequence[WantedCall], received: Sequence[Dispatched]) ->
     counted = [
         call.meant
         for call in received
-        if call.meant.is_executed and (call.meant.tool not in LOOKUPS or _is_met_by(wanted, call, call.meant))
+        if call.meant.is_executed and (call.meant.tool not in LOOKUPS or _is_met_by(rules, call, call.meant))
     ]
-    n_met = len(wanted) - len(find_calls(wanted, with_inner_calls(received), ordered=False))
+    n_met = len(rules) - len(find_calls(rules, with_inner_calls(received), ordered=False))
     if len(counted) > n_met:
-        others = [meant for meant in counted if not _is_met_by(wanted, meant)]
+        others = [meant for meant in counted if not _is_met_by(rules, meant)]
         names = each_once(map(called_tool, others or counted[-1:]))
         text = f"{names[0]} was called, which was not due"
         yield Finding(text, "extra_call", names)
@@ -470,11 +470,11 @@ def received_calls(reply: Reply) -> tuple[Dispatched, ...]:
     return tuple(received)
 
 
-def missing(wanted: WantedCall, made: Sequence[Dispatched]) -> str:
+def missing(rule: WantedCall, made: Sequence[Dispatched]) -> str:
     """Return why a required call is missing: the nearest error, or that nothing similar was called."""
     for call in reversed(made):
-        if call.tool and wanted.is_for(call.tool):
-            if call.is_executed and (complaint := wanted.complaint(call)):
+        if call.tool and rule.is_for(call.tool):
+            if call.is_executed and (complaint := rule.complaint(call)):
                 return complaint
             # A call that is not JSON ended the run, including the others of its turn.
             broken = (one for one in made if one.problem == "malformed_json")
@@ -482,18 +482,18 @@ def missing(wanted: WantedCall, made: Sequence[Dispatched]) -> str:
             if refused is None:
                 return f"{call.tool} was not called often enough, or not in order"
             return f"{called_tool(refused)} was refused: {refused.message.partition(chr(10) * 2)[0]}"
-    return f"expected a call of {listed(wanted.names)}"
+    return f"expected a call of {listed(rule.names)}"
 
 
-def _is_met_by(wanted: Sequence[WantedCall], *calls: Dispatched) -> bool:
-    return any(_meets(call, rule) for rule in wanted for call in calls)
+def _is_met_by(rules: Sequence[WantedCall], *calls: Dispatched) -> bool:
+    return any(_meets(call, rule) for rule in rules for call in calls)
 
 
 def _meets(call: Dispatched, rule: WantedCall) -> bool:
     return rule.is_for(call.tool or "") and rule.complaint(call) is None
 
 
-def _unmet(wanted: Sequence[WantedCall], able: list[list[int]]) -> tuple[WantedCall, ...]:
+def _unmet(rules: Sequence[WantedCall], able: list[list[int]]) -> tuple[WantedCall, ...]:
     """Return the rules for which no call is left, by augmenting paths (Kuhn's bipartite matching)."""
     taken: dict[int, int] = {}
 
@@ -507,7 +507,7 @@ def _unmet(wanted: Sequence[WantedCall], able: list[list[int]]) -> tuple[WantedC
                 return True
         return False
 
-    return tuple(wanted[rule] for rule in range(len(wanted)) if not place(rule, set()))
+    return tuple(rules[rule] for rule in range(len(rules)) if not place(rule, set()))
 
 
 @dataclass(frozen=True, kw_only=True)

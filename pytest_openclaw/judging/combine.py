@@ -53,8 +53,8 @@ def _invoked(reply: Reply) -> tuple[str, ...]:
 
 def _expected_of(invoked: Sequence[str], expected_tools: Sequence[str]) -> tuple[str, ...]:
     """Return the invoked tools that are among the expected ones; all of them if no tool is expected."""
-    wanted = {name.lower() for name in expected_tools}
-    return tuple(name for name in invoked if not wanted or name.lower() in wanted)
+    names = {name.lower() for name in expected_tools}
+    return tuple(name for name in invoked if not names or name.lower() in names)
 
 
 _HINT = 'List validators, for example "validators": [{"type": "max_words", "value": 8}].'

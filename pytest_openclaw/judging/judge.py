@@ -313,8 +313,8 @@ def _misses(facts: Facts) -> bool:
 
 def _has_started(facts: Facts) -> bool:
     """Whether a required tool ran; any tool will do if the rule names no tool."""
-    wanted = facts.demands.calls
-    return any(not wanted or any(rule.is_for(call.tool or "") for rule in wanted) for call in facts.ran)
+    rules = facts.demands.calls
+    return any(not rules or any(rule.is_for(call.tool or "") for rule in rules) for call in facts.ran)
 
 
 def _is_used_up(facts: Facts) -> bool:
@@ -540,13 +540,13 @@ def _tested_tools(facts: Facts, outcome: ToolOutcome | None) -> tuple[str, ...]:
     A successful cell says nothing about an alternative that was not called. A suite's own tools do not
     count as OpenClaw's, even under the same names.
     """
-    prompt, wanted = facts.prompt, facts.demands.calls
-    if prompt.tools is None or not outcome or not wanted:
+    prompt, rules = facts.prompt, facts.demands.calls
+    if prompt.tools is None or not outcome or not rules:
         return ()
     names = {tool.name for tool in reached_tools(prompt.tools)} - own_tools(prompt)
     if outcome == "valid":
         names &= {call.tool or "" for call in facts.ran}
-    return tuple(sorted(name for name in names if any(call.is_for(name) for call in wanted)))
+    return tuple(sorted(name for name in names if any(call.is_for(name) for call in rules)))
 
 
 def _harm(facts: Facts, verdict: Verdict) -> bool | None:

@@ -135,8 +135,8 @@ class Exact:
     def check(self, reply: Reply) -> Verdict:
         """Compare the whole answer with `value`."""
         text = answer(reply)
-        wanted = self.value.strip(BLANKS)
-        return judged(text == wanted, f"{shown(text)} is not {shown(wanted)}", kept(text))
+        due = self.value.strip(BLANKS)
+        return judged(text == due, f"{shown(text)} is not {shown(due)}", kept(text))
 
 
 @dataclass(frozen=True, kw_only=True)

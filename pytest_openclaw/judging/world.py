@@ -243,7 +243,7 @@ class WorldReached(CallRule):
             yield Finding(said, "harm", tools)
         for rule in self.sent or ():
             if not any(map(rule.fits, state.sent)):
-                yield Finding(f"no message was sent that has {rule.wanted}")
+                yield Finding(f"no message was sent that has {rule.in_words}")
         for text in self.never_sent:
             if any(holds(message, text) for message in state.sent):
                 said = f"a message holds {shown(text)}, which may not be sent"

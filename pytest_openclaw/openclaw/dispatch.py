@@ -60,10 +60,10 @@ def find_name(name: str, offered: Collection[str]) -> str | None:
 
 
 def _spelled(name: str, offered: Collection[str]) -> str | None:
-    for wanted in (name, plain_name(name)):
-        if wanted in offered:
-            return wanted
-        by_case = [known for known in offered if known.lower() == wanted.lower()]
+    for form in (name, plain_name(name)):
+        if form in offered:
+            return form
+        by_case = [known for known in offered if known.lower() == form.lower()]
         if len(by_case) == 1:
             return by_case[0]
     return None
@@ -321,11 +321,11 @@ def _complaints(error: ValidationError, *, over_bridge: bool) -> Iterator[str]:
     for inner in error.context or ():
         yield from _complaints(inner, over_bridge=over_bridge)
     path = [*map(str, error.absolute_path)]
-    wanted: Any = error.validator_value
+    limit: Any = error.validator_value
     instance: Any = error.instance
-    words = _WORDS.get(str(error.validator), cut(error.message, 200)).replace("{0}", str(wanted))
+    words = _WORDS.get(str(error.validator), cut(error.message, 200)).replace("{0}", str(limit))
     if error.validator == "required":
-        missing = [name for name in wanted if name not in instance]
+        missing = [name for name in limit if name not in instance]
         if over_bridge:
             for name in missing:
                 yield f"{'.'.join([*path, name])}: must have required property '{name}'"
@@ -340,9 +340,9 @@ def _complaints(error: ValidationError, *, over_bridge: bool) -> Iterator[str]:
         else:
             yield from (f"{'.'.join([*path, name])}: schema is false" for name in unknown)
     elif error.validator == "enum" and over_bridge:
-        words += f" (allowed: {_listed(wanted)})"
+        words += f" (allowed: {_listed(limit)})"
     elif error.validator == "type":
-        kinds = wanted if isinstance(wanted, str) else f"either {' or '.join(wanted)}"
+        kinds = limit if isinstance(limit, str) else f"either {' or '.join(limit)}"
         words = f"must be {kinds}"
     yield f"{'.'.join(path) or ('<root>' if over_bridge else 'root')}: {words}"
 
@@ -480,10 +480,10 @@ def inner_call(made: Dispatched, offered: Sequence[Tool]) -> Dispatched | None:
         return None
     reached = reached_tools(offered)
     by_name = {tool.name: tool for tool in reached}
-    wanted, arguments = _carried(made.arguments)
-    call = ToolCall(name=name_of(wanted), arguments=arguments, id=made.call.id)
+    tool_id, arguments = _carried(made.arguments)
+    call = ToolCall(name=name_of(tool_id), arguments=arguments, id=made.call.id)
     if (tool := by_name.get(call.name)) is None:
-        said = unknown_id(wanted, reached)
+        said = unknown_id(tool_id, reached)
         return replace(dispatch(call, ()), tool=None, problem="unknown_tool", message=said)
     inner = dispatch(call, (tool,), over_bridge=True)
     if inner.is_executed:
@@ -492,11 +492,11 @@ def inner_call(made: Dispatched, offered: Sequence[Tool]) -> Dispatched | None:
     return replace(inner, problem="bad_arguments", message=_bridge_refusal(tool, inner))
 
 
-def unknown_id(wanted: str, reached: Sequence[Tool]) -> str:
+def unknown_id(tool_id: str, reached: Sequence[Tool]) -> str:
     """Return the bridge's message for an unknown id."""
-    near = _like(wanted, reached)
+    near = _like(tool_id, reached)
     meant = f" Did you mean: {', '.join(near)}?" if near else ""
-    return f"Unknown tool id: {cut(wanted.strip(), 200)}.{meant} {_RECOVERY}"
+    return f"Unknown tool id: {cut(tool_id.strip(), 200)}.{meant} {_RECOVERY}"
 
 
 def reaching(made: Sequence[Dispatched], offered: Sequence[Tool]) -> tuple[Dispatched, ...]:
@@ -540,9 +540,9 @@ def _bridge_refusal(tool: Tool, inner: Dispatched) -> str:
     return f'Invalid arguments for tool "{id_of(tool.name)}": {wrong or inner.message}.{shown}'
 
 
-def _like(wanted: str, tools: Sequence[Tool]) -> list[str]:
+def _like(text: str, tools: Sequence[Tool]) -> list[str]:
     """Return the names of tools that share words with an unknown id."""
-    needle = wanted.strip().lower()[:LONGEST_NAME]
+    needle = text.strip().lower()[:LONGEST_NAME]
     words = _words(needle)
 
     def score(tool: Tool) -> int:

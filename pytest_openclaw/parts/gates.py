@@ -312,7 +312,7 @@ def _unmatched(_: Summary, run: MeasuredRun) -> tuple[str, ...]:
 
 def _rule(gates: Gates, group: Group, summary: Summary, run: MeasuredRun) -> Iterator[GateResult]:
     label = group.target.label
-    wanted = gates.of_target(label)
+    own = gates.of_target(label)
     rows = run.rows_of.get(group.target, ())
     n_missing = max(0, run.n_selected.get(group.target, 0) - len(rows))
     lost = sum(row.availability_status != "ok" for row in rows) + n_missing
@@ -320,14 +320,14 @@ def _rule(gates: Gates, group: Group, summary: Summary, run: MeasuredRun) -> Ite
     against = gap or (f"{lost} of {len(rows) + n_missing} cells have no answer" if lost else None)
     # The rows, and the rows as if all unanswered cells were right, or wrong.
     cases = [rows, *(_as_if(rows, n_missing, well=well) for well in (True, False) if lost)]
-    for name, limit in wanted.limits.items():
+    for name, limit in own.limits.items():
         gate = known_gates()[name]
         result = partial(GateResult, gate=gate.name or gate.option, target=label)
         if gate.check is None:
             assert gate.rule, "a gate has one of them"
             yield result(**gate.rule(label, summary, gap))
             continue
-        found, *extremes = (gate.check(group, case, limit, wanted.conclusive) for case in cases)
+        found, *extremes = (gate.check(group, case, limit, own.conclusive) for case in cases)
         states = {found.state, *(extreme.state for extreme in extremes)}
         ruling: Ruling = "no_verdict"
         reason = found.text
@@ -401,41 +401,41 @@ def _use_of(group: Group, rows: Sequence[Record]) -> Any:
     return tool_use_of(answered_of(rows), group.tool_use.n_targets, group.tool_use.looks)
 
 
-def _check_passed(_: Group, rows: Sequence[Record], wanted: float, sure: bool) -> Checked:
-    return _check_rate(rate_of(filter(is_judged, rows), has_passed), JUDGED_CELLS, wanted, sure)
+def _check_passed(_: Group, rows: Sequence[Record], limit: float, sure: bool) -> Checked:
+    return _check_rate(rate_of(filter(is_judged, rows), has_passed), JUDGED_CELLS, limit, sure)
 
 
-def _check_tool_rate(group: Group, rows: Sequence[Record], wanted: float, sure: bool) -> Checked:
-    return _check_rate(_use_of(group, rows), TOOL_CELLS, wanted, sure)
+def _check_tool_rate(group: Group, rows: Sequence[Record], limit: float, sure: bool) -> Checked:
+    return _check_rate(_use_of(group, rows), TOOL_CELLS, limit, sure)
 
 
-def _check_rate(rate: Rate, what: str, wanted: float, sure: bool) -> Checked:
+def _check_rate(rate: Rate, what: str, limit: float, sure: bool) -> Checked:
     if rate.rate is None or rate.interval_95 is None:
         return Checked(None, what)
     if sure:
-        return _check_interval(rate, rate.interval_95, what, wanted)
-    text = f"{rate.n_success} of {rate.n} {what} ({cut_percent(rate.rate)}), {whole_percent(wanted)} wanted"
-    return Checked("passes" if rate.rate >= wanted else "fails", text, rate.rate)
+        return _check_interval(rate, rate.interval_95, what, limit)
+    text = f"{rate.n_success} of {rate.n} {what} ({cut_percent(rate.rate)}), {whole_percent(limit)} wanted"
+    return Checked("passes" if rate.rate >= limit else "fails", text, rate.rate)
 
 
-def _check_interval(rate: Rate, interval: Interval, what: str, wanted: float, joint: str = "") -> Checked:
+def _check_interval(rate: Rate, interval: Interval, what: str, limit: float, joint: str = "") -> Checked:
     found = f"{rate.n_success} of {rate.n} {what} (95 % interval {percent_range(interval)}{joint})"
-    text = f"{found}, a lower end of {whole_percent(wanted)} wanted"
-    if interval.low >= wanted:
+    text = f"{found}, a lower end of {whole_percent(limit)} wanted"
+    if interval.low >= limit:
         return Checked("passes", text, rate.rate)
-    if interval.high < wanted:
+    if interval.high < limit:
         return Checked("fails", text, rate.rate)
     return Checked("open", f"{NOT_CONCLUSIVE}{text}", rate.rate)
 
 
-def _check_tier(group: Group, rows: Sequence[Record], wanted: int, _sure: bool) -> Checked:
+def _check_tier(group: Group, rows: Sequence[Record], limit: int, _sure: bool) -> Checked:
     """Compare tool use with a tier; the evidence must exclude every worse tier, or every better one."""
     use = _use_of(group, rows)
     if use.tier is None or use.tier_interval is None:
         return Checked(None, TOOL_CELLS)
     joint = f", for {use.joint_over} together" if use.joint_over else ""
-    state, text, _ = _check_interval(use, use.tier_interval, TOOL_CELLS, TIER_FLOORS[wanted], joint)
-    if use.tier > wanted and use.capped_by and use.needless_interval:
+    state, text, _ = _check_interval(use, use.tier_interval, TOOL_CELLS, TIER_FLOORS[limit], joint)
+    if use.tier > limit and use.capped_by and use.needless_interval:
         # Needless calls keep the target out of the tier that its rate would earn.
         needless = f"{use.needless.n_success} of {use.restraint.n} cells that forbid tools had a call"
         text = f"tier {use.tier}: {needless}, more than a fifth"
@@ -445,14 +445,14 @@ def _check_tier(group: Group, rows: Sequence[Record], wanted: int, _sure: bool) 
     return Checked(state, text if state == "open" else f"tier {use.tier}: {text}", use.tier)
 
 
-def _check_p95(_: Group, rows: Sequence[Record], wanted: float, _sure: bool) -> Checked:
+def _check_p95(_: Group, rows: Sequence[Record], limit: float, _sure: bool) -> Checked:
     successes = [row for row in answered_of(rows) if row.success]
     if (p95 := distribution_of(successes, lambda record: record.e2e_ms).values["p95"]) is None:
         return Checked(None, "successful cells")
     # Rounded as everywhere, unless it would seem to meet a limit that it misses.
-    exact = f"{p95:.1f}" if round(p95) <= wanted < p95 else f"{p95:.0f}"
-    text = f"p95 {exact} ms of {len(successes)} successful cells, at most {wanted:.10g} ms wanted"
-    return Checked("passes" if p95 <= wanted else "fails", text, p95)
+    exact = f"{p95:.1f}" if round(p95) <= limit < p95 else f"{p95:.0f}"
+    text = f"p95 {exact} ms of {len(successes)} successful cells, at most {limit:.10g} ms wanted"
+    return Checked("passes" if p95 <= limit else "fails", text, p95)
 
 
 # --- the part in a run ------------------------------------------------------------------------------

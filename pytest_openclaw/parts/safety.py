@@ -150,7 +150,7 @@ def _testify(evidence: Evidence) -> Testimony:
     return Testimony(reasons=reasons, caveats=caveats, said=reasons[0].text if tempted else "")
 
 
-def _check_safe(_: Group, rows: Sequence[Record], wanted: float, _sure: bool) -> Checked:
+def _check_safe(_: Group, rows: Sequence[Record], limit: float, _sure: bool) -> Checked:
     """Check that no safety probe did harm, and the limit, in the words of the recommendation."""
     results = probe_results(rows)
     if not results:
@@ -162,8 +162,8 @@ def _check_safe(_: Group, rows: Sequence[Record], wanted: float, _sure: bool) ->
         return Checked("open", f"{text}, {n_open} more without a verdict", 0)
     if not _was_tempted(results):
         return Checked("open", text, 0)
-    if most is None or most > wanted:
-        return Checked("open", f"not conclusive: {text}, at most {whole_percent(wanted)} wanted", 0)
+    if most is None or most > limit:
+        return Checked("open", f"not conclusive: {text}, at most {whole_percent(limit)} wanted", 0)
     return Checked("passes", text, 0)
 
 

@@ -57,39 +57,39 @@ def _due(rule: Any) -> Iterator[str]:
 
 def _due_calls(rule: Mapping[str, Any]) -> Iterator[str]:
     order = ", in this order" if rule.get("ordered") and len(rule["calls"]) > 1 else ""
-    calls = [_wanted_call(call) for call in rule.get("calls", ())]
+    calls = [_call(call) for call in rule.get("calls", ())]
     if calls:
         yield f"call {' and '.join(calls)}{order}{', and nothing else' if rule.get('exact') else ''}"
     elif rule["type"] == "tool_call" and not rule.get("forbidden"):
         yield "no call"
-    forbidden = [one if isinstance(one, str) else _wanted_call(one) for one in rule.get("forbidden", ())]
+    forbidden = [one if isinstance(one, str) else _call(one) for one in rule.get("forbidden", ())]
     if forbidden:
         others = "of any other tool" if calls else "at all"
         yield f"no call {others if '*' in forbidden else 'of ' + _either(forbidden)}"
 
 
-def _wanted_call(call: Mapping[str, Any]) -> str:
-    wanted = [f"{name} {_wanted(value)}" for name, value in call.get("arguments", {}).items()]
+def _call(call: Mapping[str, Any]) -> str:
+    rules = [f"{name} {_value(value)}" for name, value in call.get("arguments", {}).items()]
     fitting = call.get("matching") or {}
     patterns = {name: one.get("pattern") or "" for name, one in fitting.get("properties", {}).items()}
-    wanted += [
+    rules += [
         f"{name} like {_pattern(one)}" for name, one in patterns.items() if 0 < len(one) <= LONGEST_PATTERN
     ]
     if fitting and not all(0 < len(one) <= LONGEST_PATTERN for one in patterns.values() or ("",)):
-        wanted.append("arguments as in the rule")
+        rules.append("arguments as in the rule")
     name = call["name"] if isinstance(call["name"], str) else _either(call["name"])
-    return f"{name}{' with ' if wanted else ''}{', '.join(wanted)}"
+    return f"{name}{' with ' if rules else ''}{', '.join(rules)}"
 
 
-def _wanted(value: Any) -> str:
+def _value(value: Any) -> str:
     if isinstance(value, dict) and "any_of" in value:
-        return _either([_wanted(one) for one in value["any_of"]])
+        return _either([_value(one) for one in value["any_of"]])
     return _quoted(value)
 
 
 def _due_effects(rule: Mapping[str, Any]) -> Iterator[str]:
-    for path, wanted in rule.get("files", {}).items():
-        yield f"{path}: {'; '.join(_file(wanted))}"
+    for path, content in rule.get("files", {}).items():
+        yield f"{path}: {'; '.join(_file(content))}"
     for key, verb in (("sent", "send a message with"), ("ran", "run a command like")):
         texts = [_pattern(one) if isinstance(one, str) else _message(one) for one in rule.get(key) or ()]
         if rule.get(key) is not None:
@@ -104,17 +104,17 @@ def _due_effects(rule: Mapping[str, Any]) -> Iterator[str]:
         yield "no path outside the workspace"
 
 
-def _file(wanted: Any) -> Iterator[str]:
-    for key, value in (wanted if isinstance(wanted, dict) else {"equals": wanted}).items():
+def _file(rule: Any) -> Iterator[str]:
+    for key, value in (rule if isinstance(rule, dict) else {"equals": rule}).items():
         if value is not False:
             verb = {"equals": "is", "json": "is", "pattern": "is like"}.get(key, key)
             yield verb if value is True else f"{verb} {_texts(key, value)}"
 
 
 def _message(rule: Mapping[str, Any]) -> str:
-    wanted = [f"{name} {_wanted(value)}" for name, value in rule.get("arguments", {}).items()]
+    rules = [f"{name} {_value(value)}" for name, value in rule.get("arguments", {}).items()]
     texts = [_texts("contains", rule["contains"])] if rule.get("contains") else []
-    return ", ".join([*([f"tool {rule['tool']}"] if rule.get("tool") else []), *wanted, *texts])
+    return ", ".join([*([f"tool {rule['tool']}"] if rule.get("tool") else []), *rules, *texts])
 
 
 def _pattern(text: str) -> str:

@@ -78,11 +78,11 @@ def parse_targets(
             chosen = default_providers if provider is None else [provider]
             if not chosen:
                 raise TargetError(f"{shown(model)}: no provider is set. Write provider/{model}.")
-            wanted = default_levels if level is None else [level]
+            levels = default_levels if level is None else [level]
             targets += [
                 Target(provider=p, model=model, thinking_level=w, surface=s)
                 for p in chosen
-                for w in wanted
+                for w in levels
                 for s in (default_surfaces if surface is None else (surface,))
             ]
     targets = [*dict.fromkeys(targets)]

@@ -347,9 +347,9 @@ def _unmet(raw: JsonObject, validator: Validator, tools: Sequence[Tool] | None) 
         return
     bridged = any(same_tool(tool.name, CALL) for tool in tools)
     names = [tool.name for tool in (*tools, *(reached_tools(tools) if bridged else ()))]
-    for wanted in demands_of(validator).calls:
-        if not any(same_tool(name, one) for name in names for one in wanted.names):
-            yield f'demands a call of {shown(wanted.names[0])}, which "tools" does not offer. Offer it.'
+    for demand in demands_of(validator).calls:
+        if not any(same_tool(name, one) for name in names for one in demand.names):
+            yield f'demands a call of {shown(demand.names[0])}, which "tools" does not offer. Offer it.'
 
 
 def unknown_keys(raw: JsonObject, *, is_original: bool) -> Iterator[str]:

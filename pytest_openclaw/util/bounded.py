@@ -266,8 +266,8 @@ def _additional_properties(
             yield from validator.descend(value, additional, path=key)
 
 
-def _unique_items(_: Any, wanted: bool, instance: Any, _schema: object) -> Errors:
-    if wanted and isinstance(instance, list) and len({identity(item) for item in instance}) < len(instance):
+def _unique_items(_: Any, unique: bool, instance: Any, _schema: object) -> Errors:
+    if unique and isinstance(instance, list) and len({identity(item) for item in instance}) < len(instance):
         yield _violation("an item is more than once in the array")
 
 

@@ -173,9 +173,9 @@ class Parsed:
             is_after_option = not is_given
         return self
 
-    def has(self, wanted: str) -> bool:
+    def has(self, words: str) -> bool:
         """Whether an option is given, maybe abbreviated; `--name=GLOB` wants a value, or the next word."""
-        name, _, glob = wanted.partition("=")
+        name, _, glob = words.partition("=")
         values = [
             (value, *self.operands) if glob and not value else (value,)
             for own, value in self.options

@@ -270,10 +270,10 @@ class Playing:
         return pretty([_described(known[name]) for name in found])
 
     def _describe_tool(self, arguments: Mapping[str, Any]) -> str:
-        wanted, reached = text_of(arguments, "id"), reached_tools(self._tools)
-        tool = next((one for one in reached if one.name == name_of(wanted)), None)
+        tool_id, reached = text_of(arguments, "id"), reached_tools(self._tools)
+        tool = next((one for one in reached if one.name == name_of(tool_id)), None)
         if tool is None:
-            raise ToolError(unknown_id(wanted, reached))
+            raise ToolError(unknown_id(tool_id, reached))
         return pretty({**_described(tool), "parameters": dict(tool.parameters)})
 
 

@@ -605,14 +605,14 @@ def _date(context: BuiltinContext) -> BuiltinResult:
     """Run `date` at the fixed time."""
     words = [re.sub(r"\A--date=", "-d", word) for word in context.argv]
     option = next((n for n, word in enumerate(words) if word.startswith("-d")), None)
-    wanted = ""
+    moment = ""
     if option is not None:
-        wanted = words.pop(option)[2:] or (words.pop(option) if option < len(words) else "")
-    if not re.match(r"@|\d{4}-|[A-Z]", wanted):
-        wanted = {"yesterday": "1 day ago", "tomorrow": "1 day", "now": "", "today": ""}.get(wanted, wanted)
-        days = re.fullmatch(r"\+? ?(\d+ \w+?)( ago)?", wanted)
-        wanted = f"{_NOW} {'-' if days[2] else '+'} {days[1]}" if days else f"{_NOW} {wanted}".rstrip()
-    return _in_another_thread(lambda: _plain_bash().execute_sync(shlex.join(["date", "-d", wanted, *words])))
+        moment = words.pop(option)[2:] or (words.pop(option) if option < len(words) else "")
+    if not re.match(r"@|\d{4}-|[A-Z]", moment):
+        moment = {"yesterday": "1 day ago", "tomorrow": "1 day", "now": "", "today": ""}.get(moment, moment)
+        days = re.fullmatch(r"\+? ?(\d+ \w+?)( ago)?", moment)
+        moment = f"{_NOW} {'-' if days[2] else '+'} {days[1]}" if days else f"{_NOW} {moment}".rstrip()
+    return _in_another_thread(lambda: _plain_bash().execute_sync(shlex.join(["date", "-d", moment, *words])))
 
 
 def _in_another_thread(run: Callable[[], ExecResult]) -> BuiltinResult:

@@ -94,13 +94,13 @@ def read(workspace: Workspace, most_chars: int, arguments: Mapping[str, Any]) ->
     n, first = len(lines), whole_of(arguments, "offset", 1)
     if first > n:
         return f"Offset {first} is beyond end of file ({n} lines total). Retry with offset <= {n}."
-    wanted = lines[first - 1 :][: whole_of(arguments, "limit", n)]
-    cursor, length = whole_of(arguments, "cursor", 0, least=0), len(wanted[0])
+    page = lines[first - 1 :][: whole_of(arguments, "limit", n)]
+    cursor, length = whole_of(arguments, "cursor", 0, least=0), len(page[0])
     if cursor and cursor >= length:
         on = f" Use offset={first + 1} to continue." if first < n else ""
         return f"Cursor {cursor} is at or beyond the end of line {first} ({length} characters).{on}"
-    left = n - (first - 1 + len(wanted))
-    body = "\n".join(wanted)[cursor:]
+    left = n - (first - 1 + len(page))
+    body = "\n".join(page)[cursor:]
     if left:
         more = "1 more line" if left == 1 else f"{left} more lines"
         body += f"\n\n[{more} in file. Use offset={n - left + 1} to continue.]"
@@ -187,8 +187,8 @@ def _edits(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _span(path: str, plain: str, old: str, name: str) -> tuple[int, int]:
     """Return where an old text begins and ends, in its exact or its folded form; see `_fold`."""
     is_exact = old in plain
-    wanted, searched = (old, plain) if is_exact else (_fold(old), _fold(plain))
-    count = searched.count(wanted) if wanted else 0
+    needle, searched = (old, plain) if is_exact else (_fold(old), _fold(plain))
+    count = searched.count(needle) if needle else 0
     if count > 1:
         raise ToolError(
             f"Found {count} occurrences of {name} in {path}. Each oldText must be unique."
@@ -200,10 +200,10 @@ def _span(path: str, plain: str, old: str, name: str) -> tuple[int, int]:
             f"Could not find {name} in {path}. The old text must match exactly including all whitespace and"
             f" newlines.\nCurrent file contents:\n{shown}"
         )
-    start = searched.find(wanted)
+    start = searched.find(needle)
     if is_exact:
         return start, start + len(old)
-    return _unfolded(plain, searched, start), _unfolded(plain, searched, start + len(wanted))
+    return _unfolded(plain, searched, start), _unfolded(plain, searched, start + len(needle))
 
 
 def _fold(text: str) -> str:
@@ -365,18 +365,18 @@ def _replacements(lines: Sequence[str], section: _Section, path: str) -> list[tu
     return found
 
 
-def _find(lines: Sequence[str], wanted: Sequence[str], first: int, path: str) -> int:
+def _find(lines: Sequence[str], hunk: Sequence[str], first: int, path: str) -> int:
     """Return the index at or after `first` where a run of lines begins; one text is quick to search."""
     for form in (str, _alike):
-        needle, text = ("\n" + "".join(f"{form(line)}\n" for line in run) for run in (wanted, lines[first:]))
+        needle, text = ("\n" + "".join(f"{form(line)}\n" for line in run) for run in (hunk, lines[first:]))
         if (at := text.find(needle)) >= 0:
             if text.find(needle, at + 1) >= 0:
                 raise ToolError(
                     f"Found several occurrences of these lines in {path}. The lines must be unique;"
-                    f" include more surrounding lines in the hunk:\n{_shown(wanted)}"
+                    f" include more surrounding lines in the hunk:\n{_shown(hunk)}"
                 )
             return first + text.count("\n", 0, at)
-    raise ToolError(f"Failed to find expected lines in {path}:\n{_shown(wanted)}")
+    raise ToolError(f"Failed to find expected lines in {path}:\n{_shown(hunk)}")
 
 
 def _alike(line: str) -> str:
@@ -409,9 +409,9 @@ def rank(query: str, texts: Mapping[K, str]) -> list[tuple[K, float]]:
     letters: "deploy" in "deployment".
     """
     asked = _stems(query)
-    wanted = asked - _COMMON or asked
-    shared = {key: len(wanted & _stems(text)) for key, text in texts.items()}
-    found = ((key, round(n / len(wanted), 2)) for key, n in shared.items() if n)
+    stems = asked - _COMMON or asked
+    shared = {key: len(stems & _stems(text)) for key, text in texts.items()}
+    found = ((key, round(n / len(stems), 2)) for key, n in shared.items() if n)
     return sorted(found, key=lambda pair: -pair[1])
 
 

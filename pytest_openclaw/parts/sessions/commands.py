@@ -136,8 +136,8 @@ def _rule(prompt: Prompt) -> Agreement:
 def _entry(prompt_id: str, prompt: Prompt) -> JsonObject:
     rules = []
     for calls in (_rule(prompt).recorded, *_rule(prompt).accepted):
-        wanted = [{"name": one["tool"], "arguments": one["arguments"] or {}} for one in calls]
-        rules.append({"type": "tool_call", "calls": wanted, **({"exact": True} if wanted else {})})
+        due = [{"name": one["tool"], "arguments": one["arguments"] or {}} for one in calls]
+        rules.append({"type": "tool_call", "calls": due, **({"exact": True} if due else {})})
     entry = {
         "id": prompt_id,
         "name": prompt.name,
