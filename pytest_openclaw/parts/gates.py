@@ -145,7 +145,7 @@ class GateLine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gates:
+class GateSettings:
     """The requirements on each target.
 
     Attributes:
@@ -168,11 +168,13 @@ class Gates:
         object.__setattr__(self, "limits", found)
 
     @classmethod
-    def of(cls, *, conclusive: bool = False, by_target: Sequence[GateLine] = (), **limits: Any) -> Gates:
+    def of(
+        cls, *, conclusive: bool = False, by_target: Sequence[GateLine] = (), **limits: Any
+    ) -> GateSettings:
         """Return gates with these limits."""
         return cls(limits=limits, conclusive=conclusive, by_target=tuple(by_target))
 
-    def with_changes(self, changes: Mapping[str, Any]) -> Gates:
+    def with_changes(self, changes: Mapping[str, Any]) -> GateSettings:
         """Return the gates with other limits, and another `conclusive` if the changes have it."""
         limits = {**self.limits, **{name: value for name, value in changes.items() if name != "conclusive"}}
         return replace(self, limits=limits, conclusive=changes.get("conclusive", self.conclusive))
@@ -180,10 +182,10 @@ class Gates:
     @property
     def of_any_target(self) -> dict[str, Any]:
         """The limits that are set for any target."""
-        lines = (Gates(limits=line.changes).limits for line in self.by_target)
+        lines = (GateSettings(limits=line.changes).limits for line in self.by_target)
         return {name: limit for one in (self.limits, *lines) for name, limit in one.items()}
 
-    def of_target(self, label: str) -> Gates:
+    def of_target(self, label: str) -> GateSettings:
         """Return the gates that apply to one target."""
         found = self
         for line in self.by_target:
@@ -191,7 +193,7 @@ class Gates:
                 found = found.with_changes(line.changes)
         return replace(found, by_target=())
 
-    def firm(self, chosen: Gates, given: Collection[str]) -> Gates:
+    def firm(self, chosen: GateSettings, given: Collection[str]) -> GateSettings:
         """Return the gates with those of the command line, which override every line for a target.
 
         `given` are the names of the options on the command line.
@@ -228,12 +230,12 @@ def _gates_entry() -> type:
     return entry  # type: ignore[no-any-return]
 
 
-def gates_of(config: JsonObject) -> Gates | None:
+def gates_of(config: JsonObject) -> GateSettings | None:
     """Return the gates of a `config.json`; None if the run was merged from runs with different gates."""
     if (values := config.get("gates")) is None:
         return None
     checked = converted(values, _gates_entry())
-    return Gates.of(**checked)
+    return GateSettings.of(**checked)
 
 
 def parse_gate_line(line: str) -> GateLine:
@@ -294,7 +296,7 @@ class GateResult:
 
 
 def _rulings(summary: Summary, run: MeasuredRun) -> tuple[GateResult, ...]:
-    gates = gates_of(run.config) or Gates()
+    gates = gates_of(run.config) or GateSettings()
     return tuple(one for group in summary.groups for one in _rule(gates, group, summary, run))
 
 
@@ -305,12 +307,12 @@ def _verdict(summary: Any, _: MeasuredRun) -> Verdict:
 
 
 def _unmatched(_: Summary, run: MeasuredRun) -> tuple[str, ...]:
-    lines = (gates_of(run.config) or Gates()).by_target
+    lines = (gates_of(run.config) or GateSettings()).by_target
     labels = [target.label for target in run.n_selected]
     return tuple(line.target for line in lines if not any(map(line.fits, labels)))
 
 
-def _rule(gates: Gates, group: Group, summary: Summary, run: MeasuredRun) -> Iterator[GateResult]:
+def _rule(gates: GateSettings, group: Group, summary: Summary, run: MeasuredRun) -> Iterator[GateResult]:
     label = group.target.label
     own = gates.of_target(label)
     rows = run.rows_of.get(group.target, ())
@@ -458,10 +460,10 @@ def _check_p95(_: Group, rows: Sequence[Record], limit: float, _sure: bool) -> C
 # --- the part in a run ------------------------------------------------------------------------------
 
 
-def _gates_given(config: pytest.Config, given: Mapping[str, Any]) -> Gates:
+def _gates_given(config: pytest.Config, given: Mapping[str, Any]) -> GateSettings:
     limits = {name: given[option] for name, option in gate_options().items() if option in given}
     lines = tuple(lines_of(config, "gates", parse_gate_line))
-    gates = replace(Gates().with_changes(limits), by_target=lines)
+    gates = replace(GateSettings().with_changes(limits), by_target=lines)
     return gates.firm(gates, options.options_given(config))
 
 
@@ -513,7 +515,7 @@ def _status(ended: SessionEnd) -> int | None:
 
 
 def _to_json(settings: Any) -> JsonObject:
-    gates: Gates = settings.gates
+    gates: GateSettings = settings.gates
     return gates.to_json()
 
 
@@ -521,7 +523,7 @@ _KEPT = Rule("kept", "free")
 PART = Part(
     keys={
         Settings: {
-            "gates": PartKey(Gates, of=_gates_given, default=field(default_factory=Gates)),
+            "gates": PartKey(GateSettings, of=_gates_given, default=field(default_factory=GateSettings)),
             "verdict": PartKey(str, of=lambda _, given: given.get("verdict", "cells"), default="cells"),
         },
         RunEntry: {
@@ -638,7 +640,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-def _gates(arguments: argparse.Namespace, run: StoredRun) -> Gates:
+def _gates(arguments: argparse.Namespace, run: StoredRun) -> GateSettings:
     """Return the run's own gates, changed by the options.
 
     Raises:
@@ -647,9 +649,9 @@ def _gates(arguments: argparse.Namespace, run: StoredRun) -> Gates:
     names = gate_options()
     chosen = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
     recorded = gates_of(run.config)
-    own = recorded or Gates()
+    own = recorded or GateSettings()
     own = replace(own, by_target=(*own.by_target, *arguments.gates))
-    gates = own.firm(Gates().with_changes(chosen), {names[name] for name in chosen})
+    gates = own.firm(GateSettings().with_changes(chosen), {names[name] for name in chosen})
     if not gates.of_any_target:
         differ = "its parts had different gates; name those that count"
         why = differ if recorded is None else "it has no gate of its own; name one"

@@ -58,7 +58,7 @@ class SummaryFinding:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Findings:
+class FindingList:
     """A list of facts."""
 
     entries: Sequence[SummaryFinding]
@@ -75,7 +75,7 @@ class TargetAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answers:
+class AnswerList:
     """The recommendations of a run."""
 
     entries: Sequence[TargetAnswer]
@@ -89,7 +89,7 @@ class Details:
     block: Block
 
 
-Block = str | Table | Findings | Answers | Details
+Block = str | Table | FindingList | AnswerList | Details
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ def is_empty(block: Block) -> bool:
             return is_empty(block.block)
         case Table(rows=content):
             return not content
-        case Findings(entries=content) | Answers(entries=content):
+        case FindingList(entries=content) | AnswerList(entries=content):
             return not content
         case _:
             return not block

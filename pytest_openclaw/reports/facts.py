@@ -6,7 +6,14 @@ import shlex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.conclusions.summary import headline, leaked_in_words, most_frequent_miss
-from pytest_openclaw.reports.blocks import Answers, Findings, Section, SummaryFinding, Table, TargetAnswer
+from pytest_openclaw.reports.blocks import (
+    AnswerList,
+    FindingList,
+    Section,
+    SummaryFinding,
+    Table,
+    TargetAnswer,
+)
 from pytest_openclaw.reports.numbers import (
     DASH,
     render_count,
@@ -41,9 +48,9 @@ RULINGS, CHANGES = 10, 20
 """Ranks of the rulings and of the comparison with a baseline among the findings and sections of a run."""
 
 
-def answers(summary: Summary) -> Answers:
+def answers(summary: Summary) -> AnswerList:
     """Return the recommendations for the targets that represent their models."""
-    return Answers(entries=[_answer(group) for group in headline(summary.groups)])
+    return AnswerList(entries=[_answer(group) for group in headline(summary.groups)])
 
 
 def _answer(group: Group) -> TargetAnswer:
@@ -269,9 +276,9 @@ def sections_of(summary: Summary) -> list[Section]:
         for group in summary.groups
         for reason in group.recommendation.reasons
     ]
-    missed = Findings(entries=[*_missed(summary)])
+    missed = FindingList(entries=[*_missed(summary)])
     found = [
-        (10, Section(id="why", title="Why", blocks=[Findings(entries=why)])),
+        (10, Section(id="why", title="Why", blocks=[FindingList(entries=why)])),
         *(pair for sections in called("sections") for pair in sections(summary)),
         *(
             (rank, listing.section(summary.groups))

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_openclaw.reports.blocks import (
-    Answers,
+    AnswerList,
     Details,
-    Findings,
+    FindingList,
     Section,
     Table,
     is_empty,
@@ -48,7 +48,7 @@ def render_markdown(summary: Summary) -> str:
     """Return `summary.md`: the answers, the targets, the findings and all details."""
     page = MarkdownPage(f"# OpenClaw benchmark {summary.run_id}")
     page.add(answers(summary), state(summary), targets_table(summary.groups))
-    page.add(Section(id="findings", title="Findings", blocks=[Findings(entries=findings(summary))]))
+    page.add(Section(id="findings", title="Findings", blocks=[FindingList(entries=findings(summary))]))
     page.add(*sections_of(summary))
     return page.text
 
@@ -61,9 +61,9 @@ def render_comment(summary: Summary) -> str:
     page.add(
         answers(summary),
         state(summary),
-        Findings(entries=rulings),
+        FindingList(entries=rulings),
         targets_table(summary.groups),
-        Findings(entries=[one for one in findings(summary) if one not in rulings]),
+        FindingList(entries=[one for one in findings(summary) if one not in rulings]),
     )
     for section in sections_of(summary):
         if section.is_in_comment:
@@ -158,9 +158,9 @@ def _markdown_lines(block: Block) -> tuple[list[str], list[str]]:
     match block:
         case str():
             return [], [_sentence(block)]
-        case Answers():
+        case AnswerList():
             return [], [f"- {markdown_text(one.target)}: {_sentence(one.sentence)}" for one in block.entries]
-        case Findings():
+        case FindingList():
             parts = ((one.target, one.label, one.text) for one in block.entries)
             return [], [f"- {': '.join(_sentence(text) for text in its if text)}" for its in parts]
         case Table():

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from pytest_openclaw.cli import main
-from pytest_openclaw.parts.gates import GateLine, Gates
+from pytest_openclaw.parts.gates import GateLine, GateSettings
 from tests.plugin.conftest import validator_of
 from tests.unit.reports.summaries import fault
 from tests.unit.runs.stored_runs import SUITE, A, B, files_of, load, row, store
@@ -28,8 +28,8 @@ def runs(project):
     store(folder / "good", rows(9, A))
     store(folder / "bad", rows(1, A))
     store(folder / "harmful", [*rows(9, A), row(A, "S1", probe="secret", harm=True, objective_pass=False)])
-    store(folder / "own", rows(9, A, B), gates=Gates.of(min_pass_rate=0.95, by_target=lines).to_json())
-    store(folder / "began-with-a-baseline", rows(9, A), gates=Gates.of(fail_on="regression").to_json())
+    store(folder / "own", rows(9, A, B), gates=GateSettings.of(min_pass_rate=0.95, by_target=lines).to_json())
+    store(folder / "began-with-a-baseline", rows(9, A), gates=GateSettings.of(fail_on="regression").to_json())
     store(folder / "different", rows(9, A), gates=None)
     store(folder / "away", [fault(A, prompt_id=f"P{n}", suite=SUITE) for n in range(10)])
     store(folder / "torn", rows(10, A)[:8], n_selected={A: 10})

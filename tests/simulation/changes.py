@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cache
 
 from pytest_openclaw.parts.baseline.comparison import Obstacles, compare_records
-from pytest_openclaw.parts.gates import Gates
+from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import record, summary_of
 
-GATES = Gates.of(fail_on="regression")
+GATES = GateSettings.of(fail_on="regression")
 TARGETS = [Target(provider="p", model=name) for name in "abc"]
 LATENCIES = 16
 

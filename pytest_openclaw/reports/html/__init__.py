@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.reports.blocks import Details, Findings, Section, section_data
+from pytest_openclaw.reports.blocks import Details, FindingList, Section, section_data
 from pytest_openclaw.reports.cells import as_text, joined, measured, message_texts, turns_of, usual_of
 from pytest_openclaw.reports.due import brief_call, did_of, due_of
 from pytest_openclaw.reports.facts import answers, findings, ruling_of, sections_of, targets_table
@@ -120,7 +120,7 @@ def _sections(run: ShownRun) -> list[Section]:
                 targets_table(summary.groups),
             ],
         ),
-        Section(id="findings", title="Findings", blocks=[Findings(entries=findings(summary))]),
+        Section(id="findings", title="Findings", blocks=[FindingList(entries=findings(summary))]),
         *others,
     ]
 

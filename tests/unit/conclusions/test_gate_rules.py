@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.parts.gates import Gates, gates_of, parse_gate_line
+from pytest_openclaw.parts.gates import GateSettings, gates_of, parse_gate_line
 from pytest_openclaw.values.requests import Target
 from tests.searching import examples
 from tests.unit.parts.compared import cells, compare
@@ -51,7 +51,11 @@ def ruled(rows, gates, n_selected=None):
     return found
 
 
-HALF, MOST, FAST = Gates.of(min_pass_rate=0.5), Gates.of(min_pass_rate=0.9), Gates.of(max_p95_ms=100.0)
+HALF, MOST, FAST = (
+    GateSettings.of(min_pass_rate=0.5),
+    GateSettings.of(min_pass_rate=0.9),
+    GateSettings.of(max_p95_ms=100.0),
+)
 SURE = replace(MOST, conclusive=True)
 SLOW = {"e2e_ms": 101}
 
@@ -62,7 +66,7 @@ SLOW = {"e2e_ms": 101}
         # Every cell has an answer.
         pytest.param([*passes(9), *misses(1)], 0, MOST, "passed", "9 of 10 judged cells passed (90.0 %), 90.0 % wanted", id="reached"),
         pytest.param([*passes(8999), *misses(1001)], 0, MOST, "failed", "(89.9 %), 90.0 % wanted", id="never-rounded-up"),
-        pytest.param([*passes(19), *misses(1)], 0, Gates.of(min_pass_rate=0.9505), "failed", "95.05 % wanted", id="all-digits-of-the-limit"),
+        pytest.param([*passes(19), *misses(1)], 0, GateSettings.of(min_pass_rate=0.9505), "failed", "95.05 % wanted", id="all-digits-of-the-limit"),
         pytest.param([*passes(1), record(prompt_id="S", success=False, objective_pass=None)], 0, MOST, "failed", "1 of 2 judged", id="silence-is-a-miss"),
         pytest.param([record(objective_pass=None)], 0, MOST, "no_verdict", "no answered cell counts for it (0 judged cells)", id="nothing-judged"),
         # Faults: counted both ways.
@@ -70,13 +74,13 @@ SLOW = {"e2e_ms": 101}
         pytest.param([*passes(8), *faults(1)], 0, MOST, "no_verdict", "90.0 % wanted, but 1 of 9 cells have no answer", id="might-have-failed"),
         pytest.param([*passes(17), *misses(2), *faults(1)], 0, MOST, "no_verdict", "but 1 of 20 cells have no answer", id="might-have-passed"),
         pytest.param([*passes(7), *misses(2), *faults(1)], 0, MOST, "failed", "7 of 9 judged cells passed (77.7 %), 90.0 % wanted", id="failed-with-a-fault-as-a-pass"),
-        pytest.param([*faults(3)], 0, Gates.of(min_pass_rate=0), "no_verdict", "nothing was answered: timed out", id="only-faults"),
+        pytest.param([*faults(3)], 0, GateSettings.of(min_pass_rate=0), "no_verdict", "nothing was answered: timed out", id="only-faults"),
         # Unavailable or not asked: never a pass, and still a failure if it would be one in any case.
         pytest.param([*passes(99), *away(1)], 0, HALF, "no_verdict", "but 1 of 100 cells were unavailable", id="unavailable-is-not-a-pass"),
         pytest.param([*passes(99)], 1, HALF, "no_verdict", "but 1 of 100 cells were not asked", id="not-asked-is-not-a-pass"),
         pytest.param([*passes(7), *away(2, failure_type="budget_spent")], 1, HALF, "no_verdict", "but 3 of 10 cells were not asked", id="a-spent-budget"),
         pytest.param([*passes(1), *misses(8)], 1, HALF, "failed", "1 of 9", id="not-asked-changes-nothing"),
-        pytest.param([], 3, Gates.of(min_pass_rate=0), "no_verdict", "nothing was answered: no cell was answered", id="none-asked"),
+        pytest.param([], 3, GateSettings.of(min_pass_rate=0), "no_verdict", "nothing was answered: no cell was answered", id="none-asked"),
         # The slowest latency.
         pytest.param([*passes(5)], 0, FAST, "passed", "p95 100 ms of 5 successful cells, at most 100 ms wanted", id="fast"),
         pytest.param([record(), record(prompt_id="S", e2e_ms=101)], 0, FAST, "failed", "p95 101 ms", id="a-fraction-over"),
@@ -101,17 +105,20 @@ def test_one_gate_on_one_target(rows, n_unasked, gates, ruling, reason):
 
 
 WIRE = {"suite": "native", "tools_offered": 11}
-TIER_1, CAPPED = Gates.of(require_tier=1), "7 of 10 cells that forbid tools had a call, more than a fifth"
+TIER_1, CAPPED = (
+    GateSettings.of(require_tier=1),
+    "7 of 10 cells that forbid tools had a call, more than a fifth",
+)
 
 
 @pytest.mark.parametrize(
     ("rows", "gates", "ruling", "reason"),
     [
-        pytest.param([*tool_cells(1, 3, **WIRE), *tool_cells(30, 0)], Gates.of(min_tool_rate=0.5), "failed", "1 of 4 tool cells succeeded (25.0 %), 50.0 % wanted", id="native-goes-first"),
+        pytest.param([*tool_cells(1, 3, **WIRE), *tool_cells(30, 0)], GateSettings.of(min_tool_rate=0.5), "failed", "1 of 4 tool cells succeeded (25.0 %), 50.0 % wanted", id="native-goes-first"),
         pytest.param([*tool_cells(16, 0, **WIRE), *tool_cells(0, 30)], TIER_1, "passed", "tier 1: 16 of 16 tool cells succeeded", id="additional-text-costs-nothing"),
         pytest.param(tool_cells(20, 14, **WIRE), TIER_1, "failed", "tier 2: 20 of 34 tool cells succeeded (95 % interval 42.2 % to 73.6 %)", id="worse"),
         pytest.param([*tool_cells(16, 0, **WIRE), *restraint_cells(3, 7, **WIRE)], TIER_1, "failed", CAPPED, id="capped"),
-        pytest.param([*tool_cells(16, 0, **WIRE), *restraint_cells(3, 1, **WIRE)], Gates.of(require_tier=2), "passed", "tier 2: 16 of 16", id="capped-is-tier-2"),
+        pytest.param([*tool_cells(16, 0, **WIRE), *restraint_cells(3, 1, **WIRE)], GateSettings.of(require_tier=2), "passed", "tier 2: 16 of 16", id="capped-is-tier-2"),
         # A fault where a call, or none, was asked for.
         pytest.param([*tool_cells(16, 0, **WIRE), *faults(1, "call", **WIRE)], TIER_1, "no_verdict", "1 of 17 cells have no answer", id="one-fault-too-many"),
         pytest.param([*tool_cells(30, 0, **WIRE), *faults(1, "call", **WIRE)], TIER_1, "passed", "tier 1: 30 of 30 tool cells succeeded (95 % interval 88.6 % to 100.0 %)", id="one-fault-among-enough-answers"),
@@ -162,7 +169,7 @@ CLEAN = "no harm in 12 probes (95 %: at most 24 %)"
 )  # fmt: skip
 def test_a_gate_on_safety(rows, n_unasked, ruling, reason):
     """It fails for any harm, and passes only if every probe was judged, every cell asked, and the limit is shown."""
-    found = ruled(rows, Gates.of(require_safe=0.25), len(rows) + n_unasked)
+    found = ruled(rows, GateSettings.of(require_safe=0.25), len(rows) + n_unasked)
 
     assert (found.asked, found.ruling, found.reason) == ("require-safe", ruling, reason)
 
@@ -172,7 +179,7 @@ def test_a_gate_on_safety(rows, n_unasked, ruling, reason):
 )  # fmt: skip
 def test_a_limit_of_harm(wanted, n, ruling):
     """Another limit needs another number of clean probes: n with z² / (n + z²) <= limit."""
-    found = ruled([_probe(k) for k in range(n)], Gates.of(require_safe=wanted))
+    found = ruled([_probe(k) for k in range(n)], GateSettings.of(require_safe=wanted))
 
     assert (found.asked, found.ruling, found.wanted) == (f"require-safe {wanted}", ruling, wanted)
 
@@ -187,7 +194,7 @@ def test_a_gate_on_safety_of_an_older_run(old, now):
     assert [one.limits.get("require_safe") for one in (gates, gates.of_target("a/m"))] == [now, now]
 
 
-REGRESSION = Gates.of(fail_on="regression")
+REGRESSION = GateSettings.of(fail_on="regression")
 
 
 def _compared(base, candidate, n_selected=0, status=None):
@@ -257,7 +264,7 @@ ROWS = st.lists(
     unique_by=lambda row: (row.prompt_id, row.repeat),
 )
 EVERY_GATE = st.builds(
-    Gates.of,
+    GateSettings.of,
     min_pass_rate=st.floats(0, 1),
     min_tool_rate=st.floats(0, 1),
     require_tier=st.integers(1, 3),
@@ -290,7 +297,7 @@ def test_each_target_has_the_gates_of_its_lines():
         parse_gate_line("other/*: require-tier=1"),
     )
 
-    summary = summary_of(rows, gates=Gates.of(min_pass_rate=0.5, by_target=lines))
+    summary = summary_of(rows, gates=GateSettings.of(min_pass_rate=0.5, by_target=lines))
 
     assert [(gate.target, gate.gate, gate.ruling) for gate in summary.gates] == [
         (TARGET.label, "min-pass-rate", "passed"),
@@ -301,7 +308,7 @@ def test_each_target_has_the_gates_of_its_lines():
 
 
 @pytest.mark.parametrize(
-    "gates", [Gates.of(require_tier=1), Gates.of(min_tool_rate=0.9)], ids=["tier", "rate"]
+    "gates", [GateSettings.of(require_tier=1), GateSettings.of(min_tool_rate=0.9)], ids=["tier", "rate"]
 )
 def test_a_cell_that_was_not_asked_may_have_been_of_any_kind(gates):
     """It is not known what it demands of tools, so that a gate on tool use neither passes nor fails."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.conclusions.summary import to_json
-from pytest_openclaw.parts.gates import Gates
+from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.parts.pressure import Load
 from pytest_openclaw.parts.roles import role_results
 from pytest_openclaw.parts.routing import Candidate, Ref, plan_routes, render_patch
@@ -256,7 +256,7 @@ def test_outputs_never_contradict_each_other(rows, others, tier):
     """The gates, the route and every page follow from the recommendation, or leave the question open."""
     others = [replace(row, provider=OTHER.provider, model=OTHER.model) for row in others]
     n_selected = {TARGET: len(rows), OTHER: len(others)}
-    gates = Gates.of(require_safe=0.5, require_tier=tier)
+    gates = GateSettings.of(require_safe=0.5, require_tier=tier)
     summary = summary_of([*rows, *others], gates=gates, n_selected=n_selected)
 
     for group in summary.groups:

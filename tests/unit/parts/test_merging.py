@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.parts.gates import Gates
+from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.parts.merging import merge_runs
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.summaries import NewRun, write_run
@@ -174,7 +174,7 @@ def test_the_first_snapshot_before_and_the_last_after_are_kept(tmp_path: Path) -
 
 def test_different_gates_are_none(two: Any, tmp_path: Path) -> None:
     """If the runs had different gates, the merged run has none, and says so."""
-    merged = _merge(*two(gates=Gates.of(min_pass_rate=0.5).to_json()))
+    merged = _merge(*two(gates=GateSettings.of(min_pass_rate=0.5).to_json()))
     whole = _write(merged, tmp_path)
 
     assert merged[1] == ["the gates differ, so that no gate applies to the whole"]

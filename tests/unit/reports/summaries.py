@@ -6,7 +6,7 @@ from typing import Any
 
 from pytest_openclaw.conclusions.summary import summarize_group, summarize_run
 from pytest_openclaw.parts.baseline.comparison import ComparedRuns
-from pytest_openclaw.parts.gates import Gates
+from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.stats.intervals import group_records
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.requests import Target
@@ -14,7 +14,7 @@ from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.run_files import MeasuredRun
 from pytest_openclaw.values.tool_calls import ToolOutcome
 
-NO_GATES = Gates()
+NO_GATES = GateSettings()
 TARGET = Target(provider="ollama_openai", model="qwen3:8b")
 
 
@@ -130,7 +130,7 @@ def measured(
     records: Sequence[Record],
     n_selected: Mapping[Target, int] | None = None,
     *,
-    gates: Gates = NO_GATES,
+    gates: GateSettings = NO_GATES,
     comparison: ComparedRuns | None = None,
     inventory: JsonObject | None = None,
     **config: Any,

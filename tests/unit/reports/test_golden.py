@@ -9,7 +9,7 @@ from pytest_openclaw.conclusions.summary import Budget
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.parts.baseline import render_comparison
 from pytest_openclaw.parts.baseline.comparison import Obstacle, Obstacles
-from pytest_openclaw.parts.gates import Gates
+from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.reports.cells import render_failure
 from pytest_openclaw.reports.pages import render_comment, render_markdown
 from pytest_openclaw.reports.terminal import render_terminal
@@ -59,7 +59,7 @@ def _many():
         fault(BAD, prompt_id="P2", fault_message="see https://lab.example/errors?a|b"),
         fault(AWAY),
     ]
-    gates = Gates.of(min_pass_rate=0.9, require_tier=1, max_p95_ms=500)
+    gates = GateSettings.of(min_pass_rate=0.9, require_tier=1, max_p95_ms=500)
     summary = summary_of(rows, gates=gates)
     budget = Budget(budget_usd=0.2, spent_usd=0.21, n_not_asked=3)
     return replace(summary, budget=budget, unmatched_gates=["cloud/*"])
@@ -86,7 +86,7 @@ def _compared():
     ]
     changed = Obstacles(of_prompts={("s", "P9"): Obstacle("validator_changed", "validator")})
     compared = compare(base, candidate, [(GOOD, GOOD)], obstacles=changed, notes=["an older run"])
-    return summary_of(candidate, gates=Gates.of(fail_on="regression"), comparison=compared)
+    return summary_of(candidate, gates=GateSettings.of(fail_on="regression"), comparison=compared)
 
 
 REPORTS = {

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.parts.baseline.comparison import Obstacle, Obstacles, compare_records
-from pytest_openclaw.parts.gates import Gates
+from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.reports.facts import HEADERS
 from pytest_openclaw.reports.pages import LONGEST_COMMENT as LONGEST
 from pytest_openclaw.reports.pages import MARKER, code, render_comment, render_markdown
@@ -85,7 +85,7 @@ def _everywhere(text):
     comparison = compare_records(
         rows, rows, [(target, target)], Obstacles(of_prompts=changed), baseline=text, notes=[text]
     )
-    gates = Gates.of(min_pass_rate=0.5, fail_on="regression")
+    gates = GateSettings.of(min_pass_rate=0.5, fail_on="regression")
     summary = summary_of(rows, gates=gates, comparison=comparison)
     return replace(summary, run_id=text, unmatched_gates=[text])
 
@@ -138,7 +138,7 @@ def test_it_is_never_too_large(n_targets, n_prompts, text):
         for n in range(n_prompts)
     ]
 
-    page = render_comment(summary_of(rows, gates=Gates.of(min_pass_rate=0.9, max_p95_ms=1.0)))
+    page = render_comment(summary_of(rows, gates=GateSettings.of(min_pass_rate=0.9, max_p95_ms=1.0)))
 
     assert len(page.encode()) <= LONGEST < GITHUBS_LIMIT
     assert re.search(r"… and \d+ more, in summary\.md", page)
@@ -171,7 +171,7 @@ def test_foreign_texts_stay_texts():
     texts = {"prompt_name": ROUGH, "violation": ROUGH, "effective_model": ROUGH + "!"}
     rows = [missed(Target(provider="p", model=ROUGH), **texts), fault(fault_message=ROUGH)]
 
-    page = render_markdown(summary_of(rows, gates=Gates.of(min_pass_rate=1)))
+    page = render_markdown(summary_of(rows, gates=GateSettings.of(min_pass_rate=1)))
 
     assert "<img" not in page
     assert not re.search(r"(?<!\\)\]\(", page)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_openclaw.parts.gates import Gates
+from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.providers import prices
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.reports.blocks import SummaryFinding
@@ -88,7 +88,9 @@ def test_everything_fits_and_nothing_steers_the_terminal(name):
         *pressed("199999", 0, 0, three, padding=199_999, overflown=4),
     ]
 
-    lines = _lines(summary_of(rows, gates=Gates.of(min_pass_rate=1, min_tool_rate=0.5, require_tier=1)))
+    lines = _lines(
+        summary_of(rows, gates=GateSettings.of(min_pass_rate=1, min_tool_rate=0.5, require_tier=1))
+    )
 
     assert max(map(columns, lines)) <= WIDTH
     assert [printable(line) for line in lines] == lines
@@ -128,7 +130,7 @@ def test_no_line_is_a_command_wherever_it_is_broken(command):
 def test_answers_and_labels_have_colors():
     """A sentence has the color of its recommendation, a failed gate its own; nothing else has one."""
     rows = [*tool_cells(16, 0), *tool_cells(0, 16, SMALL), record(SMALL, probe="secret", harm=True)]
-    summary = summary_of(rows, gates=Gates.of(require_tier=1))
+    summary = summary_of(rows, gates=GateSettings.of(require_tier=1))
 
     lines = [*colored_lines(summary, WHERE, width=60)]
 

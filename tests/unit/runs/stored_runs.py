@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pytest_openclaw.parts.gates import Gates
+from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.values.requests import Target
@@ -64,7 +64,7 @@ def config_of(
         "retries": 5,
         "concurrency": asdict(Concurrency()),
         "verdict": "cells",
-        "gates": Gates().to_json(),
+        "gates": GateSettings().to_json(),
         "fail_unavailable": False,
         "prompts": [*prompts],
         **changes,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.parts.gates import Gates
+from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.session import Plan, RunSession, find_changes, settings_of
@@ -63,11 +63,11 @@ def config(**changes):
 
 def test_a_run_is_judged_by_its_own_settings():
     """Targets, streaming and the options for the exit status come from the run; retries do not."""
-    now = whole(Settings)(timeout_s=7.0, retries=0, gates=Gates.of(min_tool_rate=0.9))
+    now = whole(Settings)(timeout_s=7.0, retries=0, gates=GateSettings.of(min_tool_rate=0.9))
 
     settings = settings_of(config(**JUDGED), now, given=())
 
-    gates = Gates.of(min_pass_rate=0.5, require_tier=1)
+    gates = GateSettings.of(min_pass_rate=0.5, require_tier=1)
     own = {"targets": (A,), "stream": False, "verdict": "gate", "gates": gates, "fail_unavailable": True}
     assert settings == whole(Settings)(**own, timeout_s=7.0, retries=0)
 
@@ -75,13 +75,13 @@ def test_a_run_is_judged_by_its_own_settings():
 def test_the_command_line_goes_before_the_run():
     """Each option of the command line takes precedence."""
     now = whole(Settings)(
-        verdict="cells", gates=Gates.of(require_tier=3), stream=True, fail_unavailable=False
+        verdict="cells", gates=GateSettings.of(require_tier=3), stream=True, fail_unavailable=False
     )
     given = {"verdict", "require-tier", "stream", "fail-unavailable"}
 
     settings = settings_of(config(**JUDGED), now, given=given)
 
-    assert settings.gates == Gates.of(min_pass_rate=0.5, require_tier=3)
+    assert settings.gates == GateSettings.of(min_pass_rate=0.5, require_tier=3)
     assert (settings.verdict, settings.stream, settings.fail_unavailable) == ("cells", True, False)
 
 

@@ -6,7 +6,7 @@ from math import inf
 import pytest
 
 from pytest_openclaw.options import matching, number, on_off, one_of, parse_run_id
-from pytest_openclaw.parts.gates import GateLine, Gates, parse_gate_line
+from pytest_openclaw.parts.gates import GateLine, GateSettings, parse_gate_line
 from pytest_openclaw.session.showing import resume_command
 from pytest_openclaw.util.typed import converted
 from pytest_openclaw.values.parts import whole
@@ -118,26 +118,26 @@ def test_an_invalid_gate_line(line, message):
 @pytest.mark.parametrize(
     ("label", "gates"),
     [
-        pytest.param("cloud/big", Gates.of(min_pass_rate=0.5, min_tool_rate=0.8), id="only-the-first"),
+        pytest.param("cloud/big", GateSettings.of(min_pass_rate=0.5, min_tool_rate=0.8), id="only-the-first"),
         pytest.param(
-            "lab/big", Gates.of(min_pass_rate=0.5, min_tool_rate=0.8, require_tier=1, max_p95_ms=5000.0, conclusive=True),
+            "lab/big", GateSettings.of(min_pass_rate=0.5, min_tool_rate=0.8, require_tier=1, max_p95_ms=5000.0, conclusive=True),
             id="two",
         ),
         pytest.param(
-            "lab/Small:1b@low", Gates.of(min_pass_rate=0.5, min_tool_rate=0.8, max_p95_ms=5000.0), id="the-last-goes-first"
+            "lab/Small:1b@low", GateSettings.of(min_pass_rate=0.5, min_tool_rate=0.8, max_p95_ms=5000.0), id="the-last-goes-first"
         ),
     ],
 )  # fmt: skip
 def test_the_gates_of_a_target(label, gates):
     """The general gates apply to all, and matching lines change them in order."""
-    assert Gates.of(min_pass_rate=0.9, min_tool_rate=0.8, by_target=LINES).of_target(label) == gates
+    assert GateSettings.of(min_pass_rate=0.9, min_tool_rate=0.8, by_target=LINES).of_target(label) == gates
 
 
 @pytest.mark.parametrize("label", ["lab/big", "lab/small", "cloud/big"])
 def test_the_command_line_goes_before_the_lines(label):
     """An option applies to every target, off included; the other gates stay as in the lines."""
-    gates = Gates.of(min_tool_rate=0.8, by_target=LINES)
-    said = Gates.of(min_pass_rate=0.7, require_tier=None, conclusive=True)
+    gates = GateSettings.of(min_tool_rate=0.8, by_target=LINES)
+    said = GateSettings.of(min_pass_rate=0.7, require_tier=None, conclusive=True)
 
     firm = gates.firm(said, {"min-pass-rate", "require-tier", "gate-conclusive", "verdict"})
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pytest_openclaw.parts.gates import Gates
+from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.parts.repeats import look_schedule
 from pytest_openclaw.stats.intervals import LEVEL, Z_95, sign_flip, wilson_95
 from pytest_openclaw.stats.tool_use import classify_tier, is_conclusive, joint_z, joint_z_against
@@ -146,7 +146,7 @@ def test_the_page_has_these_limits():
 def test_how_often_34_prompts_pass_a_tier_gate(rate, share):
     """`--openclaw-require-tier=1`, each prompt asked once."""
     passes = [
-        summary_of(tool_cells(right, 34 - right), gates=Gates.of(require_tier=1)).verdict == "passed"
+        summary_of(tool_cells(right, 34 - right), gates=GateSettings.of(require_tier=1)).verdict == "passed"
         for right in range(35)
     ]
 

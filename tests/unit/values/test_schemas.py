@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.conclusions.summary import Summary, to_json
-from pytest_openclaw.parts.gates import Gates
+from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.util.typed import converted
 from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.rows import from_row, to_row
@@ -62,7 +62,7 @@ def test_a_written_summary_is_valid():
         fault(),
     ]
     compared = compare(rows, rows[1:])
-    summary = summary_of(rows, gates=Gates.of(min_pass_rate=0.5, require_tier=1), comparison=compared)
+    summary = summary_of(rows, gates=GateSettings.of(min_pass_rate=0.5, require_tier=1), comparison=compared)
 
     written = _written(summary)
 
