@@ -393,18 +393,10 @@ class Runner(ProcessRole):
 
 def _order_cells(endpoints: Mapping[str, str], collected: list[pytest.Item], pace: Pacing | None) -> None:
     """Sort the cells into the best order for sending; other items keep their places."""
-    cells = [(item, cell) for item in collected if (cell := cell_of(item)) is not None]
-    positions = pace.positions_of(cell.prompt for _, cell in cells) if pace else {}
-    ordered = iter(
-        spread(
-            cells,
-            target_of=lambda pair: pair[1].target,
-            endpoints={cell.target: endpoints[cell.target.provider] for _, cell in cells},
-            repeat_of=lambda pair: pair[1].repeat,
-            position_of=lambda pair: positions.get((pair[1].prompt.suite, pair[1].prompt.id), 0),
-        )
-    )
-    collected[:] = [next(ordered)[0] if cell_of(item) is not None else item for item in collected]
+    cells = {item: cell for item in collected if (cell := cell_of(item)) is not None}
+    positions = pace.positions_of(cell.prompt for cell in cells.values()) if pace else None
+    ordered = iter(spread({item: cell.key for item, cell in cells.items()}, endpoints, positions))
+    collected[:] = [next(ordered) if item in cells else item for item in collected]
 
 
 def _keep_shard(config: pytest.Config, selected: list[pytest.Item], shard: Shard) -> str:

@@ -39,7 +39,7 @@ from pytest_openclaw.values.requests import (
 from pytest_openclaw.values.settings import DEFAULT_PROVIDER, Endpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.prompts import Prompt
@@ -366,32 +366,40 @@ def _cell_id(key: CellKey) -> bytes:
 
 
 def spread(
-    cells: Sequence[T],
-    *,
-    target_of: Callable[[T], Target],
-    endpoints: dict[Target, str],
-    repeat_of: Callable[[T], int] = lambda _: 1,
-    position_of: Callable[[T], float] = lambda _: 0,
+    cells: Mapping[T, CellKey],
+    endpoints: Mapping[str, str],
+    positions: Mapping[tuple[str, str], float] | None = None,
 ) -> list[T]:
-    """Return the cells in the order in which they are sent and tested.
+    """Return items in the order in which their cells are sent and tested.
 
     Within an endpoint the targets come one after the other, so that a local model is loaded once, and within
     a target its repeats, so that an early end affects all prompts equally. The cells of different endpoints
     are mixed evenly, each endpoint's over the whole length: tests take their replies in order, so an endpoint
-    whose cells all follow another's would wait for its end. `endpoints` has the targets in their order, and
-    `position_of` returns the position of a cell in its repeat.
+    whose cells all follow another's would wait for its end.
+
+    Args:
+        cells: the cell of each item.
+        endpoints: by provider.
+        positions: of each prompt in a repeat, by suite and id; 0 by default.
     """
-    order = {target: n for n, target in enumerate(endpoints)}
-    by_target = sorted(cells, key=lambda cell: (order[target_of(cell)], repeat_of(cell), position_of(cell)))
-    sizes = Counter(endpoints[target_of(cell)] for cell in cells)
+    order = {target: n for n, target in enumerate(dict.fromkeys(key.target for key in cells.values()))}
+    by_target = sorted(
+        cells.items(),
+        key=lambda pair: (
+            order[pair[1].target],
+            pair[1].repeat,
+            positions.get((pair[1].suite, pair[1].prompt_id), 0) if positions else 0,
+        ),
+    )
+    sizes = Counter(endpoints[key.target.provider] for key in cells.values())
     seen: Counter[str] = Counter()
-    positions = []
-    for cell in by_target:
-        endpoint = endpoints[target_of(cell)]
-        positions.append((seen[endpoint] + 0.5) / sizes[endpoint])
+    placed = []
+    for item, key in by_target:
+        endpoint = endpoints[key.target.provider]
+        placed.append(((seen[endpoint] + 0.5) / sizes[endpoint], item))
         seen[endpoint] += 1
     # The sort is stable: of two endpoints at the same position, the one named first comes first.
-    return [cell for _, cell in sorted(zip(positions, by_target, strict=True), key=lambda pair: pair[0])]
+    return [item for _, item in sorted(placed, key=lambda pair: pair[0])]
 
 
 # An identifier in pytest's `-k` expressions.

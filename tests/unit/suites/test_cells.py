@@ -12,7 +12,7 @@ from pytest_openclaw.suites.cells import build_cells, definition, select_prompts
 from pytest_openclaw.values.parts import pace_of, whole
 from pytest_openclaw.values.prompts import KEYS, Prompt
 from pytest_openclaw.values.replies import Turn
-from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.requests import CellKey, Target
 from pytest_openclaw.values.settings import Settings
 from pytest_openclaw.values.tool_calls import Tool
 
@@ -120,54 +120,48 @@ def test_unmatched():
 
 LOCAL_A, LOCAL_B = Target(provider="ollama", model="a"), Target(provider="ollama", model="b")
 CLOUD = Target(provider="cloud", model="c")
-ENDPOINTS = {LOCAL_A: "http://local", CLOUD: "https://cloud", LOCAL_B: "http://local"}
+ENDPOINTS = {"ollama": "http://local", "cloud": "https://cloud"}
 
 
-def _order(cells):
-    return [name for name, _ in spread(cells, target_of=lambda cell: cell[1], endpoints=ENDPOINTS)]
+def _order(*cells):
+    """Names in the order of their cells, which are names, targets and repeats."""
+    keys = {name: CellKey("s", name, target, *(repeat or (1,))) for name, target, *repeat in cells}
+    return spread(keys, ENDPOINTS)
 
 
 def test_one_endpoint_goes_target_by_target():
     """A local model is loaded once, whatever order the suites have."""
-    cells = [("P1b", LOCAL_B), ("P1a", LOCAL_A), ("P2b", LOCAL_B), ("P2a", LOCAL_A)]
+    order = _order(("P1a", LOCAL_A), ("P1b", LOCAL_B), ("P2b", LOCAL_B), ("P2a", LOCAL_A))
 
-    assert _order(cells) == ["P1a", "P2a", "P1b", "P2b"]
+    assert order == ["P1a", "P2a", "P1b", "P2b"]
 
 
 def test_endpoints_are_mixed_evenly():
     """A cloud's two cells are among the four of two local models, not after them."""
-    cells = [
-        *((f"a{n}", LOCAL_A) for n in range(2)),
-        *((f"c{n}", CLOUD) for n in range(2)),
-        *((f"b{n}", LOCAL_B) for n in range(2)),
-    ]
+    cells = [(f"{target.model}{n}", target) for target in (LOCAL_A, CLOUD, LOCAL_B) for n in range(2)]
 
-    assert _order(cells) == ["a0", "c0", "a1", "b0", "c1", "b1"]
+    assert _order(*cells) == ["a0", "c0", "a1", "b0", "c1", "b1"]
 
 
 def test_a_target_goes_repeat_by_repeat():
     """Also over several suites, each with its own repeats next to each other."""
     cells = [(f"{suite}{prompt}-r{n}", LOCAL_A, n) for suite in "AB" for n in (1, 2) for prompt in (1, 2)]
 
-    mixed = spread(cells, target_of=lambda c: c[1], endpoints=ENDPOINTS, repeat_of=lambda c: c[2])
-
-    assert [c[0] for c in mixed] == [
-        f"{suite}{prompt}-r{n}" for n in (1, 2) for suite in "AB" for prompt in (1, 2)
-    ]
+    assert _order(*cells) == [f"{suite}{prompt}-r{n}" for n in (1, 2) for suite in "AB" for prompt in (1, 2)]
 
 
-@given(targets=st.lists(st.sampled_from(list(ENDPOINTS))))
+@given(targets=st.lists(st.sampled_from([LOCAL_A, CLOUD, LOCAL_B])))
 def test_spreading_loses_nothing_and_keeps_each_target_in_order(targets):
     """The same cells come out; a target's cells stay in their order, one target an endpoint at a time."""
-    cells = [(f"{n:03}", target) for n, target in enumerate(targets)]
+    cells = {f"{n:03}": target for n, target in enumerate(targets)}
 
-    mixed = spread(cells, target_of=lambda cell: cell[1], endpoints=ENDPOINTS)
+    mixed = _order(*cells.items())
 
     assert sorted(mixed) == sorted(cells)
-    for target in ENDPOINTS:
-        assert [c for c in mixed if c[1] == target] == [c for c in cells if c[1] == target]
-    local = [target for _, target in mixed if ENDPOINTS[target] == "http://local"]
-    assert local == sorted(local, key=[LOCAL_A, LOCAL_B].index)
+    for target in {*targets}:
+        assert [c for c in mixed if cells[c] == target] == [c for c in cells if cells[c] == target]
+    local = [cells[name] for name in mixed if cells[name] != CLOUD]
+    assert local == sorted(local, key=[*dict.fromkeys(cells.values())].index)
 
 
 def test_every_key_is_there_with_its_default():
