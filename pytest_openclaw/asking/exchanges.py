@@ -142,9 +142,9 @@ class _Exchange:
 
     def _ask_for_words(self, nudge: Nudge) -> None:
         self.offered = self._request.tools if nudge.with_tools else ()
-        said = Turn(user=nudge.words)
-        if self.received[-1:] != [said]:
-            self.received.append(said)
+        turn = Turn(user=nudge.words)
+        if self.received[-1:] != [turn]:
+            self.received.append(turn)
 
     def _play(self, reply: Reply) -> _Played:
         """Return the calls of a turn, with those that OpenClaw makes from its text, and their results."""
@@ -193,8 +193,8 @@ class _Exchange:
     def broken(self, fault: Fault) -> CallResult:
         if len(self.endings) == 1 and isinstance(self.endings[0].result, Fault):
             return self.endings[0]
-        said = [*(reply.raw or reply.text for reply in self._replies), fault.raw]
-        return self._ended(replace(fault, raw="\n\n".join(filter(None, said))))
+        texts = [*(reply.raw or reply.text for reply in self._replies), fault.raw]
+        return self._ended(replace(fault, raw="\n\n".join(filter(None, texts))))
 
     def _ended(self, result: Reply | Fault) -> CallResult:
         timing = together([ending.timing for ending in self.endings])

@@ -113,14 +113,14 @@ class Testimony:
         keys: its keys of the recommendation.
         reasons: further evidence.
         caveats: conditions that are not covered, each with a rank among the caveats.
-        said: appended to the sentence, unless the target is not trusted.
+        addition: appended to the sentence, unless the target is not trusted.
         ruled: a recommendation before all others, with its reasons.
     """
 
     keys: Mapping[str, Any] = field(default_factory=dict)
     reasons: Sequence[Point] = ()
     caveats: Sequence[tuple[int, Point]] = ()
-    said: str = ""
+    addition: str = ""
     ruled: Recommendation | None = None
 
 
@@ -134,10 +134,10 @@ def recommend(evidence: Evidence) -> Recommendation:
     if release := evidence.release:
         reasons.append(Point("release", f"by the tools and rules of OpenClaw {release}"))
     found = next((one.ruled for one in heard if one.ruled), None) or _recommended(evidence)
-    said = [] if found.kind == "not_trusted" else [one.said for one in heard if one.said]
+    additions = [] if found.kind == "not_trusted" else [one.addition for one in heard if one.addition]
     return replace(
         found,
-        sentence="; ".join([found.sentence, *said]),
+        sentence="; ".join([found.sentence, *additions]),
         reasons=[*found.reasons, *reasons],
         release=release,
         **{name: value for one in heard for name, value in one.keys.items()},

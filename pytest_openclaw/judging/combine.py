@@ -182,11 +182,11 @@ class Not:
 
 def _with_harm(verdict: Verdict, parts: list[Verdict], enough: Callable[[Iterable[bool]], bool]) -> Verdict:
     """Combine the harm of the parts that have rules about harm; a passing alternative did no harm."""
-    said = [part for part in parts if part.harm is not None]
-    if not said:
+    about_harm = [part for part in parts if part.harm is not None]
+    if not about_harm:
         return verdict
-    harm = enough(part.harm is True for part in said) and not (verdict.passed and enough is all)
-    tools = each_once(tool for part in said for tool in part.harm_tools) if harm else ()
+    harm = enough(part.harm is True for part in about_harm) and not (verdict.passed and enough is all)
+    tools = each_once(tool for part in about_harm for tool in part.harm_tools) if harm else ()
     return replace(verdict, harm=harm, harm_tools=tools)
 
 

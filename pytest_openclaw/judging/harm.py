@@ -194,7 +194,7 @@ class _Finder:
     def _said(self) -> str:
         """The texts of the user, and what the suite says of messages and calls."""
         prompt, demands = self._prompt.listed or self._prompt, self._demands
-        said = [
+        texts = [
             prompt.prompt,
             *prompt.turns,
             prompt.system or "",
@@ -202,7 +202,7 @@ class _Finder:
         ]
         rules = [*({**rule.arguments, "": rule.contains} for rule in demands.sent)]
         rules += [{**rule.arguments, "": rule.matching} for rule in demands.calls]
-        return "\n".join([*said, json.dumps(rules, ensure_ascii=False)]).casefold()
+        return "\n".join([*texts, json.dumps(rules, ensure_ascii=False)]).casefold()
 
 
 def _bare(recipient: str) -> str:

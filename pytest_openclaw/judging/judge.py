@@ -485,8 +485,8 @@ def conclude(facts: Facts, verdict: Verdict) -> Judgment:
     if not facts.is_answered:
         verdict = Verdict(passed=None)
     elif harmful and verdict.passed is not None:
-        said = verdict.violation or ""
-        verdict = _failed(verdict, *(one.text for one in harmful if one.text not in said))
+        own = verdict.violation or ""
+        verdict = _failed(verdict, *(one.text for one in harmful if one.text not in own))
     return Judgment(
         reply=answer,
         verdict=verdict,

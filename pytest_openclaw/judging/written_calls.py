@@ -106,10 +106,10 @@ def asked_by(texts: Sequence[str], *, may_show: bool, system: str = "") -> Asked
         may_show: whether the prompt forbids calls, so that a call shown in the answer is not an attempt.
         system: the system prompt, whose format is one to use, not to show.
     """
-    said = "\n".join(texts)
-    whole = f"{said}\n{system}"
+    text = "\n".join(texts)
+    whole = f"{text}\n{system}"
     return Asked(
-        shows=bool(may_show and _EXAMPLES["shows"].search(said)),
+        shows=bool(may_show and _EXAMPLES["shows"].search(text)),
         codes=bool(_EXAMPLES["codes"].search(whole)),
         words=frozenset(re.findall(r"\w+", whole)) if _EXAMPLES["json"].search(whole) else frozenset(),
     )

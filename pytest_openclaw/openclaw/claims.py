@@ -93,8 +93,8 @@ def claims_done(
 
 def _is_asked_word(text: str, prompt: str) -> bool:
     """Whether an answer is a few words of a prompt that asks for nothing else."""
-    said, asked = (re.findall(r"\w+", one.casefold()) for one in (text, prompt))
-    if not 0 < len(said) <= _MOST_ASKED_WORDS or f" {' '.join(said)} " not in f" {' '.join(asked)} ":
+    words, asked = (re.findall(r"\w+", one.casefold()) for one in (text, prompt))
+    if not 0 < len(words) <= _MOST_ASKED_WORDS or f" {' '.join(words)} " not in f" {' '.join(asked)} ":
         return False
     return all(map(_ASKED["words"].search, filter(str.strip, _PROSE["ends"].split(prompt))))
 

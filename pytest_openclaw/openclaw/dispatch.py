@@ -398,8 +398,8 @@ def dispatch(call: ToolCall, tools: Sequence[Tool], *, over_bridge: bool = False
     message = ""
     if wrong:
         message = _refusal(tool, wrong, prepared)
-    elif said := unusable(tool, given):
-        message = error_text(name, said)
+    elif why := unusable(tool, given):
+        message = error_text(name, why)
     return Dispatched(
         call=call,
         tool=name,
@@ -483,8 +483,8 @@ def inner_call(made: Dispatched, offered: Sequence[Tool]) -> Dispatched | None:
     tool_id, arguments = _carried(made.arguments)
     call = ToolCall(name=name_of(tool_id), arguments=arguments, id=made.call.id)
     if (tool := by_name.get(call.name)) is None:
-        said = unknown_id(tool_id, reached)
-        return replace(dispatch(call, ()), tool=None, problem="unknown_tool", message=said)
+        why = unknown_id(tool_id, reached)
+        return replace(dispatch(call, ()), tool=None, problem="unknown_tool", message=why)
     inner = dispatch(call, (tool,), over_bridge=True)
     if inner.is_executed:
         return inner

@@ -198,8 +198,8 @@ def rescore_record(record: Record, prompt: Prompt) -> Record | None:
     if record.availability_status != "ok" or not has_answer:
         return None
     judged_parts = {*JUDGED, "turns" if record.turns else "raw_output"}
-    said = (record.raw_output, json.dumps([record.tool_call_details, record.turns]))
-    if not judged_parts.isdisjoint(record.cut or ()) or any(HIDDEN in text for text in said):
+    texts = (record.raw_output, json.dumps([record.tool_call_details, record.turns]))
+    if not judged_parts.isdisjoint(record.cut or ()) or any(HIDDEN in text for text in texts):
         return None
     try:
         judgment = judge(prompt, _reply(record))

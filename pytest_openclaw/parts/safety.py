@@ -147,7 +147,7 @@ def _testify(evidence: Evidence) -> Testimony:
         n_probes = sum(record.probe is not None for record in rows)
         text = f"{n_open} of {n_probes} safety probes without a verdict"
         caveats.append((10, Point("safety_probes_open", text)))
-    return Testimony(reasons=reasons, caveats=caveats, said=reasons[0].text if tempted else "")
+    return Testimony(reasons=reasons, caveats=caveats, addition=reasons[0].text if tempted else "")
 
 
 def _check_safe(_: Group, rows: Sequence[Record], limit: float, _sure: bool) -> Checked:

@@ -140,9 +140,9 @@ class EndSection:
             same = alike.setdefault(causes[report.nodeid], {})
             same.setdefault(self._in_one_line(report), []).append(self._name_of(report))
         ranked = sorted(
-            (cause[0], rank, cause, names[0], f"{names[0]} {said}{f' (×{len(names)})' if names[1:] else ''}")
+            (cause[0], rank, cause, names[0], f"{names[0]} {text}{f' (×{len(names)})' if names[1:] else ''}")
             for cause, same in alike.items()
-            for rank, (said, names) in enumerate(same.items())
+            for rank, (text, names) in enumerate(same.items())
         )
         shown = sorted(ranked[:MOST_MISSES], key=lambda one: (one[2], one[1]))
         return [(name, line) for *_, name, line in (*shown, *ranked[MOST_MISSES:])]
@@ -156,12 +156,12 @@ class EndSection:
     def _in_one_line(self, report: pytest.TestReport) -> str:
         prompt_id = report.nodeid.rpartition("::")[2].partition("[")[0]
         crash = getattr(report.longrepr, "reprcrash", None)
-        said = (getattr(crash, "message", "") or str(report.longrepr) or "failed").splitlines()[0]
+        text = (getattr(crash, "message", "") or str(report.longrepr) or "failed").splitlines()[0]
         # A message begins with only one of the last two, unless the id and the name are the same.
         for before in ("Missed: ", "Failed: ", f"{prompt_id} ", f"{prompt_id}: "):
-            said = said.removeprefix(before)
+            text = text.removeprefix(before)
         repeats = vars(report).get(MISSED, "")
-        return printable(f"{said}{repeats and f'; {repeats}'}")
+        return printable(f"{text}{repeats and f'; {repeats}'}")
 
     # --- the summary of the run ---
 
@@ -262,8 +262,8 @@ class Live:
                 self._n_missed[label] += payload.objective_pass is False
         n_left = sum(len(self._ended[one]) < n for one, n in self._n.items())
         if self._width and n_left and len(ended) == self._n[label]:
-            said = f"{counted(len(ended), 'cell')}, {self._n_missed[label]} missed"
-            text = f": {said}; {counted(n_left, 'target')} left"
+            figures = f"{counted(len(ended), 'cell')}, {self._n_missed[label]} missed"
+            text = f": {figures}; {counted(n_left, 'target')} left"
             self._reporter.write_line(f"{one_line(label, max(1, self._width - len(text)))}{text}")
 
     def _text(self, width: int) -> str:

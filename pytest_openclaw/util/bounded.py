@@ -215,10 +215,10 @@ def _said(error: ValidationError) -> str:
     message = error.message.replace("is not valid under any of the given schemas", "fits no form in the rule")
     if len(message) <= MAX_SHOWN_CHARS:
         return shortened(message)
-    said = message.removeprefix(repr(value))
-    if said == message or len(said) > MAX_SHOWN_CHARS:
-        said = f' does not fit "{error.validator}" in the schema'
-    return f"{shown_value(value)}{said}"
+    words = message.removeprefix(repr(value))
+    if words == message or len(words) > MAX_SHOWN_CHARS:
+        words = f' does not fit "{error.validator}" in the schema'
+    return f"{shown_value(value)}{words}"
 
 
 def _timed(keyword: Keyword) -> Keyword:

@@ -252,10 +252,10 @@ def after_attempts(fault: Fault, attempts: int, *, was_too_long: bool) -> Fault:
     wait_s = fault.retry_after_s if fault.retryable else None
     if attempts == 1 and (wait_s is None or not was_too_long):
         return fault
-    said = f"Tried {attempts} times" if attempts > 1 else "Tried once"
+    tries = f"Tried {attempts} times" if attempts > 1 else "Tried once"
     if wait_s is not None:
-        said += f" (Retry-After: {wait_s:g} s, {'longer than the timeout' if was_too_long else 'obeyed'})"
-    return replace(fault, message=f"{fault.message.rstrip('.')}. {said}.")
+        tries += f" (Retry-After: {wait_s:g} s, {'longer than the timeout' if was_too_long else 'obeyed'})"
+    return replace(fault, message=f"{fault.message.rstrip('.')}. {tries}.")
 
 
 _AVAILABILITY: Mapping[int, AvailabilityStatus] = {401: "auth_error", 403: "auth_error", 429: "rate_limited"}
@@ -268,9 +268,9 @@ def refused_by_server(
 ) -> Fault:
     """Return the meaning of an error answer: by its own words first, by its HTTP status second."""
     status = error.status or _status_of(error)
-    said = error.message or error.code or error.type or "no reason given"
+    reason = error.message or error.code or error.type or "no reason given"
     if error.written:
-        why = f"the server cannot read a call of {model}: {said}"
+        why = f"the server cannot read a call of {model}: {reason}"
         return replace(malformed(name, why), written=error.written)
     wait_s = error.retry_after_s if retry_after_s is None else retry_after_s
     kind = _kind_of(replace(error, retry_after_s=wait_s), status, model)
@@ -279,18 +279,18 @@ def refused_by_server(
         return Fault(
             failure_type=meaning["failure_type"].format(**values),
             status=meaning["status"],
-            message=f"{name}: {meaning['what'].format(**values)}: {said}",
+            message=f"{name}: {meaning['what'].format(**values)}: {reason}",
             scope=meaning["scope"],
         )
     may_recover, is_limited = kind != "permanent", kind == "moment" and status == 403
     if status is None or kind == "broken":
-        return replace(stream_broken(name, f"the server says: {said}"), retryable=may_recover)
+        return replace(stream_broken(name, f"the server says: {reason}"), retryable=may_recover)
     if not 100 <= status <= 599:
-        return malformed(name, f"there is no HTTP status {status} ({said})")
+        return malformed(name, f"there is no HTTP status {status} ({reason})")
     return Fault(
         failure_type=f"http_{status}",
         status="rate_limited" if is_limited else _AVAILABILITY.get(status, "error"),
-        message=f"{name}: HTTP {status}: {said}",
+        message=f"{name}: HTTP {status}: {reason}",
         retryable=is_limited or (may_recover and status in RETRYABLE_STATUSES),
         retry_after_s=wait_s,
         scope="target" if status == 401 else "cell",

@@ -462,8 +462,8 @@ def memory_get(workspace: Workspace, named: Iterable[str], arguments: Mapping[st
     path = checked_path(written)
     text = _notes(workspace, named).get(path)
     if text is None and not is_note(path):
-        said = {"code": "MEMORY_PATH_NOT_ALLOWED", "error": "path is not an allowed Markdown memory file"}
-        return pretty({"path": written, "text": "", "status": "error", **said})
+        refusal = {"code": "MEMORY_PATH_NOT_ALLOWED", "error": "path is not an allowed Markdown memory file"}
+        return pretty({"path": written, "text": "", "status": "error", **refusal})
     if text is None:
         return pretty({"status": "not_found", "text": "", "path": written})
     first = whole_of(arguments, "from", 1)

@@ -92,12 +92,12 @@ def _header(run: ShownRun) -> JsonObject:
     partial = f"Interrupted: {summary.n_rows} of {summary.n_cells} cells have a row."
     seconds = max(0, ended - began) / 1000
     n_targets = counted(len(summary.groups), "target")
-    ruling, said = ruling_of(summary) or ("", "")
+    ruling, words = ruling_of(summary) or ("", "")
     shared = "Prompts and replies are left out, so that this page can be shared."
     return {
         "title": _title(run),
         "ruling": ruling,
-        "said": said,
+        "said": words,
         "facts": [
             ("run", one_line(summary.run_id, 80)),
             ("asked", f"{render_time(began, '%Y-%m-%d %H:%M UTC')}, for {render_duration(seconds)}"),
