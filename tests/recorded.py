@@ -1,10 +1,6 @@
 """Writes sessions in the forms in which OpenClaw records them: exported bundles, and transcripts."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 SYSTEM = """You are a personal assistant running inside OpenClaw.
@@ -32,17 +28,17 @@ TOOLS = [
 Entry = Any
 
 
-def user(text: Any) -> Entry:
+def user(text):
     """A message of the user."""
     return {"role": "user", "content": text}
 
 
-def says(text: str, **more: Any) -> Entry:
+def says(text, **more):
     """An answer of the model."""
     return {"role": "assistant", "content": [{"type": "text", "text": text}], "stopReason": "stop", **more}
 
 
-def calls(*made: tuple[str, dict[str, Any]]) -> Entry:
+def calls(*made):
     """Calls of the model, each with a name and arguments."""
     blocks = [
         {"type": "toolCall", "id": f"c{n}", "name": name, "arguments": arguments}
@@ -57,18 +53,18 @@ def calls(*made: tuple[str, dict[str, Any]]) -> Entry:
     }
 
 
-def result(text: str, n: int = 0, **more: Any) -> Entry:
+def result(text, n=0, **more):
     """The result of the model's call with this number."""
     content = [{"type": "text", "text": text}]
     return {"role": "toolResult", "toolCallId": f"c{n}", "toolName": "t", "content": content, **more}
 
 
-def compaction(summary: str, kept: int) -> Entry:
+def compaction(summary, kept):
     """A compaction that keeps the entries from this number on."""
     return {"summary": summary, "firstKeptEntryId": f"e{kept}"}
 
 
-def _event(kind: str, source: str, **more: Any) -> str:
+def _event(kind, source, **more):
     head = {
         "traceSchema": "openclaw-trajectory",
         "schemaVersion": 1,
@@ -79,7 +75,7 @@ def _event(kind: str, source: str, **more: Any) -> str:
     return json.dumps({**head, **more})
 
 
-def bundle_lines(entries: Iterable[Entry], *, system: Any = SYSTEM, tools: Any = None) -> list[str]:
+def bundle_lines(entries, *, system=SYSTEM, tools=None):
     """Return the lines of `events.jsonl`."""
     tools = TOOLS if tools is None else tools
     lines = [
@@ -100,7 +96,7 @@ def bundle_lines(entries: Iterable[Entry], *, system: Any = SYSTEM, tools: Any =
     return lines
 
 
-def write_bundle(folder: Path, *entries: Entry, name: str = "s1", **more: Any) -> Path:
+def write_bundle(folder, *entries, name="s1", **more):
     """Write an exported session, and return its folder."""
     bundle = folder / f"openclaw-trajectory-{name}"
     bundle.mkdir(parents=True)
@@ -110,7 +106,7 @@ def write_bundle(folder: Path, *entries: Entry, name: str = "s1", **more: Any) -
     return bundle
 
 
-def write_transcript(folder: Path, entries: Sequence[Entry], parents: Sequence[int | None] = ()) -> Path:
+def write_transcript(folder, entries, parents=()):
     """Write a session as older releases keep it, each entry after its parent; by default after the one before."""
     parents = parents or [None, *range(len(entries) - 1)]
     lines = [{"type": "session", "version": 3, "id": "s1", "timestamp": "2026-02-01T10:00:00Z"}]

@@ -2,10 +2,9 @@
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.bfcl.agreement import CLASSES, UNEXPLAINED, Tally, compare, load_converter
+from tests.bfcl.agreement import CLASSES, UNEXPLAINED, compare, load_converter
 from tests.bfcl.checker import VERSION
 
 PAGE = Path(__file__).parents[2] / "docs/maintaining/agreement-bfcl.md"
@@ -32,7 +31,7 @@ write this page.
 """
 
 
-def render(folder: Path, *, every: int = 1) -> str:
+def render(folder, *, every=1):
     """Compare both checkers, and return the page; suites are written into the folder."""
     converter = load_converter()
     tally = compare(folder, every=every)
@@ -54,7 +53,7 @@ def render(folder: Path, *, every: int = 1) -> str:
     )
 
 
-def _figures(tally: Tally, total: Counter[str]) -> Iterator[str]:
+def _figures(tally, total):
     yield f"- {tally.cases:,} cases, {total.total():,} replies"
     yield f"- both accept {total['11']:,}, both reject {total['00']:,}"
     yield f"- only BFCL accepts {total['10']:,}, only we accept {total['01']:,}"
@@ -63,7 +62,7 @@ def _figures(tally: Tally, total: Counter[str]) -> Iterator[str]:
     yield f"- disagreements in no class below: **{len(tally.classes.get(UNEXPLAINED, ()))}**"
 
 
-def _converted(converted: Mapping[str, tuple[Sequence[object], Mapping[str, str]]]) -> Iterator[str]:
+def _converted(converted):
     counts = (f"`{category}` {len(prompts):,}" for category, (prompts, _) in converted.items())
     yield f"Converted: {', '.join(counts)}. Not converted:"
     yield ""
@@ -71,7 +70,7 @@ def _converted(converted: Mapping[str, tuple[Sequence[object], Mapping[str, str]
         yield from (f"- `{case}`: {reason}" for case, reason in skipped.items())
 
 
-def _classes(tally: Tally) -> Iterator[str]:
+def _classes(tally):
     yield "| class | replies | we | BFCL |"
     yield "| --- | --- | --- | --- |"
     for name, (ours, theirs) in CLASSES.items():

@@ -3,23 +3,19 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import islice, permutations
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
-from pytest_openclaw.judging.judge import Judgment, judge
+from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
 from pytest_openclaw.suites.load import load_suite
-from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.tool_calls import ToolCall
 from tests.bfcl.checker import check
-from tests.bfcl.scripted_replies import BfclReply, scripted_replies
+from tests.bfcl.scripted_replies import scripted_replies
 
 ROOT = Path(__file__).parents[2]
 CONVERTER = ROOT / "docs/examples/bfcl_suites.py"
@@ -35,14 +31,14 @@ class Tally:
     written: Counter[str] = field(default_factory=Counter)
     cases: int = 0
 
-    def add(self, case: str, kind: str, *, theirs: bool, ours: bool, why: str) -> None:
+    def add(self, case, kind, *, theirs, ours, why):
         """Count one reply."""
         self.kinds.setdefault(kind, Counter())[f"{theirs:d}{ours:d}"] += 1
         if theirs != ours:
             self.classes.setdefault(why, []).append((case, kind))
 
 
-def load_converter() -> ModuleType:
+def load_converter():
     """Return the converter of the how-to as a module."""
     spec = spec_from_file_location("bfcl_suites", CONVERTER)
     assert spec is not None
@@ -52,7 +48,7 @@ def load_converter() -> ModuleType:
     return module
 
 
-def compare(folder: Path, *, every: int = 1) -> Tally:
+def compare(folder, *, every=1):
     """Compare both checkers on the replies to every n-th case of each category; `folder` takes the suites."""
     converter = load_converter()
     tally = Tally()
@@ -76,7 +72,7 @@ def compare(folder: Path, *, every: int = 1) -> Tally:
     return tally
 
 
-def load_prompts(converter: ModuleType, category: str, folder: Path, *, every: int = 1) -> Sequence[Prompt]:
+def load_prompts(converter, category, folder, *, every=1):
     """Return every n-th prompt of a category, read from a suite as pytest reads it."""
     prompts, _ = converter.convert(category)
     path = folder / f"prompts_{category}.json"
@@ -84,7 +80,7 @@ def load_prompts(converter: ModuleType, category: str, folder: Path, *, every: i
     return load_suite(path, name=path.name, registry=REGISTRY).prompts
 
 
-def reply_of(reply: BfclReply) -> Reply:
+def reply_of(reply):
     """Return a reply as a provider returns it."""
     calls = tuple(ToolCall(name=name, arguments=arguments) for name, arguments in reply.calls)
     return Reply(text=reply.text, tool_calls=calls, finish_reason="tool_calls" if calls else "stop")
@@ -150,20 +146,13 @@ _CODE = re.compile(r"^[\[{]|\bnew \w+[<\[]")
 """An array or object in Java or JavaScript."""
 
 
-def class_of(
-    prompt: Prompt,
-    reply: BfclReply,
-    judgment: Judgment,
-    accepts: Callable[[BfclReply], bool],
-    *,
-    theirs: bool,
-) -> str:
+def class_of(prompt, reply, judgment, accepts, *, theirs):
     """Return the class of a disagreement; `accepts` is BFCL's verdict on another reply to the case."""
     found = _why_not_ours(reply, judgment) if theirs else _why_not_theirs(prompt, reply, judgment, accepts)
     return next(found, UNEXPLAINED)
 
 
-def _why_not_ours(reply: BfclReply, judgment: Judgment) -> Iterator[str]:
+def _why_not_ours(reply, judgment):
     """Yield why only we reject a reply, by the fate of its calls."""
     made = judgment.reply.dispatched
     problems = {call.problem for call in made}
@@ -181,9 +170,7 @@ def _why_not_ours(reply: BfclReply, judgment: Judgment) -> Iterator[str]:
         yield "a value written as code"
 
 
-def _why_not_theirs(
-    prompt: Prompt, reply: BfclReply, judgment: Judgment, accepts: Callable[[BfclReply], bool]
-) -> Iterator[str]:
+def _why_not_theirs(prompt, reply, judgment, accepts):
     """Yield why only BFCL rejects a reply: details on which it is stricter."""
     made = judgment.reply.dispatched
     notes = " ".join(note for call in made for note in call.notes)
@@ -205,28 +192,28 @@ def _why_not_theirs(
         yield "JSON that the prompt shows"
 
 
-def _parsed(reply: BfclReply) -> BfclReply:
+def _parsed(reply):
     """Return a reply whose texts that are JSON are what they say."""
     made = [(name, json.loads(arguments).items()) for name, arguments in reply.calls]
     calls = ((name, json.dumps({key: _value(value) for key, value in items})) for name, items in made)
     return replace(reply, calls=tuple(calls))
 
 
-def _value(value: Any) -> Any:
+def _value(value):
     try:
         return json.loads(value) if isinstance(value, str) else value
     except ValueError:
         return value
 
 
-def _without(prompt: Prompt, key: str) -> Prompt:
+def _without(prompt, key):
     """Return a prompt whose validator does not have a key of its calls."""
     spec = prompt.validator_spec
     calls = [{name: one for name, one in call.items() if name != key} for call in spec["calls"]]
     return replace(prompt, validator=build_validator({**spec, "calls": calls}, REGISTRY))
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value):
     """Yield every text in a JSON value."""
     if isinstance(value, str):
         yield value

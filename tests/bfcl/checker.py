@@ -3,17 +3,12 @@
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib import import_module
-from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from types import ModuleType, SimpleNamespace
-from typing import Any
 from unittest.mock import patch
-
-from tests.bfcl.scripted_replies import BfclReply
 
 VERSION = "2026.3.23"
 NOT_NEEDED = {
@@ -33,13 +28,13 @@ HANDLERS = {
 class Anything:
     """A dummy: may be called, subclassed and used as a decorator, and has every attribute."""
 
-    def __new__(cls, *args: Any, **_: object) -> Any:
+    def __new__(cls, *args, **_):
         return args[0] if len(args) == 1 and callable(args[0]) else super().__new__(cls)
 
-    def __call__(self, *args: Any, **_: object) -> Any:
+    def __call__(self, *args, **_):
         return Anything(*args)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
         return Anything()
@@ -48,7 +43,7 @@ class Anything:
 class DummyModule(ModuleType):
     """A module that has every name."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
         return Anything
@@ -57,21 +52,21 @@ class DummyModule(ModuleType):
 class Dummies:
     """Finds a dummy for each package that is not needed."""
 
-    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+    def find_spec(self, name, *_):
         return spec_from_loader(name, self, is_package=True) if _is_not_needed(name) else None
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
+    def create_module(self, spec):
         return DummyModule(spec.name)
 
-    def exec_module(self, module: ModuleType) -> None:
+    def exec_module(self, module):
         pass
 
 
-def check(category: str, entry: dict[str, Any], answer: Sequence[Any] | None, reply: BfclReply) -> bool:
+def check(category, entry, answer, reply):
     """Whether BFCL accepts a reply to a case."""
     runner, formats, languages = _bfcl()
     handler = SimpleNamespace(decode_ast=_decoder(reply.dialect))
-    written: Any = reply.text
+    written = reply.text
     if reply.dialect == "wire":
         written = [{name: arguments} for name, arguments in reply.calls] or reply.text
     if answer is None:
@@ -85,7 +80,7 @@ def check(category: str, entry: dict[str, Any], answer: Sequence[Any] | None, re
 
 
 @cache
-def _decoder(dialect: str) -> Any:
+def _decoder(dialect):
     with _dummies():
         module, name = HANDLERS["python" if dialect == "wire" else dialect]
         handler = getattr(import_module(f"bfcl_eval.model_handler.{module}"), name)
@@ -97,7 +92,7 @@ def _decoder(dialect: str) -> Any:
 
 
 @cache
-def _bfcl() -> tuple[Any, Any, Any]:
+def _bfcl():
     """Return BFCL's runner, its formats and its languages."""
     with _dummies():
         runner = import_module("bfcl_eval.eval_checker.eval_runner")
@@ -106,7 +101,7 @@ def _bfcl() -> tuple[Any, Any, Any]:
 
 
 @contextmanager
-def _dummies() -> Iterator[None]:
+def _dummies():
     """Put the dummies in place, and remove them for everything else."""
     clients = ModuleType("bfcl_eval.constants.model_config")
     vars(clients)["MODEL_CONFIG_MAPPING"] = {MODEL: SimpleNamespace(underscore_to_dot=True)}
@@ -124,5 +119,5 @@ def _dummies() -> Iterator[None]:
         sys.modules.update(before)
 
 
-def _is_not_needed(name: str) -> bool:
+def _is_not_needed(name):
     return name.partition(".")[0] in NOT_NEEDED

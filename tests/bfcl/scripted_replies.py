@@ -1,7 +1,6 @@
 """Replies to BFCL's cases, right and wrong, made from BFCL's own answers by rules and without chance."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,9 +21,7 @@ class BfclReply:
     dialect: str = "wire"
 
 
-def scripted_replies(
-    category: str, entry: Mapping[str, Any], answer: Sequence[Any] | None
-) -> Iterator[BfclReply]:
+def scripted_replies(category, entry, answer):
     """Yield every reply for which a case has room."""
     tools = {tool["name"].replace(".", "_"): tool for tool in entry["function"]}
     yield BfclReply(kind="no call", text="I cannot help with that.")
@@ -45,7 +42,7 @@ def scripted_replies(
         yield from _written(right)
 
 
-def _free(tools: Mapping[str, Any]) -> Iterator[BfclReply]:
+def _free(tools):
     """Yield replies where no call, or any call, is right."""
     yield _wire("a call of no tool", [("no_such_tool", {"a": 1})])
     if not tools:
@@ -58,7 +55,7 @@ def _free(tools: Mapping[str, Any]) -> Iterator[BfclReply]:
     yield from _written([call])
 
 
-def _made_up(tool: Mapping[str, Any]) -> dict[str, Any]:
+def _made_up(tool):
     """Return arguments that fit a tool's types."""
     parameters = tool["parameters"]
     specs = {name: parameters["properties"].get(name, {}) for name in parameters.get("required", ())}
@@ -68,16 +65,16 @@ def _made_up(tool: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _reordered(right: Calls) -> Iterator[BfclReply]:
+def _reordered(right):
     yield _wire("arguments in another order", [(name, dict(reversed(made.items()))) for name, made in right])
     if len(right) > 1:
         yield _wire("calls in another order", right[::-1])
 
 
-def _spelled(right: Calls, full: Calls) -> Iterator[BfclReply]:
+def _spelled(right, full):
     """Yield right calls in another spelling."""
 
-    def each(change: Callable[[Any], Any]) -> Calls:
+    def each(change):
         return [(name, change(made)) for name, made in right]
 
     yield _wire("texts in capitals, without commas", each(partial(_each_text, change=_loud)))
@@ -92,7 +89,7 @@ def _spelled(right: Calls, full: Calls) -> Iterator[BfclReply]:
         yield _wire("null for each optional argument", optional)
 
 
-def _wrong(right: Calls, tools: Mapping[str, Any]) -> Iterator[BfclReply]:
+def _wrong(right, tools):
     """Yield calls with one thing wrong, or one too many."""
     *before, (name, made) = right
     for key in list(made)[:3]:
@@ -110,12 +107,12 @@ def _wrong(right: Calls, tools: Mapping[str, Any]) -> Iterator[BfclReply]:
     yield BfclReply(kind="a call that is no JSON", calls=(*sent[:-1], (name, sent[-1][1][:-1])))
 
 
-def _refused(tools: Mapping[str, Any]) -> Calls:
+def _refused(tools):
     """Return a call that lacks what its tool requires; none if no tool requires anything."""
     return [(name, {}) for name, tool in tools.items() if tool["parameters"].get("required")][:1]
 
 
-def _written(right: Calls) -> Iterator[BfclReply]:
+def _written(right):
     """Yield calls as text, in the forms that BFCL decodes for models without an API for tools."""
     listed = ", ".join(f"{name}({', '.join(f'{key}={made[key]!r}' for key in made)})" for name, made in right)
     yield BfclReply(kind="written as Python", text=f"[{listed}]", dialect="python")
@@ -129,14 +126,14 @@ def _written(right: Calls) -> Iterator[BfclReply]:
 class _Maker:
     """Makes a right call from an answer of BFCL."""
 
-    def __init__(self, call: Mapping[str, Any], tools: Mapping[str, Any], language: str | None) -> None:
+    def __init__(self, call, tools, language):
         ((name, self._answer),) = call.items()
         self._name = name.replace(".", "_")
         self._specs = tools[self._name]["parameters"]["properties"]
         self._required = tools[self._name]["parameters"].get("required", ())
         self._language = language
 
-    def call(self, *, choice: int = 0, every: bool = False) -> tuple[str, dict[str, Any]]:
+    def call(self, *, choice=0, every=False):
         """Return a call with the first or last of all alternatives, and with every optional argument or none."""
         made = {}
         for key, values in self._answer.items():
@@ -147,7 +144,7 @@ class _Maker:
                 made[key] = []
         return self._name, made
 
-    def _value(self, value: Any, spec: Mapping[str, Any], choice: int) -> Any:
+    def _value(self, value, spec, choice):
         if isinstance(value, dict):
             value = _chosen(value, choice)
         elif isinstance(value, list):
@@ -157,7 +154,7 @@ class _Maker:
         return _as_code(value, self._language, spec["type"])
 
 
-def _chosen(answer: Mapping[str, Any], choice: int) -> dict[str, Any]:
+def _chosen(answer, choice):
     """Return a right object from one in which each key has a list of right values."""
     return {
         key: ([value for value in values if value != ""] or values)[choice]
@@ -168,7 +165,7 @@ def _chosen(answer: Mapping[str, Any], choice: int) -> dict[str, Any]:
     }
 
 
-def _as_code(value: Any, language: str, kind: str) -> str:
+def _as_code(value, language, kind):
     """Return a value as code of a language."""
     if not isinstance(value, list | dict) or language == "JavaScript":
         return json.dumps(value) + ("L" if kind == "long" else "")
@@ -179,11 +176,11 @@ def _as_code(value: Any, language: str, kind: str) -> str:
     return f"new Object[]{{{items}}}" if kind == "Array" else f"new ArrayList<>(Arrays.asList({items}))"
 
 
-def _wire(kind: str, calls: Calls) -> BfclReply:
+def _wire(kind, calls):
     return BfclReply(kind=kind, calls=tuple((name, json.dumps(made)) for name, made in calls))
 
 
-def _each_text(value: Any, change: Any) -> Any:
+def _each_text(value, change):
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
@@ -191,17 +188,17 @@ def _each_text(value: Any, change: Any) -> Any:
     return [_each_text(inner, change) for inner in value] if isinstance(value, list) else value
 
 
-def _loud(text: str) -> str:
+def _loud(text):
     return text.upper().replace(",", "")
 
 
-def _as_texts(made: dict[str, Any], *, nested: bool = False) -> dict[str, Any]:
+def _as_texts(made, *, nested=False):
     """Return arguments whose numbers and booleans, or lists and objects, are texts of JSON."""
     kinds = (list, dict) if nested else (int, float)
     return {key: json.dumps(value) if isinstance(value, kinds) else value for key, value in made.items()}
 
 
-def _other(value: Any) -> Any:
+def _other(value):
     """Return another value of the same type."""
     if isinstance(value, bool):
         return not value

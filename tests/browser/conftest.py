@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.browser.made_runs import make_run
 from tests.conftest import require_browser
 
 if TYPE_CHECKING:
-    from playwright.sync_api import BrowserContext, Page
+    from playwright.sync_api import Page
 
 ARGUMENTS = [
     "--no-sandbox",
@@ -29,7 +29,7 @@ PATIENCE_MS = 60_000
 Opener = Callable[..., "Page"]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """Every test in this folder needs the browser."""
     here = Path(__file__).parent
     for item in items:
@@ -38,13 +38,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def chromium() -> str:
+def chromium():
     """The browser's path."""
     return require_browser()
 
 
 @pytest.fixture(scope="session")
-def context(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
+def context(chromium, tmp_path_factory):
     """A browser with a profile of its own."""
     from playwright.sync_api import sync_playwright
 
@@ -61,12 +61,12 @@ def context(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture
-def open_page(context: BrowserContext) -> Iterator[Opener]:
+def open_page(context):
     """Opens a file and waits until it is drawn; at the end the page must have reported no error."""
-    complaints: list[str] = []
-    pages: list[Page] = []
+    complaints = []
+    pages = []
 
-    def open_(path: Path, **look: Any) -> Page:
+    def open_(path, **look):
         page = context.new_page()
         pages.append(page)
         page.on("console", lambda message: complaints.append(message.text))
@@ -85,18 +85,18 @@ def open_page(context: BrowserContext) -> Iterator[Opener]:
 
 
 @pytest.fixture(scope="session")
-def made_run(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made_run(chromium, tmp_path_factory):
     """A run of 60 prompts on 3 targets, twice each, with its page."""
     return reported(make_run(tmp_path_factory.mktemp("runs") / "one", prompts=60, targets=3, repeats=2))
 
 
-def reported(run: Path, *words: str) -> Path:
+def reported(run, *words):
     """Write a run's page, and return the run."""
     assert main(["report", str(run), *words]) == 0
     return run
 
 
-def axe_faults(page: Page) -> list[str]:
+def axe_faults(page):
     """Return what axe finds that is serious or critical."""
     from axe_playwright_python.sync_playwright import Axe
 

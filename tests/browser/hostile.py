@@ -1,14 +1,8 @@
 """Texts by which a model, a server or a suite might break out of a page."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import record
 from tests.unit.runs.stored_runs import definition, store
 
@@ -36,7 +30,7 @@ TEXTS = {
 }  # fmt: skip
 
 
-def hostile_run(path: Path) -> Path:
+def hostile_run(path):
     """Write a run in which each text is in every place that can have foreign text.
 
     Each is a separate prompt on a separate target, in the order of `TEXTS`, asked four times: a plain
@@ -54,7 +48,7 @@ def hostile_run(path: Path) -> Path:
     )
 
 
-def _prompt(text: str) -> JsonObject:
+def _prompt(text):
     everywhere = dict.fromkeys(("suite", "name", "prompt", "system", "category"), text)
     return definition(
         text,
@@ -67,7 +61,7 @@ def _prompt(text: str) -> JsonObject:
     )
 
 
-def _rows(text: str) -> list[Record]:
+def _rows(text):
     names = ("prompt_id", "prompt_name", "suite", "category", "run_id", "violation", "finish_reason")
     base = record(
         Target(provider="lab", model=text),
@@ -78,12 +72,12 @@ def _rows(text: str) -> list[Record]:
         tool_calls=(text,),
         extra={"later_field": text},
     )
-    call: dict[str, Any] = dict.fromkeys(("id", "name", "arguments", "result"), text)
+    call = dict.fromkeys(("id", "name", "arguments", "result"), text)
     call["problem"] = "unknown_tool"
-    turn: dict[str, Any] = {"text": text, "reasoning": text, "calls": [call], "finish_reason": text}
+    turn = {"text": text, "reasoning": text, "calls": [call], "finish_reason": text}
     turn |= dict.fromkeys(("e2e_ms", "ttft_ms", "input_tokens", "output_tokens"), 1)
     thought = f"<think>\n{text}\n</think>\n\n{text}"
-    fault: dict[str, Any] = {"availability_status": "error", "success": False}
+    fault = {"availability_status": "error", "success": False}
     fault |= {"objective_pass": None, "violation": None}
     return [
         replace(base, raw_output=text),

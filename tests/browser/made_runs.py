@@ -1,21 +1,16 @@
 """Runs for the page's tests: the shipped prompts on invented targets, with every way in which a cell can end."""
 
-from __future__ import annotations
-
 import json
 import random
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.suites.cells import definition
 from pytest_openclaw.suites.load import load_suite
-from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.tool_calls import ToolCall
@@ -36,7 +31,7 @@ VIOLATIONS = ["31 words, at most 20 allowed", 'expected a call of "read"', "the 
 MISSES = ["no_call", "leaked_as_text", "bad_arguments", "unknown_tool", "claimed_not_done", "wrong_tool"]
 
 
-def targets_of(n: int) -> list[Target]:
+def targets_of(n):
     """Return invented targets, from able to unable."""
     levels = (None, "low", None, "high")
     return [
@@ -49,7 +44,7 @@ def targets_of(n: int) -> list[Target]:
 
 
 @cache
-def shipped_prompts() -> tuple[Prompt, ...]:
+def shipped_prompts():
     """Return all prompts of the shipped suites."""
     registry = build_registry(("the package", validator) for validator in BUILTIN)
     files = [f"benchmarks/prompts_{name}.toml" for name in SUITES]
@@ -58,22 +53,20 @@ def shipped_prompts() -> tuple[Prompt, ...]:
     )
 
 
-def prompts_of(n: int) -> list[Prompt]:
+def prompts_of(n):
     """Return this many of the shipped prompts, spread over the suites."""
     shipped = shipped_prompts()
     return [shipped[k * len(shipped) // n] for k in range(n)]
 
 
-def make_run(path: Path, *, prompts: int, targets: int, repeats: int = 1, seed: int = 7) -> Path:
+def make_run(path, *, prompts, targets, repeats=1, seed=7):
     """Write a run directory; another seed gives other cells."""
     chosen = prompts_of(prompts)
     records = list(_records(chosen, targets_of(targets), repeats, random.Random(seed)))
     return store(path, records, prompts=[definition(prompt) for prompt in chosen], repeat=repeats)
 
 
-def _records(
-    prompts: Sequence[Prompt], targets: Sequence[Target], repeats: int, luck: random.Random
-) -> Iterator[Record]:
+def _records(prompts, targets, repeats, luck):
     at = BEGAN_MS
     hardness = {prompt.id: luck.gauss(0, 0.18) for prompt in prompts}
     for (k, target), repeat, prompt in product(enumerate(targets), range(1, repeats + 1), prompts):
@@ -86,9 +79,7 @@ def _records(
         at += record.e2e_ms + 5
 
 
-def _record(
-    prompt: Prompt, target: Target, repeat: int, rate: float, luck: random.Random, speed: float
-) -> Record:
+def _record(prompt, target, repeat, rate, luck, speed):
     e2e = round(speed * luck.lognormvariate(0.6, 0.5))
     base = Record(
         run_id="r", provider=target.provider, model=target.model, thinking_level=target.thinking_level,
@@ -112,7 +103,7 @@ def _record(
     return _judged(prompt, answered, passed=luck.random() < rate, luck=luck)
 
 
-def _judged(prompt: Prompt, record: Record, *, passed: bool, luck: random.Random) -> Record:
+def _judged(prompt, record, *, passed, luck):
     thinking = f"<think>\n{_prose(luck, 40)}\n</think>\n\n" if record.thinking_level else ""
     harm = None if record.probe is None else not passed
     text = thinking + _prose(luck, luck.randint(3, 60))
@@ -132,10 +123,10 @@ def _judged(prompt: Prompt, record: Record, *, passed: bool, luck: random.Random
                    tool_call_count=len(calls), tool_call_details=tuple(calls))  # fmt: skip
 
 
-def _call(prompt: Prompt, outcome: str, luck: random.Random) -> dict[str, Any]:
+def _call(prompt, outcome, luck):
     offered = [tool.name for tool in prompt.tools or ()]
     name = "search_files" if outcome == "unknown_tool" else luck.choice(offered)
-    arguments: dict[str, Any] = {
+    arguments = {
         "path": "notes/today.md",
         "command": "df -h",
         "limit": "20",
@@ -146,7 +137,7 @@ def _call(prompt: Prompt, outcome: str, luck: random.Random) -> dict[str, Any]:
     return {"id": f"call_{luck.randint(1000, 9999)}", "name": name, "arguments": json.dumps(arguments)}
 
 
-def _exchanged(prompt: Prompt, record: Record, luck: random.Random) -> Record:
+def _exchanged(prompt, record, luck):
     turns = []
     for name, arguments, result in STEPS[: luck.randint(1, 4)]:
         call = ToolCall(name=name, arguments=json.dumps(arguments), id=f"call_{luck.randint(100, 999)}")
@@ -158,10 +149,10 @@ def _exchanged(prompt: Prompt, record: Record, luck: random.Random) -> Record:
                    tool_outcome="valid" if record.objective_pass else "wrong_tool", tool_use_success=bool(record.objective_pass))  # fmt: skip
 
 
-def _turn(text: str, luck: random.Random, calls: list[dict[str, Any]]) -> dict[str, Any]:
+def _turn(text, luck, calls):
     return {"text": text, "reasoning": _prose(luck, 12), "calls": calls, "e2e_ms": luck.randint(200, 2000), "ttft_ms": luck.randint(40, 190),
             "input_tokens": luck.randint(300, 900), "output_tokens": luck.randint(10, 80), "finish_reason": "tool_calls" if calls else "stop"}  # fmt: skip
 
 
-def _prose(luck: random.Random, n: int) -> str:
+def _prose(luck, n):
     return " ".join(luck.choices(WORDS, k=n)).capitalize() + "."

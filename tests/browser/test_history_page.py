@@ -1,14 +1,10 @@
 """The page of `history` as a user sees it."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from pytest_openclaw.cli import main
 from pytest_openclaw.values.requests import Target
-from tests.browser.conftest import Opener, axe_faults
+from tests.browser.conftest import axe_faults
 from tests.unit.runs.stored_runs import A, row, store
 
 HOSTILE = Target(provider="lab", model="<img src=x onerror=alert(1)>\u202e")
@@ -16,7 +12,7 @@ DAY = 86_400_000
 
 
 @pytest.fixture
-def trend(tmp_path: Path) -> Path:
+def trend(tmp_path):
     """A page of three runs on two targets; the model's digest changes before the last run."""
     for day in range(3):
         ended = {"ended_at_ms": (20000 + day) * DAY, "started_at_ms": 0}
@@ -36,7 +32,7 @@ def trend(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("colors", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
-def test_charts_of_all_runs(open_page: Opener, trend: Path, width: int, colors: str) -> None:
+def test_charts_of_all_runs(open_page, trend, width, colors):
     """Each target has its points, a dashed line at the change, and its runs as a table on demand."""
     page = open_page(trend, width=width, colors=colors)
 
@@ -54,14 +50,14 @@ def test_charts_of_all_runs(open_page: Opener, trend: Path, width: int, colors: 
     assert axe_faults(page) == []
 
 
-def test_an_interrupted_run_is_hollow(open_page: Opener, trend: Path) -> None:
+def test_an_interrupted_run_is_hollow(open_page, trend):
     """The point of a run that is not finished has the color of the paper."""
     page = open_page(trend)
 
     assert page.locator("figure").first.locator(".interrupted circle").count() == 1
 
 
-def test_the_newest_of_many_runs_are_seen(open_page: Opener, tmp_path: Path) -> None:
+def test_the_newest_of_many_runs_are_seen(open_page, tmp_path):
     """A chart that is wider than a phone begins at its end."""
     for day in range(60):
         store(tmp_path / f"runs/{day}", [row(A, "P1", ended_at_ms=(20000 + day) * DAY, started_at_ms=0)])
@@ -72,7 +68,7 @@ def test_the_newest_of_many_runs_are_seen(open_page: Opener, tmp_path: Path) -> 
     assert page.locator("circle").last.evaluate("one => one.getBoundingClientRect().right <= innerWidth")
 
 
-def test_a_page_without_runs(open_page: Opener, trend: Path) -> None:
+def test_a_page_without_runs(open_page, trend):
     """If no target is chosen, the page says so."""
     empty = trend.with_name("empty.html")
     assert main(["history", str(trend.parent / "runs"), "--target", "none", "--page", str(empty)]) == 0

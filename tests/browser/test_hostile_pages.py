@@ -1,11 +1,5 @@
 """A reply is hostile input: whatever it contains, the page shows it as text and runs none of it."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import pytest
 
 from pytest_openclaw.util.text import printable
@@ -13,9 +7,6 @@ from tests.browser.conftest import reported
 from tests.browser.hostile import TEXTS, hostile_run
 from tests.unit.reports.summaries import record
 from tests.unit.runs.stored_runs import store
-
-if TYPE_CHECKING:
-    from playwright.sync_api import BrowserContext, Locator, Page
 
 OURS = {
     "HTML", "HEAD", "META", "TITLE", "STYLE", "BODY", "A", "HEADER", "DIV", "P", "H1", "H2", "H3", "H4", "H5", "H6", "SPAN", "B",
@@ -25,10 +16,10 @@ OURS = {
 
 
 @pytest.fixture(scope="module")
-def hostile_page(context: BrowserContext, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+def hostile_page(context, tmp_path_factory):
     """The page of the hostile run, with all details unfolded."""
     run = reported(hostile_run(tmp_path_factory.mktemp("hostile") / "one"))
-    complaints: list[str] = []
+    complaints = []
     page = context.new_page()
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -43,7 +34,7 @@ def hostile_page(context: BrowserContext, tmp_path_factory: pytest.TempPathFacto
     assert complaints == []
 
 
-def _open(page: Page, name: str, repeat: int) -> Locator:
+def _open(page, name, repeat):
     """Open a cell of the text of that name, and unfold all its details."""
     n = list(TEXTS).index(name)
     page.locator("#grid").evaluate("(grid, top) => { grid.scrollTop = top; }", n * 60)
@@ -55,7 +46,7 @@ def _open(page: Page, name: str, repeat: int) -> Locator:
     return panel
 
 
-def _check_nothing_ran(page: Page) -> None:
+def _check_nothing_ran(page):
     assert page.evaluate("window.pwned") is None
     assert page.evaluate("document.title").endswith(" · OpenClaw benchmark")
     assert page.evaluate("getComputedStyle(document.body).display") == "block"
@@ -77,7 +68,7 @@ def _check_nothing_ran(page: Page) -> None:
         pytest.param(4, id="fault", marks=pytest.mark.nightly),
     ],
 )
-def test_foreign_text_stays_text(hostile_page: Page, name: str, repeat: int) -> None:
+def test_foreign_text_stays_text(hostile_page, name, repeat):
     """It is shown letter by letter, with hiding characters escaped; nothing of it is markup."""
     panel = _open(hostile_page, name, repeat)
 
@@ -107,7 +98,7 @@ ODD_CHARACTERS = """() => {
 """Where a text or an attribute holds a control or direction character."""
 
 
-def test_the_policy_lets_nothing_else_run(context: BrowserContext, tmp_path: Path) -> None:
+def test_the_policy_lets_nothing_else_run(context, tmp_path):
     """Even markup that got into the page could run no script, load nothing and send nothing."""
     run = store(tmp_path / "one", [record(prompt_id="P1", suite="s")], prompts=[])
     page = context.new_page()

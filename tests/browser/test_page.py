@@ -1,50 +1,42 @@
 """The page of a run as a user sees it: its content, by mouse and by keyboard."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_openclaw.values.rows import Record
-from tests.browser.conftest import Opener, reported
+from tests.browser.conftest import reported
 from tests.browser.made_runs import make_run, prompts_of
 from tests.unit.reports.summaries import fault, record
 from tests.unit.runs.stored_runs import A, B, definition, store
 
 
-def expect(locator: Any) -> Any:
+def expect(locator):
     """Playwright's own `expect`, which waits for the condition."""
     from playwright.sync_api import expect as expecting
 
     return expecting(locator)
 
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-
-P1: dict[str, Any] = {"prompt_id": "P1", "suite": "s"}
-TURN: dict[str, Any] = {"text": "", "calls": [], "e2e_ms": 300, "ttft_ms": None, "input_tokens": None,
+P1 = {"prompt_id": "P1", "suite": "s"}
+TURN = {"text": "", "calls": [], "e2e_ms": 300, "ttft_ms": None, "input_tokens": None,
                         "output_tokens": None, "finish_reason": None}  # fmt: skip
 FOUND = "#found"
 ALL = "360 cells, 60 prompts"
 CELLS = "[role=gridcell]:not(.none)"
 
 
-def rows_of(run: Path) -> list[dict[str, Any]]:
+def rows_of(run):
     """The rows of a run."""
     return [json.loads(line) for line in (run / "results.jsonl").read_text("utf-8").splitlines()]
 
 
 @pytest.fixture
-def page(open_page: Opener, made_run: Path) -> Page:
+def page(open_page, made_run):
     """The page of the made run."""
     return open_page(made_run / "report.html")
 
 
-def cell(page: Page, prompt_id: str, target: str) -> Any:
+def cell(page, prompt_id, target):
     """The cell of a prompt on a target."""
     return page.locator(f'[role=gridcell][aria-label^="{prompt_id} "][aria-label*="{target}:"]').first
 
@@ -52,7 +44,7 @@ def cell(page: Page, prompt_id: str, target: str) -> Any:
 # --- the content of the page ------------------------------------------------------------------
 
 
-def test_the_page_describes_the_run(page: Page, made_run: Path) -> None:
+def test_the_page_describes_the_run(page, made_run):
     """Run, targets with tier and interval, and a section for each measurement of the run."""
     title = "core, tools, native and 3 more on lab/model-a:70b, cloud/model-a:32b@low, lab/model-b:8b"
     assert page.locator("h1").inner_text() == title
@@ -74,13 +66,13 @@ def test_the_page_describes_the_run(page: Page, made_run: Path) -> None:
     assert heads == ["lab/model-a:70b", "cloud/model-a:32b@low", "lab/model-b:8b"]
 
 
-def _span(run: Path) -> str:
+def _span(run):
     rows = rows_of(run)
     ms = max(row["ended_at_ms"] for row in rows) - min(row["started_at_ms"] for row in rows)
     return f"{ms / 60_000:.0f} min"
 
 
-def test_the_matrix_shows_every_cell(page: Page, made_run: Path) -> None:
+def test_the_matrix_shows_every_cell(page, made_run):
     """A column for each target, a row for each prompt, repeats together."""
     assert page.locator(FOUND).inner_text() == ALL
     assert page.locator("#grid").get_attribute("aria-colcount") == "4"
@@ -90,7 +82,7 @@ def test_the_matrix_shows_every_cell(page: Page, made_run: Path) -> None:
     assert seen == list(prompts)
 
 
-def test_a_click_opens_a_cell_in_full(page: Page, made_run: Path) -> None:
+def test_a_click_opens_a_cell_in_full(page, made_run):
     """Prompt, reply, verdict with its violation, times and tokens; with its repeats."""
     prompt_id = "P0"
     of_prompt = (row for row in rows_of(made_run) if row["prompt_id"] == prompt_id)
@@ -109,7 +101,7 @@ def test_a_click_opens_a_cell_in_full(page: Page, made_run: Path) -> None:
     assert panel.get_by_role("region", name="Prompt", exact=True).inner_text() == asked.rstrip("\n")
 
 
-def test_an_exchange_is_shown_turn_by_turn(page: Page, made_run: Path) -> None:
+def test_an_exchange_is_shown_turn_by_turn(page, made_run):
     """Each call with its arguments, dispatch's decision, and its result."""
     row = next(
         row for row in rows_of(made_run)
@@ -143,7 +135,7 @@ def test_an_exchange_is_shown_turn_by_turn(page: Page, made_run: Path) -> None:
         pytest.param([record(A, **P1, objective_pass=None)], id="one-without-a-validator"),
     ],
 )
-def test_a_run_of_hardly_anything_has_a_page(open_page: Opener, tmp_path: Path, rows: list[Record]) -> None:
+def test_a_run_of_hardly_anything_has_a_page(open_page, tmp_path, rows):
     """For example one that was killed before its first reply: the page shows that it is partial."""
     run = store(tmp_path / "one", rows, n_selected={A: 2}, prompts=[definition("P1", suite="s")])
     page = open_page(reported(run) / "report.html")
@@ -158,7 +150,7 @@ def test_a_run_of_hardly_anything_has_a_page(open_page: Opener, tmp_path: Path, 
 
 
 @pytest.fixture
-def harmful_run(chromium: str, tmp_path: Path) -> Path:
+def harmful_run(chromium, tmp_path):
     """One target removes everything, eight times, in one of two probes; another is safe."""
     call = {
         "id": "c",
@@ -169,9 +161,7 @@ def harmful_run(chromium: str, tmp_path: Path) -> Path:
     }
     turns = tuple({**TURN, "calls": [call]} for _ in range(8))
     done = {"harm": True, "harm_tools": ("exec",), "objective_pass": False, "tool_outcome": "forbidden_call"}
-    probes: list[dict[str, Any]] = [
-        {**P1, "prompt_id": name, "probe": "destructive", "tools_offered": 2} for name in ("S1", "S2")
-    ]
+    probes = [{**P1, "prompt_id": name, "probe": "destructive", "tools_offered": 2} for name in ("S1", "S2")]
     rows = [
         record(A, **probes[0], turns=turns, ended_by="loop", violation="ran rm -rf /", **done),
         record(A, **probes[1], raw_output="I ask first."),
@@ -185,7 +175,7 @@ def harmful_run(chromium: str, tmp_path: Path) -> Path:
     return reported(store(tmp_path / "harm", rows, prompts=defined))
 
 
-def test_harm_is_two_clicks_away(open_page: Opener, harmful_run: Path) -> None:
+def test_harm_is_two_clicks_away(open_page, harmful_run):
     """The sentence leads to the cell, which says what was due, what was done, and shows it as a conversation."""
     page = open_page(harmful_run / "report.html")
 
@@ -215,7 +205,7 @@ def test_harm_is_two_clicks_away(open_page: Opener, harmful_run: Path) -> None:
     assert page.locator(FOUND).inner_text() == "1 of 4 cells, 1 prompt"
 
 
-def test_two_targets_are_shown_side_by_side(open_page: Opener, harmful_run: Path) -> None:
+def test_two_targets_are_shown_side_by_side(open_page, harmful_run):
     """What was due is there once, what each did next to each other; the address keeps both."""
     page = open_page(harmful_run / "report.html")
     cell(page, "S1", "lab/a").click()
@@ -236,7 +226,7 @@ def test_two_targets_are_shown_side_by_side(open_page: Opener, harmful_run: Path
 # --- notes --------------------------------------------------------------------------------------
 
 
-def test_notes_are_kept_in_the_saved_page(open_page: Opener, harmful_run: Path, tmp_path: Path) -> None:
+def test_notes_are_kept_in_the_saved_page(open_page, harmful_run, tmp_path):
     """The saved file is the page with the notes, as text; `report` keeps them when it writes the page again."""
     note = "</script><script>window.pwned = 1</script> “checked”"
     page = open_page(harmful_run / "report.html")
@@ -263,7 +253,7 @@ def test_notes_are_kept_in_the_saved_page(open_page: Opener, harmful_run: Path, 
 # --- finding ------------------------------------------------------------------------------------
 
 
-def _choose(page: Page, name: str, value: str) -> None:
+def _choose(page, name, value):
     page.locator(f"select[name={name}]").select_option(value)
 
 
@@ -277,7 +267,7 @@ def _choose(page: Page, name: str, value: str) -> None:
         pytest.param(lambda page: page.locator("input[type=search]").fill("no such words"), lambda row: False, id="nothing"),
     ],
 )  # fmt: skip
-def test_cells_are_found(page: Page, made_run: Path, act: Any, fits: Any) -> None:
+def test_cells_are_found(page, made_run, act, fits):
     """By verdict, suite, category, outcome and text; Reset shows them all again."""
     fitting = [row for row in rows_of(made_run) if fits(row)]
 
@@ -294,7 +284,7 @@ def test_cells_are_found(page: Page, made_run: Path, act: Any, fits: Any) -> Non
 # --- what is shown ------------------------------------------------------------------------------
 
 
-def test_a_cell_says_how_it_ended(page: Page, made_run: Path) -> None:
+def test_a_cell_says_how_it_ended(page, made_run):
     """The outcome and the call of a tool cell, the reason of another; a switch adds the answers."""
     rows = rows_of(made_run)
     missed = next(row for row in rows if row["objective_pass"] is False and not row["tool_outcome"])
@@ -315,7 +305,7 @@ def test_a_cell_says_how_it_ended(page: Page, made_run: Path) -> None:
     assert "answers=shown" in page.url
 
 
-def test_each_view_has_an_address(page: Page) -> None:
+def test_each_view_has_an_address(page):
     """Filters and an open cell are in the URL; opened again, it shows the same; Reset clears it."""
     page.get_by_role("checkbox", name="missed").check()
     _choose(page, "outcome", "unknown_tool")
@@ -341,9 +331,9 @@ def test_each_view_has_an_address(page: Page) -> None:
     assert page.url.partition("#")[2] == ""
 
 
-def test_prompts_on_which_targets_differ_are_a_view(page: Page, made_run: Path) -> None:
+def test_prompts_on_which_targets_differ_are_a_view(page, made_run):
     """Those of which the targets passed different shares of the judged cells."""
-    passes: dict[tuple[str, str], dict[str, list[bool]]] = {}
+    passes = {}
     for row in rows_of(made_run):
         if row["availability_status"] == "ok" and (row["objective_pass"] is not None or not row["success"]):
             tallies = passes.setdefault((row["suite"], row["prompt_id"]), {})
@@ -359,11 +349,11 @@ def test_prompts_on_which_targets_differ_are_a_view(page: Page, made_run: Path) 
 # --- by keyboard --------------------------------------------------------------------------------
 
 
-def _focus(page: Page) -> str:
+def _focus(page):
     return page.evaluate("document.activeElement.getAttribute('aria-label') || document.activeElement.id")
 
 
-def test_the_keyboard_does_what_the_mouse_does(page: Page) -> None:
+def test_the_keyboard_does_what_the_mouse_does(page):
     """One stop in the tab order, arrows within it; Enter opens, Escape closes and returns to the cell."""
     assert page.locator("[role=gridcell][tabindex='0']").count() == 1
     page.locator("[role=gridcell][tabindex='0']").focus()
@@ -384,7 +374,7 @@ def test_the_keyboard_does_what_the_mouse_does(page: Page) -> None:
 
 
 @pytest.mark.nightly
-def test_the_first_tab_skips_to_the_cells(page: Page) -> None:
+def test_the_first_tab_skips_to_the_cells(page):
     """A user need not tab through the page to reach the cells."""
     page.keyboard.press("Tab")
     assert page.locator(":focus").inner_text() == "Skip to the cells"
@@ -397,7 +387,7 @@ def test_the_first_tab_skips_to_the_cells(page: Page) -> None:
 
 
 @pytest.mark.nightly
-def test_changes_since_the_baseline_are_marked(open_page: Opener, made_run: Path, tmp_path: Path) -> None:
+def test_changes_since_the_baseline_are_marked(open_page, made_run, tmp_path):
     """Cells are better or worse, can be filtered by it, and show the earlier reply next to the new one."""
     older = make_run(tmp_path / "older", prompts=60, targets=3, repeats=2, seed=8)
     page_path = tmp_path / "compared.html"
@@ -418,12 +408,12 @@ def test_changes_since_the_baseline_are_marked(open_page: Opener, made_run: Path
     } | {row["turns"][-1]["text"] for row in before.values() if row["turns"]}
 
 
-def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+def _key(row):
     names = ("suite", "prompt_id", "provider", "model", "thinking_level", "repeat")
     return tuple(row[name] for name in names)
 
 
-def _passed(row: dict[str, Any]) -> bool | None:
+def _passed(row):
     if row["availability_status"] != "ok":
         return None
     return False if not row["success"] else row["objective_pass"]

@@ -1,30 +1,23 @@
 """The page is accessible: axe finds no serious fault in either color scheme, and a small screen is enough."""
 
-from __future__ import annotations
-
 from itertools import product
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.conftest import Opener, axe_faults
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
+from tests.browser.conftest import axe_faults
 
 
-def _open_cell(page: Page) -> None:
+def _open_cell(page):
     page.locator("[role=gridcell].v1").first.click()
     page.locator("#panel details").evaluate_all("list => { for (const one of list) one.open = true; }")
 
 
-def _filter(page: Page) -> None:
+def _filter(page):
     page.locator("#filters").evaluate("one => { one.open = true; }")
     page.get_by_role("checkbox", name="missed").check()
 
 
-def _unfold(page: Page) -> None:
+def _unfold(page):
     page.evaluate("for (const one of document.querySelectorAll('main details')) one.open = true")
 
 
@@ -43,9 +36,7 @@ WIDE = [look for look in product((1440, 1024, 390), ("light", "dark")) if look !
         pytest.param(_filter, id="filtered"),
     ],
 )
-def test_axe_finds_no_serious_fault(
-    open_page: Opener, made_run: Path, act: Any, width: int, colors: str
-) -> None:
+def test_axe_finds_no_serious_fault(open_page, made_run, act, width, colors):
     """Names, roles, contrasts, order of headings, focus: in both color schemes, wide and narrow."""
     page = open_page(made_run / "report.html", width=width, colors=colors, reduced_motion="reduce")
     act(page)
@@ -54,13 +45,13 @@ def test_axe_finds_no_serious_fault(
     assert axe_faults(page) == []
 
 
-def _colors(page: Page) -> tuple[str, str]:
+def _colors(page):
     cell = "getComputedStyle(document.querySelector('[role=gridcell].v0')).backgroundColor"
     return page.evaluate("getComputedStyle(document.body).backgroundColor"), page.evaluate(cell)
 
 
 @pytest.mark.nightly
-def test_the_system_chooses_the_colors_until_the_reader_does(open_page: Opener, made_run: Path) -> None:
+def test_the_system_chooses_the_colors_until_the_reader_does(open_page, made_run):
     """The switch overrides the system's scheme, and Auto restores it."""
     page = open_page(made_run / "report.html", colors="light")
     light = _colors(page)
@@ -77,7 +68,7 @@ def test_the_system_chooses_the_colors_until_the_reader_does(open_page: Opener, 
     assert _colors(page) == dark
 
 
-def test_a_telephone_is_wide_enough(open_page: Opener, made_run: Path) -> None:
+def test_a_telephone_is_wide_enough(open_page, made_run):
     """Filters fold, only tables and the matrix scroll sideways and say so; an open cell fills the screen."""
     page = open_page(made_run / "report.html", width=390)
     assert page.evaluate("document.scrollingElement.scrollWidth") == 390

@@ -1,7 +1,6 @@
 """Commands in this process, in a project of their own."""
 
 import json
-from typing import Any
 
 import pytest
 
@@ -11,24 +10,24 @@ from pytest_openclaw.cli import main
 class CommandLine:
     """Runs a command, checks its exit status, and returns its output."""
 
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, capsys):
         self._capsys = capsys
 
-    def __call__(self, *words: str, status: int = 0) -> Any:
+    def __call__(self, *words, status=0):
         assert main([*words]) == status
         return self._capsys.readouterr()
 
-    def json(self, *words: str, status: int = 0) -> Any:
+    def json(self, *words, status=0):
         """Return the object that `--json` prints."""
         return json.loads(self(*words, "--json", status=status).out)
 
-    def refused(self, *words: str) -> str:
+    def refused(self, *words):
         """Return the only line of a command that ends with 4, without its beginning."""
         shown = self(*words, status=4)
         assert (shown.out, shown.err.count("\n")) == ("", 1)
         return shown.err.partition(f" {words[0]}: ")[2].rstrip("\n")
 
-    def wrong_usage(self, *words: str) -> str:
+    def wrong_usage(self, *words):
         """Return what a command prints that ends with 2."""
         with pytest.raises(SystemExit, match="2"):
             main([*words])

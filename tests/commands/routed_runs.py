@@ -1,10 +1,6 @@
 """Synthetic runs for the tests of `route`: a target of each tier, by native calls."""
 
-from pathlib import Path
-from typing import Any
-
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.rows import Record
 from tests.unit.conclusions.routes import rows_of
 from tests.unit.runs.stored_runs import SUITE, store
 
@@ -16,13 +12,13 @@ LAB = {"kind": "ollama_openai", "base_url": "https://lab.example/v1", "key_env":
 PROVIDERS = {"ollama_native": NEAR, "lab": LAB}
 
 
-def store_run(path: Path, records: list[Record], **more: Any) -> Path:
+def store_run(path, records, **more):
     """Store a run of these rows."""
     return store(path, records, providers=PROVIDERS, **more)
 
 
-def three_tiers(*, said: str = "", calls: tuple[str, ...] = ("read",)) -> list[Record]:
+def three_tiers(*, said="", calls=("read",)):
     """Rows of a target of each tier, each with the reply `said`; right cells test the tools `calls`."""
-    given: dict[str, Any] = {"suite": SUITE, "tools": calls, "raw_output": said, "violation": said or None}
+    given = {"suite": SUITE, "tools": calls, "raw_output": said, "violation": said or None}
     targets = enumerate((ABLE, MIDDLING, UNABLE), 1)
     return [one for tier, target in targets for one in rows_of(tier, target, **given)]

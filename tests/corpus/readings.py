@@ -3,7 +3,6 @@
 import json
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,15 +13,12 @@ from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.chat_completions import read_chat
 from pytest_openclaw.providers.ollama_native import read_ollama
 from pytest_openclaw.suites.load import read_prompt
-from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.tool_calls import ToolOutcome
 from tests.builtin import REGISTRY
 
 FOLDER = Path(__file__).parent
-OUTCOMES: tuple[ToolOutcome, ...] = tuple(
-    one for one in get_args(ToolOutcome) if one not in ("extra_call", "out_of_steps")
-)
+OUTCOMES = tuple(one for one in get_args(ToolOutcome) if one not in ("extra_call", "out_of_steps"))
 """Those that a reply to one of these tasks may have: they forbid no further calls and contain no exchange."""
 
 
@@ -39,14 +35,14 @@ class Case:
 
 
 @cache
-def cases(name: str) -> tuple[Case, ...]:
+def cases(name):
     """Return the labelled replies of a file."""
     lines = [json.loads(line) for line in (FOLDER / name).read_text("utf-8").splitlines()]
     return tuple(Case(**{key: line[key] for key in Case.__dataclass_fields__}) for line in lines)
 
 
 @cache
-def tasks() -> Mapping[str, Prompt]:
+def tasks():
     """Return the prompts that the replies answer."""
     found = {}
     for raw in tomllib.loads((FOLDER / "tasks.toml").read_text("utf-8"))["prompts"]:
@@ -56,14 +52,14 @@ def tasks() -> Mapping[str, Prompt]:
     return found
 
 
-def verdict_of(case: Case) -> ToolOutcome:
+def verdict_of(case):
     """Return the outcome that the program gives a case."""
     outcome = judge(tasks()[case.task], received(case)).tool_outcome
     assert outcome is not None
     return outcome
 
 
-def received(case: Case) -> Reply:
+def received(case):
     """Return the reply as a provider gives it."""
     if case.form == "text":
         return Reply(text=case.reply)
@@ -78,7 +74,7 @@ def received(case: Case) -> Reply:
     return exchange.reply()
 
 
-def render_matrix(verdicts: Sequence[tuple[ToolOutcome, ToolOutcome]]) -> str:
+def render_matrix(verdicts):
     """Return labels against verdicts, with the precision of each column and the recall of each row."""
     counts = Counter(verdicts)
     width = max(len(name) for name in OUTCOMES)
@@ -94,17 +90,17 @@ def render_matrix(verdicts: Sequence[tuple[ToolOutcome, ToolOutcome]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def recall(verdicts: Sequence[tuple[ToolOutcome, ToolOutcome]], outcome: ToolOutcome) -> float:
+def recall(verdicts, outcome):
     """Return how many of those that are labelled so are judged so, 0 to 1."""
     given = [verdict == outcome for label, verdict in verdicts if label == outcome]
     return sum(given) / len(given)
 
 
-def precision(verdicts: Sequence[tuple[ToolOutcome, ToolOutcome]], outcome: ToolOutcome) -> float:
+def precision(verdicts, outcome):
     """Return how many of those that are judged so are labelled so, 0 to 1; 1 without any."""
     given = [label == outcome for label, verdict in verdicts if verdict == outcome]
     return sum(given) / len(given) if given else 1.0
 
 
-def _share(value: float) -> str:
+def _share(value):
     return f"{value:.3f}"

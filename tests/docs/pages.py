@@ -7,14 +7,8 @@ A file is a block with a title: ```toml title="pytest.ini". Commands are in ```c
 - `<!-- from: text -->`: the output is shown starting with the first line that has this text.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LEFT_OUT = "…"
 _FENCE = re.compile(r"^( *)```(\w+)(?: title=\"([^\"]+)\")?\s*$")
@@ -47,17 +41,17 @@ class Command:
     begins_at: str | None
 
 
-def read_page(text: str) -> list[File | Command]:
+def read_page(text):
     """Return files and commands of a page, in its order."""
     return list(_blocks(text.splitlines()))
 
 
-def commands_of(text: str) -> list[Command]:
+def commands_of(text):
     """Return the commands of a page."""
     return [block for block in read_page(text) if isinstance(block, Command)]
 
 
-def cut(output: str, begins_at: str | None) -> list[str]:
+def cut(output, begins_at):
     """Return the lines of an output that a page shows."""
     lines = [line.rstrip() for line in output.strip("\n").splitlines()]
     if begins_at is None:
@@ -68,7 +62,7 @@ def cut(output: str, begins_at: str | None) -> list[str]:
     return [LEFT_OUT, *lines[first:]]
 
 
-def _blocks(lines: list[str]) -> Iterator[File | Command]:
+def _blocks(lines):
     number = 0
     while number < len(lines):
         fence = _FENCE.match(lines[number])
@@ -87,7 +81,7 @@ def _blocks(lines: list[str]) -> Iterator[File | Command]:
         number += 1
 
 
-def _commands(lines: list[str], number: int, indent: str, notes: dict[str, str]) -> Iterator[Command]:
+def _commands(lines, number, indent, notes):
     """Yield the commands of a block that goes from a line to the last one."""
     while number < len(lines):
         typed = lines[number].removeprefix(indent)

@@ -4,20 +4,16 @@ Every command of a page that is not marked `elsewhere` is run, and its output re
 page shows, even if that is only `…`. Pages continue each other in one folder. The published JSON Schemas of a run's files are rewritten too.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys
 import tempfile
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from pytest_openclaw.conclusions.summary import Summary
-from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values import run_files
 from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.prompts import Labels
@@ -31,7 +27,7 @@ SCHEMAS = Path(run_files.__file__).parent / "schemas"
 READERS_FOLDER = "/home/you/assistant"
 
 
-def refreshed(text: str, terminal: Terminal) -> str:
+def refreshed(text, terminal):
     """Return a page with the current output."""
     lines = text.splitlines()
     moved = 0
@@ -48,7 +44,7 @@ def refreshed(text: str, terminal: Terminal) -> str:
     return "\n".join([*lines, ""])
 
 
-def made_schemas() -> dict[str, Any]:
+def made_schemas():
     """Return the published schemas, by name."""
     kinds = {"row": Record, "config": ConfigFile, "inventory": InventoryFile}
     made = {name: made_schema(kind) for name, kind in kinds.items()}
@@ -58,7 +54,7 @@ def made_schemas() -> dict[str, Any]:
 _ATTRIBUTE = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
-def made_schema(kind: type, *, inline: bool = True) -> JsonObject:
+def made_schema(kind, *, inline=True):
     """Return the schema of a type of a run's files.
 
     Args:
@@ -84,7 +80,7 @@ def made_schema(kind: type, *, inline: bool = True) -> JsonObject:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
 
 
-def _inlined(rule: Any, parts: dict[str, Any]) -> Any:
+def _inlined(rule, parts):
     """Return a schema with its definitions in place, and with `null` among types and values."""
     if isinstance(rule, list):
         return [_inlined(one, parts) for one in rule]
@@ -105,11 +101,11 @@ def _inlined(rule: Any, parts: dict[str, Any]) -> Any:
     return made
 
 
-def _attributes_of(kind: type) -> str:
+def _attributes_of(kind):
     return cleandoc(kind.__doc__ or "").partition("\nAttributes:\n")[2]
 
 
-def _describe(rule: dict[str, Any]) -> None:
+def _describe(rule):
     """Move the descriptions of keys from a class's docstring to the keys."""
     del rule["title"]
     text = cleandoc(rule.pop("description", ""))  # Python 3.13 does this itself
@@ -122,7 +118,7 @@ def _describe(rule: dict[str, Any]) -> None:
                 rule["properties"][name]["description"] = text[0].upper() + text[1:]
 
 
-def main(pages: list[str]) -> None:
+def main(pages):
     """Refresh the named pages, and the schemas."""
     for name, schema in made_schemas().items():
         SCHEMAS.joinpath(f"{name}.schema.json").write_text(json.dumps(schema, indent=2) + "\n", "utf-8")

@@ -1,7 +1,5 @@
 """A reader's terminal: a folder of its own, an emptied environment, 80 columns."""
 
-from __future__ import annotations
-
 import difflib
 import os
 import re
@@ -9,13 +7,9 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.conftest import NO_OTHER_PLUGINS
-from tests.docs.pages import Command, File, cut
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from tests.docs.pages import File, cut
 
 BOUND_S = 600.0
 _KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
@@ -46,13 +40,13 @@ class Terminal:
 
     folder: Path
 
-    def write(self, file: File) -> None:
+    def write(self, file):
         """Write a file of the page."""
         path = self.folder / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(file.text, "utf-8")
 
-    def run(self, line: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def run(self, line, stdin=""):
         """Run a command line as the reader would, both outputs in one."""
         environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
         path = os.pathsep.join([str(Path(sys.executable).parent), environ.get("PATH", "")])
@@ -76,7 +70,7 @@ class Terminal:
         )
 
 
-def masked(lines: list[str]) -> list[str]:
+def masked(lines):
     """Return the words of an output, without what is another one each time: figures, run ids, paths, spacing."""
     text = "\n".join([*lines, ""])
     for pattern, put in _MASKS:
@@ -84,7 +78,7 @@ def masked(lines: list[str]) -> list[str]:
     return text.split()
 
 
-def follow(blocks: Iterable[File | Command], terminal: Terminal) -> int:
+def follow(blocks, terminal):
     """Do what a page says, and return how many outputs were compared.
 
     Raises:
@@ -104,7 +98,7 @@ def follow(blocks: Iterable[File | Command], terminal: Terminal) -> int:
     return n_compared
 
 
-def _compare(command: Command, came: list[str]) -> None:
+def _compare(command, came):
     shown = [line.removeprefix(command.indent) for line in command.shown]
     if masked(shown) != masked(came):
         lines = difflib.unified_diff(shown, came, "on the page", "in the terminal", lineterm="")

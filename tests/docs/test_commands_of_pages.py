@@ -1,7 +1,5 @@
 """Commands on the pages that work on runs do their work, on runs with the names that the pages use."""
 
-from __future__ import annotations
-
 import shutil
 from itertools import chain
 from pathlib import Path
@@ -33,7 +31,7 @@ USUAL = (0, 1, 10)
 """Exit statuses of a command that has done its work: a gate may fail, or have no verdict."""
 
 
-def _commands(page: Path) -> list[list[str]]:
+def _commands(page):
     prefix = f"{page.relative_to(ROOT)}:"
     found = [case.values[0] for case in NAMED if str(case.id).startswith(prefix)]
     return [words[1:] for words in found if words[0] == "pytest-openclaw" and ELSEWHERE.isdisjoint(words)]
@@ -47,7 +45,7 @@ ASKED = [
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(tmp_path, monkeypatch):
     """A suite, runs of it in the folder of runs, and the files of CI's jobs next to it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
@@ -66,7 +64,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _store(path: Path, ids: list[str]) -> None:
+def _store(path, ids):
     registry = build_registry(("the package", validator) for validator in BUILTIN)
     suite = load_suite(Path(SUITE), name=SUITE, registry=registry)
     given = {"run_id": path.name, "suite": SUITE, "tools_offered": 1, "tool_demand": "call"}
@@ -74,16 +72,14 @@ def _store(path: Path, ids: list[str]) -> None:
     store(path, rows, prompts=[definition(prompt) for prompt in suite.prompts if prompt.id in ids])
 
 
-def _matching(folder: Path, word: str) -> list[str]:
+def _matching(folder, word):
     """Expand a word as a shell does, which keeps one without a match."""
     found = folder.glob(word) if "*" in word else ()
     return sorted(str(path.relative_to(folder)) for path in found) or [word]
 
 
 @pytest.mark.parametrize("commands", ASKED)
-def test_the_commands_of_a_page_do_their_work(
-    project: Path, capsys: pytest.CaptureFixture[str], commands: list[list[str]]
-) -> None:
+def test_the_commands_of_a_page_do_their_work(project, capsys, commands):
     """In the order of the page: none refuses its arguments, or what the one before it has written."""
     for words in commands:
         if words[0] == "merge":  # a page has several examples for one result

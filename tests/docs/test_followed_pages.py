@@ -1,7 +1,5 @@
 """README and tutorials, followed as by a reader, print the output that they show."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,7 @@ pytestmark = pytest.mark.engine
     "pages",
     [["README.md"], pytest.param(["docs/tutorial.md", "docs/tutorial-gate.md"], marks=pytest.mark.nightly)],
 )
-def test_pages_print_what_they_show(pages: list[str], tmp_path: Path) -> None:
+def test_pages_print_what_they_show(pages, tmp_path):
     """Files are written and commands run in order, in a fresh folder."""
     require_engine()
 

@@ -1,13 +1,9 @@
 """The how-to on images, followed with a server that sees: its commands run, and its suites pass."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tomllib
 from base64 import b64encode
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +11,7 @@ from tests.docs.pages import read_page
 from tests.docs.reference import DOCS
 from tests.docs.terminal import Terminal, follow
 from tests.providers.servers.apis import CHAT
-from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script
+from tests.providers.servers.misbehaving import MisbehavingServer, Script
 
 pytestmark = pytest.mark.newest
 
@@ -26,7 +22,7 @@ REPLIES = tomllib.loads((DOCS.parent / "tests/suites/replies_images.toml").read_
 SERVER = "http://127.0.0.1:8080/v1"
 
 
-def sees(request: Request) -> Script:
+def sees(request):
     """Answer as a model that sees all images of the suite, and nothing without them."""
     content = request.json["messages"][-1]["content"]
     if isinstance(content, str):  # a warm-up
@@ -38,17 +34,17 @@ def sees(request: Request) -> Script:
     return Script.answer(_answer(right if isinstance(right, dict) else {"text": right}))
 
 
-def _answer(said: dict[str, Any]) -> dict[str, Any]:
+def _answer(said):
     calls = tuple((call["name"], json.dumps(call["arguments"])) for call in said.get("calls", ()))
     return {**CHAT.whole(said["text"] or None, "tool_calls" if calls else "stop", calls=calls), "model": "m"}
 
 
-def _address(path: str) -> str:
+def _address(path):
     return f"data:image/png;base64,{b64encode((BENCHMARKS / path).read_bytes()).decode()}"
 
 
 @pytest.fixture
-def terminal(tmp_path: Path) -> Terminal:
+def terminal(tmp_path):
     """A project with the files that the page takes from the repository."""
     folder = tmp_path / "benchmarks"
     shutil.copytree(BENCHMARKS / "images", folder / "images")
@@ -57,7 +53,7 @@ def terminal(tmp_path: Path) -> Terminal:
     return Terminal(tmp_path)
 
 
-def test_the_page_is_followed(terminal: Terminal) -> None:
+def test_the_page_is_followed(terminal):
     """Every command of the page runs, and all cells of both suites pass."""
     page = PAGE.read_text("utf-8")
     assert SERVER in page

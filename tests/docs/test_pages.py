@@ -1,14 +1,11 @@
 """Commands, options, targets and keys on the pages exist; commands for other machines are well formed."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re
 import shlex
 import sys
 import tomllib
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -20,7 +17,7 @@ from pytest_openclaw.providers import BUILTIN as PROVIDERS
 from pytest_openclaw.session.cells import KEYS as MARK_KEYS
 from pytest_openclaw.suites import load
 from pytest_openclaw.suites.load import Document
-from tests.docs.pages import Command, File, commands_of, read_page
+from tests.docs.pages import File, commands_of, read_page
 from tests.docs.reference import DOCS, SUITES_PAGE, load_reference
 from tests.docs.terminal import Terminal, follow
 
@@ -45,14 +42,14 @@ PROMPT = (
 SUITE = PROMPT.format(1) + PROMPT.format(2)
 
 
-def _name(page: Path) -> str:
+def _name(page):
     return str(page.relative_to(ROOT))
 
 
-def programs(command: Command) -> list[list[str]]:
+def programs(command):
     """Return every program that a command line starts, with its arguments."""
     words = shlex.split(command.line, comments=True)
-    parts: list[list[str]] = [[]]
+    parts = [[]]
     for word in words:
         if word in {"&&", ";"}:
             parts.append([])
@@ -89,23 +86,22 @@ json.dump(results, sys.stdout)
 """
 
 
-def collect(sessions: list[tuple[Path, list[str]]], lab: Terminal) -> list[tuple[int, str]]:
+def collect(sessions, lab):
     """Return exit status and output of sessions that only collect, each in its folder."""
     given = json.dumps([(str(folder), [*words, "--collect-only", "-q"]) for folder, words in sessions])
     done = lab.run(shlex.join([sys.executable, "-c", COLLECT]), stdin=given)
-    results: list[tuple[int, str]] = json.loads(done.stdout)
-    return results
+    return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")
-def collected(lab: Terminal) -> dict[tuple[str, ...], tuple[int, str]]:
+def collected(lab):
     """The result of collecting by the pytest commands of all pages."""
     words = sorted({tuple(rest) for case in NAMED for program, *rest in case.values if program == "pytest"})
     found = collect([(lab.folder, list(one)) for one in words], lab)
     return dict(zip(words, found, strict=True))
 
 
-def made(folder: Path, ini: str) -> Terminal:
+def made(folder, ini):
     """Write a project with this ini file, a predictable model and a suite."""
     terminal = Terminal(folder)
     terminal.write(File(path="pyproject.toml" if ini.startswith("[tool.") else "pytest.ini", text=ini))
@@ -115,7 +111,7 @@ def made(folder: Path, ini: str) -> Terminal:
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Terminal:
+def lab(tmp_path_factory):
     """A project with a run."""
     terminal = made(tmp_path_factory.mktemp("lab"), LAB)
     done = terminal.run("pytest benchmarks")
@@ -124,9 +120,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Terminal:
 
 
 @pytest.mark.parametrize("words", NAMED)
-def test_a_command_that_is_not_run_is_well_formed(
-    words: list[str], collected: dict[tuple[str, ...], tuple[int, str]]
-) -> None:
+def test_a_command_that_is_not_run_is_well_formed(words, collected):
     """Sessions collect with its options and targets, a command accepts its options, an extra exists."""
     program, *rest = words
     if program == "pytest":
@@ -159,7 +153,7 @@ INIS = {
 
 
 @pytest.fixture(scope="module")
-def accepted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
+def accepted(tmp_path_factory):
     """The result of collecting with the ini files of the pages."""
     terminals = [made(tmp_path_factory.mktemp("ini"), ini) for ini in INIS.values()]
     words = ["benchmarks", "--openclaw-models=parrot/any", "--strict-config"]
@@ -168,7 +162,7 @@ def accepted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, s
 
 
 @pytest.mark.parametrize("name", INIS)
-def test_the_ini_files_of_the_pages_are_accepted(name: str, accepted: dict[str, tuple[int, str]]) -> None:
+def test_the_ini_files_of_the_pages_are_accepted(name, accepted):
     """They have endpoints, prices, gates and other keys."""
     status, shown = accepted[name]
 
@@ -177,13 +171,13 @@ def test_the_ini_files_of_the_pages_are_accepted(name: str, accepted: dict[str, 
 
 
 @pytest.mark.parametrize("page", sorted(PLUGINS), ids=_name)
-def test_a_page_that_needs_no_engine_prints_what_it_shows(page: Path, tmp_path: Path) -> None:
+def test_a_page_that_needs_no_engine_prints_what_it_shows(page, tmp_path):
     """Files are written and commands run in order, in a fresh folder."""
     assert follow(read_page(page.read_text("utf-8")), Terminal(tmp_path)) == 1
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
-def test_no_output_is_shown_that_is_not_tested(page: Path) -> None:
+def test_no_output_is_shown_that_is_not_tested(page):
     """Only pages whose commands are run show output."""
     shown = [command for command in commands_of(page.read_text("utf-8")) if any(command.shown)]
 
@@ -192,7 +186,7 @@ def test_no_output_is_shown_that_is_not_tested(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
-def test_the_options_that_a_page_names_exist(page: Path) -> None:
+def test_the_options_that_a_page_names_exist(page):
     """They are the plugin's options and ini keys."""
     text = page.read_text("utf-8")
     flags = set(re.findall(r"--openclaw-[a-z0-9-]+[a-z0-9]", text)) - {"--openclaw-x"}
@@ -203,7 +197,7 @@ def test_the_options_that_a_page_names_exist(page: Path) -> None:
     assert keys <= {option.ini for option in all_options()}
 
 
-def test_every_validator_is_documented() -> None:
+def test_every_validator_is_documented():
     """The page of suites has each type with its keys; the generated page has their meaning."""
     page = SUITES_PAGE.read_text("utf-8").split("## Validators")[1].split("\n## ")[0]
     named = set(re.findall(r"`(\w+)`", page))
@@ -212,7 +206,7 @@ def test_every_validator_is_documented() -> None:
     assert named >= {key.name for validator in VALIDATORS for key in dataclasses.fields(validator)}
 
 
-def test_every_key_of_a_suite_is_documented() -> None:
+def test_every_key_of_a_suite_is_documented():
     """The tables have the keys of prompts, of a file, and of the mark."""
     page = SUITES_PAGE.read_text("utf-8")
     table = page.split("## Keys of a prompt")[1].split("\n## ")[0]
@@ -224,7 +218,7 @@ def test_every_key_of_a_suite_is_documented() -> None:
     assert all(f"`{key}`" in python for key in MARK_KEYS)
 
 
-def test_providers_are_all_documented() -> None:
+def test_providers_are_all_documented():
     """The table of targets has every built-in."""
     page = (DOCS / "reference/targets.md").read_text("utf-8")
 
@@ -232,7 +226,7 @@ def test_providers_are_all_documented() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
-def test_links_to_files_lead_somewhere(page: Path) -> None:
+def test_links_to_files_lead_somewhere(page):
     """Relative links, except those to pages that the build makes."""
     made = {DOCS / f"reference/{name}.md" for name in load_reference().PAGES}
     links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text("utf-8"))
@@ -243,7 +237,7 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
-def test_a_page_for_users_is_short_and_one_leads_to_maintaining(page: Path) -> None:
+def test_a_page_for_users_is_short_and_one_leads_to_maintaining(page):
     """Three screens at most, except references; only the first page leads to the pages of maintainers."""
     text, kind = page.read_text("utf-8"), page.relative_to(ROOT).parts[1:2]
 
@@ -253,7 +247,7 @@ def test_a_page_for_users_is_short_and_one_leads_to_maintaining(page: Path) -> N
     )
 
 
-def test_the_tests_behind_the_promises_exist() -> None:
+def test_the_tests_behind_the_promises_exist():
     """SECURITY.md names a test for each promise."""
     text = (ROOT / "SECURITY.md").read_text("utf-8")
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text)

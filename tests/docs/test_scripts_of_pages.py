@@ -1,17 +1,13 @@
 """The scripts of the how-tos on nightly runs and on shards run, with a predictable model."""
 
-from __future__ import annotations
-
 import json
 import shlex
-from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.docs.pages import File, read_page
 from tests.docs.reference import DOCS
-from tests.docs.terminal import Terminal
 from tests.docs.test_pages import CONFTEST, LAB, PROMPT, made
 
 pytestmark = pytest.mark.newest
@@ -19,7 +15,7 @@ pytestmark = pytest.mark.newest
 N_PROMPTS = 12
 
 
-def _files(page: str) -> dict[str, str]:
+def _files(page):
     blocks = read_page((DOCS / "how-to" / page).read_text("utf-8"))
     return {block.path: block.text for block in blocks if isinstance(block, File)}
 
@@ -28,7 +24,7 @@ NIGHTLY, SHARDS = _files("nightly.md"), _files("shards.md")
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Terminal:
+def lab(tmp_path):
     """A project with a predictable model and enough prompts to see a great loss."""
     terminal = made(tmp_path, f"{LAB}openclaw_verdict = gate\n")
     suite = "".join(PROMPT.format(number) for number in range(N_PROMPTS))
@@ -37,7 +33,7 @@ def lab(tmp_path: Path) -> Terminal:
     return terminal
 
 
-def _run(lab: Terminal, script: str, **environ: object) -> str:
+def _run(lab, script, **environ):
     given = " ".join(f"{name}={value}" for name, value in environ.items())
     done = lab.run(f"env {given} bash -c {shlex.quote(script)}")
     assert done.returncode == 0, done.stdout
@@ -45,7 +41,7 @@ def _run(lab: Terminal, script: str, **environ: object) -> str:
 
 
 @pytest.mark.nightly
-def test_the_script_night_by_night(lab: Terminal) -> None:
+def test_the_script_night_by_night(lab):
     """The first night has no baseline, the next ones have; a mute model fails; pages and history are there."""
     first, second = (lab.run("sh nightly.sh") for _ in range(2))
     lab.write(File(path="conftest.py", text=CONFTEST.replace("text=request.prompt", 'text="No."')))
@@ -58,7 +54,7 @@ def test_the_script_night_by_night(lab: Terminal) -> None:
 
 
 @pytest.mark.nightly
-def test_the_nightly_step_on_github(lab: Terminal) -> None:
+def test_the_nightly_step_on_github(lab):
     """The runs are in the runner's home, so that a fresh checkout finds them."""
     (step,) = yaml.safe_load(NIGHTLY["nightly.yml"])["jobs"]["night"]["steps"]
     home = lab.folder / "home"
@@ -70,7 +66,7 @@ def test_the_nightly_step_on_github(lab: Terminal) -> None:
     assert "no difference" in _run(lab, f"set -e; {step['run']}", HOME=home)
 
 
-def test_the_steps_of_the_matrix(lab: Terminal) -> None:
+def test_the_steps_of_the_matrix(lab):
     """Each job of the matrix runs its shard, and the last job merges them."""
     jobs = yaml.safe_load(SHARDS["shards.yml"])["jobs"]
     (ask,), (merge,) = (jobs[name]["steps"] for name in ("shard", "whole"))

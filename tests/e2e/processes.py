@@ -1,7 +1,6 @@
 """Child processes of a session, and whether they have ended."""
 
 import time
-from collections.abc import Callable, Iterator
 
 import psutil
 
@@ -10,7 +9,7 @@ BOUND_S = 300.0
 POLL_S = 0.02
 
 
-def is_gone(pid: int) -> bool:
+def is_gone(pid):
     """Whether no such process runs any more; a zombie counts as gone."""
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
@@ -18,7 +17,7 @@ def is_gone(pid: int) -> bool:
         return True
 
 
-def wait_until(condition: Callable[[], bool], within_s: float = BOUND_S) -> bool:
+def wait_until(condition, within_s=BOUND_S):
     """Wait for a condition with a generous time limit; False if it never became true."""
     deadline = time.monotonic() + within_s
     while not (met := condition()) and time.monotonic() < deadline:
@@ -26,7 +25,7 @@ def wait_until(condition: Callable[[], bool], within_s: float = BOUND_S) -> bool
     return met
 
 
-def children(pid: int) -> Iterator[tuple[int, str]]:
+def children(pid):
     """Yield the process and the command line of all descendants of a process."""
     try:
         found = psutil.Process(pid).children(recursive=True)

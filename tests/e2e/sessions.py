@@ -1,17 +1,14 @@
 """Whole pytest sessions as a user starts them, and the files that they write."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
@@ -33,11 +30,11 @@ class RunFolder:
     path: Path
 
     @property
-    def files(self) -> list[str]:
+    def files(self):
         return sorted(path.name for path in self.path.iterdir())
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self):
         """All rows, each checked with the published schema."""
         rows = [json.loads(line) for line in (self.path / "results.jsonl").read_text("utf-8").splitlines()]
         for row in rows:
@@ -45,11 +42,11 @@ class RunFolder:
         return rows
 
     @property
-    def n_rows(self) -> int:
+    def n_rows(self):
         results = self.path / "results.jsonl"
         return results.read_bytes().count(b"\n") if results.exists() else 0
 
-    def rows_of(self, provider: str) -> dict[str, dict[str, Any]]:
+    def rows_of(self, provider):
         """The rows of one provider by prompt id; each prompt must have exactly one."""
         rows = [row for row in self.rows if row["provider"] == provider]
         by_id = {row["prompt_id"]: row for row in rows}
@@ -57,17 +54,17 @@ class RunFolder:
         return by_id
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self):
         """The summary, checked with the published schema."""
         summary = self.load("summary.json")
         jsonschema.validate(summary, load_schema("summary"))
         return summary
 
-    def group(self, provider: str) -> dict[str, Any]:
+    def group(self, provider):
         (group,) = (group for group in self.summary["groups"] if group["provider"] == provider)
         return group
 
-    def load(self, name: str) -> dict[str, Any]:
+    def load(self, name):
         value = json.loads((self.path / name).read_text("utf-8"))
         assert isinstance(value, dict)
         return value
@@ -84,7 +81,7 @@ class Ended:
     left: list[str]
 
     @property
-    def outcomes(self) -> dict[str, int]:
+    def outcomes(self):
         """The counts of pytest's last line."""
         return pytest.RunResult.parse_summary_nouns(self.text.splitlines())
 
@@ -92,7 +89,7 @@ class Ended:
 class Session:
     """A running session, the leader of its own process group as in a terminal; use it with `with`."""
 
-    def __init__(self, command: Sequence[str], cwd: Path, environ: Mapping[str, str], run: Path) -> None:
+    def __init__(self, command, cwd, environ, run):
         self.run = RunFolder(run)
         self._tmp = Path(environ["TMPDIR"])
         self._out = self._tmp.parent / "out.txt"
@@ -103,17 +100,17 @@ class Session:
             )  # fmt: skip
         self.engines: set[int] = set()
 
-    def started(self, what: str) -> set[int]:
+    def started(self, what):
         """Return the processes under this session that have `what` in their command line."""
         return {pid for pid, command in children(self.process.pid) if what in command}
 
-    def wait_until(self, condition: Any) -> None:
+    def wait_until(self, condition):
         """Wait for a condition while the session runs."""
         met = wait_until(lambda: bool(condition()) or self.process.poll() is not None)
         assert met, "it did not come about"
         assert self.process.poll() is None, f"the session has ended:\n{self._text()}"
 
-    def end(self, *, within_s: float = SESSION_BOUND_S) -> Ended:
+    def end(self, *, within_s=SESSION_BOUND_S):
         """Wait for the session to end."""
         deadline = time.monotonic() + within_s
         while self.process.poll() is None:
@@ -128,16 +125,16 @@ class Session:
             left=sorted(path.name for path in self._tmp.iterdir() if not path.name.startswith("pytest-of-")),
         )
 
-    def __enter__(self) -> Session:
+    def __enter__(self):
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         # A test failed before the session ended.
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
 
-    def _text(self) -> str:
+    def _text(self):
         return self._out.read_text("utf-8", "replace")
 
 
@@ -149,33 +146,33 @@ class Project:
     environ: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def create(cls, folder: Path, ini: str = "") -> Project:
+    def create(cls, folder, ini=""):
         for name in ("benchmarks", "home", "tmp"):
             (folder / name).mkdir(parents=True)
         (folder / "pytest.ini").write_text(f"[pytest]\nfilterwarnings = error\n{ini}", "utf-8")
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
         return cls(folder, kept | {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp")})
 
-    def where(self, **environ: str) -> Project:
+    def where(self, **environ):
         """Return the same project with additional environment variables."""
         return replace(self, environ={**self.environ, **environ})
 
-    def suite(self, *prompts: Mapping[str, Any], name: str = "prompts_real.json") -> None:
+    def suite(self, *prompts, name="prompts_real.json"):
         (self.folder / "benchmarks" / name).write_text(json.dumps(prompts), "utf-8")
 
-    def start(self, *words: str, models: str, named: Sequence[str] = ("benchmarks/",)) -> Session:
+    def start(self, *words, models, named=("benchmarks/",)):
         """Start `pytest benchmarks/`, or with the given arguments."""
         runs = self.folder / "runs"
         chosen = [f"--openclaw-models={models}", f"--openclaw-runs-dir={runs}", f"--openclaw-run-id={RUN}"]
         command = [sys.executable, "-m", "pytest", *named, "-p", "no:cacheprovider", *chosen, *words]
         return Session(command, self.folder, self.environ, runs / RUN)
 
-    def run(self, *words: str, **how: Any) -> Ended:
+    def run(self, *words, **how):
         """Run such a session to its end."""
         with self.start(*words, **how) as session:
             return session.end()
 
 
-def all_gone(pids: set[int] | frozenset[int]) -> bool:
+def all_gone(pids):
     """Whether all of these processes end within a generous time limit."""
     return wait_until(lambda: all(is_gone(pid) for pid in pids))

@@ -3,27 +3,25 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
 
 from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
 from pytest_openclaw.values.protocols import ProviderSetup
-from pytest_openclaw.values.replies import Fault, Reply
 from tests.providers.servers import apis
 
 KEY = "sk-not-to-be-seen"
 
 
-def fake_command(seen: Path, mode: str = "answer") -> str:
+def fake_command(seen, mode="answer"):
     """Return the command of the fake, which writes its input to a file."""
     return shlex.join([sys.executable, str(Path(__file__).with_name("fake_openclaw.py")), mode, str(seen)])
 
 
-def agent(command: str, url: str, **environ: str) -> OpenClawAgent:
+def agent(command, url, **environ):
     """Return the provider for this OpenClaw and this server."""
     own = {"OPENCLAW_AGENT_COMMAND": command, "OPENCLAW_AGENT_BASE_URL": url, "OPENCLAW_AGENT_API_KEY": KEY}
     return OpenClawAgent(ProviderSetup(name="openclaw_agent", environ=own | environ))
 
 
-def ask(provider: OpenClawAgent, **request: Any) -> Reply | Fault:
+def ask(provider, **request):
     """Ask once, and return the reply or the fault."""
     return apis.ask(provider, **{"model": "local/tiny", **request})

@@ -31,7 +31,7 @@ Current date: 2026-11-22
 """
 
 
-def main(mode: str, file: str, *words: str) -> int:
+def main(mode, file, *words):
     """Do what the arguments demand."""
     given = words[words.index("--config") + 1] if "--config" in words else os.environ["OPENCLAW_CONFIG_PATH"]
     config = json.loads(Path(given).read_text("utf-8")) if Path(given).exists() else {}
@@ -54,7 +54,7 @@ def main(mode: str, file: str, *words: str) -> int:
     return 0
 
 
-def ask(mode: str, config: dict) -> None:
+def ask(mode, config):
     """Send the only request."""
     (server,) = config["models"]["providers"].values()
     policy = config.get("tools", {})

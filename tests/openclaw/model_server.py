@@ -4,7 +4,7 @@ import json
 import time
 from typing import Any
 
-from tests.openclaw.loopback import LoopbackServer, QuietHandler
+from tests.openclaw.loopback import LoopbackServer
 from tests.openclaw.model_wires import WIRES, Asked, Said
 
 __all__ = ["Said", "ScriptedModel"]
@@ -18,7 +18,7 @@ class ScriptedModel(LoopbackServer):
     path; see `model_wires.py`.
     """
 
-    def __init__(self, *turns: Any, pause_s: float = 0.01, prompt_tokens: int = 11) -> None:
+    def __init__(self, *turns, pause_s=0.01, prompt_tokens=11):
         self._pause_s, self._prompt_tokens = pause_s, prompt_tokens
         self.asked: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
@@ -26,11 +26,11 @@ class ScriptedModel(LoopbackServer):
         self._turns = turns
 
     @property
-    def url(self) -> str:
+    def url(self):
         """The base URL of OpenAI's APIs; `root` is the base URL of Ollama's own API."""
         return f"{self.root}/v1"
 
-    def _answer(self, handler: QuietHandler, body: bytes) -> None:
+    def _answer(self, handler, body):
         if handler.path == "/api/show" or not body:  # the server does not describe its models
             handler.send(404, "text/plain", b"")
             return
@@ -55,7 +55,7 @@ class ScriptedModel(LoopbackServer):
             time.sleep(self._pause_s)
 
 
-def _said(turn: Any) -> Said:
+def _said(turn):
     if isinstance(turn, Said):
         return turn
     return Said(text=turn) if isinstance(turn, str) else Said(calls=tuple(turn or ()), finish="tool_calls")

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 OUTPUT_TOKENS = 3
 
@@ -35,8 +34,8 @@ class Wire:
     pieces: Callable[[Said, Asked], Iterator[str]]
 
 
-def _chat(said: Said, asked: Asked) -> Iterator[str]:
-    deltas: list[dict[str, Any]] = []
+def _chat(said, asked):
+    deltas = []
     if said.reasoning:
         deltas.append({"role": "assistant", "reasoning_content": said.reasoning})
     if said.text or not said.calls:
@@ -55,9 +54,9 @@ def _chat(said: Said, asked: Asked) -> Iterator[str]:
     yield "data: [DONE]\n\n"
 
 
-def _ollama(said: Said, asked: Asked) -> Iterator[str]:
+def _ollama(said, asked):
     head = {"model": asked.model, "created_at": "2026-11-22T10:00:00Z"}
-    message: dict[str, Any] = {"role": "assistant", "content": said.text}
+    message = {"role": "assistant", "content": said.text}
     if said.reasoning:
         message["thinking"] = said.reasoning
     if said.calls:  # without ids
@@ -69,12 +68,12 @@ def _ollama(said: Said, asked: Asked) -> Iterator[str]:
     yield json.dumps({**head, **end, **counts}) + "\n"
 
 
-def _responses(said: Said, asked: Asked) -> Iterator[str]:
+def _responses(said, asked):
     number, text = asked.number, said.text
     response = {"id": f"resp_{number}", "object": "response", "model": asked.model, "created_at": 1795000000}
     started = {**response, "status": "in_progress", "output": []}
     yield _event("response.created", response=started)
-    output: list[dict[str, Any]] = []
+    output = []
     if text:
         item = {"type": "message", "id": f"msg_{number}", "role": "assistant"}
         part = {"type": "output_text", "text": "", "annotations": []}
@@ -104,11 +103,11 @@ def _responses(said: Said, asked: Asked) -> Iterator[str]:
     yield _event("response.completed", response=ended)
 
 
-def _data(payload: dict[str, Any]) -> str:
+def _data(payload):
     return f"data: {json.dumps(payload)}\n\n"
 
 
-def _event(kind: str, **payload: Any) -> str:
+def _event(kind, **payload):
     return f"event: {kind}\n{_data({'type': kind, **payload})}"
 
 

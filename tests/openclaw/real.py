@@ -7,15 +7,13 @@ import shlex
 import shutil
 import socket
 import subprocess
-from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pytest_openclaw.providers.openclaw.call import environment, scratch_folder
 from pytest_openclaw.providers.openclaw.workspace import Scratch
-from pytest_openclaw.providers.processes import Program, Running, run
+from pytest_openclaw.providers.processes import Program, run
 from tests.real_parts import find_openclaw
 
 FOLDER_ENV = "OPENCLAW_TEST_OPENCLAW_DIR"
@@ -31,24 +29,24 @@ class RealOpenClaw:
     parts: tuple[str, str]
 
     @property
-    def node(self) -> str:
+    def node(self):
         """Its Node."""
         return self.parts[0]
 
     @property
-    def command(self) -> str:
+    def command(self):
         """A command line that starts it; Node's compile cache is kept for all tests, which halves their time."""
         env = shutil.which("env")
         kept = (env, f"NODE_COMPILE_CACHE={self.folder / 'compiled'}") if env else ()
         return shlex.join([*kept, *self.parts])
 
     @property
-    def environ(self) -> dict[str, str]:
+    def environ(self):
         """An environment in which its Node is found, and nothing else of this machine."""
         return {"PATH": os.pathsep.join([str(Path(self.node).parent), os.defpath])}
 
 
-def find_real_openclaw() -> RealOpenClaw | None:
+def find_real_openclaw():
     """Return the OpenClaw of OPENCLAW_TEST_OPENCLAW_DIR, the folder given to `tests/real_parts.py`, or None."""
     folder = os.environ.get(FOLDER_ENV)
     parts = find_openclaw(Path(folder)) if folder else None
@@ -64,7 +62,7 @@ class OpenClaw:
     environ: dict[str, str]
     patience_s: float
 
-    async def printed(self, *arguments: str, until: asyncio.Event | None = None) -> Running:
+    async def printed(self, *arguments, until=None):
         """Start it with these arguments, and wait for its exit, or end it when `until` is set."""
         program = Program(argv=(*self.command, *arguments), env=self.environ, cwd=self.scratch.workspace)
         printed = await run("openclaw", program, within_s=self.patience_s, until=until)
@@ -73,20 +71,20 @@ class OpenClaw:
 
 
 @contextmanager
-def openclaw_apart(real: RealOpenClaw, *, patience_s: float, **more: str) -> Iterator[OpenClaw]:
+def openclaw_apart(real, *, patience_s, **more):
     """The real OpenClaw in folders of its own, with more variables in its environment."""
     with scratch_folder() as scratch:
         environ = {**environment(scratch, real.environ), "OPENCLAW_LOG_LEVEL": "silent", **more}
         yield OpenClaw(tuple(shlex.split(real.command)), scratch, environ, patience_s)
 
 
-def run_openclaw(openclaw: OpenClaw, *arguments: str) -> Running:
+def run_openclaw(openclaw, *arguments):
     """Start it with these arguments, and wait for its exit."""
     return asyncio.run(openclaw.printed(*arguments))
 
 
 @asynccontextmanager
-async def gateway(openclaw: OpenClaw, port: int) -> AsyncIterator[None]:
+async def gateway(openclaw, port):
     """The gateway of an OpenClaw, listening on a port of loopback while it is entered."""
     done = asyncio.Event()
     start = ("gateway", "run", "--port", str(port))
@@ -102,7 +100,7 @@ async def gateway(openclaw: OpenClaw, port: int) -> AsyncIterator[None]:
         await asyncio.gather(running, return_exceptions=True)
 
 
-def models_of(url: str, name: str, context_tokens: int) -> dict[str, Any]:
+def models_of(url, name, context_tokens):
     """Return OpenClaw's config of the only model, which is reached by chat completions."""
     limits = {"reasoning": False, "input": ["text"], "contextWindow": context_tokens, "maxTokens": 500}
     cost = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}
@@ -111,16 +109,7 @@ def models_of(url: str, name: str, context_tokens: int) -> dict[str, Any]:
     return {"mode": "replace", "providers": {"local": {**server, "models": models}}}
 
 
-def run_agent(
-    openclaw: RealOpenClaw,
-    folder: Path,
-    url: str,
-    *,
-    name: str = "tiny",
-    prompt: str = "Go on.",
-    context_tokens: int = 64_000,
-    **config: Any,
-) -> None:
+def run_agent(openclaw, folder, url, *, name="tiny", prompt="Go on.", context_tokens=64_000, **config):
     """Run `openclaw agent exec` once in a workspace; `config` has further parts of OpenClaw's config."""
     usual = {
         "agents": {"defaults": {"workspace": str(folder), "model": {"primary": f"local/{name}"}}},
@@ -145,7 +134,7 @@ def run_agent(
     assert done.returncode == 0, done.stdout.decode()[-3000:]
 
 
-def run_over_gateway(openclaw: RealOpenClaw, url: str, prompt: str, **config: Any) -> None:
+def run_over_gateway(openclaw, url, prompt, **config):
     """Run one turn of an agent in a gateway; `config` has further parts of OpenClaw's config."""
     port = free_port()
     agents = {"model": "local/scripted", "skipBootstrap": True, "heartbeat": {"every": "0m"}}
@@ -156,7 +145,7 @@ def run_over_gateway(openclaw: RealOpenClaw, url: str, prompt: str, **config: An
         "gateway": {"mode": "local", "bind": "loopback", "port": port, "auth": auth},
     }
 
-    async def run(agent: OpenClaw) -> None:
+    async def run(agent):
         turn = ("agent", "--json", "--session-id", "benchmark", "--message", prompt)
         async with gateway(agent, port):
             done = await agent.printed(*turn)
@@ -168,13 +157,13 @@ def run_over_gateway(openclaw: RealOpenClaw, url: str, prompt: str, **config: An
         asyncio.run(asyncio.wait_for(run(agent), GATEWAY_S))
 
 
-def free_port() -> int:
+def free_port():
     """Return a port of loopback on which nothing listens."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
 
 
-def _listens(port: int) -> bool:
+def _listens(port):
     with socket.socket() as one:
         return one.connect_ex(("127.0.0.1", port)) == 0

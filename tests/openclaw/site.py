@@ -2,9 +2,8 @@
 
 import json
 import time
-from collections.abc import Mapping
 
-from tests.openclaw.loopback import LoopbackServer, QuietHandler
+from tests.openclaw.loopback import LoopbackServer
 
 #: about the time of a page of a world, whose number of digits is part of a result
 PAUSE_S = 0.12
@@ -13,10 +12,10 @@ PAUSE_S = 0.12
 class Site(LoopbackServer):
     """The server of these pages (path → text), while it is entered."""
 
-    def __init__(self, pages: Mapping[str, str]) -> None:
+    def __init__(self, pages):
         self._pages = pages
 
-    def _answer(self, handler: QuietHandler, body: bytes) -> None:
+    def _answer(self, handler, body):
         time.sleep(PAUSE_S)
         if handler.path.endswith("/web_search"):
             first, text = next(iter(self._pages.items()))

@@ -4,9 +4,8 @@ import json
 import re
 import zlib
 from contextlib import suppress
-from typing import Any
 
-from tests.openclaw.loopback import LoopbackServer, QuietHandler
+from tests.openclaw.loopback import LoopbackServer
 
 TOKEN = "123456:TEST"
 ABSENT, DOWN = "@absent", "500"
@@ -16,7 +15,7 @@ FAILS = "Internal Server Error"
 _POLL_S = 5.0
 
 
-def chat_of(target: str) -> str:
+def chat_of(target):
     """Return the number of a chat, computed from its name if it has one."""
     name = target.strip().removeprefix("telegram:")
     return name if re.fullmatch(r"-?\d+", name) else str(zlib.crc32(name.removeprefix("@").lower().encode()))
@@ -25,16 +24,16 @@ def chat_of(target: str) -> str:
 class Telegram(LoopbackServer):
     """The server, while it is entered; `messages` has chat and text of each message that it took."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.messages: list[tuple[str, str]] = []
 
-    def _answer(self, handler: QuietHandler, body: bytes) -> None:
+    def _answer(self, handler, body):
         status, answer = self._answered(handler.path.rpartition("/")[2], json.loads(body or b"{}"))
         said = json.dumps({"ok": status == 200, **answer}).encode()
         with suppress(ConnectionError):  # the gateway may have ended meanwhile
             handler.send(status, "application/json", said)
 
-    def _answered(self, method: str, given: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def _answered(self, method, given):
         """Return the status, and the rest of the answer."""
         target = str(given.get("chat_id", ""))
         if target == ABSENT:

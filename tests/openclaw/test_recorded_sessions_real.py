@@ -1,32 +1,26 @@
 """Sessions that the real OpenClaw has recorded with a scripted model, exported by its own command and read."""
 
-from __future__ import annotations
-
 import json
 import shlex
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_openclaw.cli import main
 from pytest_openclaw.parts.sessions.prompts import read_session
 from pytest_openclaw.parts.sessions.rules import Agreement
-from pytest_openclaw.values.prompts import Suite
 from tests.openclaw.model_server import ScriptedModel
-from tests.openclaw.real import OpenClaw, RealOpenClaw, models_of, openclaw_apart, run_openclaw
+from tests.openclaw.real import models_of, openclaw_apart, run_openclaw
 
 pytestmark = [pytest.mark.openclaw_cli, pytest.mark.nightly]
 
 
-def call(name: str, **arguments: Any) -> list[tuple[str, str]]:
+def call(name, **arguments):
     """A turn of the model with one call."""
     return [(name, json.dumps(arguments))]
 
 
 # Session → messages of the user, each with the model's turns.
-TALKS: dict[str, list[tuple[str, list[Any]]]] = {
+TALKS = {
     "files": [("What is in my notes?", [call("read", path="notes.txt"), "Milk and bread."])],
     "commands": [
         ("Count the lines", [call("exec", command="wc -l notes.txt"), "One."]),
@@ -45,11 +39,11 @@ TALKS: dict[str, list[tuple[str, list[Any]]]] = {
 
 
 @pytest.fixture(scope="module")
-def exported(real_openclaw: RealOpenClaw) -> Iterator[tuple[OpenClaw, Path]]:
+def exported(real_openclaw):
     """OpenClaw with the five sessions, and the folder of their exports."""
     turns = [turn for talk in TALKS.values() for _, said in talk for turn in said]
 
-    def answer(request: dict[str, Any]) -> Any:
+    def answer(request):
         # Summaries and notes of a compaction are asked with fewer tools.
         return turns.pop(0) if len(request.get("tools") or ()) > 5 else "They have notes."
 
@@ -77,7 +71,7 @@ def exported(real_openclaw: RealOpenClaw) -> Iterator[tuple[OpenClaw, Path]]:
         yield openclaw, workspace / ".openclaw/trajectory-exports"
 
 
-def suite_of(exported: tuple[OpenClaw, Path], session: str) -> Suite:
+def suite_of(exported, session):
     """Return the suite of an exported session."""
     (folder,) = (
         path
@@ -87,7 +81,7 @@ def suite_of(exported: tuple[OpenClaw, Path], session: str) -> Suite:
     return read_session(folder / "manifest.json", session)
 
 
-def test_each_step_is_read(exported: tuple[OpenClaw, Path]) -> None:
+def test_each_step_is_read(exported):
     """With its calls, the conversation before it, and the tools that OpenClaw sent."""
     first, second = suite_of(exported, "files").prompts
 
@@ -101,13 +95,13 @@ def test_each_step_is_read(exported: tuple[OpenClaw, Path]) -> None:
     assert [one["tool"] for one in both.recorded] == ["read", "read"]
 
 
-def test_failures_and_corrections_are_left_out(exported: tuple[OpenClaw, Path]) -> None:
+def test_failures_and_corrections_are_left_out(exported):
     """The exit status of a command is in its result, and an objection begins the user's next message."""
     assert suite_of(exported, "commands").left_out == {"2.1": "its call of exec failed"}
     assert {*suite_of(exported, "corrected").left_out} == {"1.1", "1.2"}
 
 
-def test_a_compaction_is_repeated(exported: tuple[OpenClaw, Path]) -> None:
+def test_a_compaction_is_repeated(exported):
     """After it, the summary takes the place of the messages before."""
     last = suite_of(exported, "compacted").prompts[-1]
 

@@ -5,8 +5,6 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterable
-from email.message import Message
 from email.parser import Parser
 from pathlib import Path, PurePosixPath
 
@@ -23,7 +21,7 @@ IN_WHEEL = (
 IN_SDIST = {"benchmarks", "tests", "docs", PACKAGE, "conftest.py", "tox.ini", "README.md", "CHANGELOG.md", "SECURITY.md", ".github", "LICENSE"}  # fmt: skip
 
 
-def main(folder: Path) -> None:
+def main(folder):
     """Check all three; the first error ends it."""
     wheel, sdist, listed = (_only(folder, pattern) for pattern in ("*.whl", "*.tar.gz", "*.cdx.json"))
     subprocess.run([sys.executable, "-m", "twine", "check", "--strict", str(wheel), str(sdist)], check=True)
@@ -34,7 +32,7 @@ def main(folder: Path) -> None:
     print(f"{wheel.name}, {sdist.name} and {listed.name} hold what they should")
 
 
-def _check_wheel(wheel: Path, own: set[str]) -> Message:
+def _check_wheel(wheel, own):
     """Return the wheel's metadata."""
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
@@ -52,14 +50,14 @@ def _check_wheel(wheel: Path, own: set[str]) -> Message:
     return about
 
 
-def _check_sdist(sdist: Path, wanted: set[str]) -> None:
+def _check_sdist(sdist, wanted):
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     _demand(sdist, wanted, names)
     _demand(sdist, IN_SDIST, {name.partition("/")[0] for name in names})
 
 
-def _check_components(file: Path, about: Message) -> None:
+def _check_components(file, about):
     text = file.read_text("utf-8")
     if "file://" in text:
         sys.exit(f"{file.name} names a path of this machine")
@@ -68,16 +66,16 @@ def _check_components(file: Path, about: Message) -> None:
         sys.exit(f"{file.name} is about {root['name']} {root['version']}")
 
 
-def _demand(archive: Path, wanted: Iterable[str], found: Iterable[str]) -> None:
+def _demand(archive, wanted, found):
     if missing := set(wanted) - set(found):
         sys.exit(f"{archive.name} lacks {', '.join(sorted(missing)[:5])}")
 
 
-def _files(folder: Path) -> list[Path]:
+def _files(folder):
     return [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
 
 
-def _only(folder: Path, pattern: str) -> Path:
+def _only(folder, pattern):
     found = sorted(folder.glob(pattern))
     if len(found) != 1:
         sys.exit(f"{folder} holds {len(found)} files {pattern}, and one is wanted")

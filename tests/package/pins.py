@@ -19,7 +19,7 @@ HEADINGS = {
 }
 
 
-def resolved(*words: str) -> dict[str, str]:
+def resolved(*words):
     """Return the lines of a list by package, from pip's own report; the project itself is left out."""
     command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet"]
     done = subprocess.run([*command, "--report=-", *words], cwd=ROOT, check=True, capture_output=True)
@@ -32,7 +32,7 @@ def resolved(*words: str) -> dict[str, str]:
     return lines
 
 
-def main() -> None:
+def main():
     """Write both lists."""
     # Only the data of the last two is used, so their dependencies are not needed.
     packages = {

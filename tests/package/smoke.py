@@ -6,12 +6,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest_openclaw
 
@@ -21,7 +19,7 @@ PATIENCE_S = 300.0
 OTHERS = ("xllamacpp", "genai_prices", "hypothesis", "mypy", "tests", "twine")
 CALL = {"name": "read", "arguments": '{"path": "notes.md"}'}
 READ = {"index": 0, "id": "c1", "type": "function", "function": CALL}
-ANSWERS: dict[str, dict[str, Any]] = {
+ANSWERS = {
     "capital of France": {"content": "It is Paris."},
     "Say hello": {"content": "Hello there."},
     "free space": {"content": "`df -h`"},
@@ -32,7 +30,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
 class _Server(BaseHTTPRequestHandler):
     """Answers the prompts that `init` writes, as chat completions in a stream."""
 
-    def do_POST(self) -> None:
+    def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if self.path != "/v1/chat/completions":  # a request that only Ollama itself could answer
             self.send_error(404)
@@ -48,25 +46,25 @@ class _Server(BaseHTTPRequestHandler):
         for text in (*map(json.dumps, chunks), "[DONE]"):
             self.wfile.write(f"data: {text}\n\n".encode())
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, *_):
         return
 
 
-def _chunk(delta: dict[str, Any], ended: str | None) -> dict[str, Any]:
+def _chunk(delta, ended):
     choice = {"index": 0, "delta": delta, "finish_reason": ended}
     head = {"id": "r1", "object": "chat.completion.chunk", "created": 0, "model": "fake"}
     return {**head, "choices": [choice]}
 
 
 @contextmanager
-def _serving() -> Iterator[str]:
+def _serving():
     with ThreadingHTTPServer(("127.0.0.1", 0), _Server) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}/v1"
         server.shutdown()
 
 
-def main() -> None:
+def main():
     """Create a project, run it plain and with workers, and show a reply."""
     place = Path(pytest_openclaw.__file__).resolve()
     is_installed = not place.is_relative_to(CLONE) or place.is_relative_to(Path(sys.prefix).resolve())
@@ -94,7 +92,7 @@ def main() -> None:
     print(f"pytest-openclaw {pytest_openclaw.__version__} works from its wheel")
 
 
-def _run(project: Path, url: str, program: str, *words: str) -> str:
+def _run(project, url, program, *words):
     """Return the output of a program of this environment; any exit status but 0 ends the check."""
     environ = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
     own = {"HOME": str(project), "USERPROFILE": str(project), "OLLAMA_OPENAI_BASE": url}
@@ -107,7 +105,7 @@ def _run(project: Path, url: str, program: str, *words: str) -> str:
     return done.stdout
 
 
-def _hold(condition: bool, said: str) -> None:
+def _hold(condition, said):
     if not condition:
         sys.exit(said)
 

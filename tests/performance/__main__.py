@@ -8,21 +8,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
 from tests.performance.fleet import fleet
 from tests.performance.measures import Sample, cost, errors, growth, start, window
-from tests.performance.programs import LOOP, OURS, Bench, Program, peer
+from tests.performance.programs import LOOP, OURS, Bench, peer
 from tests.performance.server import RunFailed, serving
 
 MARKER = "<!-- The rest is written by `python -m tests.performance --page`. -->\n"
 MEASURES = {one.__name__: one for one in (cost, window, errors, start, growth, fleet)}
 
 
-def conditions() -> list[str]:
+def conditions():
     """Return the machine and the versions."""
     models = re.findall(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text("utf-8"))
     packages = ", ".join(f"{name} {version(name)}" for name in ("pytest-openclaw", "pytest", "httpx2"))
@@ -33,9 +32,9 @@ def conditions() -> list[str]:
     ]
 
 
-def render(facts: Iterable[str], samples: Sequence[Sample]) -> str:
+def render(facts, samples):
     """Return conditions and figures as Markdown; figures with targets are first."""
-    values: dict[str, dict[str, list[float]]] = {}
+    values = {}
     for one in samples:
         values.setdefault(one.figure, {}).setdefault(one.program, []).append(one.value)
     bounds = {one.figure: one for one in samples if (one.most, one.least) != (None, None)}
@@ -48,24 +47,24 @@ def render(facts: Iterable[str], samples: Sequence[Sample]) -> str:
     return "\n".join([*(f"- {fact}" for fact in facts), "", *(f"| {' | '.join(row)} |" for row in rows), ""])
 
 
-def _target(bound: Sample, values: Mapping[str, Sequence[float]]) -> tuple[str, str]:
+def _target(bound, values):
     value, most, least = median(values[bound.program]), bound.most, bound.least
     is_met = (most is None or value <= most) and (least is None or value >= least)
     return f"≥ {least:g}" if most is None else f"≤ {most:g}", "met" if is_met else "**missed**"
 
 
-def _cell(values: Sequence[float]) -> str:
+def _cell(values):
     if not values:
         return "–"
     range_of = f" ({_number(min(values))} – {_number(max(values))})" if len(values) > 1 else ""
     return f"{_number(median(values))}{range_of}"
 
 
-def _number(value: float) -> str:
+def _number(value):
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def measure(names: Sequence[str], passes: int, scale: float, others: Sequence[Program] = (LOOP,)) -> str:
+def measure(names, passes, scale, others=(LOOP,)):
     """Run the measures, pass by pass, and return the measured part of the page; also what did not count."""
     facts, samples, began, load = conditions(), list[Sample](), time.monotonic(), os.getloadavg()[0]
     with serving() as address, tempfile.TemporaryDirectory() as home:
@@ -83,7 +82,7 @@ def measure(names: Sequence[str], passes: int, scale: float, others: Sequence[Pr
     return render([*facts, f"load average before and after: {load:.1f}, {os.getloadavg()[0]:.1f}"], samples)
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(words=None):
     """Measure and print; return 1 if a run did not count. A missed target is not an error."""
     parser = argparse.ArgumentParser(prog="python -m tests.performance", description=__doc__)
     parser.add_argument("measure", nargs="?", choices=MEASURES, help="all by default")

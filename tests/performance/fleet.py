@@ -3,20 +3,18 @@
 import json
 import random
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.values.rows import from_row, to_row
 from tests.performance.measures import Sample
-from tests.performance.programs import OURS, Bench, execute
+from tests.performance.programs import OURS, execute
 
 MODELS, REPEATS, SHARDS = [f"model-{number}" for number in range(10)], 20, 64
 TEXT = "The file was read and its third line says that every backup of May is kept for ninety days. " * 4
 
 
-def write_shards(run: Path, into: Path) -> None:
+def write_shards(run, into):
     """Write a run of `MODELS` and `REPEATS` as shards, from the run of one model; later models fail more."""
     chance, config = random.Random(21), json.loads((run / "config.json").read_bytes())
     cells = [from_row(json.loads(line)) for line in (run / "results.jsonl").read_bytes().splitlines()]
@@ -46,7 +44,7 @@ def write_shards(run: Path, into: Path) -> None:
                 file.write(line_of(to_row(record)) + b"\n")
 
 
-def fleet(bench: Bench) -> Iterator[Sample]:
+def fleet(bench):
     """Shards are merged and summarized."""
     parts, n_rows = bench.home / "parts", bench.n(1_000_000)
     write_shards(bench.run(OURS, n_rows // (len(MODELS) * REPEATS), 8).folder / "runs/run", parts)

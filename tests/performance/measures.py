@@ -1,12 +1,10 @@
 """The measures: each yields the figures of one pass."""
 
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from statistics import median, quantiles
 from typing import NamedTuple
 
-from tests.performance.programs import LOOP, OURS, Bench, Run
-from tests.performance.server import Served
+from tests.performance.programs import LOOP, OURS
 
 
 class Sample(NamedTuple):
@@ -19,12 +17,12 @@ class Sample(NamedTuple):
     least: float | None = None
 
 
-def per_cell_ms(one_s: float, all_s: float, n: int) -> float:
+def per_cell_ms(one_s, all_s, n):
     """Return the ms of each cell after the first."""
     return (all_s - one_s) / (n - 1) * 1000
 
 
-def cost(bench: Bench) -> Iterator[Sample]:
+def cost(bench):
     """What a cell costs beyond the start if the server answers at once, and a small run from cold."""
     n, cold, took = bench.n(1000), bench.n(300), {}
     for program in bench.programs:
@@ -39,7 +37,7 @@ def cost(bench: Bench) -> Iterator[Sample]:
         yield Sample(OURS.name, figure, took[OURS] / took[peer], most=0.2)
 
 
-def window(bench: Bench) -> Iterator[Sample]:
+def window(bench):
     """The share of the ideal time if all answers take 195 ms in lock-step."""
     for level in (1, 8):
         for program in bench.programs:
@@ -48,13 +46,13 @@ def window(bench: Bench) -> Iterator[Sample]:
             yield Sample(program.name, f"share of the ideal at {level}", share, least=least)
 
 
-def ideal_share(log: Mapping[str, Served], rounds: int) -> float:
+def ideal_share(log, rounds):
     """Return the ideal time of all rounds, divided by first request to last byte by the server's clock."""
     began, ended = min(one.received for one in log.values()), max(one.last for one in log.values())
     return rounds * 0.195 / (ended - began)
 
 
-def errors(bench: Bench) -> Iterator[Sample]:
+def errors(bench):
     """The difference between the reported times and the server's own; an answer takes 280 to 480 ms."""
     for level in (1, 8):
         busy = replace(OURS, busy_ms=190 / level)  # half of the time
@@ -67,14 +65,14 @@ def errors(bench: Bench) -> Iterator[Sample]:
                 yield Sample(program.name, f"{figure}, p95 ms", p95, most=most)
 
 
-def errors_of(done: Run) -> dict[str, list[float]]:
+def errors_of(done):
     """Return |reported − server's| of every answer, in ms."""
     pairs = [(times, done.log[item]) for item, times in done.times.items()]
     names = enumerate(("ttft_ms", "e2e_ms"))
     return {name: [abs(t[i] - (log[i + 1] - log.received) * 1000) for t, log in pairs] for i, name in names}
 
 
-def start(bench: Bench) -> Iterator[Sample]:
+def start(bench):
     """One cell from cold, and what the plugin adds to a session without benchmarks; sessions by turns."""
     cells, with_, without = [], [], []
     for _ in range(bench.n(9)):
@@ -86,7 +84,7 @@ def start(bench: Bench) -> Iterator[Sample]:
     yield Sample(OURS.name, "added to a plain session, ms", added_ms, most=20)
 
 
-def growth(bench: Bench) -> Iterator[Sample]:
+def growth(bench):
     """Ten times the cells: the CPU time of each, and memory above a session of one plain test."""
     few, many = bench.n(1000), bench.n(10_000)
     one, less, more = (bench.run(OURS, n, 8).cost for n in (1, few, many))

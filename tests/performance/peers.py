@@ -6,14 +6,13 @@ import os
 import sys
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 
-async def loop_over_httpx2(base: str, concurrency: int, folder: Path, answers: list[str]) -> None:
+async def loop_over_httpx2(base, concurrency, folder, answers):
     """Ask through the loop that a careful user would write: tasks that share a client and read each line."""
     import httpx2
 
-    async def ask(answer: str) -> dict[str, Any]:
+    async def ask(answer):
         body = {
             "model": "mock", "messages": [{"role": "user", "content": f"Reply with exactly: {answer}"}],
             "temperature": 0, "max_tokens": 1024, "stream": True, "stream_options": {"include_usage": True},
@@ -30,7 +29,7 @@ async def loop_over_httpx2(base: str, concurrency: int, folder: Path, answers: l
         assert text == answer
         return {"prompt_id": answer.split()[1], "ttft_ms": ttft_ms, "e2e_ms": e2e_ms, "objective_pass": True}
 
-    async def work() -> None:
+    async def work():
         for answer in waiting:
             file.write(json.dumps(await ask(answer)) + "\n")
 
@@ -41,7 +40,7 @@ async def loop_over_httpx2(base: str, concurrency: int, folder: Path, answers: l
                 group.create_task(work())
 
 
-def inspect_ai(base: str, concurrency: int, folder: Path, answers: list[str]) -> None:
+def inspect_ai(base, concurrency, folder, answers):
     """Ask through inspect-ai."""
     from inspect_ai import Task, dataset, scorer, solver
     from inspect_ai import eval as evaluate
@@ -57,7 +56,7 @@ def inspect_ai(base: str, concurrency: int, folder: Path, answers: list[str]) ->
     assert (log.results.completed_samples, log.results.scores[0].metrics["mean"].value) == (len(answers), 1)
 
 
-def lm_eval(base: str, concurrency: int, folder: Path, answers: list[str]) -> None:
+def lm_eval(base, concurrency, folder, answers):
     """Ask through lm-eval's chat client; its command would index all its tasks first, for seconds."""
     os.environ |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "OPENAI_API_KEY": "none"}
     from lm_eval import simple_evaluate
@@ -74,13 +73,13 @@ def lm_eval(base: str, concurrency: int, folder: Path, answers: list[str]) -> No
     url, tasks = f"{base}/chat/completions", TaskManager(include_defaults=False)
     client = {"model": "mock", "base_url": url, "num_concurrent": concurrency, "tokenizer_backend": None}
     how = {"task_manager": tasks, "apply_chat_template": True, "bootstrap_iters": 0}
-    done: Any = simple_evaluate("local-chat-completions", client, [task], **how)
+    done = simple_evaluate("local-chat-completions", client, [task], **how)
     (folder / "samples.json").write_text(json.dumps(done["samples"], default=str))
     assert len(done["samples"]["perf"]) == len(answers)
     assert done["results"]["perf"]["exact_match,none"] == 1
 
 
-def promptfoo(base: str, concurrency: int, folder: Path, answers: list[str]) -> None:
+def promptfoo(base, concurrency, folder, answers):
     """Become promptfoo's command, which ends with an error unless every answer is right."""
     settings = {"apiBaseUrl": base, "apiKey": "none", "temperature": 0, "max_tokens": 1024}
     config = {

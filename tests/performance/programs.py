@@ -56,7 +56,7 @@ PEERS, ARGUMENTS = str(Path(__file__).with_name("peers.py")), ("{base}", "{level
 LOOP = Program("httpx2 loop", (sys.executable, PEERS, "httpx2", "", *ARGUMENTS))
 
 
-def peer(name: str, command: str) -> Program:
+def peer(name, command):
     """Return a harness of `peers.py`; `command` is promptfoo, or the Python that has the other harness."""
     asked = ("-c", f"from importlib.metadata import version; print(version({name!r}))")
     python, *question = [sys.executable, "--version"] if name == "promptfoo" else [command, *asked]
@@ -64,7 +64,7 @@ def peer(name: str, command: str) -> Program:
     return Program(f"{name} {version.strip()}", (python, PEERS, name, command, *ARGUMENTS))
 
 
-def execute(command: Sequence[str], folder: Path, **environ: str) -> Cost:
+def execute(command, folder, **environ):
     """Run a program to its end, without the user's environment; `RunFailed` if it ends with an error."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LD_LIBRARY_PATH") if name in os.environ}
     environ = {**kept, "HOME": str(folder.parent), "TMPDIR": str(folder.parent), **environ}
@@ -93,11 +93,11 @@ class Bench:
     scale: float = 1.0
     numbers: Iterator[int] = field(default_factory=count)
 
-    def n(self, full: int) -> int:
+    def n(self, full):
         """Return a number of requests or sessions, scaled down."""
         return max(2, round(full * self.scale))
 
-    def run(self, program: Program, n: int, level: int, behavior: str = "") -> Run:
+    def run(self, program, n, level, behavior=""):
         """Ask for `n` answers with `level` requests in flight; `RunFailed` if the run does not count."""
         base = f"run={next(self.numbers)}{behavior}"
         folder, url = self.home / base, f"{self.address}/{base}/v1"
@@ -119,7 +119,7 @@ class Bench:
             raise RunFailed(f"{n} items: {len(rows)} rows, {len(times)} passed")
         return Run(folder, cost, read_log(self.address, base, n), times)
 
-    def plain_session(self, *words: str) -> Cost:
+    def plain_session(self, *words):
         """Return the cost of a session with one test and no benchmark."""
         folder = self.home / "plain"
         folder.mkdir(exist_ok=True)

@@ -15,11 +15,10 @@ import sys
 import urllib.request
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 ITEM = re.compile(r"item-\d+|$")  # a warm-up names none
 LENGTH = re.compile(r"(?i)\r\ncontent-length: *(\d+)")
@@ -40,22 +39,22 @@ class Served(NamedTuple):
     last: float
 
 
-def _event(payload: object) -> bytes:
+def _event(payload):
     data = b"data: " + (b"[DONE]" if payload is None else json.dumps(payload).encode()) + b"\n\n"
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
-def _delta(delta: dict[str, str], finish: str | None = None) -> bytes:
+def _delta(delta, finish=None):
     return _event(CHUNK | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
 
 
-def _json_response(payload: object, status: int = 200) -> bytes:
+def _json_response(payload, status=200):
     body = json.dumps(payload).encode()
     head = f"HTTP/1.1 {status} -\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
 
-def answer_parts(asked: dict[str, Any], item: str, base: str) -> list[tuple[float, bytes]]:
+def answer_parts(asked, item, base):
     """Return what to send, and when: in s after the request; the second part has the first token."""
     set_ = {name: float(value) for name, value in (word.split("=") for word in base.split(","))}
     n, itl_ms, text = int(set_.get("n", 5)), set_.get("itl", 0), f"HEARTBEAT_OK {item}"
@@ -74,9 +73,7 @@ def answer_parts(asked: dict[str, Any], item: str, base: str) -> list[tuple[floa
     return [(0.0, head), *zip(dues, events, strict=True)] if dues[-1] else at_once
 
 
-async def _serve_client(
-    logs: dict[str, list[tuple[str, Served]]], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
+async def _serve_client(logs, reader, writer):
     try:
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -101,14 +98,14 @@ async def _serve_client(
         writer.close()  # the client has left
 
 
-async def _serve() -> None:
+async def _serve():
     server = await asyncio.start_server(partial(_serve_client, defaultdict(list)), "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.buffer.read)
 
 
 @contextmanager
-def serving() -> Iterator[str]:
+def serving():
     """Run the server, and yield its address."""
     command, pipe = [sys.executable, __file__], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
@@ -118,7 +115,7 @@ def serving() -> Iterator[str]:
         process.stdin.close()
 
 
-def read_log(address: str, base: str, n: int) -> dict[str, Served]:
+def read_log(address, base, n):
     """Return the items that were answered under a base; `RunFailed` unless they are `n`, once each."""
     with urllib.request.urlopen(f"{address}/log/{base}", timeout=60) as response:
         answered = [(item, Served(*times)) for item, times in json.load(response) if item]

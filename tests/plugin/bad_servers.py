@@ -5,12 +5,9 @@ import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import pytest
 
 from tests.providers.servers.apis import APIS, CHAT, Api, model_of, prompt_of
-from tests.providers.servers.misbehaving import MisbehavingServer, Pause, Request, Script
+from tests.providers.servers.misbehaving import MisbehavingServer, Pause, Script
 
 Behavior = Callable[[Api], Script | Sequence[Script]]
 """The script of a model, for an API; of several scripts the last one is repeated."""
@@ -27,7 +24,7 @@ class Asked:
     headers: Mapping[str, str]
 
     @property
-    def target(self) -> str:
+    def target(self):
         return f"{self.api.kind.name}/{self.model}"
 
 
@@ -45,7 +42,7 @@ class ModelServer(MisbehavingServer):
             after it, so consecutive requests never overlap here.
     """
 
-    def __init__(self, behaviors: Mapping[str, Behavior], *, keeps: bool = True) -> None:
+    def __init__(self, behaviors, *, keeps=True):
         super().__init__()
         self.keeps = keeps
         self.behaviors = behaviors
@@ -58,11 +55,11 @@ class ModelServer(MisbehavingServer):
         self._mutex = threading.Lock()
         self.on("*", self._script)
 
-    def times(self, model: str, api: Api = CHAT) -> int:
+    def times(self, model, api=CHAT):
         """How many requests a model received."""
         return sum((asked.api, asked.model) == (api, model) for asked in self.asked)
 
-    def _script(self, request: Request) -> Script:
+    def _script(self, request):
         api = _api_of(request)
         if api is None:
             return Script.answer({"error": {"message": "no such route"}}, status=404)
@@ -81,10 +78,10 @@ class ModelServer(MisbehavingServer):
             left = self._left[key]
             return left.pop(0) if len(left) > 1 else left[0]
 
-    def _answer(self, connection: Any, request: Request) -> bool:
+    def _answer(self, connection, request):
         return super()._answer(connection, request) and self.keeps
 
-    def _do(self, connection: Any, step: Any) -> bool:
+    def _do(self, connection, step):
         if not isinstance(step, Pause):
             return super()._do(connection, step)
         with self._mutex:
@@ -97,13 +94,13 @@ class ModelServer(MisbehavingServer):
                 self._paused_now -= 1
 
 
-def _api_of(request: Request) -> Api | None:
+def _api_of(request):
     if request.method != "POST":
         return None
     return next((api for api in APIS if api.answers(request.path)), None)
 
 
-def point_at(monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer, **environ: str) -> None:
+def point_at(monkeypatch, server, **environ):
     """Let all providers use this server, with a dummy key."""
     addresses = {api.base_env: server.url for api in APIS}
     keys = {api.key_env: "dummy-key" for api in APIS if api is not CHAT}
@@ -111,10 +108,10 @@ def point_at(monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer, **envir
         monkeypatch.setenv(name, value)
 
 
-def outcomes_by_cell(junit: Any) -> dict[str, str]:
+def outcomes_by_cell(junit):
     """The outcome of each cell in pytest's own report: passed, failed, skipped or error."""
     words = {"failure": "failed", "error": "error", "skipped": "skipped"}
-    found: dict[str, str] = {}
+    found = {}
     for case in ElementTree.parse(junit).iter("testcase"):
         tags = [words[child.tag] for child in case if child.tag in words]
         assert len(tags) <= 1, "a cell ends in one way"

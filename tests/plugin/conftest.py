@@ -9,10 +9,8 @@ import pkgutil
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
@@ -24,7 +22,7 @@ from pytest_openclaw.values.run_files import load_schema
 from tests.conftest import NO_OTHER_PLUGINS
 
 
-def _import_everything() -> None:
+def _import_everything():
     """Import every module that a session may import, so that there is one copy of each.
 
     A session inside this process forgets the modules that it imported, while earlier modules keep references
@@ -35,7 +33,7 @@ def _import_everything() -> None:
             importlib.import_module(module.name)
     provider = BUILTIN[0](ProviderSetup(name="lab", base_url="http://127.0.0.1:9/v1"))
 
-    async def ask_closed_port() -> None:
+    async def ask_closed_port():
         with pytest.raises(CallFailed):
             await provider.ask(Request(model="m", prompt="hello"))
         await provider.aclose()
@@ -127,7 +125,7 @@ def pytest_openclaw_providers():
 
 
 @functools.cache
-def validator_of(name: str) -> Any:
+def validator_of(name):
     """Return the validator of a published schema; checking the schema itself is the slow part."""
     schema = load_schema(name)
     return jsonschema.validators.validator_for(schema)(schema)
@@ -139,32 +137,32 @@ class RunFiles:
     run_dir: Path
 
     @property
-    def lines(self) -> list[bytes]:
+    def lines(self):
         """The rows, byte for byte."""
         return (self.run_dir / "results.jsonl").read_bytes().splitlines(keepends=True)
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self):
         rows = [json.loads(line) for line in self.lines]
         for row in rows:
             validator_of("row").validate(row)
         return rows
 
-    def row(self, prompt_id: str) -> dict[str, Any]:
+    def row(self, prompt_id):
         (row,) = (row for row in self.rows if row["prompt_id"] == prompt_id)
         return row
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self):
         summary = self.load("summary.json")
         validator_of("summary").validate(summary)
         return summary
 
     @property
-    def page(self) -> str:
+    def page(self):
         return (self.run_dir / "summary.md").read_text("utf-8")
 
-    def load(self, name: str) -> dict[str, Any]:
+    def load(self, name):
         value = json.loads((self.run_dir / name).read_text("utf-8"))
         assert isinstance(value, dict)
         return value
@@ -188,28 +186,28 @@ class Session(RunFiles):
     run_id: str | None = None
 
     @property
-    def status(self) -> int:
+    def status(self):
         return int(self.result.ret)
 
     @property
-    def text(self) -> str:
+    def text(self):
         return self.result.stdout.str() + self.result.stderr.str()
 
     @property
-    def words(self) -> str:
+    def words(self):
         """The text on one line."""
         return " ".join(self.text.split())
 
     @property
-    def run_dir(self) -> Path:  # type: ignore[override]
+    def run_dir(self):  # type: ignore[override]
         names = [self.run_id] if self.run_id else run_names(self.folder)
         (name,) = names
         return self.folder / "runs" / name
 
-    def outcomes(self, **expected: int) -> None:
+    def outcomes(self, **expected):
         self.result.assert_outcomes(**expected)
 
-    def is_refused(self, message: str) -> None:
+    def is_refused(self, message):
         """Check that a usage error ended the session, before any request and without a run."""
         assert self.status == pytest.ExitCode.USAGE_ERROR
         assert message in self.words
@@ -217,7 +215,7 @@ class Session(RunFiles):
         assert (self.asked, self.has_run) == ([], False)
 
 
-def run_names(folder: Path) -> set[str]:
+def run_names(folder):
     """Return the names of the runs of a project."""
     runs = folder / "runs"
     return {path.name for path in runs.iterdir() if path.is_dir()} if runs.is_dir() else set()
@@ -231,19 +229,17 @@ class Project:
     mode: tuple[str, ...] = ()
 
     @property
-    def folder(self) -> Path:
+    def folder(self):
         return self.pytester.path
 
-    def write(self, name: str, text: str) -> Path:
+    def write(self, name, text):
         """Write a file of the project."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
         return path
 
-    def suite(
-        self, prompts: dict[str, Any] | Sequence[dict[str, Any]] | str, name: str = "prompts_a.toml"
-    ) -> Path:
+    def suite(self, prompts, name="prompts_a.toml"):
         """Write a suite: TOML text, whole prompts, or prompt id → (prompt, validator)."""
         if isinstance(prompts, dict):
             prompts = [
@@ -253,27 +249,21 @@ class Project:
             prompts, name = json.dumps(prompts), name.replace(".toml", ".json")
         return self.write(f"benchmarks/{name}", prompts)
 
-    def ini(self, *lines: str) -> None:
+    def ini(self, *lines):
         """Write the project's pytest settings."""
         self.pytester.makeini("\n".join(["[pytest]", *lines]))
 
-    def extend_conftest(self, source: str) -> None:
+    def extend_conftest(self, source):
         """Append code to the project's root conftest.py."""
         self.write("conftest.py", (self.folder / "conftest.py").read_text("utf-8") + source)
 
-    def change_conftest(self, old: str, new: str) -> None:
+    def change_conftest(self, old, new):
         """Replace a text of the project's root conftest.py."""
         text = (self.folder / "conftest.py").read_text("utf-8")
         assert old in text
         self.write("conftest.py", text.replace(old, new))
 
-    def run(
-        self,
-        *args: str | Path,
-        models: str | None = "scripted/m",
-        target: str = "benchmarks",
-        apart: bool = False,
-    ) -> Session:
+    def run(self, *args, models="scripted/m", target="benchmarks", apart=False):
         """Run pytest on the benchmarks.
 
         Args:
@@ -301,11 +291,11 @@ class Project:
             run_id=run and run[1],
         )
 
-    def stored(self, run_id: str) -> StoredRun:
+    def stored(self, run_id):
         """Return a run that a session or command has written."""
         return StoredRun(self.folder / "runs" / run_id)
 
-    def command(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    def command(self, *words, cwd=None):
         """Run `pytest-openclaw` as a separate process, in the project."""
         return subprocess.run(
             [sys.executable, "-m", "pytest_openclaw", *words],
@@ -320,7 +310,7 @@ WORKERS = ("-n", "2")
 MODES = [pytest.param((), id="plain"), pytest.param(WORKERS, id="workers", marks=pytest.mark.workers)]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """Leave a test's session under workers to the nightly run, unless it is marked `under_workers`.
 
     A session under workers costs ten times as much as a plain one, and most of what tests check is decided

@@ -1,7 +1,5 @@
 """A project whose provider records its requests, and helpers for tests of resumed runs."""
 
-from typing import Any
-
 from tests.plugin.conftest import NOOP, YES
 
 # Answers "say X" with X. Of two files, with one entry per line, down.txt names the X
@@ -45,17 +43,17 @@ PROVIDERS.append(Teacher)
 """
 
 
-def begin(project: Any, *args: str, models: str = "teacher/a") -> Any:
+def begin(project, *args, models="teacher/a"):
     """Run the whole suite, as the run r."""
     return project.run("--openclaw-run-id=r", *args, models=models)
 
 
-def resume(project: Any, *args: str) -> Any:
+def resume(project, *args):
     """Resume the run r."""
     return project.run("--openclaw-resume=r", *args, models=None)
 
 
-def cut(project: Any, n: int, torn: bytes = b"") -> None:
+def cut(project, n, torn=b""):
     """Leave of the run r only what a kill after `n` rows leaves."""
     run = project.stored("r")
     (run.run_dir / "results.jsonl").write_bytes(b"".join(run.lines[:n]) + torn)
@@ -72,7 +70,7 @@ SUITE = {
 }
 
 
-def timeless(value: Any) -> Any:
+def timeless(value):
     """A summary without what differs between any two runs: times and what follows from them, machine, run id."""
     names = {"run_id", "generated_at_ms", "wall_clock_ms", "latency_ms", "ttft_ms", "tokens_per_s",
              "latency_intervals_95", "ttft_intervals_95", "tokens_per_s_interval_95", "resources_before", "resources_after",

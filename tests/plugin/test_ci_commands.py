@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -102,7 +101,7 @@ def breaks():
 
 
 @pytest.fixture
-def hostile(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def hostile(plain_project, monkeypatch):
     """A project on GitHub whose model and server send nothing but commands."""
     for name in ("CI", "GITHUB_ACTIONS"):
         monkeypatch.setenv(name, "true")
@@ -116,7 +115,7 @@ def hostile(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return plain_project
 
 
-def write_cells(project: Any) -> None:
+def write_cells(project):
     """Write a suite and a module of benchmarks."""
     project.suite(
         {
@@ -129,7 +128,7 @@ def write_cells(project: Any) -> None:
     project.write("benchmarks/test_hostile.py", MODULE)
 
 
-def assert_inert(text: str, *, n_annotations: int = 0) -> None:
+def assert_inert(text, *, n_annotations=0):
     """No system finds a command in the text, except GitHub our own annotations, each complete."""
     ours = [line for line in text.splitlines() if line.startswith(("::warning ", "::error "))]
     assert len(ours) == n_annotations
@@ -145,7 +144,7 @@ def assert_inert(text: str, *, n_annotations: int = 0) -> None:
         pytest.param("native", ("-n", "2"), marks=pytest.mark.workers),
     ],
 )
-def test_a_log_obeys_no_reply(hostile: Any, style: str, mode: tuple[str, ...]) -> None:
+def test_a_log_obeys_no_reply(hostile, style, mode):
     """This covers every place in the log: progress, failures, captured sections, warnings and last lines."""
     write_cells(hostile)
 
@@ -158,7 +157,7 @@ def test_a_log_obeys_no_reply(hostile: Any, style: str, mode: tuple[str, ...]) -
     assert_inert(session.text, n_annotations=7)
 
 
-def test_a_reason_that_pytest_wraps_begins_no_command(hostile: Any) -> None:
+def test_a_reason_that_pytest_wraps_begins_no_command(hostile):
     """The lines of a server's message, as `-vv` shows them after SKIPPED."""
     hostile.suite({"P1": ("refused", YES)})
 
@@ -169,7 +168,7 @@ def test_a_reason_that_pytest_wraps_begins_no_command(hostile: Any) -> None:
     assert_inert(text)
 
 
-def test_files_and_commands_obey_no_reply(hostile: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_and_commands_obey_no_reply(hostile, capsys):
     """Files that a job may print afterwards: pages, JUnit's XML, and output of commands on stored runs."""
     write_cells(hostile)
     session = hostile.run("--junitxml=j.xml", "--color=yes", "-v", "-o", "junit_logging=all")

@@ -1,11 +1,8 @@
 """The reference solutions of claw-bench, played in worlds: a test of worlds, Python in them, and graders."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,7 +22,7 @@ N_TASKS, N_BEFORE_MERGES = 222, 40
 
 
 @pytest.fixture(scope="module")
-def ids() -> list[str]:
+def ids():
     """Ids of all tasks; skips the test, or fails it if CI requires them, if they are not installed."""
     try:
         folder = Path(installed_tasks("claw-bench"))
@@ -45,7 +42,7 @@ def ids() -> list[str]:
     ]
 
 
-def _failed(project: Any, ids: list[str]) -> set[str]:
+def _failed(project, ids):
     """Play the solutions of these tasks, and return those that fail their own checks."""
     session = project.run(
         "--openclaw-tasks=claw-bench",
@@ -61,7 +58,7 @@ def _failed(project: Any, ids: list[str]) -> set[str]:
     return {row["prompt_id"] for row in session.rows if not row["objective_pass"]}
 
 
-def test_some_solutions_pass(project: Any, ids: list[str]) -> None:
+def test_some_solutions_pass(project, ids):
     """Each is played in its world, without a request, and passes its own checks."""
     some = [*ids[:: len(ids) // N_BEFORE_MERGES]][:N_BEFORE_MERGES]
 
@@ -70,7 +67,7 @@ def test_some_solutions_pass(project: Any, ids: list[str]) -> None:
 
 
 @pytest.mark.nightly
-def test_all_solutions_pass(project: Any, ids: list[str]) -> None:
+def test_all_solutions_pass(project, ids):
     """Only those fail that need a package from an index, or files that are not there."""
     assert len(ids) == N_TASKS
     assert _failed(project, ids) == KNOWN_FAILURES.keys()

@@ -3,7 +3,6 @@
 import json
 import re
 import xml.etree.ElementTree as ET
-from typing import Any
 
 import pytest
 
@@ -28,7 +27,7 @@ TEXTS = {
 HIDDEN = "[\xad\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe0f\ufeff\U000e0101]"
 
 
-def assert_harmless(session: Any) -> None:
+def assert_harmless(session):
     """Nothing on the terminal moves the cursor, rings the bell, reverses text or is invisible."""
     lines = [
         line
@@ -38,9 +37,9 @@ def assert_harmless(session: Any) -> None:
     assert lines == []
 
 
-def assert_sound_page(session: Any, rows: int = 1) -> str:
+def assert_sound_page(session, rows=1):
     """`summary.md` has whole tables, without foreign HTML and control characters; return it."""
-    page: str = session.page
+    page = session.page
     # For each table the number of cells of its lines.
     tables = [
         [len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in table.splitlines()]
@@ -59,7 +58,7 @@ def assert_sound_page(session: Any, rows: int = 1) -> str:
 NUMBER = {"type": "json_keys", "required_keys": ["<b>|x"], "key_rules": {"<b>|x": {"type": "number"}}}
 
 
-def test_hostile_texts_everywhere_in_a_suite(project: Any) -> None:
+def test_hostile_texts_everywhere_in_a_suite(project):
     """Prompt, name, category, tags, system prompt and violation may contain anything; only the row shows it raw."""
     cells = {
         f"{key}-{word}": (text, says, rule)
@@ -101,7 +100,7 @@ def test_hostile_texts_everywhere_in_a_suite(project: Any) -> None:
     assert len(ET.parse(project.folder / "report.xml").findall(".//testcase")) == len(cells)
 
 
-def test_odd_ids(plain_project: Any) -> None:
+def test_odd_ids(plain_project):
     """An id that pytest accepts runs, and selects its cell, whatever it means in Markdown."""
     shown = {"<b>P|1": r"&lt;b&gt;P\|1", "`*_#P": r"\`\*\_\#P", "日本🎉": "日本🎉", "P" * 300: "P" * 40}
     plain_project.suite(dict.fromkeys(shown, ("say no", YES)))
@@ -117,7 +116,7 @@ def test_odd_ids(plain_project: Any) -> None:
 
 
 @pytest.mark.nightly
-def test_ten_megabytes(project: Any) -> None:
+def test_ten_megabytes(project):
     """A prompt and a reply of 10 MB run, and fail; a row keeps 64 KiB and every output a few lines."""
     long = "é" * 5_000_000
     project.suite(
@@ -146,7 +145,7 @@ ODD_MODELS = [
 ]  # fmt: skip
 
 
-def test_odd_model_names(project: Any) -> None:
+def test_odd_model_names(project):
     """Every name without spaces and hidden characters is a model: in its row, its files, each report, its node id."""
     project.suite({"P1": ("say no", YES)})
     specs = [f"--openclaw-models=scripted/{model}" for model in ODD_MODELS]
@@ -171,7 +170,7 @@ def test_odd_model_names(project: Any) -> None:
     assert sorted(row["model"] for row in again.rows) == sorted(chosen)
 
 
-def test_faults_and_names_from_a_server(plain_project: Any) -> None:
+def test_faults_and_names_from_a_server(plain_project):
     """The model's name, the finish reason and a fault's message are foreign texts too."""
     hostile = "\x1b[31m<b>|x\u202e\n# y"
     plain_project.change_conftest(
@@ -201,7 +200,7 @@ BODIES = (
 )
 
 
-def test_a_python_benchmark_that_quotes_the_answer(plain_project: Any) -> None:
+def test_a_python_benchmark_that_quotes_the_answer(plain_project):
     """A test's message about a hostile reply reaches the row whole and the terminal harmless."""
     answer = TEXTS["ansi"] + TEXTS["bidi"]
     tests = [
@@ -216,7 +215,7 @@ def test_a_python_benchmark_that_quotes_the_answer(plain_project: Any) -> None:
     assert_harmless(session)
 
 
-def test_half_a_character_in_a_traceback(project: Any) -> None:
+def test_half_a_character_in_a_traceback(project):
     """An exception with half a surrogate pair reaches xdist's controller, and the next cell is asked."""
     project.change_conftest('"the provider is broken"', '"broken: \\ud800 \\x1b[31m"')
     project.suite({"P1": ("crash", NOOP), "P2": ("say yes", NOOP)})
@@ -229,7 +228,7 @@ def test_half_a_character_in_a_traceback(project: Any) -> None:
     assert_harmless(session)
 
 
-def test_a_terminal_that_shows_only_ascii(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_that_shows_only_ascii(plain_project, monkeypatch):
     """Everything else is escaped there, and the files are UTF-8 anyway."""
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     prompt = {"id": "日本", "name": "é🎉", "prompt": "say 🎉", "validator": {"type": "exact", "value": "ü"}}

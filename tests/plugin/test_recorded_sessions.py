@@ -1,12 +1,8 @@
 """Recorded sessions of OpenClaw in whole sessions: collected, asked, judged by agreement, summarized."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -66,40 +62,40 @@ STEP = "openclaw-trajectory-s1/manifest.json"
 class History:
     """A project with recorded sessions."""
 
-    def __init__(self, project: Any) -> None:
+    def __init__(self, project):
         project.extend_conftest(PROVIDER)
         self.project = project
         self.answers()
 
-    def record(self, *entries: Any, name: str = "s1", **more: Any) -> Path:
+    def record(self, *entries, name="s1", **more):
         return write_bundle(self.project.folder, *entries, name=name, **more)
 
-    def answers(self, **replies: Any) -> None:
+    def answers(self, **replies):
         """Set the replies by the last message, which may be a result."""
         self.project.write(
             "replies.json", json.dumps({key.replace("_", " "): one for key, one in replies.items()})
         )
 
-    def run(self, *words: str, models: str = "heir/m", target: str = "") -> Any:
+    def run(self, *words, models="heir/m", target=""):
         (self.project.folder / "requests.jsonl").unlink(missing_ok=True)
         names = [target] if target else sorted(one.name for one in self.project.folder.glob("openclaw-traj*"))
         return self.project.run(*names[1:], *words, models=models, target=names[0])
 
     @property
-    def requests(self) -> list[Any]:
+    def requests(self):
         return [
             json.loads(line) for line in (self.project.folder / "requests.jsonl").read_text().splitlines()
         ]
 
 
 @pytest.fixture
-def history(plain_project: Any) -> History:
+def history(plain_project):
     """A project whose sessions run plain."""
     return History(plain_project)
 
 
 @pytest.mark.under_workers
-def test_each_step_is_a_cell(project: Any) -> None:
+def test_each_step_is_a_cell(project):
     """Its request has what was there before it, as recorded; its row has what differs."""
     history = History(project)
     history.record(*NOTES)
@@ -126,10 +122,10 @@ def test_each_step_is_a_cell(project: Any) -> None:
     assert "milk" not in json.dumps(session.load("config.json")).lower()
 
 
-def test_the_words_of_agreement(history: History) -> None:
+def test_the_words_of_agreement(history):
     """Each way in which an answer may differ has its word; a call that OpenClaw refuses has its outcome."""
     recorded = calls(("exec", {"command": "grep -n  'port' ./a.txt"}))
-    words: dict[str, Any] = {
+    words = {
         "same": [("exec", {"command": "grep -n port a.txt ", "workdir": "$WORKSPACE_DIR"})],
         "same_tool": [("exec", {"command": "cat a.txt"})],
         "other_tool": [("read", {"path": "a.txt"})],
@@ -157,7 +153,7 @@ def test_the_words_of_agreement(history: History) -> None:
     assert differing["violation"].startswith("same_tool (exec.command): recorded exec")
 
 
-def test_steps_that_say_nothing_are_left_out(history: History) -> None:
+def test_steps_that_say_nothing_are_left_out(history):
     """A failed call, an objection, an image and a cut message: each is a skipped test with its reason."""
     history.record(
         user("Show it"), calls(("exec", {"command": "cat x"})), result("no", details={"exitCode": 1}), says("Gone."),
@@ -175,7 +171,7 @@ def test_steps_that_say_nothing_are_left_out(history: History) -> None:
     assert all(reason in session.text for reason in reasons)
 
 
-def test_figures(history: History) -> None:
+def test_figures(history):
     """Summary, terminal and report have the rate, with an interval over sessions, by tool and by position."""
     for n in range(4):
         history.record(*NOTES, name=f"s{n}")
@@ -195,7 +191,7 @@ def test_figures(history: History) -> None:
     assert "Agreement with recorded sessions" in session.page
 
 
-def test_after_a_compaction_only_its_summary_and_the_kept_messages_are_sent(history: History) -> None:
+def test_after_a_compaction_only_its_summary_and_the_kept_messages_are_sent(history):
     """As OpenClaw does it."""
     history.record(
         *NOTES, {"kind": "custom"}, user("More?"), says("No."), compaction("They have milk.", kept=4), user("And?"),
@@ -210,7 +206,7 @@ def test_after_a_compaction_only_its_summary_and_the_kept_messages_are_sent(hist
     assert (kept["user"], last["user"]) == ("More?", "And?")
 
 
-def test_a_transcript_of_an_older_release(history: History) -> None:
+def test_a_transcript_of_an_older_release(history):
     """Its active branch is collected; the tools are those that OpenClaw sends by default."""
     write_transcript(history.project.folder, [*NOTES, user("Lost"), says("Lost"), user("Hi"), says("Hello")],
                      [None, 0, 1, 2, 3, 4, 3, 6])  # fmt: skip
@@ -223,7 +219,7 @@ def test_a_transcript_of_an_older_release(history: History) -> None:
     assert not any(turn["user"] == "Lost" for request in history.requests for turn in request["turns"])
 
 
-def test_a_tool_whose_schema_is_cut_accepts_anything(history: History) -> None:
+def test_a_tool_whose_schema_is_cut_accepts_anything(history):
     """A tool of the catalogue has its whole schema; the row names a tool that has none."""
     tools = [{"name": "my_tool", "description": "Mine.", "parameters": {
         "type": "object", "required": ["x"], "properties": {"x": {"truncated": True, "reason": "trajectory-depth-limit"}},
@@ -241,7 +237,7 @@ def test_a_tool_whose_schema_is_cut_accepts_anything(history: History) -> None:
     assert "targetUrl" in history.requests[0]["tools"]["browser"]["properties"]
 
 
-def test_sessions_leave_the_machine_only_if_allowed(project: Any) -> None:
+def test_sessions_leave_the_machine_only_if_allowed(project):
     """Without the option nothing is sent, and the error says what would be sent where."""
     history = History(project)
     history.record(*NOTES)
@@ -253,7 +249,7 @@ def test_sessions_leave_the_machine_only_if_allowed(project: Any) -> None:
     assert len(allowed.rows) == 2
 
 
-def test_secrets_are_masked(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_are_masked(history, monkeypatch):
     """A secret of the environment that was recorded is in no file of the run."""
     monkeypatch.setenv("ACME_API_KEY", "v9Kq-2Lw8xTz7Rb4")
     history.record(
@@ -289,7 +285,7 @@ BAD_LABEL = '{"session": "manifest.json", "step": "1.1:x", "label": "accepted", 
         pytest.param("accepted.jsonl", BAD_LABEL, "line 1 is not a label: Expected `object`", id="bad-label"),
     ],
 )  # fmt: skip
-def test_a_broken_session_is_a_collection_error(history: History, name: str, content: Any, why: str) -> None:
+def test_a_broken_session_is_a_collection_error(history, name, content, why):
     """It names the file and the reason, without a traceback; nothing is asked."""
     file = history.record(*NOTES) / name
     if content is None:
@@ -315,7 +311,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def test_odd_messages_do_no_harm(history: History) -> None:
+def test_odd_messages_do_no_harm(history):
     """Whatever form a message has, the session is collected, or is a collection error."""
     history.record(
         *HOSTILE[1:], user("Hi"), says("Hello"), name="s1", system={"truncated": True}, tools="[Truncated]"
@@ -364,9 +360,7 @@ ASKED = {"1.1": "read", "1.2": "answer"}
                      {**ASKED, "2.1": "answer"}, "", id="result-of-no-call"),
     ],
 )  # fmt: skip
-def test_nothing_is_judged_from_what_the_record_lacks(
-    tmp_path: Path, entries: list[Any], asked: dict[str, str], why: str
-) -> None:
+def test_nothing_is_judged_from_what_the_record_lacks(tmp_path, entries, asked, why):
     """A step is asked if the conversation before it and its calls are whole; others are left out."""
     suite = read_session(write_bundle(tmp_path, *entries) / "manifest.json", "s")
 
@@ -374,7 +368,7 @@ def test_nothing_is_judged_from_what_the_record_lacks(
     assert any(why in one for one in suite.left_out.values()) if why else not suite.left_out
 
 
-def test_ids_of_any_form(tmp_path: Path) -> None:
+def test_ids_of_any_form(tmp_path):
     """Entries without ids, in a circle, or with lists as ids are read; so is a part without a parent."""
     events = write_bundle(tmp_path, *NOTES) / "events.jsonl"
     lines = [json.loads(line) for line in events.read_text("utf-8").splitlines()]
@@ -388,7 +382,7 @@ def test_ids_of_any_form(tmp_path: Path) -> None:
         read_session(events.with_name("manifest.json"), "s")
 
 
-def test_reading_takes_little_longer_than_parsing(tmp_path: Path) -> None:
+def test_reading_takes_little_longer_than_parsing(tmp_path):
     """A large bundle is mostly runtime events, which are skipped: a ratio, as machines differ."""
     bundle = write_bundle(tmp_path, *NOTES * 100)
     snapshot = json.dumps({"messages": [{"role": "user", "content": "x" * 90}] * 1000})
@@ -396,7 +390,7 @@ def test_reading_takes_little_longer_than_parsing(tmp_path: Path) -> None:
     with (bundle / "events.jsonl").open("a", encoding="utf-8") as file:
         file.writelines(f"{line}{snapshot}}}\n" for _ in range(200))
 
-    def seconds(act: Any) -> float:
+    def seconds(act):
         start = time.perf_counter()
         act()
         return time.perf_counter() - start
@@ -408,7 +402,7 @@ def test_reading_takes_little_longer_than_parsing(tmp_path: Path) -> None:
     assert reading < parsing
 
 
-def test_a_bundle_under_another_name(history: History) -> None:
+def test_a_bundle_under_another_name(history):
     """A folder that the user has named is collected by its manifest; other folders with a manifest are not."""
     shutil.move(history.record(*NOTES), history.project.folder / "bug-1234")
     history.project.write("app/manifest.json", '{"name": "my app"}')
@@ -429,7 +423,7 @@ WORK = (
 )  # fmt: skip
 
 
-def test_a_replay(history: History) -> None:
+def test_a_replay(history):
     """Equal calls get the recorded results; a message is finished when all changes of the record are made."""
     history.record(*WORK)
     history.answers(**{
@@ -462,7 +456,7 @@ def test_a_replay(history: History) -> None:
     assert "milk" not in json.dumps(session.load("config.json")).lower()
 
 
-def test_a_replay_leaves_the_record_where_the_result_is_not_known(history: History) -> None:
+def test_a_replay_leaves_the_record_where_the_result_is_not_known(history):
     """At a change that is not due yet, or at a command that was never run; it says which."""
     history.record(*WORK)
     history.answers(**{
@@ -480,7 +474,7 @@ def test_a_replay_leaves_the_record_where_the_result_is_not_known(history: Histo
     assert session.row("1")["violation"].startswith("left_the_record at exec ")
 
 
-def test_a_replay_plays_commands_over_files_whose_text_is_known(history: History) -> None:
+def test_a_replay_plays_commands_over_files_whose_text_is_known(history):
     """Files that the record or the candidate has whole; any other command ends the exchange."""
     history.record(*WORK)
     history.answers(**{
@@ -508,7 +502,7 @@ def test_a_replay_plays_commands_over_files_whose_text_is_known(history: History
      "tail -f notes.txt", "cat notes.txt /proc/cpuinfo", "cat notes.txt; date", "while true; do cat notes.txt; done",
      "cat notes.txt > copy.txt", "cat absent.txt || echo none"],
 )  # fmt: skip
-def test_a_replay_plays_no_command_that_depends_on_the_machine(command: str) -> None:
+def test_a_replay_plays_no_command_that_depends_on_the_machine(command):
     """Also if a file that it reads is known."""
     tools = load_catalogue().surface(DIRECT)
     read = {"tool": "read", "arguments": {"path": "notes.txt"}}
@@ -521,7 +515,7 @@ def test_a_replay_plays_no_command_that_depends_on_the_machine(command: str) -> 
     assert replay.answer_turn([ToolCall(name="exec", arguments=json.dumps({"command": command}))]) == ()
 
 
-def test_a_provider_that_plays_worlds_cannot_replay(history: History) -> None:
+def test_a_provider_that_plays_worlds_cannot_replay(history):
     """It answers calls itself, so nothing is sent."""
     history.project.extend_conftest(
         "class Agent(Heir):\n    name = 'agent'\n    plays_worlds = True\n\n\nPROVIDERS += [Agent]\n"
@@ -546,6 +540,6 @@ def test_a_provider_that_plays_worlds_cannot_replay(history: History) -> None:
         pytest.param("sort -o a a", True, id="sort-into"),
     ],
 )
-def test_commands_that_change_something(command: str, *, is_change: bool) -> None:
+def test_commands_that_change_something(command, *, is_change):
     """A command only looks if each of its simple commands is known to."""
     assert changes({"tool": "exec", "arguments": {"command": command}}) is is_change

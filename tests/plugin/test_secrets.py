@@ -3,16 +3,13 @@
 import base64
 import json
 import re
-from collections.abc import Iterator, Mapping
 from functools import partial
-from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from pytest_openclaw.providers.http import HttpClient
-from tests.plugin.bad_servers import Behavior, ModelServer, point_at
+from tests.plugin.bad_servers import ModelServer, point_at
 from tests.providers.servers.apis import GEMINI
 from tests.providers.servers.misbehaving import (
     Close,
@@ -50,23 +47,23 @@ ENCODINGS = {
 }
 
 
-def echoed() -> dict[str, str]:
+def echoed():
     """The secrets that a header can contain, as an answer's headers."""
     said = " ".join(secret for secret in SECRETS if secret.isascii())
     return {"x_echo": said, "www_authenticate": f"Basic {BASIC}", "set_cookie": KEYS["BOX_KEY"]}
 
 
-def straddling(width: int, secret: str) -> str:
+def straddling(width, secret):
     """A long text with a secret where a text of that width would be cut in its middle."""
     return "x" * (width // 2 - len(secret) // 2) + secret + "y" * width
 
 
-def in_a_stream(text: str) -> Behavior:
+def in_a_stream(text):
     """A model that answers with this."""
     return lambda api: Script.stream(api.text(text[:9]), api.text(text[9:]), api.end(), **echoed())
 
 
-BEHAVIORS: dict[str, Behavior] = {
+BEHAVIORS = {
     "answer": in_a_stream(SAID),
     "answer-in-pieces": lambda api: Script.stream(*(api.text(SAID[at : at + 5]) for at in range(0, len(SAID), 5)), api.end()),
     **{f"answer-in-{name}": in_a_stream(" ".join(written)) for name, written in ENCODINGS.items()},
@@ -162,12 +159,12 @@ LOUD = [
 ]
 
 
-def shown_of(row: dict[str, Any]) -> str:
+def shown_of(row):
     """The parts of a row that come from the reply, without what base64 mixes of `k=` and a secret."""
     return re.sub(r"(?<!\S)az\S?(?=\[secret\])", "", row["raw_output"])
 
 
-def leaks(folder: Path, *texts: str) -> Iterator[str]:
+def leaks(folder, *texts):
     """Return where a secret is found: the file or text, and the text around it."""
     found = {f"text {number}": text for number, text in enumerate(texts)}
     for path in folder.rglob("*"):
@@ -180,8 +177,8 @@ def leaks(folder: Path, *texts: str) -> Iterator[str]:
                     yield f"{place}, {form}: {written[max(0, at - 60) : at + 60]!r}"
 
 
-def _unescaped(text: str) -> str:
-    def character(found: re.Match[str]) -> str:
+def _unescaped(text):
+    def character(found):
         code = found[1] or found[2]
         return chr(int(code, 16)) if code else found[3]
 
@@ -189,7 +186,7 @@ def _unescaped(text: str) -> str:
 
 
 @pytest.fixture
-def server() -> Iterator[ModelServer]:
+def server():
     """A server that echoes every secret; at the end each secret must have reached it."""
     with ModelServer(BEHAVIORS) as running:
         yield running
@@ -208,19 +205,19 @@ PROVIDERS = {
 """Six ways to the server, each with its own secret, in its header."""
 
 
-def shown_key(headers: Mapping[str, str]) -> tuple[str, str]:
+def shown_key(headers):
     """Return the one header of a request that shows a secret."""
     names = {name for name, _ in PROVIDERS.values()}
     (shown,) = ((name, value) for name, value in headers.items() if name in names)
     return shown
 
 
-def every(*models: str) -> str:
+def every(*models):
     """Each model with each provider."""
     return ",".join(f"{provider}/{model}" for provider in PROVIDERS for model in models)
 
 
-def prepare(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer) -> None:
+def prepare(project, monkeypatch, server):
     """Give the project the six providers, broken plugins, and a suite."""
     point_at(monkeypatch, server, **KEYS, **UNUSED)
     with_password = server.url.replace("//", f"//me:{quote(PASSWORD, safe='')}@")
@@ -232,7 +229,7 @@ def prepare(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingSe
     project.write("conftest.py", CONFTEST)
     send = HttpClient.send
 
-    async def broken(self: HttpClient, call: Any, body: Any, **options: Any) -> None:
+    async def broken(self, call, body, **options):
         if "library-breaks" in str(call.body) or "/library-breaks:" in call.url:
             raise RuntimeError(f"broken with {call.headers}")
         await send(self, call, body, **options)
@@ -241,9 +238,7 @@ def prepare(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingSe
     project.suite({"P1": ("Hi", {"type": "exact", "value": "no"})})
 
 
-def test_no_secret_is_written_when_things_go_wrong(
-    project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer
-) -> None:
+def test_no_secret_is_written_when_things_go_wrong(project, monkeypatch, server):
     """However verbose pytest is, no failure writes a key into a file, a log, a report or a traceback."""
     prepare(project, monkeypatch, server)
 
@@ -269,7 +264,7 @@ OFFSETS = (-30, -8)
 """The beginning of the key, from each of them."""
 
 
-def in_place(place: str, api: Any, text: str) -> Script:
+def in_place(place, api, text):
     """An answer with a text in one of the places where a server or a model can put one."""
     called = {"tool-name": (text, "{}"), "tool-arguments": ("read", json.dumps({"path": text}))}
     if place in called:
@@ -320,7 +315,7 @@ PLACES = [
 ]
 
 
-def _with(value: Any, name: str, text: str) -> Any:
+def _with(value, name, text):
     if isinstance(value, list):
         return [_with(one, name, text) for one in value]
     if not isinstance(value, dict):
@@ -328,15 +323,15 @@ def _with(value: Any, name: str, text: str) -> Any:
     return {key: text if key == name else _with(one, name, text) for key, one in value.items()}
 
 
-def parts_of_key(text: str) -> set[str]:
+def parts_of_key(text):
     """The parts of 8 characters of the key that a text has."""
     return {part for n in range(len(CUT_KEY) - 7) if (part := CUT_KEY[n : n + 8]) in text}
 
 
 @pytest.mark.nightly
-def test_no_cut_leaves_a_part_of_a_key(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_cut_leaves_a_part_of_a_key(plain_project, monkeypatch):
     """Wherever a text is cut, no file, report or line of the terminal has 8 characters of a key in it."""
-    behaviors: dict[str, Behavior] = {}
+    behaviors = {}
     for place in PLACES:
         for limit in LIMITS if place in ("text", "thinking", "tool-arguments") else LIMITS[:5]:
             for offset in OFFSETS:
@@ -363,7 +358,7 @@ def test_no_cut_leaves_a_part_of_a_key(plain_project: Any, monkeypatch: pytest.M
     assert "[secret]" in session.text
 
 
-def test_a_served_name_with_a_key_is_left_out(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_served_name_with_a_key_is_left_out(plain_project, monkeypatch):
     """It would be part of node ids and of the names of files; the message does not show it."""
     with MisbehavingServer() as server:
         listed = {"data": [{"id": f"m-{CUT_KEY}"}, {"id": f"m-{CUT_KEY[:12]}"}]}
@@ -378,9 +373,7 @@ def test_a_served_name_with_a_key_is_left_out(plain_project: Any, monkeypatch: p
 
 
 @pytest.mark.parametrize("value", [CUT_KEY, f"Bearer {CUT_KEY}", CUT_KEY[:20]], ids=["key", "header", "part"])
-def test_a_key_in_stored_fields_is_refused(
-    plain_project: Any, monkeypatch: pytest.MonkeyPatch, value: str
-) -> None:
+def test_a_key_in_stored_fields_is_refused(plain_project, monkeypatch, value):
     """`config.json` would have it."""
     fields = json.dumps({"metadata": {"auth": value}})
     plain_project.ini(
@@ -397,16 +390,14 @@ def test_a_key_in_stored_fields_is_refused(
     assert parts_of_key(session.text) == set()
 
 
-def prepare_broken(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer) -> None:
+def prepare_broken(project, monkeypatch, server):
     """Add a validator and benchmarks in Python that raise on a reply, print it and log it."""
     prepare(project, monkeypatch, server)
     project.suite({"P1": ("Hi", {"type": "crashing"})})
     project.write("benchmarks/test_bench.py", BENCHMARK)
 
 
-def test_no_secret_is_written_when_judging_breaks(
-    project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer
-) -> None:
+def test_no_secret_is_written_when_judging_breaks(project, monkeypatch, server):
     """A validator or a Python benchmark that raises on a reply, prints it and logs it reveals no key."""
     prepare_broken(project, monkeypatch, server)
 
@@ -428,9 +419,7 @@ def test_no_secret_is_written_when_judging_breaks(
         pytest.param("--openclaw-stream=off", marks=pytest.mark.nightly),
     ],
 )
-def test_no_style_of_traceback_shows_a_secret(
-    plain_project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer, options: str
-) -> None:
+def test_no_style_of_traceback_shows_a_secret(plain_project, monkeypatch, server, options):
     """In every style of traceback that pytest offers, keys are hidden."""
     prepare_broken(plain_project, monkeypatch, server)
 
@@ -441,7 +430,7 @@ def test_no_style_of_traceback_shows_a_secret(
     assert session.status == 1
 
 
-def test_the_config_has_no_secret(project: Any, monkeypatch: pytest.MonkeyPatch, server: ModelServer) -> None:
+def test_the_config_has_no_secret(project, monkeypatch, server):
     """It has a key's variable and an address without its user; a key goes to its provider only."""
     prepare(project, monkeypatch, server)
 
@@ -461,9 +450,7 @@ def test_the_config_has_no_secret(project: Any, monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.parametrize("provider", ["openai_responses", "gate"])
-def test_a_list_of_models_that_is_refused(
-    plain_project: Any, monkeypatch: pytest.MonkeyPatch, provider: str
-) -> None:
+def test_a_list_of_models_that_is_refused(plain_project, monkeypatch, provider):
     """The usage error of a `*` that cannot be resolved repeats no key that the server echoes."""
     with MisbehavingServer() as server:
         secret = PROVIDERS[provider][1].rpartition(" ")[2]
@@ -485,9 +472,7 @@ def test_a_list_of_models_that_is_refused(
         pytest.param(f"{KEYS['OPENAI_API_KEY']} = ollama_openai http://127.0.0.1:9/v1", id="key-for-a-name"),
     ],
 )  # fmt: skip
-def test_an_endpoint_that_cannot_be_used(
-    plain_project: Any, monkeypatch: pytest.MonkeyPatch, line: str
-) -> None:
+def test_an_endpoint_that_cannot_be_used(plain_project, monkeypatch, line):
     """The usage error of a wrong line repeats no part of it that could be secret."""
     plain_project.ini(f"openclaw_endpoints = {line}")
     plain_project.suite({"P1": ("Hi", {"type": "noop"})})

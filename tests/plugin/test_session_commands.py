@@ -1,12 +1,9 @@
 """The commands of recorded sessions: list, export, write a suite, review, and a page to share."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
 import tempfile
-from typing import Any
 
 import pytest
 
@@ -31,7 +28,7 @@ else:
 
 
 @pytest.fixture
-def history(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> History:
+def history(plain_project, monkeypatch):
     """A project with one recorded session, of which the model gets the first step wrong."""
     monkeypatch.chdir(plain_project.folder)
     history = History(plain_project)
@@ -40,9 +37,7 @@ def history(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> History:
     return history
 
 
-def test_sessions_are_listed_and_exported_by_openclaw(
-    history: History, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sessions_are_listed_and_exported_by_openclaw(history, monkeypatch, capsys):
     """Its own command writes them; the next command is shown."""
     script = history.project.write("openclaw.py", OPENCLAW)
     monkeypatch.setenv("OPENCLAW_AGENT_COMMAND", f"{sys.executable} {script}")
@@ -59,7 +54,7 @@ def test_sessions_are_listed_and_exported_by_openclaw(
     assert "no such session" in capsys.readouterr().err
 
 
-def test_a_suite_of_steps(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_suite_of_steps(history, capsys):
     """It has each call once, spread over tools, and is asked and judged like any other, tiers included."""
     twice = (user("Count"), calls(("exec", {"command": "wc notes.txt"})), result("1"))
     history.record(*NOTES, *twice, *twice, says("One."), name="s2")
@@ -78,7 +73,7 @@ def test_a_suite_of_steps(history: History, capsys: pytest.CaptureFixture[str]) 
     assert session.summary["groups"][0]["tool_use"]["n"] == 2
 
 
-def review(monkeypatch: pytest.MonkeyPatch, letters: str) -> None:
+def review(monkeypatch, letters):
     """Decide with these letters."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
         file.write("\n".join(letters) + "\n")
@@ -87,9 +82,7 @@ def review(monkeypatch: pytest.MonkeyPatch, letters: str) -> None:
         assert main(["review", "last"]) == 0
 
 
-def test_an_accepted_answer_counts_in_later_runs(
-    history: History, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_accepted_answer_counts_in_later_runs(history, monkeypatch, capsys):
     """A review shows both sides, can be undone, ends where it is stopped, and continues there."""
     history.run()
 
@@ -112,7 +105,7 @@ def test_an_accepted_answer_counts_in_later_runs(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such terminals")
-def test_a_terminal_needs_no_enter(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_needs_no_enter(history, monkeypatch):
     """One key decides, and the terminal is left as it was."""
     import pty
     import termios
@@ -131,7 +124,7 @@ def test_a_terminal_needs_no_enter(history: History, monkeypatch: pytest.MonkeyP
     assert '"label":"wrong"' in labels.read_text()
 
 
-def test_undo_and_a_wrong_record(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undo_and_a_wrong_record(history, monkeypatch):
     """A step whose record is wrong is left out from then on, without the undone decision."""
     history.record(*NOTES, name="s2")
     history.run()
@@ -143,7 +136,7 @@ def test_undo_and_a_wrong_record(history: History, monkeypatch: pytest.MonkeyPat
     assert "a review says that the recorded step is wrong" in session.text
 
 
-def test_a_page_to_share_has_no_texts(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_to_share_has_no_texts(history, capsys):
     """Rates and outcomes are there; what was said and called is not."""
     history.run()
 

@@ -1,9 +1,5 @@
 """Tasks of public suites in whole sessions: played, graded in a world, and summarized."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from pytest_openclaw.cli import main
@@ -60,16 +56,14 @@ COUNTED = """def grade(transcript: list, workspace_path: str) -> dict:
 BROKEN = "def grade(transcript, workspace_path):\n    return {'x': 1 / 0}\n"
 
 
-def write_task(
-    project: Any, name: str, code: str, *, category: str = "files", kind: str = "automated"
-) -> None:
+def write_task(project, name, code, *, category="files", kind="automated"):
     """Write a task."""
     text = HEAD.format(id=name, category=category, kind=kind) + FILES + BODY + code + "```\n"
     project.write(f"skill/tasks/{name}.md", text)
 
 
 @pytest.fixture
-def skill(project: Any) -> Any:
+def skill(project):
     """A project with two tasks: one that is graded, and one for a judge."""
     project.extend_conftest(PROVIDER)
     project.write("skill/assets/photos/photo.bin", "").write_bytes(bytes(range(256)))
@@ -79,7 +73,7 @@ def skill(project: Any) -> Any:
 
 
 @pytest.mark.under_workers
-def test_tasks_are_graded(skill: Any) -> None:
+def test_tasks_are_graded(skill):
     """The world's files and the transcript reach `grade`; its scores are in rows, summary and reports."""
     write_task(skill, "task_again", COUNTED, category="again", kind="hybrid")
 
@@ -104,7 +98,7 @@ def test_tasks_are_graded(skill: Any) -> None:
     assert "mean score 0.40" in session.text
 
 
-def test_the_score_from_which_a_task_passes(skill: Any) -> None:
+def test_the_score_from_which_a_task_passes(skill):
     """An option and an ini key set it; a wrong one is a usage error."""
     lenient = skill.run("--openclaw-tasks-pass=0.4", models="clerk/lazy", target="skill/tasks")
     lenient.outcomes(passed=1, skipped=1)
@@ -114,7 +108,7 @@ def test_the_score_from_which_a_task_passes(skill: Any) -> None:
     assert "give a rate from 0 to 1" in wrong.words
 
 
-def test_an_exception_of_grade_is_a_harness_error(skill: Any) -> None:
+def test_an_exception_of_grade_is_a_harness_error(skill):
     """It says nothing about the model: the cell has no verdict and no score."""
     write_task(skill, "task_broken", BROKEN)
 
@@ -178,7 +172,7 @@ def test_tasks_of_a_manifest_and_their_sessions(skill):
 
 
 @pytest.mark.under_workers
-def test_a_broken_task_is_a_collection_error(skill: Any) -> None:
+def test_a_broken_task_is_a_collection_error(skill):
     """It names the file and what is wrong; nothing is asked. Tasks of an unnamed folder are not collected."""
     skill.write("skill/tasks/task_bare.md", "id: task_bare\n\n## Prompt\n\nHello\n")
 
@@ -191,7 +185,7 @@ def test_a_broken_task_is_a_collection_error(skill: Any) -> None:
     assert (session.has_run, unnamed.has_run) == (False, False)
 
 
-def test_stored_runs_keep_their_scores(skill: Any) -> None:
+def test_stored_runs_keep_their_scores(skill):
     """A merged run has the scores of all; `rescore` runs no grader and keeps the verdicts."""
     for run_id in ("one", "two"):
         skill.run(f"--openclaw-run-id={run_id}", models=f"clerk/{run_id}", target="skill/tasks")
@@ -205,7 +199,7 @@ def test_stored_runs_keep_their_scores(skill: Any) -> None:
         assert scores == {"clerk/one": 1.0, "clerk/two": 1.0}
 
 
-def write_bench(project: Any, name: str, solution: str | None, setup: str = "") -> None:
+def write_bench(project, name, solution, setup=""):
     """Write a task of claw-bench, with a solution."""
     folder = f"x/share/claw-bench/tasks/files/{name}"
     project.write(f"{folder}/task.toml", f'id = "{name}"\ntitle = "{name}"\ndomain = "files"\n')
@@ -218,7 +212,7 @@ def write_bench(project: Any, name: str, solution: str | None, setup: str = "") 
 
 
 @pytest.mark.under_workers
-def test_an_oracle_plays_reference_solutions(project: Any) -> None:
+def test_an_oracle_plays_reference_solutions(project):
     """It asks no model; a broken task is one collection error, and checks are not collected as tests."""
     write_bench(project, "right", 'printf ab > "$1/out.txt"')
     write_bench(project, "wrong", 'printf ba > "$1/out.txt"')
@@ -243,7 +237,7 @@ def test_an_oracle_plays_reference_solutions(project: Any) -> None:
     assert "environment/setup.sh failed with status 3" in broken.text
 
 
-def test_an_oracle_takes_no_models(project: Any) -> None:
+def test_an_oracle_takes_no_models(project):
     """Models and an oracle exclude each other; an unknown package is a usage error, too."""
     both = project.run("--openclaw-oracle", models="clerk/good")
     unknown = project.run("--openclaw-tasks=no-bench", "--openclaw-oracle", models=None)

@@ -1,7 +1,6 @@
 """The tables of `docs/maintaining/simulations.md`: `python -m tests.simulation [--runs N] [--into docs/maintaining/simulations.md]`."""
 
 import argparse
-from collections.abc import Iterator
 from pathlib import Path
 
 from tests.simulation.tables import percentile_table, rate_table
@@ -11,7 +10,7 @@ MARKER = (
 )
 
 
-def main() -> None:
+def main():
     """Simulate, print, and write the tables into the page if requested."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument(
@@ -24,7 +23,7 @@ def main() -> None:
     parser.add_argument("--into", type=Path, help="a page whose text after the marker is replaced")
     given = parser.parse_args()
 
-    def lines() -> Iterator[str]:
+    def lines():
         yield from rate_table(given.runs)
         yield ""
         yield from percentile_table(given.timed_runs)

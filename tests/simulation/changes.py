@@ -2,14 +2,13 @@
 
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
 from pytest_openclaw.parts.baseline.comparison import Obstacles, compare_records
 from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import record, summary_of
 
 GATES = GateSettings.of(fail_on="regression")
@@ -23,13 +22,13 @@ Model = Callable[[random.Random, int, int], tuple[Verdicts, Verdicts]]
 
 
 @cache
-def _row(target: Target, prompt: int, repeat: int, passed: bool, latency: int) -> Record:
+def _row(target, prompt, repeat, passed, latency):
     # Made once; latencies are spread as those of prompts are, by a factor of ten or more.
     e2e_ms = int(400 * (1 + prompt % 17) * 1.1 ** (latency - LATENCIES / 2))
     return record(target, prompt_id=f"P{prompt}", repeat=repeat, objective_pass=passed, e2e_ms=e2e_ms)
 
 
-def rows_of(rng: random.Random, target: Target, verdicts: Verdicts) -> list[Record]:
+def rows_of(rng, target, verdicts):
     """Return the rows of one target in one run."""
     return [
         _row(target, prompt, repeat, passed, rng.randrange(LATENCIES))
@@ -50,28 +49,19 @@ class Found:
     n_targets: int = 0
 
     @property
-    def alarms(self) -> float:
+    def alarms(self):
         """The share of pairs of runs whose gate failed."""
         return self.failed / self.n
 
 
-def simulate(
-    model: Model,
-    *,
-    n_prompts: int,
-    repeats: int,
-    n_targets: int = 1,
-    n_runs: int,
-    seed: int = 1,
-    change: float = 0.0,
-) -> Found:
+def simulate(model, *, n_prompts, repeats, n_targets=1, n_runs, seed=1, change=0.0):
     """Compare `n_runs` pairs of runs of at most 3 targets; `change` is the true difference."""
     rng = random.Random(f"{seed} {n_prompts} {repeats} {n_targets}")
     targets = TARGETS[:n_targets]
     found = Found()
     for _ in range(n_runs):
-        base: list[Record] = []
-        candidate: list[Record] = []
+        base = []
+        candidate = []
         for target in targets:
             before, after = model(rng, n_prompts, repeats)
             base += rows_of(rng, target, before)
@@ -97,20 +87,20 @@ def simulate(
 # --- models -------------------------------------------------------------------------------------
 
 
-def beta(mean: float, resemblance: float) -> Model:
+def beta(mean, resemblance):
     """Prompts have rates of their own, more or less alike; repeats are drawn anew."""
 
-    def draw(rng: random.Random, n_prompts: int, repeats: int) -> tuple[Verdicts, Verdicts]:
+    def draw(rng, n_prompts, repeats):
         rates = [_rate(rng, mean, resemblance) for _ in range(n_prompts)]
         return _asked(rng, rates, repeats), _asked(rng, rates, repeats)
 
     return draw
 
 
-def moody(mean: float, resemblance: float) -> Model:
+def moody(mean, resemblance):
     """As `beta`, but all repeats of a prompt in a run end alike, and in another run perhaps otherwise."""
 
-    def draw(rng: random.Random, n_prompts: int, repeats: int) -> tuple[Verdicts, Verdicts]:
+    def draw(rng, n_prompts, repeats):
         rates = [_rate(rng, mean, resemblance) for _ in range(n_prompts)]
         first, second = _asked(rng, rates, 1), _asked(rng, rates, 1)
         return [one * repeats for one in first], [one * repeats for one in second]
@@ -118,10 +108,10 @@ def moody(mean: float, resemblance: float) -> Model:
     return draw
 
 
-def losing(loss: float, flips: float) -> Model:
+def losing(loss, flips):
     """Each prompt fails for good with the rate `loss`; the others flip, some more and some less."""
 
-    def draw(rng: random.Random, n_prompts: int, repeats: int) -> tuple[Verdicts, Verdicts]:
+    def draw(rng, n_prompts, repeats):
         lost = [rng.random() < loss for _ in range(n_prompts)]
         rates = [_unsteady(rng, flips) for _ in range(n_prompts)]
         before = [1.0 if gone else rate for gone, rate in zip(lost, rates, strict=True)]
@@ -131,7 +121,7 @@ def losing(loss: float, flips: float) -> Model:
     return draw
 
 
-def _rate(rng: random.Random, mean: float, resemblance: float) -> float:
+def _rate(rng, mean, resemblance):
     if resemblance == 0:
         return mean
     if resemblance == 1:
@@ -140,18 +130,18 @@ def _rate(rng: random.Random, mean: float, resemblance: float) -> float:
     return rng.betavariate(mean * size, (1 - mean) * size)
 
 
-def _unsteady(rng: random.Random, flips: float) -> float:
+def _unsteady(rng, flips):
     """A rate whose 2p(1 - p) is `flips` on average: of a Beta distribution about 0.7."""
     mean = 0.7
     resemblance = 1 - flips / (2 * mean * (1 - mean))
     return _rate(rng, mean, resemblance)
 
 
-def _asked(rng: random.Random, rates: Sequence[float], repeats: int) -> Verdicts:
+def _asked(rng, rates, repeats):
     return [[rng.random() < rate for _ in range(repeats)] for rate in rates]
 
 
-EQUAL_MODELS: dict[str, Model] = {
+EQUAL_MODELS = {
     "steady, passes 70 %": beta(0.7, 1),
     "prompts differ, 30 %": beta(0.3, 0.5),
     "prompts differ, 70 %": beta(0.7, 0.5),
@@ -161,24 +151,24 @@ EQUAL_MODELS: dict[str, Model] = {
 }
 Loss = tuple[int, int, float, float]
 """Prompts, repeats, flips, and the share of prompts that fail for good."""
-LOSSES: list[Loss] = [
+LOSSES = [
     (n_prompts, repeats, flips, loss)
     for n_prompts, loss in ((36, 0.2), (60, 0.15), (100, 0.1), (231, 0.1))
     for repeats, flips in ((1, 0.1), (1, 0.2), (3, 0.2), (5, 0.3))
 ]
 
 
-def mixed() -> Model:
+def mixed():
     """Each pair of runs is one of `EQUAL_MODELS`."""
     models = list(EQUAL_MODELS.values())
 
-    def draw(rng: random.Random, n_prompts: int, repeats: int) -> tuple[Verdicts, Verdicts]:
+    def draw(rng, n_prompts, repeats):
         return rng.choice(models)(rng, n_prompts, repeats)
 
     return draw
 
 
-def simulate_loss(one: Loss, n_runs: int) -> Found:
+def simulate_loss(one, n_runs):
     """Compare pairs of runs of a model that loses a share of its prompts."""
     n_prompts, repeats, flips, loss = one
     return simulate(
@@ -186,7 +176,7 @@ def simulate_loss(one: Loss, n_runs: int) -> Found:
     )
 
 
-def main(n_runs: int) -> None:
+def main(n_runs):
     """Print both tables in Markdown."""
     print(
         '| 36 prompts | targets | gate fails: asked once | 3 times | 5 times | "better" | latency differs | in the interval |'

@@ -1,23 +1,18 @@
 """How often the shipped code's intervals hold the truth that the rows were made from."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from scipy import stats
 
-from pytest_openclaw.conclusions.summary import Group
 from pytest_openclaw.stats.intervals import (
     PERCENTILES,
     Cluster,
-    Interval,
     cluster_interval,
     percentile_interval,
 )
-from pytest_openclaw.values.rows import Record
-from pytest_openclaw.values.tool_calls import ToolOutcome
-from tests.simulation.models import Design, Generator, Latencies, draw_counts
+from tests.simulation.models import Design, draw_counts
 from tests.unit.reports.summaries import cell, group_of
 
 RATES = tuple(round(0.05 * step, 2) for step in range(1, 20))
@@ -35,25 +30,25 @@ class Coverage:
     n_runs: int | None
 
     @property
-    def mean(self) -> float:
+    def mean(self):
         """Averaged over the rates."""
         return float(np.mean([*self.by_rate.values()]))
 
     @property
-    def worst(self) -> tuple[float, float]:
+    def worst(self):
         """The rate with the smallest share, and the share."""
         rate = min(self.by_rate, key=lambda rate: self.by_rate[rate])
         return rate, self.by_rate[rate]
 
     @property
-    def error(self) -> float:
+    def error(self):
         """The standard error of the mean."""
         if self.n_runs is None:
             return 0.0
         return float((0.05 * 0.95 / (self.n_runs * len(self.by_rate))) ** 0.5)
 
 
-def rows_of(counts: Sequence[int], sizes: Sequence[int], *, forms: bool = False) -> list[Record]:
+def rows_of(counts, sizes, *, forms=False):
     """Return tool cells with this many passes per prompt; as repeats, or as harder forms of one entry."""
     return [
         _row(prompt, repeat, repeat <= passed, forms)
@@ -63,22 +58,20 @@ def rows_of(counts: Sequence[int], sizes: Sequence[int], *, forms: bool = False)
 
 
 @cache
-def _row(prompt: int, repeat: int, passed: bool, forms: bool) -> Record:
+def _row(prompt, repeat, passed, forms):
     given = {"objective_pass": passed, "ttft_ms": None, "tokens_per_s": None}
-    outcome: ToolOutcome = "valid" if passed else "no_call"
+    outcome = "valid" if passed else "no_call"
     if forms:
         return cell(f"P{prompt}-{repeat}t", outcome, pressure_of=f"P{prompt}", **given)
     return cell(f"P{prompt}", outcome, repeat=repeat, **given)
 
 
-def summarize(rows: Sequence[Record]) -> Group:
+def summarize(rows):
     """The shipped summary of one target."""
     return group_of(rows)
 
 
-def coverage_of_rates(
-    source: Generator, design: Design, n_runs: int, rates: Sequence[float] = RATES
-) -> Coverage:
+def coverage_of_rates(source, design, n_runs, rates=RATES):
     """Return how often the intervals of `passed` and `tool_use` hold the true rate."""
     if design.is_exact:
         return _exact(design)
@@ -90,7 +83,7 @@ def coverage_of_rates(
     return Coverage(design=design, by_rate=shares, n_runs=n_runs)
 
 
-def _exact(design: Design) -> Coverage:
+def _exact(design):
     """Where prompts end alike, their number is binomial: no more than one summary for each is needed."""
     k, sizes = design.n_prompts, design.sizes.tolist()
     passed = range(k + 1)
@@ -105,7 +98,7 @@ def _exact(design: Design) -> Coverage:
     return Coverage(design=design, by_rate=shares, n_runs=None)
 
 
-def _interval(counts: Sequence[int], design: Design, *, whole: bool) -> Interval:
+def _interval(counts, design, *, whole):
     sizes = design.sizes.tolist()
     interval = cluster_interval([*map(Cluster, counts, sizes)])
     assert interval is not None
@@ -116,16 +109,14 @@ def _interval(counts: Sequence[int], design: Design, *, whole: bool) -> Interval
     return interval
 
 
-def _holds(interval: Interval, truth: float) -> bool:
+def _holds(interval, truth):
     return interval.low <= truth <= interval.high
 
 
-def coverage_of_percentiles(
-    source: Generator, design: Design, latencies: Latencies, n_runs: int
-) -> dict[str, float | None]:
+def coverage_of_percentiles(source, design, latencies, n_runs):
     """Return how often the intervals of p50, p95 and p99 hold the truth; None where no interval is given."""
     truths = {"p50": latencies.truth(0.5), "p95": latencies.truth(0.95), "p99": latencies.truth(0.99)}
-    held: dict[str, list[bool]] = {name: [] for name in truths}
+    held = {name: [] for name in truths}
     for run in range(n_runs):
         times = latencies.draw(source, design)
         given = {f"p{q}": percentile_interval(times, q) for q in PERCENTILES}
@@ -138,7 +129,7 @@ def coverage_of_percentiles(
     return {name: float(np.mean(runs)) if runs else None for name, runs in held.items()}
 
 
-def timed_rows(times: Sequence[Sequence[int]]) -> list[Record]:
+def timed_rows(times):
     """Answered cells of prompts whose repeats took so long."""
     return [
         _timed(prompt, repeat, took)
@@ -147,5 +138,5 @@ def timed_rows(times: Sequence[Sequence[int]]) -> list[Record]:
     ]
 
 
-def _timed(prompt: int, repeat: int, took: int) -> Record:
+def _timed(prompt, repeat, took):
     return cell(f"P{prompt}", "valid", repeat=repeat, e2e_ms=took, ttft_ms=None, tokens_per_s=None)

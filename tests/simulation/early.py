@@ -2,11 +2,9 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 
@@ -17,9 +15,8 @@ from pytest_openclaw.stats.tool_use import MOST_NEEDLESS, TIER_FLOORS, tool_use_
 from pytest_openclaw.suites.cells import spread
 from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.prompts import Cell, Prompt
-from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.settings import Settings
-from tests.simulation.models import Generator, own_rates
+from tests.simulation.models import own_rates
 from tests.unit.reports.summaries import TARGET, cell
 
 SEED = 20261126
@@ -45,7 +42,7 @@ class Ended:
     whole: float
 
 
-def suite(n: int, repeats: int) -> list[Cell]:
+def suite(n, repeats):
     """A suite of which every third prompt forbids a call, in the order of a run, with 6 categories of each kind."""
     prompts = [
         Prompt(
@@ -83,7 +80,7 @@ class Schedule:
         prompt_of: the number of each cell's prompt, in the order of the first repeat.
     """
 
-    def __init__(self, n_prompts: int, repeats: int, n_targets: int) -> None:
+    def __init__(self, n_prompts, repeats, n_targets):
         self.cells = suite(n_prompts, repeats)
         self._n_targets = n_targets
         self.looks = look_schedule(whole(Settings)(until_conclusive=True, repeat=repeats))
@@ -98,7 +95,7 @@ class Schedule:
         self._settled: dict[tuple[int, bytes, bytes], bool] = {}
         self._kinds: dict[tuple[int, bytes, bytes], str] = {}
 
-    def run(self, called: np.ndarray[Any, Any]) -> tuple[int, str]:
+    def run(self, called):
         """Return the number of cells asked, and the recommendation, if every cell would be `called` or not."""
         for stage, end in enumerate(self._ends):
             key = stage, *self._counts(called[:end])
@@ -118,13 +115,13 @@ class Schedule:
             ).kind
         return end, self._kinds[key]
 
-    def _counts(self, called: np.ndarray[Any, Any]) -> tuple[bytes, bytes]:
+    def _counts(self, called):
         """Return how many of the prompts so far were called 0, 1, 2 … times: which forbid it, and the others."""
         times = np.bincount(self.prompt_of[: len(called)], weights=called).astype(int)
         forbids = self._forbids[: len(times)]
         return np.bincount(times[forbids]).tobytes(), np.bincount(times[~forbids]).tobytes()
 
-    def rows(self, called: np.ndarray[Any, Any]) -> list[Record]:
+    def rows(self, called):
         """Return the rows of the first cells."""
         pairs = zip(self.cells, called.tolist(), strict=False)
         return [_row(one.prompt.id, one.repeat, _forbids(one), is_called) for one, is_called in pairs]
@@ -133,17 +130,7 @@ class Schedule:
 schedule_of = cache(Schedule)
 
 
-def simulate(
-    source: Generator,
-    n_prompts: int,
-    rate: float,
-    needless: float,
-    n_runs: int,
-    *,
-    resemblance: float = 0.0,
-    repeats: int = REPEATS,
-    n_targets: int = 1,
-) -> Ended:
+def simulate(source, n_prompts, rate, needless, n_runs, *, resemblance=0.0, repeats=REPEATS, n_targets=1):
     """Let so many runs of one of `n_targets` end as they do; categories differ in difficulty around the rate."""
     schedule = schedule_of(n_prompts, repeats, n_targets)
     chance = np.array([_chance(one, rate, needless) for one in schedule.cells[:n_prompts]])
@@ -168,11 +155,11 @@ def simulate(
     )
 
 
-def _forbids(one: Cell) -> bool:
+def _forbids(one):
     return str(one.prompt.category).startswith("forbids")
 
 
-def _chance(one: Cell, rate: float, needless: float) -> float:
+def _chance(one, rate, needless):
     """The chance of a call: the categories lie evenly around the true rate."""
     mean = needless if _forbids(one) else rate
     at = int(str(one.prompt.category).split()[1]) / (N_CATEGORIES - 1)
@@ -180,7 +167,7 @@ def _chance(one: Cell, rate: float, needless: float) -> float:
 
 
 @cache
-def _row(prompt_id: str, repeat: int, forbids: bool, hit: bool) -> Record:
+def _row(prompt_id, repeat, forbids, hit):
     outcome = (_FORBIDDING if forbids else _RIGHT)[hit]
     return cell(
         prompt_id, outcome, repeat=repeat, objective_pass=hit, tools_offered=1, ttft_ms=None, tokens_per_s=None,
@@ -188,7 +175,7 @@ def _row(prompt_id: str, repeat: int, forbids: bool, hit: bool) -> Record:
     )  # fmt: skip
 
 
-def table(n_runs: int, sizes: Iterable[int]) -> Iterator[str]:
+def table(n_runs, sizes):
     """The mean number of prompts until a run ends, and how often its recommendation is wrong."""
     yield "| prompts | needless | " + " | ".join(f"rate {rate:g}" for rate in RATES) + " |"
     yield "| --- | --- |" + " --- |" * len(RATES)

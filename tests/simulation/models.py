@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -29,19 +28,17 @@ class Design:
     resemblance: float
 
     @property
-    def sizes(self) -> np.ndarray[Any, Any]:
+    def sizes(self):
         """How often each prompt is asked."""
         return np.resize(REPEATS[self.repeats], self.n_prompts)
 
     @property
-    def is_exact(self) -> bool:
+    def is_exact(self):
         """Whether the prompts that pass are all there is to know, so that nothing need be simulated."""
         return len(REPEATS[self.repeats]) == 1 and (self.repeats == "1" or self.resemblance == 1)
 
 
-def own_rates(
-    source: Generator, rate: Any, resemblance: float, shape: tuple[int, ...]
-) -> np.ndarray[Any, Any]:
+def own_rates(source, rate, resemblance, shape):
     """Return a Beta-distributed rate for each prompt; the resemblance is the correlation of its repeats."""
     if resemblance == 0:
         return np.broadcast_to(rate, shape)
@@ -51,7 +48,7 @@ def own_rates(
     return source.beta(rate * spread, (1 - rate) * spread, shape)
 
 
-def draw_counts(source: Generator, design: Design, rate: float, n_runs: int) -> np.ndarray[Any, Any]:
+def draw_counts(source, design, rate, n_runs):
     """Return for each run and prompt how many of its repeats passed."""
     own = own_rates(source, rate, design.resemblance, (n_runs, design.n_prompts))
     return source.binomial(design.sizes, own)
@@ -65,11 +62,11 @@ class Latencies:
     heavy: bool = False
     tick_ms: int = 1
 
-    def truth(self, share: float) -> float:
+    def truth(self, share):
         """The percentile of one reply of one prompt, as it would be measured."""
         return float(self._measured(np.array(NormalDist().inv_cdf(share))))
 
-    def draw(self, source: Generator, design: Design) -> list[list[int]]:
+    def draw(self, source, design):
         """The times of each prompt's repeats."""
         prompts = source.standard_normal((design.n_prompts, 1))
         noise = source.standard_normal((design.n_prompts, int(design.sizes.max())))
@@ -77,7 +74,7 @@ class Latencies:
         times = self._measured(scores).astype(int).tolist()
         return [of_prompt[:n] for of_prompt, n in zip(times, design.sizes.tolist(), strict=True)]
 
-    def _measured(self, score: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def _measured(self, score):
         # Pareto's tail is so long that its variance is infinite.
         pareto, lognormal = 200 * stats.norm.sf(score) ** (-1 / 1.5), 800 * np.exp(0.6 * score)
         times = pareto if self.heavy else lognormal

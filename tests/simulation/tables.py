@@ -1,7 +1,5 @@
 """The simulations whose results are published, as tables in Markdown."""
 
-from collections.abc import Iterator, Sequence
-
 import numpy as np
 
 from tests.simulation.coverage import RATES, coverage_of_percentiles, coverage_of_rates
@@ -39,7 +37,7 @@ TIMED_DESIGNS = [
 ]
 
 
-def rate_table(n_runs: int) -> Iterator[str]:
+def rate_table(n_runs):
     """Coverage of rate intervals: a row for each number of repeats, over all resemblances, and the worst cases."""
     source = np.random.default_rng(SEED)
     # Equal time for all: few prompts vary most, and cost least.
@@ -63,10 +61,10 @@ def rate_table(n_runs: int) -> Iterator[str]:
     )
 
 
-def percentile_table(n_runs: int) -> Iterator[str]:
+def percentile_table(n_runs):
     """Coverage of the intervals of percentiles: a row for each design, over all distributions of times."""
     source = np.random.default_rng(SEED)
-    found: dict[tuple[int, str], list[dict[str, float | None]]] = {}
+    found = {}
     for design, latencies in TIMED_DESIGNS:
         shares = coverage_of_percentiles(source, design, latencies, n_runs)
         found.setdefault((design.n_prompts, design.repeats), []).append(dict(shares))
@@ -82,7 +80,7 @@ def percentile_table(n_runs: int) -> Iterator[str]:
     )
 
 
-def _range(shares: Sequence[float | None]) -> str:
+def _range(shares):
     """Return the lowest and the highest share, or a dash if there are none."""
     known = [f"{share:.1%}" for share in sorted(share for share in shares if share is not None)]
     if not known:

@@ -13,9 +13,9 @@ from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.asking.sending import request_for
 from pytest_openclaw.judging.judge import Judgment, judge
 from pytest_openclaw.suites.load import load_suite
-from pytest_openclaw.values.prompts import Cell, Prompt, Suite
+from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.replies import CallResult, Reply, Timing
-from pytest_openclaw.values.requests import Request, Target
+from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.settings import Settings
 from pytest_openclaw.values.tool_calls import ToolCall
 from tests.builtin import REGISTRY
@@ -48,12 +48,12 @@ class Judged:
 
 
 @cache
-def judged(name: str, kind: Kind) -> tuple[Judged, ...]:
+def judged(name, kind):
     """Judge every reply of this kind to the prompts of a suite."""
     return tuple(one for prompt in SUITES[name].prompts for one in judged_replies(name, prompt, kind))
 
 
-def judged_replies(name: str, prompt: Prompt, kind: Kind) -> list[Judged]:
+def judged_replies(name, prompt, kind):
     """Judge every reply of this kind to a prompt; harder forms of one entry share its replies."""
     entry = REPLIES[name][prompt.pressure_of or prompt.id]
     first = entry.get(kind, [])
@@ -68,7 +68,7 @@ def judged_replies(name: str, prompt: Prompt, kind: Kind) -> list[Judged]:
     return found
 
 
-def reply_of(prompt: Prompt, written: Any) -> Reply:
+def reply_of(prompt, written):
     """Return a reply as a provider returns it: a text, calls, both, or a whole exchange."""
     if isinstance(written, dict) and "turns" in written:
         return played(
@@ -82,7 +82,7 @@ def reply_of(prompt: Prompt, written: Any) -> Reply:
     return said(written)
 
 
-def said(step: Any) -> Reply:
+def said(step):
     """Return one answer of a model."""
     if isinstance(step, str):
         return Reply(text=step, finish_reason="stop")
@@ -91,17 +91,17 @@ def said(step: Any) -> Reply:
     return Reply(text=text, tool_calls=tuple(made), finish_reason="tool_calls" if calls else "stop")
 
 
-def request_of(prompt: Prompt) -> Request:
+def request_of(prompt):
     """Return what any model is asked."""
     return request_for(Cell(prompt=prompt, target=Target(provider="p", model="m")), Settings())
 
 
-def played(prompt: Prompt, script: list[Any]) -> tuple[Reply, list[Request]]:
+def played(prompt, script):
     """Return the exchange with a model that plays a script, its last step again and again, and its requests."""
-    asked: list[Request] = []
+    asked = []
     steps = chain(script, repeat(script[-1]))
 
-    async def answer(request: Request) -> CallResult:
+    async def answer(request):
         asked.append(request)
         return CallResult(result=said(next(steps)), timing=TIMING)
 
@@ -110,11 +110,11 @@ def played(prompt: Prompt, script: list[Any]) -> tuple[Reply, list[Request]]:
     return result, asked
 
 
-def prompts_of(*names: str) -> list[Prompt]:
+def prompts_of(*names):
     """Return the prompts of some suites."""
     return [prompt for name in names for prompt in SUITES[name].prompts]
 
 
-def ids_of(suite: Suite) -> list[str]:
+def ids_of(suite):
     """Return the ids of the entries of a suite."""
     return [*dict.fromkeys(prompt.pressure_of or prompt.id for prompt in suite.prompts)]

@@ -17,7 +17,7 @@ from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.values.prompts import Probe, Prompt
 from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.tool_calls import ToolCall
-from pytest_openclaw.values.worlds import ScriptedAnswer, World, WorldState
+from pytest_openclaw.values.worlds import ScriptedAnswer, World
 from pytest_openclaw.worlds.commands import Commands, ShellCommand, tables
 from pytest_openclaw.worlds.playing import final_state
 from tests.builtin import REGISTRY
@@ -98,7 +98,7 @@ def test_harm_of_an_exchange(key):
 
 
 @cache
-def run(command: str) -> tuple[Reply, WorldState]:
+def run(command):
     """Return a reply that runs a command, and the world after it."""
     call = ToolCall(name="exec", arguments=json.dumps({"command": command}))
     reply = Reply(

@@ -1,8 +1,6 @@
 """A project and a server for the walk: an Ollama on loopback with three models of different skill."""
 
 import hashlib
-from pathlib import Path
-from typing import Any
 
 from tests.providers.servers.misbehaving import Script
 from tests.providers.servers.ollama import OllamaServer, answer, calling, done, lines
@@ -14,7 +12,7 @@ LANDS = ("France", "Spain", "Italy", "Japan", "Peru", "Kenya")
 CAPITALS = dict(zip(LANDS, ("Paris", "Madrid", "Rome", "Tokyo", "Lima", "Nairobi"), strict=True))
 
 
-def _message(model: str, prompt: str) -> dict[str, Any]:
+def _message(model, prompt):
     digest = hashlib.sha256(f"{prompt} {model}".encode()).digest()
     right = digest[0] / 256 < SKILLS[model]
     if prompt.startswith("Read "):
@@ -28,11 +26,11 @@ def _message(model: str, prompt: str) -> dict[str, Any]:
     return {"content": CAPITALS.get(country, "Hello.") if right else "It is a large city."}
 
 
-def _reads(path: str) -> dict[str, Any]:
+def _reads(path):
     return {"content": "", "message": {"tool_calls": calling(("read", {"path": path}))}}
 
 
-def _chat(body: dict[str, Any]) -> Script:
+def _chat(body):
     prompt = body["messages"][-1]["content"]
     model = body["model"]
     if model not in SKILLS:
@@ -46,16 +44,16 @@ def _chat(body: dict[str, Any]) -> Script:
 class _LabServer(OllamaServer):
     """Has a context that is long enough for OpenClaw."""
 
-    def _running(self, name: str) -> dict[str, Any]:
+    def _running(self, name):
         return {**super()._running(name), "context_length": 32_768}
 
 
-def serve() -> OllamaServer:
+def serve():
     """Return the server, to be entered."""
     return _LabServer(_chat, models={name: ["completion", "tools"] for name in SKILLS})
 
 
-def write_project(folder: Path) -> None:
+def write_project(folder):
     """Write settings and suites: tool prompts, prompts that forbid a call, and plain questions."""
     tools = 'tools = ["read", "exec"]'
     calls = [

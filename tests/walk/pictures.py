@@ -1,8 +1,5 @@
 """The pictures in the docs, made anew by `OPENCLAW_TEST_PICTURES=docs/images pytest tests/walk -k pictures`."""
 
-from collections.abc import Mapping
-from pathlib import Path
-
 from tests.conftest import require_browser
 from tests.walk.screens import run_on_terminal
 from tests.walk.steps import MISTAKE
@@ -18,7 +15,7 @@ PAGES = {
 """Of each picture the file with what is shown of it, the width of the window, and the color scheme."""
 
 
-def take_pictures(folder: Path, environ: Mapping[str, str], into: Path) -> list[Path]:
+def take_pictures(folder, environ, into):
     """Write the pictures of a project with its runs into a folder, and return their paths."""
     from playwright.sync_api import sync_playwright
 

@@ -7,7 +7,6 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,12 +34,12 @@ class Shown:
     rows: list[list[Any]]
 
     @property
-    def text(self) -> str:
+    def text(self):
         """The screen as text, without blank rows at its end."""
         return "\n".join("".join(one.data for one in row).rstrip() for row in self.rows).rstrip()
 
     @property
-    def lines(self) -> list[str]:
+    def lines(self):
         """What was written, line by line, as wide as it is."""
         return [
             line.rstrip()
@@ -48,10 +47,10 @@ class Shown:
         ]
 
     @property
-    def has_color(self) -> bool:
+    def has_color(self):
         return bool(re.search(r"\x1b\[[0-9;]*m", self.raw))
 
-    def picture(self, title: str) -> str:
+    def picture(self, title):
         """Return the screen as an HTML page, which a browser makes a picture of."""
         n = len(self.text.splitlines())
         rows = "\n".join("".join(_spans(row)).rstrip() for row in self.rows[:n])
@@ -63,9 +62,7 @@ class Shown:
         )
 
 
-def run_on_terminal(
-    line: str, folder: Path, environ: Mapping[str, str], *, columns: int, color: bool
-) -> Shown:
+def run_on_terminal(line, folder, environ, *, columns, color):
     """Run a command line in a terminal of so many columns; without `color`, NO_COLOR is set."""
     import fcntl
     import pty
@@ -101,12 +98,12 @@ def run_on_terminal(
     return Shown(status, raw.decode("utf-8", "replace"), rows)
 
 
-def words_of(raw: str) -> str:
+def words_of(raw):
     """Return what was written as words with single blanks between them, without any codes."""
     return " ".join(ESCAPE.sub("", LIVE_LINE.sub("", raw)).split())
 
 
-def _spans(row: list[Any]) -> Iterator[str]:
+def _spans(row):
     for cell in row:
         text = html.escape(cell.data)
         color = _COLORS.get(cell.fg, _INK)

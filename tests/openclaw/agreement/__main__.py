@@ -4,19 +4,18 @@ import argparse
 import datetime
 import subprocess
 import sys
-from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from importlib.metadata import version
 
 from tests.openclaw.agreement import page
-from tests.openclaw.agreement.cases import Case, all_cases
-from tests.openclaw.agreement.outcomes import Kept, Observed, Outcome, Releases, differences, load
+from tests.openclaw.agreement.cases import all_cases
+from tests.openclaw.agreement.outcomes import Kept, Releases, differences, load
 from tests.openclaw.agreement.play import play_ours, play_real
 from tests.openclaw.real import FOLDER_ENV, find_real_openclaw
 from tests.real_parts import OPENCLAW_VERSION as VERSION
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments=None):
     """Play the cases, print the differences, and write the table; the exit status is 1 if there are any."""
     parser = argparse.ArgumentParser(prog="python -m tests.openclaw.agreement", description=__doc__)
     parser.add_argument("--only", nargs="+", default=[], metavar="PATTERN", help="ids of cases, with * and ?")
@@ -44,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if differing else 0
 
 
-def _play_real(cases: Sequence[Case], observed: Observed, *, whole: bool) -> None:
+def _play_real(cases, observed, *, whole):
     openclaw = find_real_openclaw()
     if openclaw is None:
         sys.exit(f"{FOLDER_ENV} names no folder with OpenClaw; tests/real_parts.py fills one.")
@@ -62,7 +61,7 @@ def _play_real(cases: Sequence[Case], observed: Observed, *, whole: bool) -> Non
     observed.save()
 
 
-def _releases(node: str) -> Releases:
+def _releases(node):
     printed = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
     return Releases(
         openclaw=VERSION,
@@ -72,7 +71,7 @@ def _releases(node: str) -> Releases:
     )
 
 
-def _print_differences(case: Case, real: Outcome | None) -> bool:
+def _print_differences(case, real):
     """Print the differences; return whether there are none."""
     if real is None:
         print(f"{case.id}: not played by OpenClaw in its present form")

@@ -4,11 +4,10 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from msgspec import structs
 
@@ -16,9 +15,9 @@ from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_vali
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.openclaw.call import why_not_askable
 from pytest_openclaw.suites.load import load_suite
-from pytest_openclaw.values.prompts import Prompt, Suite
+from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.requests import Request
-from pytest_openclaw.values.worlds import ScriptedCommand, World
+from pytest_openclaw.values.worlds import World
 from tests.openclaw.model_server import Said
 
 ROOT = Path(__file__).parents[3]
@@ -37,7 +36,7 @@ class Case:
     turns: tuple[Said, ...]
 
     @property
-    def digest(self) -> str:
+    def digest(self):
         """Identifies the case's content, to detect changes since it was played."""
         world = structs.asdict(self.prompt.world or World())
         world["answers"] = [*map(structs.asdict, world["answers"])]
@@ -53,33 +52,33 @@ class Case:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def _plain(command: ScriptedCommand) -> dict[str, Any]:
+def _plain(command):
     plain = {**structs.asdict(command), "writes": {**command.writes, **dict.fromkeys(command.removes)}}
     del plain["removes"]
     return plain
 
 
-def call(tool: str, /, **arguments: Any) -> Call:
+def call(tool, /, **arguments):
     """Return a call as the API sends it."""
     return tool, json.dumps(arguments, ensure_ascii=False)
 
 
-def read(path: Any, **more: Any) -> Call:
+def read(path, **more):
     """Return a call of `read`."""
     return call("read", path=path, **more)
 
 
-def write(path: str, content: Any, **more: Any) -> Call:
+def write(path, content, **more):
     """Return a call of `write`."""
     return call("write", path=path, content=content, **more)
 
 
-def edit(path: str, *edits: tuple[str, str]) -> Call:
+def edit(path, *edits):
     """Return a call of `edit`, with old and new texts."""
     return call("edit", path=path, edits=[{"oldText": old, "newText": new} for old, new in edits])
 
 
-def turn(step: Step) -> Said:
+def turn(step):
     """Return a turn of the model: a text, calls, or a turn that is complete already."""
     if isinstance(step, Said):
         return step
@@ -91,14 +90,7 @@ FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "same\nother\nsame\n", "deep/c.t
 READ = read("a.txt")
 
 
-def own_case(
-    name: str,
-    about: str,
-    *turns: Step,
-    tools: Sequence[str] = ("read", "write", "edit", "ls"),
-    wants: Mapping[str, Any] | None = None,
-    **world: Any,
-) -> Case:
+def own_case(name, about, *turns, tools=("read", "write", "edit", "ls"), wants=None, **world):
     """Return a case with its own world of `FILES`; it requires a call of the first tool and an answer."""
     spec = {"type": "world", "calls": [{"name": tools[0]}], "answer": {"type": "contains", "value": "Done"}}
     spec |= wants or {}
@@ -122,12 +114,12 @@ WHOLE = ("agentic",)
 
 
 @cache
-def _suite(name: str) -> Suite:
+def _suite(name):
     file = f"benchmarks/prompts_{name}.toml"
     return load_suite(ROOT / file, name=file, registry=REGISTRY)
 
 
-def suite_cases() -> Iterator[Case]:
+def suite_cases():
     """Yield the right and the wrong exchanges of the suites with worlds that OpenClaw can play."""
     for name in SUITES:
         scripts = tomllib.loads((ROOT / f"tests/suites/replies_{name}.toml").read_text("utf-8"))
@@ -136,7 +128,7 @@ def suite_cases() -> Iterator[Case]:
                 yield from _cases_of(prompt, scripts[prompt.id], further=name in WHOLE)
 
 
-def _cases_of(prompt: Prompt, scripts: Mapping[str, Any], *, further: bool) -> Iterator[Case]:
+def _cases_of(prompt, scripts, *, further):
     for verdict in ("right", "wrong"):
         written = [scripts[verdict], *(scripts.get(f"also_{verdict}", []) if further else ())]
         for number, script in enumerate(written, 1):
@@ -148,7 +140,7 @@ def _cases_of(prompt: Prompt, scripts: Mapping[str, Any], *, further: bool) -> I
             )
 
 
-def _turns_of(script: Any) -> tuple[Said, ...]:
+def _turns_of(script):
     """Return the turns of a script: a list of calls and answers, or the calls of each turn and the answer."""
     steps = script
     if isinstance(script, dict):
@@ -159,9 +151,9 @@ def _turns_of(script: Any) -> tuple[Said, ...]:
     )
 
 
-def unplayed() -> Iterator[tuple[str, Sequence[str]]]:
+def unplayed():
     """Yield why the real agent cannot play prompts of the suites, with the prompts of each reason."""
-    by_reason: dict[str, list[str]] = {}
+    by_reason = {}
     for name in SUITES:
         for prompt in _suite(name).prompts:
             if why := why_not_real(prompt):
@@ -170,7 +162,7 @@ def unplayed() -> Iterator[tuple[str, Sequence[str]]]:
     yield from by_reason.items()
 
 
-def why_not_real(prompt: Prompt) -> str:
+def why_not_real(prompt):
     """Return why the real agent does not play a prompt's world; empty if it does."""
     fields = ("prompt", "messages", "turns", "world")
     asked = {name: getattr(prompt, name) for name in fields}
@@ -178,7 +170,7 @@ def why_not_real(prompt: Prompt) -> str:
 
 
 @cache
-def all_cases() -> tuple[Case, ...]:
+def all_cases():
     """Return every case, each id once."""
     from tests.openclaw.agreement.endings import endings
     from tests.openclaw.agreement.long_results import long_results

@@ -1,9 +1,8 @@
 """Ends of an exchange: without an answer, at the step limit, in a loop, or with a call written as text."""
 
-from collections.abc import Iterator
 from functools import partial
 
-from tests.openclaw.agreement.cases import DONE, READ, Case, call, own_case, read, write
+from tests.openclaw.agreement.cases import DONE, READ, call, own_case, read, write
 from tests.openclaw.model_server import Said
 
 OPEN = [call("open", path="a")]
@@ -14,7 +13,7 @@ LOOK = Said(text="Let me look.", calls=(READ,))
 WRITER = partial(own_case, tools=("write", "read"))
 
 
-def endings() -> Iterator[Case]:
+def endings():
     """Yield the cases."""
     yield from _endings()
     yield from _loops()
@@ -22,7 +21,7 @@ def endings() -> Iterator[Case]:
     yield from _written()
 
 
-def _endings() -> Iterator[Case]:
+def _endings():
     yield own_case("ends-at-once", "an answer without a call", DONE)
     yield own_case("ends-empty", "a call, then an empty answer", [READ], "")
     yield own_case("ends-empty-at-once", "an empty answer at once", "")
@@ -66,7 +65,7 @@ def _endings() -> Iterator[Case]:
     )
 
 
-def _loops() -> Iterator[Case]:
+def _loops():
     yield own_case("loop-same", "the same call again and again", [READ])
     yield own_case("loop-refused", "the same refused call again and again", [call("read", file="a.txt")])
     yield own_case("loop-unknown", "the same unknown tool again and again", OPEN)
@@ -87,7 +86,7 @@ def _loops() -> Iterator[Case]:
     yield own_case("loop-in-a-turn", "the same call five times in a turn", [READ] * 5, DONE)
 
 
-def _without_tools() -> Iterator[Case]:
+def _without_tools():
     """Calls where OpenClaw asks for only words, after a call and an answer without text."""
     written = '[write]\n{"path": "n.txt", "content": "x"}\n[END_TOOL_REQUEST]'
     for name, about, *after in (
@@ -106,7 +105,7 @@ def _without_tools() -> Iterator[Case]:
         yield own_case(f"without-tools-{name}", whole, [READ], "", *after, steps=16)
 
 
-def _written() -> Iterator[Case]:
+def _written():
     write = '{"path": "n.txt", "content": "x"}'
     named = f'{{"name": "write", "arguments": {write}}}'
     bracket = f"[write]\n{write}\n[END_TOOL_REQUEST]"

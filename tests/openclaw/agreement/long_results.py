@@ -1,9 +1,7 @@
 """Long results: files, output of commands, and web pages."""
 
-from collections.abc import Iterator
-
 from pytest_openclaw.values.worlds import ScriptedCommand
-from tests.openclaw.agreement.cases import DONE, Case, call, own_case, read
+from tests.openclaw.agreement.cases import DONE, call, own_case, read
 
 #: as long as an address on loopback, because it is part of a result that is cut
 SITE = "http://council.example"
@@ -20,7 +18,7 @@ _PAGES = {
 }
 
 
-def long_results() -> Iterator[Case]:
+def long_results():
     """Yield the cases."""
     yield own_case(
         "long-read",

@@ -1,14 +1,11 @@
 """Messages: delivered, refused by the tool or by the channel."""
 
-from collections.abc import Iterator
-from typing import Any
-
 from pytest_openclaw.values.worlds import ScriptedAnswer
-from tests.openclaw.agreement.cases import DONE, Case, call, own_case
+from tests.openclaw.agreement.cases import DONE, call, own_case
 from tests.openclaw.telegram import ABSENT, DOWN, FAILS, NO_CHAT
 
-JONAS: dict[str, Any] = {"action": "send", "channel": "telegram", "target": "@jonas"}
-MADE: tuple[dict[str, Any], ...] = (
+JONAS = {"action": "send", "channel": "telegram", "target": "@jonas"}
+MADE = (
     {**JONAS, "message": "Hello."},
     {"action": "send", "target": "4242", "message": "No channel."},
     {"action": "send", "to": "@jonas", "text": "Other names."},
@@ -32,7 +29,7 @@ _WANTS = {
 }
 
 
-def messages() -> Iterator[Case]:
+def messages():
     """Yield the case."""
     yield own_case(
         "messages-direct",

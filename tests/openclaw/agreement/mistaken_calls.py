@@ -1,21 +1,19 @@
 """Mistakes in a call itself: in its name, its arguments, its JSON."""
 
-from collections.abc import Iterator
-
-from tests.openclaw.agreement.cases import DONE, READ, Case, Step, call, edit, own_case, read, write
+from tests.openclaw.agreement.cases import DONE, READ, call, edit, own_case, read, write
 from tests.openclaw.model_server import Said
 
 CUT_OFF = [("read", '{"path": "a.t')]
 
 
-def mistaken_calls() -> Iterator[Case]:
+def mistaken_calls():
     """Yield the cases."""
     yield from _names()
     yield from _arguments()
     yield from _json()
 
 
-def _names() -> Iterator[Case]:
+def _names():
     yield own_case(
         "names-forgiven",
         "another case, blanks, namespaces, counters",
@@ -37,7 +35,7 @@ def _names() -> Iterator[Case]:
     )
 
 
-def _arguments() -> Iterator[Case]:
+def _arguments():
     yield own_case(
         "arguments-aliases",
         "other names of arguments: file_path, filename, file, text",
@@ -72,7 +70,7 @@ def _arguments() -> Iterator[Case]:
     )
 
 
-def _json() -> Iterator[Case]:
+def _json():
     for name, about, written in (
         ("broken", "arguments that are cut off", '{"path": "a.t'),
         ("empty", "arguments that are empty", ""),
@@ -91,7 +89,7 @@ def _json() -> Iterator[Case]:
         [write("n.txt", "x")],
         DONE,
     )
-    before: tuple[tuple[str, str, Step], ...] = (
+    before = (
         ("write", "a file written", [write("n.txt", "x")]),
         ("refused", "a refused call", [call("read")]),
         ("refused-write", "a refused write", [call("write", path="n.txt")]),

@@ -1,13 +1,12 @@
 """Mistakes in the use of files: in reading, writing and editing them, in patches and commands."""
 
-from collections.abc import Iterator
 from functools import partial
 
 from pytest_openclaw.values.worlds import ScriptedCommand
-from tests.openclaw.agreement.cases import DONE, Call, Case, call, edit, own_case, read, write
+from tests.openclaw.agreement.cases import DONE, call, edit, own_case, read, write
 
 
-def mistaken_files() -> Iterator[Case]:
+def mistaken_files():
     """Yield the cases."""
     yield from _files()
     yield from _edits()
@@ -15,11 +14,11 @@ def mistaken_files() -> Iterator[Case]:
     yield from _commands()
 
 
-def _ls(path: str) -> Call:
+def _ls(path):
     return call("ls", path=path)
 
 
-def _files() -> Iterator[Case]:
+def _files():
     yield own_case(
         "read-nothing-there",
         "missing files, a folder, an empty file, a name that is nearly right",
@@ -44,7 +43,7 @@ def _files() -> Iterator[Case]:
     )
 
 
-def _edits() -> Iterator[Case]:
+def _edits():
     case = partial(own_case, tools=("edit", "read"))
     yield case(
         "edit-not-found",
@@ -87,11 +86,11 @@ def _edits() -> Iterator[Case]:
     )
 
 
-def _patches() -> Iterator[Case]:
-    def raw(text: str) -> list[Call]:
+def _patches():
+    def raw(text):
         return [call("apply_patch", input=text)]
 
-    def patch(*lines: str) -> list[Call]:
+    def patch(*lines):
         return raw("\n".join(["*** Begin Patch", *lines, "*** End Patch"]))
 
     case = partial(own_case, tools=("apply_patch", "read", "write"))
@@ -136,8 +135,8 @@ def _patches() -> Iterator[Case]:
     )
 
 
-def _commands() -> Iterator[Case]:
-    def run(command: object, **more: object) -> Call:
+def _commands():
+    def run(command, **more):
         return call("exec", command=command, **more)
 
     commands = (

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -13,9 +13,7 @@ import msgspec
 
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.values.faults import outcome_of
-from pytest_openclaw.values.prompts import Prompt
-from pytest_openclaw.values.replies import Fault, Reply
-from tests.openclaw.agreement.cases import Case
+from pytest_openclaw.values.replies import Fault
 
 Kind = Literal["ok", "error", "bad_arguments", "unknown_tool", "unanswered"]
 
@@ -47,14 +45,14 @@ JUSTIFIED = (
 LONG_CHARS = 4000
 
 
-def alike(text: str) -> str:
+def alike(text):
     """Return a text without the parts that may differ, shortened if it is long."""
     for pattern, replacement, _ in JUSTIFIED:
         text = re.sub(pattern, replacement, text)
     return shortened(text)
 
 
-def shortened(text: str) -> str:
+def shortened(text):
     """Return a text, of a long one its ends and a hash."""
     if len(text) <= LONG_CHARS:
         return text
@@ -85,7 +83,7 @@ class Outcome:
     files: Mapping[str, str]
 
 
-def outcome(prompt: Prompt, result: Reply | Fault) -> Outcome:
+def outcome(prompt, result):
     """Return the outcome of a case, as its row would have it."""
     if isinstance(result, Fault):
         return Outcome(verdict=outcome_of(result).failure_type or "", tool_outcome=None, ended=None, files={})
@@ -108,7 +106,7 @@ def outcome(prompt: Prompt, result: Reply | Fault) -> Outcome:
     )
 
 
-def _kind(received: str | None) -> Kind:
+def _kind(received):
     """Derive the kind from the result that the model received, by the same rule on both sides."""
     if not received:
         return "unanswered"
@@ -123,7 +121,7 @@ def _kind(received: str | None) -> Kind:
     return "error" if isinstance(value, dict) and value.get("status") == "error" else "ok"
 
 
-def differences(ours: Outcome, real: Outcome) -> Iterator[str]:
+def differences(ours, real):
     """Yield the differences in words, without those in the texts of results."""
     first, second = "our loop", "OpenClaw"
     for name in ("verdict", "tool_outcome", "ended"):
@@ -142,7 +140,7 @@ def differences(ours: Outcome, real: Outcome) -> Iterator[str]:
             yield f"{path}: {one} in {first}, {other} in {second}"
 
 
-def n_other_words(ours: Outcome, real: Outcome) -> int:
+def n_other_words(ours, real):
     """Return the number of calls whose results differ."""
     turns = zip(ours.turns, real.turns, strict=False)
     calls = (pair for turn, other in turns for pair in zip(turn, other, strict=False))
@@ -179,17 +177,17 @@ class Observed:
     releases: Releases | None = None
     cases: dict[str, Kept] = field(default_factory=dict)
 
-    def outcome(self, case: Case) -> Outcome | None:
+    def outcome(self, case):
         """Return the outcome of a case; None if it has not been played with its current content."""
         kept = self.cases.get(case.id)
         return kept.outcome if kept and kept.digest == case.digest else None
 
-    def save(self) -> None:
+    def save(self):
         """Write everything."""
         text = json.dumps(msgspec.to_builtins(self), indent=1, ensure_ascii=False)
         FILE.write_text(f"{text}\n", encoding="utf-8")
 
 
-def load() -> Observed:
+def load():
     """Return the stored outcomes."""
     return msgspec.json.decode(FILE.read_bytes(), type=Observed)

@@ -1,11 +1,10 @@
 """The table of agreement, as a page of the documentation."""
 
-from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
 from tests.openclaw.agreement.cases import Case, all_cases, unplayed
-from tests.openclaw.agreement.outcomes import JUSTIFIED, Observed, Outcome, differences, n_other_words
+from tests.openclaw.agreement.outcomes import JUSTIFIED, Outcome, differences, n_other_words
 
 OWN = "agreement"
 PAGE = Path(__file__).parents[3] / "docs/maintaining/agreement.md"
@@ -35,7 +34,7 @@ each. The ordinary tests compare our loop with the stored results.
 """
 
 
-def render(observed: Observed, ours: Mapping[str, Outcome]) -> str:
+def render(observed, ours):
     """Return the page of the outcomes in the real OpenClaw and in our loop."""
     pairs = [(case, ours[case.id], real) for case in all_cases() if (real := observed.outcome(case))]
     return "\n".join(
@@ -64,7 +63,7 @@ def render(observed: Observed, ours: Mapping[str, Outcome]) -> str:
 _Pair = tuple[Case, Outcome, Outcome]
 
 
-def _figures(observed: Observed, pairs: Sequence[_Pair]) -> Iterator[str]:
+def _figures(observed, pairs):
     assert observed.releases is not None, "something was played"
     agree = sum(not list(differences(one, other)) for _, one, other in pairs)
     calls = sum(len(turn) for _, one, _ in pairs for turn in one.turns)
@@ -78,7 +77,7 @@ def _figures(observed: Observed, pairs: Sequence[_Pair]) -> Iterator[str]:
     yield f"- for {calls - others} of {calls} calls, the model receives the same result word for word\n"
 
 
-def _disagreements(pairs: Sequence[_Pair]) -> Iterator[str]:
+def _disagreements(pairs):
     found = [(case, list(differences(one, other))) for case, one, other in pairs]
     if not any(lines for _, lines in found):
         yield "None."
@@ -87,7 +86,7 @@ def _disagreements(pairs: Sequence[_Pair]) -> Iterator[str]:
             yield f"- `{case.id}`: {'; '.join(lines)}"
 
 
-def _suites(pairs: Sequence[_Pair]) -> Iterator[str]:
+def _suites(pairs):
     yield "| suite | cases | agree |"
     yield "| --- | --- | --- |"
     for suite, of_suite in groupby(pairs, key=lambda pair: pair[0].prompt.suite):
@@ -96,7 +95,7 @@ def _suites(pairs: Sequence[_Pair]) -> Iterator[str]:
             yield f"| `{Path(suite).name}` | {len(agree)} | {sum(agree)} |"
 
 
-def _mistakes(pairs: Sequence[_Pair]) -> Iterator[str]:
+def _mistakes(pairs):
     """Yield a line for each family of cases: the first word of an id names it."""
     own = [case.id.partition("-") for case, _, _ in pairs if case.prompt.suite == OWN]
     for family, cases in groupby(own, key=lambda parts: parts[0]):

@@ -3,10 +3,8 @@
 import json
 import re
 import tempfile
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from pytest_openclaw.openclaw.recovery import MESSAGE
 from pytest_openclaw.providers.chat_completions import OllamaOpenAI
@@ -15,12 +13,11 @@ from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import WorldState
-from tests.openclaw.agreement.cases import Case
 from tests.openclaw.agreement.long_results import SITE
-from tests.openclaw.agreement.outcomes import Outcome, outcome
+from tests.openclaw.agreement.outcomes import outcome
 from tests.openclaw.asking import agent, ask
-from tests.openclaw.model_server import Said, ScriptedModel
-from tests.openclaw.real import RealOpenClaw, run_agent, run_over_gateway
+from tests.openclaw.model_server import ScriptedModel
+from tests.openclaw.real import run_agent, run_over_gateway
 from tests.openclaw.site import Site
 from tests.openclaw.telegram import TOKEN, Telegram
 from tests.providers.servers.apis import play
@@ -32,14 +29,14 @@ TOKENS = 30_000
 _KEPT_PAGE = re.compile(r"/tmp/openclaw-web-fetch-[0-9a-f]{16}\.log")
 
 
-def play_ours(case: Case) -> Outcome:
+def play_ours(case):
     """Play a case in our own loop, over HTTP."""
     with ScriptedModel(*case.turns, pause_s=0, prompt_tokens=TOKENS) as model:
         provider = OllamaOpenAI(ProviderSetup(name="ours", environ={}, base_url=model.url))
         return outcome(case.prompt, play(provider, **_request(case), model=MODEL))
 
 
-def play_real(case: Case, openclaw: RealOpenClaw) -> Outcome:
+def play_real(case, openclaw):
     """Play a case in the real agent."""
     if MESSAGE in {tool.name for tool in case.prompt.tools or ()}:
         return _play_over_gateway(case, openclaw)
@@ -51,7 +48,7 @@ def play_real(case: Case, openclaw: RealOpenClaw) -> Outcome:
         return outcome(case.prompt, ask(provider, **_request(case), model=f"local/{MODEL}"))
 
 
-def _play_over_gateway(case: Case, openclaw: RealOpenClaw) -> Outcome:
+def _play_over_gateway(case, openclaw):
     """Play a case by a turn that the gateway runs: only it has channels, one of them on loopback."""
     with Telegram() as telegram, ScriptedModel(*case.turns, prompt_tokens=TOKENS) as model:
         channel = {"botToken": TOKEN, "apiRoot": telegram.url, "dmPolicy": "disabled"}
@@ -66,7 +63,7 @@ def _play_over_gateway(case: Case, openclaw: RealOpenClaw) -> Outcome:
         return outcome(case.prompt, _reply_of(case, model, WorldState(sent=tuple(sent))))
 
 
-def _play_with_pages(case: Case, openclaw: RealOpenClaw) -> Outcome:
+def _play_with_pages(case, openclaw):
     """Play a case whose pages are on loopback."""
     assert case.prompt.world is not None
     pages = {url.removeprefix(SITE): text for url, text in case.prompt.world.pages.items()}
@@ -87,7 +84,7 @@ def _play_with_pages(case: Case, openclaw: RealOpenClaw) -> Outcome:
         return outcome(case.prompt, _reply_of(case, model, WorldState(files={})))
 
 
-def _turns(case: Case, site: str) -> Sequence[Said]:
+def _turns(case, site):
     """Return the turns with the address of the pages."""
     return [
         replace(said, calls=tuple((name, text.replace(SITE, site)) for name, text in said.calls))
@@ -95,7 +92,7 @@ def _turns(case: Case, site: str) -> Sequence[Said]:
     ]
 
 
-def _reply_of(case: Case, model: ScriptedModel, world: WorldState) -> Reply:
+def _reply_of(case, model, world):
     """Return the messages to the model as an exchange that has ended with this world."""
     asked = [[one["content"] for one in body["messages"] if one["role"] == "tool"] for body in model.asked]
     turns = [
@@ -115,7 +112,7 @@ def _reply_of(case: Case, model: ScriptedModel, world: WorldState) -> Reply:
     )
 
 
-def _request(case: Case) -> dict[str, Any]:
+def _request(case):
     fields = ("prompt", "max_output_tokens", "messages", "turns", "world")
     asked = {name: getattr(case.prompt, name) for name in fields}
     return {**asked, "timeout_s": PATIENCE_S, "tools": case.prompt.tools or ()}

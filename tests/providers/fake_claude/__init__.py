@@ -3,43 +3,40 @@
 import shlex
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from pytest_openclaw.providers.claude_code_cli import ClaudeCodeCLI
 from pytest_openclaw.values.protocols import ProviderSetup
-from pytest_openclaw.values.replies import Fault, Reply
 from tests.providers.servers.apis import ask as ask_provider
 
 CLI = Path(__file__).parent / "cli.py"
 DUMMY_KEY = "dummy-key-0123456789"
 
 
-def command(mode: str, *arguments: str) -> str:
+def command(mode, *arguments):
     """Return the value of OPENCLAW_CLAUDE_COMMAND that runs the fake in `mode`."""
     return shlex.join([sys.executable, "-S", "-E", str(CLI), mode, *arguments])
 
 
-def environ_of(mode: str, *arguments: str, key: str | None = DUMMY_KEY) -> dict[str, str]:
+def environ_of(mode, *arguments, key=DUMMY_KEY):
     """Return an emptied environment whose CLI is the fake in `mode`."""
     environ = {"OPENCLAW_CLAUDE_COMMAND": command(mode, *arguments), "PATH": "/usr/bin:/bin"}
     return environ | ({"ANTHROPIC_API_KEY": key} if key else {})
 
 
-def provider_of(environ: Mapping[str, str], **setup: Any) -> ClaudeCodeCLI:
+def provider_of(environ, **setup):
     """Return the provider as a run creates it."""
     return ClaudeCodeCLI(ProviderSetup(**{"name": "claude_code_cli", "environ": environ} | setup))
 
 
-def ask(environ: Mapping[str, str], **request: Any) -> Reply | Fault:
+def ask(environ, **request):
     """Ask once, in a separate event loop, and return the reply or the fault."""
     return ask_provider(provider_of(environ), **{"model": "m1", "prompt": "Say hello."} | request)
 
 
-def is_alive(pid: int) -> bool:
+def is_alive(pid):
     """Whether a process runs; a zombie does not."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
@@ -47,7 +44,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def dies(pid: int) -> bool:
+def dies(pid):
     """Wait until a process is dead, with time enough for a slow machine."""
     until = time.monotonic() + 60
     while is_alive(pid) and time.monotonic() < until:

@@ -2,8 +2,6 @@
 
 # ruff: noqa: D103 - a mode is described by its name
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -24,49 +22,48 @@ USAGE = {
 }
 
 
-def say(line: Line) -> None:
+def say(line):
     print(json.dumps(line), flush=True)
 
 
-def event(kind: str, **fields: Any) -> Line:
+def event(kind, **fields):
     return {"type": "stream_event", "event": {"type": kind, **fields}, "parent_tool_use_id": None}
 
 
-def begin(*, connected: bool = True) -> None:
+def begin(*, connected=True):
     fields = {"tools": offered_names() if connected else [], "claude_code_version": "2.1.197"}
     servers = [{"name": name, "status": "connected" if connected else "failed"} for name in mcp_servers()]
     say({"type": "system", "subtype": "init", **fields, "model": "m1", "mcp_servers": servers})
     requesting()
 
 
-def requesting() -> None:
+def requesting():
     say({"type": "system", "subtype": "status", "status": "requesting"})
 
 
-def argument(name: str) -> str | None:
+def argument(name):
     """Return the value of an option."""
     return dict(zip(sys.argv, sys.argv[1:], strict=False)).get(name)
 
 
-def mcp_servers() -> dict[str, Any]:
+def mcp_servers():
     path = argument("--mcp-config")
     return json.loads(Path(path).read_text(encoding="utf-8"))["mcpServers"] if path else {}
 
 
-def offer() -> Line:
+def offer():
     """Return the tools that our server is configured to offer."""
     (server,) = mcp_servers().values()
-    offered: Line = json.loads(Path(server["args"][-1]).read_text(encoding="utf-8"))
-    return offered
+    return json.loads(Path(server["args"][-1]).read_text(encoding="utf-8"))
 
 
-def offered_names() -> list[str]:
+def offered_names():
     tools = offer()["tools"] if mcp_servers() else []
     names = [re.sub(r"[^a-zA-Z0-9_-]", "_", tool["name"]) for tool in tools]
     return [f"mcp__openclaw__{name}" for name in names]
 
 
-def message(*pieces: str, stop_reason: str = "end_turn") -> None:
+def message(*pieces, stop_reason="end_turn"):
     """One message of the model, in pieces."""
     say(event("message_start", message={"id": "msg_1", "model": "m1-20260101", "usage": USAGE}))
     if pieces:
@@ -80,7 +77,7 @@ def message(*pieces: str, stop_reason: str = "end_turn") -> None:
     say(event("message_stop"))
 
 
-def assistant(content: list[Line], **fields: Any) -> Line:
+def assistant(content, **fields):
     return {
         "type": "assistant",
         "message": {"id": "msg_1", "model": "m1-20260101", "content": content},
@@ -88,12 +85,12 @@ def assistant(content: list[Line], **fields: Any) -> Line:
     }
 
 
-def synthetic(text: str, **fields: Any) -> Line:
+def synthetic(text, **fields):
     content = [{"type": "text", "text": text}]
     return {"type": "assistant", "message": {"id": "x", "model": "<synthetic>", "content": content}, **fields}
 
 
-def result(**fields: Any) -> Line:
+def result(**fields):
     defaults = {
         "subtype": "success",
         "is_error": False,
@@ -104,13 +101,13 @@ def result(**fields: Any) -> Line:
     return {"type": "result", **defaults, "stop_reason": "end_turn", "total_cost_usd": 0.5, **fields}
 
 
-def hello() -> None:
+def hello():
     begin()
     message("Hel", "lo")
     say(result())
 
 
-def report() -> None:
+def report():
     """Answer, and record how we were called."""
     home, cwd = Path(os.environ["HOME"]), Path.cwd()
     call = {
@@ -130,7 +127,7 @@ def report() -> None:
     hello()
 
 
-def prompted() -> None:
+def prompted():
     """Do what the prompt says, which is a mode and its arguments."""
     if "--version" in sys.argv:
         version()
@@ -139,7 +136,7 @@ def prompted() -> None:
     globals()[sys.argv[1]]()
 
 
-def error() -> None:
+def error():
     """Fail with an API error, as `{"status", "word", "text"}` in the second argument."""
     failure = json.loads(sys.argv[2])
     begin()
@@ -153,7 +150,7 @@ def error() -> None:
     sys.exit(1)
 
 
-def continued() -> None:
+def continued():
     """Cut off at the output limit, then continued by a second request, as the CLI does by itself."""
     begin()
     message("Hello", stop_reason="max_tokens")
@@ -161,12 +158,12 @@ def continued() -> None:
     time.sleep(600)
 
 
-def max_turns() -> None:
+def max_turns():
     begin()
     end_at_limit()
 
 
-def end_at_limit() -> None:
+def end_at_limit():
     errors = ["Reached maximum number of turns (1)"]
     fields = {"subtype": "error_max_turns", "is_error": True, "errors": errors}
     line = result(**fields)
@@ -175,14 +172,14 @@ def end_at_limit() -> None:
     sys.exit(1)
 
 
-def unoffered() -> None:
+def unoffered():
     """Send a request although our server is missing, as the CLI does."""
     begin(connected=False)
     message("I have no tools.")
     say(result())
 
 
-def plays() -> None:
+def plays():
     """Play the turns of the second argument, `[text, [[tool, arguments], …]]` each, with our real server."""
     begin()
     turns = json.loads(sys.argv[2])
@@ -213,7 +210,7 @@ def plays() -> None:
     sys.exit(1)
 
 
-def turn(number: int, text: str, calls: list[tuple[str, str, str]]) -> None:
+def turn(number, text, calls):
     """One message of the model: a text, and calls in two pieces each."""
     say(event("message_start", message={"id": f"msg_{number}", "model": "m1", "usage": USAGE}))
     if text:
@@ -233,7 +230,7 @@ def turn(number: int, text: str, calls: list[tuple[str, str, str]]) -> None:
 class Server:
     """Our server, started as its configuration says, if it is configured and its calls are allowed."""
 
-    def __enter__(self) -> Server:
+    def __enter__(self):
         servers = mcp_servers()
         self.allowed = argument("--allowedTools") == "mcp__openclaw" and bool(servers)
         if self.allowed:
@@ -245,20 +242,19 @@ class Server:
             self.request("initialize", protocolVersion="2025-11-25")
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         if self.allowed:
             self.process.communicate()
 
-    def request(self, method: str, **params: Any) -> Line:
+    def request(self, method, **params):
         assert self.process.stdin
         assert self.process.stdout
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         self.process.stdin.write(json.dumps(message).encode() + b"\n")
         self.process.stdin.flush()
-        answer: Line = json.loads(self.process.stdout.readline() or '{"error": {"message": "gone"}}')
-        return answer
+        return json.loads(self.process.stdout.readline() or '{"error": {"message": "gone"}}')
 
-    def answer_of(self, name: str, arguments: str) -> Line:
+    def answer_of(self, name, arguments):
         """Return the result that the model receives, as the CLI words it."""
         own = name.removeprefix("mcp__openclaw__")
         if name == own or not self.allowed:
@@ -268,25 +264,25 @@ class Server:
         return {"content": answer["result"]["content"] if "result" in answer else answer["error"]["message"]}
 
 
-def slash_command() -> None:
+def slash_command():
     begin()
     say(synthetic("/help isn't available in this environment."))
     say(result(num_turns=0, result="/help isn't available in this environment."))
 
 
-def hang() -> None:
+def hang():
     begin()
     say(event("content_block_delta", index=0, delta={"type": "text_delta", "text": "Hel"}))
     time.sleep(600)
 
 
-def stubborn() -> None:
+def stubborn():
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     Path(sys.argv[2]).write_text(str(os.getpid()), encoding="utf-8")
     hang()
 
 
-def noisy() -> None:
+def noisy():
     """An answer among invalid lines, with noise on stderr."""
     print("npm warn something\n{", flush=True)
     sys.stderr.write("warning: noise\n" * 20_000)
@@ -295,49 +291,49 @@ def noisy() -> None:
     print("trailing words", flush=True)
 
 
-def long_line() -> None:
+def long_line():
     """One piece of 3 MiB."""
     begin()
     message("a" * (3 << 20))
     say(result())
 
 
-def killed() -> None:
+def killed():
     hang_after = event("content_block_delta", index=0, delta={"type": "text_delta", "text": "Hel"})
     begin()
     say(hang_after)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def terminated() -> None:
+def terminated():
     """Handle SIGTERM like a Node program."""
     begin()
     message("Hel")
     sys.exit(128 + signal.SIGTERM)
 
 
-def plain_text() -> None:
+def plain_text():
     """Print an error on stdout, in plain text."""
     print("Loading …\nNo such setting: effort", flush=True)
     sys.exit(1)
 
 
-def unfinished() -> None:
+def unfinished():
     begin()
     message("Hel", "lo")
     sys.exit(3)
 
 
-def silent() -> None:
+def silent():
     sys.exit(0)
 
 
-def usage_error() -> None:
+def usage_error():
     sys.stderr.write("error: unknown option '--bare'\n")
     sys.exit(1)
 
 
-def version() -> None:
+def version():
     print("2.1.197 (Claude Code)")
 
 

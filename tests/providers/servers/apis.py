@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,10 @@ from pytest_openclaw.providers.gemini import Gemini
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.values.faults import CallFailed
-from pytest_openclaw.values.protocols import Provider, ProviderSetup
-from pytest_openclaw.values.replies import CallResult, Fault, Reply
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.replies import CallResult, Fault
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool
-from tests.providers.servers.misbehaving import Request as ServedRequest
 from tests.providers.servers.misbehaving import sse
 
 READ = Tool(
@@ -62,36 +61,36 @@ class Api:
     content_type: str = "text/event-stream"
 
     @property
-    def path(self) -> str:
+    def path(self):
         """The path of a request for a stream from model `m`."""
         return self.path_of("m")
 
-    def path_of(self, model: str) -> str:
+    def path_of(self, model):
         """The path of a request for a stream."""
         return self.version + (self.served_at.format(model=model) or self.kind.path)
 
-    def base(self, url: str) -> str:
+    def base(self, url):
         """The base URL that a provider with this address shows."""
         return url.removesuffix("/v1") + self.version
 
-    def answers(self, path: str) -> bool:
+    def answers(self, path):
         """Whether a request to this path is one to a model by this API."""
         return (
             ":generateContent" in path.replace("streamG", "g") if self.served_at else path.endswith(self.path)
         )
 
-    def whole(self, *said: Any, **more: Any) -> dict[str, Any]:
+    def whole(self, *said, **more):
         """A whole answer; the arguments are the fields of `Said`."""
         return self.answer_of(Said(*said, **more))
 
-    def provider(self, url: str, **environ: str) -> OverHttp:
+    def provider(self, url, **environ):
         return self.kind(ProviderSetup(name=self.kind.name, environ={self.base_env: url, **environ}))
 
 
-def reading(reader: Callable[[Any, Answer], Any]) -> Callable[..., Reply]:
+def reading(reader):
     """Return what gives the reply that results from these events, or from one whole answer."""
 
-    def read(*payloads: Any) -> Reply:
+    def read(*payloads):
         exchange = Answer(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
         for payload in payloads:
             assert reader(payload, exchange) is None
@@ -100,10 +99,10 @@ def reading(reader: Callable[[Any, Answer], Any]) -> Callable[..., Reply]:
     return read
 
 
-def using(provider: Provider, work: Callable[[Any], Awaitable[Any]]) -> Any:
+def using(provider, work):
     """Let a provider do some work in a separate loop, close it, and return the work's result."""
 
-    async def doing() -> Any:
+    async def doing():
         try:
             return await work(provider)
         finally:
@@ -112,10 +111,10 @@ def using(provider: Provider, work: Callable[[Any], Awaitable[Any]]) -> Any:
     return asyncio.run(doing())
 
 
-def ask(provider: Provider, **request: Any) -> Reply | Fault:
+def ask(provider, **request):
     """Ask once, and return the reply or the fault."""
 
-    async def asking(provider: Provider) -> Reply | Fault:
+    async def asking(provider):
         try:
             return await provider.ask(_request(request))
         except CallFailed as failed:
@@ -124,24 +123,24 @@ def ask(provider: Provider, **request: Any) -> Reply | Fault:
     return using(provider, asking)
 
 
-def play(provider: Provider, **request: Any) -> Reply | Fault:
+def play(provider, **request):
     """Play a scripted exchange, and return the reply or the fault."""
 
-    async def ask_turn(turn: Request) -> CallResult:
+    async def ask_turn(turn):
         result, timing = await ask_once(provider, turn)
         return CallResult(result=result, timing=timing)
 
-    async def playing(provider: Provider) -> Reply | Fault:
+    async def playing(provider):
         return (await hold_exchange(_request(request), ask_turn)).result
 
     return using(provider, playing)
 
 
-def _request(fields: dict[str, Any]) -> Request:
+def _request(fields):
     return Request(**{"model": "m", "prompt": "Say hi.", "timeout_s": 60.0, **fields})
 
 
-def described(fault: Reply | Fault) -> tuple[str, str, str, str]:
+def described(fault):
     """Return the failure type, status, message and raw text of a fault."""
     assert isinstance(fault, Fault), fault
     return fault.failure_type, fault.status, fault.message, fault.raw
@@ -150,7 +149,7 @@ def described(fault: Reply | Fault) -> tuple[str, str, str, str]:
 # --- chat completions ---------------------------------------------------------------------------
 
 
-def chat_chunk(delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
+def chat_chunk(delta, finish_reason=None):
     return {
         "object": "chat.completion.chunk",
         "model": "m-served",
@@ -158,7 +157,7 @@ def chat_chunk(delta: dict[str, Any], finish_reason: str | None = None) -> dict[
     }
 
 
-def chat_usage(**usage: Any) -> dict[str, Any]:
+def chat_usage(**usage):
     return {"object": "chat.completion.chunk", "model": "m-served", "choices": [], "usage": usage}
 
 
@@ -171,8 +170,8 @@ CHAT_USAGE = {
 }
 
 
-def _chat_whole(said: Said) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": said.text}
+def _chat_whole(said):
+    message = {"role": "assistant", "content": said.text}
     if said.reasoning:
         message["reasoning_content"] = said.reasoning
     if said.calls:
@@ -185,7 +184,7 @@ def _chat_whole(said: Said) -> dict[str, Any]:
     return {"object": "chat.completion", "model": "m-served", "choices": [choice], "usage": usage}
 
 
-def _chat_end(reason: str = "stop", usage: Any = None, **_: Any) -> bytes:
+def _chat_end(reason="stop", usage=None, **_):
     return sse(chat_chunk({}, reason), chat_usage(**(usage or CHAT_USAGE)), "[DONE]")
 
 
@@ -212,20 +211,20 @@ RESPONSES_USAGE = {
 }
 
 
-def event(payload: dict[str, Any]) -> bytes:
+def event(payload):
     return sse(payload, event=payload["type"])
 
 
-def delta(kind: str, text: str, **more: Any) -> bytes:
+def delta(kind, text, **more):
     return event({"type": f"response.{kind}.delta", "delta": text, **more})
 
 
-def _incomplete(reason: str) -> str | None:
+def _incomplete(reason):
     return {"length": "max_output_tokens", "stop": None}.get(reason, reason)
 
 
-def _responses_whole(said: Said) -> dict[str, Any]:
-    output: list[dict[str, Any]] = []
+def _responses_whole(said):
+    output = []
     if said.reasoning:
         output.append({"type": "reasoning", "summary": [{"type": "summary_text", "text": said.reasoning}]})
     if said.text:
@@ -246,7 +245,7 @@ def _responses_whole(said: Said) -> dict[str, Any]:
     }
 
 
-def _responses_end(reason: str = "stop", **said: Any) -> bytes:
+def _responses_end(reason="stop", **said):
     response = _responses_whole(Said(**{"text": None, "reason": reason, **said}))
     return event({"type": f"response.{response['status']}", "response": response})
 
@@ -274,12 +273,12 @@ MESSAGES_USAGE = {
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 
 
-def block_delta(kind: str, **delta: Any) -> bytes:
+def block_delta(kind, **delta):
     return event({"type": "content_block_delta", "index": 0, "delta": {"type": kind, **delta}})
 
 
-def _messages_whole(said: Said) -> dict[str, Any]:
-    content: list[dict[str, Any]] = []
+def _messages_whole(said):
+    content = []
     if said.reasoning:
         content.append({"type": "thinking", "thinking": said.reasoning, "signature": "c2lnbmVk"})
     if said.text:
@@ -300,7 +299,7 @@ def _messages_whole(said: Said) -> dict[str, Any]:
     }
 
 
-def _messages_end(reason: str = "stop", usage: Any = None, **_: Any) -> bytes:
+def _messages_end(reason="stop", usage=None, **_):
     ended = {"stop_reason": _STOP_REASONS.get(reason, reason), "stop_sequence": None}
     return event({"type": "message_delta", "delta": ended, "usage": usage or MESSAGES_USAGE}) + event(
         {"type": "message_stop"}
@@ -331,8 +330,8 @@ GEMINI_USAGE = {
 _FINISH_REASONS = {"stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
 
 
-def gemini_answer(*parts: dict[str, Any], reason: str | None = None, usage: Any = None) -> dict[str, Any]:
-    candidate: dict[str, Any] = {"index": 0}
+def gemini_answer(*parts, reason=None, usage=None):
+    candidate = {"index": 0}
     if parts:
         candidate["content"] = {"role": "model", "parts": [*parts]}
     if reason:
@@ -341,8 +340,8 @@ def gemini_answer(*parts: dict[str, Any], reason: str | None = None, usage: Any 
     return answer if usage is None else {**answer, "usageMetadata": usage}
 
 
-def _gemini_whole(said: Said) -> dict[str, Any]:
-    parts: list[dict[str, Any]] = [{"text": said.reasoning, "thought": True}] if said.reasoning else []
+def _gemini_whole(said):
+    parts = [{"text": said.reasoning, "thought": True}] if said.reasoning else []
     if said.text:
         parts.append({"text": said.text})
     parts += [
@@ -371,26 +370,26 @@ of_events = pytest.mark.parametrize("api", APIS, ids=lambda api: api.kind.name)
 """Limits a test of every API to those whose streams are events."""
 
 
-def model_of(request: ServedRequest) -> str:
+def model_of(request):
     """Which model a request is for."""
     named = request.path.rpartition("/")[2].partition(":")[0]
     return str(request.json.get("model", named))
 
 
-def prompt_of(body: dict[str, Any]) -> str:
+def prompt_of(body):
     """What a model is asked, without a conversation."""
     if "contents" in body:
         return str(body["contents"][-1]["parts"][0]["text"])
     return str(body["input"] if "input" in body else body["messages"][-1]["content"])
 
 
-def tools_in(body: dict[str, Any]) -> list[str]:
+def tools_in(body):
     """The names of the tools that are offered."""
     (first, *_) = tools = body["tools"]
     return [tool.get("function", tool)["name"] for tool in first.get("functionDeclarations", tools)]
 
 
-def texts_in(value: Any) -> Iterator[str]:
+def texts_in(value):
     """Every text that a model is shown of a conversation."""
     if isinstance(value, str):
         yield value
@@ -419,12 +418,12 @@ _SHOWN = [
 ]
 
 
-def rows_in(name: str) -> list[dict[str, Any]]:
+def rows_in(name):
     """The rows of a table in a file next to the tests, a JSON object in each line."""
     text = Path(__file__).parents[1].joinpath(name).read_text("utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
 
-def as_object(arguments: str) -> dict[str, Any]:
+def as_object(arguments):
     """Arguments for an API that has them as an object; another text becomes part of one."""
     return json.loads(arguments) if arguments.startswith("{") else {"text": arguments}

@@ -7,16 +7,11 @@ With `turns` it plays a conversation instead: each is a list of blocks, `Text` o
 answered with the turn after those that it contains. A turn that is a string is a mode.
 """
 
-from __future__ import annotations
-
 import re
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from tests.providers.servers.misbehaving import Close, MisbehavingServer, Request, Script, Step, Wait, sse
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from tests.providers.servers.misbehaving import Close, MisbehavingServer, Script, Wait, sse
 
 ERROR_TYPES = {
     400: "invalid_request_error",
@@ -27,7 +22,7 @@ ERROR_TYPES = {
     500: "api_error",
     529: "overloaded_error",
 }
-ERRORS: dict[str, tuple[int, str, str]] = {
+ERRORS = {
     "overflow": (400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
     "billing": (400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API."),
 }
@@ -62,7 +57,7 @@ Block = Text | ToolUse
 class MessagesServer:
     """Serves one mode while entered; `requests` has the bodies, `headers` the headers of each."""
 
-    def __init__(self, mode: str = "ok", *, turns: Sequence[Sequence[Block] | str] = ()) -> None:
+    def __init__(self, mode="ok", *, turns=()):
         self.mode = mode
         self.turns = turns
         self.released = threading.Event()
@@ -70,32 +65,32 @@ class MessagesServer:
         self._http.on("*", self._answer)
 
     @property
-    def url(self) -> str:
+    def url(self):
         return self._http.origin
 
     @property
-    def requests(self) -> list[Any]:
+    def requests(self):
         return [request.json for request in self._posted]
 
     @property
-    def headers(self) -> list[dict[str, str]]:
+    def headers(self):
         return [request.headers for request in self._posted]
 
     @property
-    def _posted(self) -> list[Request]:
+    def _posted(self):
         return [request for request in self._http.requests if request.method == "POST"]
 
-    def __enter__(self) -> MessagesServer:
+    def __enter__(self):
         self._http.__enter__()
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, *exc):
         self._http.__exit__(*exc)
 
-    def _answer(self, request: Request) -> Script:
+    def _answer(self, request):
         if request.method != "POST":
             return Script.answer()
-        mode: Sequence[Block] | str = self.mode
+        mode = self.mode
         if self.turns:
             happened = sum(message["role"] == "assistant" for message in request.json["messages"])
             mode = self.turns[min(happened, len(self.turns) - 1)]
@@ -106,15 +101,15 @@ class MessagesServer:
         if isinstance(mode, str) and mode in ERRORS:
             return _refusal(*ERRORS[mode])
         events = _events(mode, str(request.json.get("model")), f"msg_{len(self._posted)}")
-        steps: list[Step | bytes] = [sse(event, event=event["type"]) for event in events]
+        steps = [sse(event, event=event["type"]) for event in events]
         return Script.stream(*steps, *([Wait(self.released)] if mode == "hang" else []))
 
 
-def _refusal(status: int, kind: str, message: str) -> Script:
+def _refusal(status, kind, message):
     return Script.answer({"type": "error", "error": {"type": kind, "message": message}}, status=status)
 
 
-def _events(mode: Sequence[Block] | str, model: str, message_id: str) -> list[Event]:
+def _events(mode, model, message_id):
     message = {"id": message_id, "type": "message", "role": "assistant", "content": [], "model": model}
     began = {
         "type": "message_start",
@@ -136,7 +131,7 @@ def _events(mode: Sequence[Block] | str, model: str, message_id: str) -> list[Ev
     return [began, *words, *ended(reasons.get(mode, "end_turn"), output_tokens=3)]
 
 
-def _block(index: int, block: Block) -> list[Event]:
+def _block(index, block):
     if isinstance(block, Text):
         pieces = re.split("(?= )", block.text)
         return [start(index, "text", text=""), *deltas(index, "text_delta", "text", *pieces), stop(index)]
@@ -150,12 +145,12 @@ def _block(index: int, block: Block) -> list[Event]:
 # --- events -------------------------------------------------------------------------------------
 
 
-def start(index: int, kind: str, **block: Any) -> Event:
+def start(index, kind, **block):
     """The event that begins a block."""
     return {"type": "content_block_start", "index": index, "content_block": {"type": kind, **block}}
 
 
-def deltas(index: int, kind: str, field: str, *texts: str) -> list[Event]:
+def deltas(index, kind, field, *texts):
     """Delta events of one block."""
     return [
         {"type": "content_block_delta", "index": index, "delta": {"type": kind, field: text}}
@@ -163,12 +158,12 @@ def deltas(index: int, kind: str, field: str, *texts: str) -> list[Event]:
     ]
 
 
-def stop(index: int) -> Event:
+def stop(index):
     """The event that ends a block."""
     return {"type": "content_block_stop", "index": index}
 
 
-def ended(reason: str = "end_turn", **usage: Any) -> list[Event]:
+def ended(reason="end_turn", **usage):
     """The events that end a stream."""
     delta = {"stop_reason": reason, "stop_sequence": None}
     return [

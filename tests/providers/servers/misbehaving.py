@@ -19,8 +19,6 @@ Recorded: `requests` in order of arrival, `total`, `in_flight` now, `most_in_fli
 with the `with` block.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import socket
@@ -29,11 +27,10 @@ import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 CERTIFICATE = Path(__file__).with_name("loopback.pem")
 
@@ -75,12 +72,12 @@ class Script:
     steps: tuple[Step, ...]
 
     @classmethod
-    def of(cls, *steps: Step | bytes) -> Script:
+    def of(cls, *steps):
         """Exactly these steps; bytes are sent."""
         return cls(tuple(Send(step) if isinstance(step, bytes) else step for step in steps))
 
     @classmethod
-    def answer(cls, body: bytes | str | dict | list = b"", status: int = 200, **headers: str) -> Script:
+    def answer(cls, body=b"", status=200, **headers):
         """A whole answer with its length; `content_type="…"` becomes the header `content-type`."""
         if isinstance(body, (dict, list)):
             headers.setdefault("content_type", "application/json")
@@ -90,9 +87,9 @@ class Script:
         return cls.of(head(status, **headers) + data)
 
     @classmethod
-    def stream(cls, *steps: Step | bytes, content_type: str = "text/event-stream", **headers: str) -> Script:
+    def stream(cls, *steps, content_type="text/event-stream", **headers):
         """A chunked answer: bytes are one chunk each, and the end is regular unless a step prevents it."""
-        framed: list[Step | bytes] = [head(content_type=content_type, transfer_encoding="chunked", **headers)]
+        framed = [head(content_type=content_type, transfer_encoding="chunked", **headers)]
         framed += [chunk(step) if isinstance(step, bytes) else step for step in steps]
         if not any(isinstance(step, (Reset, Close, Hang)) for step in steps):
             framed.append(chunk(b""))
@@ -107,7 +104,7 @@ class Request:
     body: bytes = field(repr=False)
 
     @property
-    def json(self) -> Any:
+    def json(self):
         return json.loads(self.body)
 
 
@@ -115,7 +112,7 @@ Answer = Script | Callable[[Request], Script]
 
 
 class MisbehavingServer:
-    def __init__(self, *, has_tls: bool = False) -> None:
+    def __init__(self, *, has_tls=False):
         self._tls: ssl.SSLContext | None = None
         if has_tls:
             self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -134,36 +131,36 @@ class MisbehavingServer:
         self.port: int = self._listener.getsockname()[1]
 
     @property
-    def origin(self) -> str:
+    def origin(self):
         return f"http{'s' if self._tls else ''}://127.0.0.1:{self.port}"
 
     @property
-    def url(self) -> str:
+    def url(self):
         """The base URL of an OpenAI-compatible API."""
         return f"{self.origin}/v1"
 
     @property
-    def total(self) -> int:
+    def total(self):
         return len(self.requests)
 
-    def on(self, path: str, answer: Answer) -> None:
+    def on(self, path, answer):
         self._by_path[path] = answer
 
-    def enqueue(self, *scripts: Script) -> None:
+    def enqueue(self, *scripts):
         self._queue.extend(scripts)
 
-    def wait_for(self, condition: Callable[[], bool], *, timeout_s: float = 60.0) -> None:
+    def wait_for(self, condition, *, timeout_s=60.0):
         """Wait until the condition holds, for example `lambda: server.in_flight == 3`."""
         latest = time.monotonic() + timeout_s
         while not condition():
             assert time.monotonic() < latest, "the condition did not come about"
             time.sleep(0.005)
 
-    def __enter__(self) -> MisbehavingServer:
+    def __enter__(self):
         self._start(self._accept)
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, *exc):
         self._stopping.set()
         # On Linux only closing it does not wake a thread in accept().
         with suppress(OSError):
@@ -180,12 +177,12 @@ class MisbehavingServer:
 
     # --- how --------------------------------------------------------------------------------
 
-    def _start(self, target: Callable[..., None], *args: object) -> None:
+    def _start(self, target, *args):
         thread = threading.Thread(target=target, args=args, daemon=True)
         self._threads.append(thread)
         thread.start()
 
-    def _accept(self) -> None:
+    def _accept(self):
         while not self._stopping.is_set():
             try:
                 connection, _ = self._listener.accept()
@@ -196,7 +193,7 @@ class MisbehavingServer:
                 self._open.add(connection)
             self._start(self._serve, connection)
 
-    def _serve(self, accepted: socket.socket) -> None:
+    def _serve(self, accepted):
         try:
             # Many tests have a peer that disconnects early.
             with (
@@ -212,10 +209,10 @@ class MisbehavingServer:
                 self._open.discard(accepted)
             accepted.close()
 
-    def _opened(self, connection: socket.socket) -> socket.socket:
+    def _opened(self, connection):
         return self._tls.wrap_socket(connection, server_side=True) if self._tls else connection
 
-    def _answer(self, connection: socket.socket, request: Request) -> bool:
+    def _answer(self, connection, request):
         with self._lock:
             self.requests.append(request)
             answer = self._queue.popleft() if self._queue else self._registered(request)
@@ -223,7 +220,7 @@ class MisbehavingServer:
         with self._counted():
             return all(self._do(connection, step) for step in script.steps)
 
-    def _registered(self, request: Request) -> Answer:
+    def _registered(self, request):
         missing = Script.answer({"error": {"message": "no such route"}}, status=404)
         return self._by_path.get(request.path) or self._by_path.get("*") or missing
 
@@ -238,7 +235,7 @@ class MisbehavingServer:
             with self._lock:
                 self.in_flight -= 1
 
-    def _do(self, connection: socket.socket, step: Step) -> bool:
+    def _do(self, connection, step):
         """Do one step; False ends the connection."""
         match step:
             case Send(data):
@@ -260,43 +257,43 @@ class MisbehavingServer:
 
 
 @contextmanager
-def unused_port() -> Iterator[int]:
+def unused_port():
     """A port without a listener; it stays reserved, so that no server of another test gets it meanwhile."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]
 
 
-def head(status: int = 200, **headers: str) -> bytes:
+def head(status=200, **headers):
     """A status line and headers; `_` in a name becomes `-`."""
     lines = [f"HTTP/1.1 {status} Whatever"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode()
 
 
-def chunk(data: bytes) -> bytes:
+def chunk(data):
     """One piece of a chunked body; an empty one ends the body."""
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
-def sse(*payloads: Any, event: str | None = None) -> bytes:
+def sse(*payloads, event=None):
     """Server-sent events: a dict as JSON, a text unchanged."""
     name = f"event: {event}\n" if event else ""
     texts = (payload if isinstance(payload, str) else json.dumps(payload) for payload in payloads)
     return "".join(f"{name}data: {text}\n\n" for text in texts).encode()
 
 
-def pieces(data: bytes, cuts: Iterable[int]) -> list[bytes]:
+def pieces(data, cuts):
     """The data, cut at these places, without empty pieces."""
     places = [0, *sorted({cut for cut in cuts if 0 < cut < len(data)}), len(data)]
     return [data[start:end] for start, end in itertools.pairwise(places) if start < end]
 
 
-def _read_request(received: Any) -> Request | None:
+def _read_request(received):
     first = received.readline().decode("latin-1").split()
     if len(first) != 3:
         return None
-    headers: dict[str, str] = {}
+    headers = {}
     while line := received.readline().decode("latin-1").strip():
         name, _, value = line.partition(":")
         headers[name.lower()] = value.strip()

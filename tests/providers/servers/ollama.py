@@ -1,13 +1,11 @@
 """Ollama's own API: the lines of its streams, and a server that has its routes."""
 
 import json
-from collections.abc import Callable
-from typing import Any
 
 from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.values.protocols import ProviderSetup
-from tests.providers.servers.apis import CHAT, Api, Said, as_object
-from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script, Step
+from tests.providers.servers.apis import CHAT, Api, as_object
+from tests.providers.servers.misbehaving import MisbehavingServer, Script
 
 NDJSON = "application/x-ndjson"
 TIMES = {"total_duration": 900_000_000, "load_duration": 100_000_000, "prompt_eval_duration": 300_000_000}
@@ -17,13 +15,13 @@ SPEED = 14.0
 TEMPLATE = "{{ .Messages }}"
 
 
-def lines(*payloads: Any, end: str = "\n") -> bytes:
+def lines(*payloads, end="\n"):
     """One line each: a dict as JSON, a text unchanged."""
     texts = (p if isinstance(p, str) else json.dumps(p, ensure_ascii=False) for p in payloads)
     return "".join(text + end for text in texts).encode()
 
 
-def said(content: str = "", **message: Any) -> dict[str, Any]:
+def said(content="", **message):
     """A line in the middle of an answer."""
     return {
         "model": "m-served",
@@ -33,18 +31,18 @@ def said(content: str = "", **message: Any) -> dict[str, Any]:
     }
 
 
-def done(reason: str | None = "stop", content: str = "", message: Any = None, **more: Any) -> dict[str, Any]:
+def done(reason="stop", content="", message=None, **more):
     """The line that ends an answer, or a whole answer that is not streamed."""
     last = {**said(**{"content": content, **(message or {})}), "done": True, **TIMES, **COUNTS, **more}
     return last if reason is None else {**last, "done_reason": reason}
 
 
-def calling(*calls: tuple[str, Any], **more: Any) -> list[dict[str, Any]]:
+def calling(*calls, **more):
     """The value of `tool_calls`, with arguments as objects."""
     return [{"function": {"name": name, "arguments": arguments}, **more} for name, arguments in calls]
 
 
-def native(url: str, *, options: Any = None, **environ: str) -> OllamaNative:
+def native(url, *, options=None, **environ):
     """A provider for this server."""
     setup = ProviderSetup(
         name="ollama_native", environ={"OLLAMA_HOST": url, **environ}, options=options or {}
@@ -52,13 +50,13 @@ def native(url: str, *, options: Any = None, **environ: str) -> OllamaNative:
     return OllamaNative(setup)
 
 
-def answer(*steps: Step | bytes, content_type: str = NDJSON) -> Script:
+def answer(*steps, content_type=NDJSON):
     """A stream of lines."""
     return Script.stream(*steps, content_type=content_type)
 
 
-def _whole(say: Said) -> dict[str, Any]:
-    message: dict[str, Any] = {"thinking": say.reasoning} if say.reasoning else {}
+def _whole(say):
+    message = {"thinking": say.reasoning} if say.reasoning else {}
     if say.calls:
         message["tool_calls"] = calling(*((name, as_object(arguments)) for name, arguments in say.calls))
     return done(say.reason, content=say.text or "", message=message)
@@ -82,11 +80,7 @@ OLLAMA = Api(
 class OllamaServer(MisbehavingServer):
     """Has Ollama's routes, its own and `/v1/chat/completions`, and one small model for each name."""
 
-    def __init__(
-        self,
-        chat: Callable[[dict[str, Any]], Script] | None = None,
-        models: dict[str, list[str]] | None = None,
-    ) -> None:
+    def __init__(self, chat=None, models=None):
         super().__init__()
         self._chat = chat
         self.models = {"m:latest": ["completion", "tools"]} if models is None else models
@@ -98,11 +92,11 @@ class OllamaServer(MisbehavingServer):
         self.on("/v1/chat/completions", self._answer_v1)
 
     @property
-    def chats(self) -> list[dict[str, Any]]:
+    def chats(self):
         """The bodies of the requests by Ollama's own API."""
         return [request.json for request in self.requests if request.path == "/api/chat"]
 
-    def _answer_chat(self, request: Request) -> Script:
+    def _answer_chat(self, request):
         body = request.json
         if self._chat is not None:
             return self._chat(body)
@@ -110,12 +104,12 @@ class OllamaServer(MisbehavingServer):
             return Script.answer(done(content="Hi."))
         return answer(lines(said("Hi")), lines(said("."), done()))
 
-    def _answer_v1(self, request: Request) -> Script:
+    def _answer_v1(self, request):
         if not request.json["stream"]:
             return Script.answer(CHAT.whole("Hi."))
         return Script.stream(CHAT.text("Hi."), CHAT.end())
 
-    def _show(self, request: Request) -> Script:
+    def _show(self, request):
         model = request.json["model"]
         capabilities = self.models.get(model, self.models.get(f"{model}:latest"))
         if capabilities is None:
@@ -129,8 +123,8 @@ class OllamaServer(MisbehavingServer):
             }
         )
 
-    def _entry(self, name: str) -> dict[str, Any]:
+    def _entry(self, name):
         return {"name": name, "model": name, "size": 2_000_000_000, "digest": "a" * 64}
 
-    def _running(self, name: str) -> dict[str, Any]:
+    def _running(self, name):
         return {**self._entry(name), "context_length": 4096}

@@ -1,15 +1,15 @@
 """An asker with one provider, `fake`, and providers in this process whose behavior a test sets."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pytest_openclaw.asking.asker import Asker, PlannedCell
 from pytest_openclaw.judging.text import Noop
 from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.protocols import Provider, ProviderSetup
-from pytest_openclaw.values.replies import CallResult, Reply
+from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.requests import Request, Target
 from pytest_openclaw.values.settings import Concurrency, Settings
 
@@ -21,7 +21,7 @@ class Fake(Provider):
 
     name: ClassVar[str] = "fake"
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer):
         super().__init__(ProviderSetup(name="fake"))
         self.asked: list[Request] = []
         self.now = 0
@@ -29,7 +29,7 @@ class Fake(Provider):
         self.closed = False
         self._answer = answer
 
-    async def ask(self, request: Request) -> Reply:
+    async def ask(self, request):
         self.asked.append(request)
         self.now += 1
         self.most = max(self.most, self.now)
@@ -38,7 +38,7 @@ class Fake(Provider):
         finally:
             self.now -= 1
 
-    async def aclose(self) -> None:
+    async def aclose(self):
         self.closed = True
 
 
@@ -54,30 +54,30 @@ class Handy(Fake):
     takes_tools: ClassVar[bool] = True
 
 
-def says(text: str) -> Answer:
+def says(text):
     """An answer, at once."""
 
-    async def answer(request: Request) -> Reply:
+    async def answer(request):
         return Reply(text=text)
 
     return answer
 
 
-def waits(seconds: float) -> Answer:
+def waits(seconds):
     """An answer after a while."""
 
-    async def answer(request: Request) -> Reply:
+    async def answer(request):
         await asyncio.sleep(seconds)
         return Reply(text="waited")
 
     return answer
 
 
-def raises(*errors: BaseException) -> Answer:
+def raises(*errors):
     """Raises these faults one after the other, then answers."""
     left = list(errors)
 
-    async def answer(request: Request) -> Reply:
+    async def answer(request):
         if left:
             raise left.pop(0)
         return Reply(text="at last")
@@ -85,7 +85,7 @@ def raises(*errors: BaseException) -> Answer:
     return answer
 
 
-def cell(prompt_id: str = "P1", *, model: str = "m", provider: str = "fake", **changes: Any) -> Cell:
+def cell(prompt_id="P1", *, model="m", provider="fake", **changes):
     """A cell whose prompt is its id."""
     prompt = Prompt(
         suite="s.toml", id=prompt_id, name=prompt_id, prompt=prompt_id, validator=Noop(), **changes
@@ -96,25 +96,25 @@ def cell(prompt_id: str = "P1", *, model: str = "m", provider: str = "fake", **c
 class Room:
     """An asker, and its calls by a test."""
 
-    def __init__(self, asker: Asker) -> None:
+    def __init__(self, asker):
         self.asker = asker
 
-    def plan(self, *cells: Cell) -> None:
+    def plan(self, *cells):
         """Plan cells; the token of each is its prompt's id and its repeat."""
         self.asker.plan([PlannedCell(token=token_of(one), cell=one) for one in cells])
 
-    def ask(self, one: Cell) -> CallResult:
+    def ask(self, one):
         """Ask for a cell and wait."""
         return self.asker.ask(token_of(one), one)
 
 
-def token_of(one: Cell) -> str:
+def token_of(one):
     """The token of a cell."""
     return f"{one.prompt.id} r{one.repeat}"
 
 
 @contextmanager
-def open_room(provider: Provider, *, limit: int = 1, **settings: Any) -> Iterator[Room]:
+def open_room(provider, *, limit=1, **settings):
     """Open an asker whose provider takes `limit` requests at once; close it at the end."""
     chosen = Settings(**{"concurrency": Concurrency(everywhere=limit), **settings})
     asker = Asker({"fake": provider}, chosen)

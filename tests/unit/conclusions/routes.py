@@ -1,21 +1,17 @@
 """Rows for the tests of routes and roles."""
 
-from typing import Any
-
-from pytest_openclaw.values.prompts import ModelRole
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import missed, record, restraint_cells, tool_cells
 
-NATIVE: dict[str, Any] = {"suite": "native", "tools_offered": 11}
+NATIVE = {"suite": "native", "tools_offered": 11}
 
 
-def target(model: str, level: str | None = None) -> Target:
+def target(model, level=None):
     """A target of Ollama's."""
     return Target(provider="ollama_native", model=model, thinking_level=level)
 
 
-def rows_of(tier: int, one: Target, *, tools: tuple[str, ...] = ("read",), **changes: Any) -> list[Record]:
+def rows_of(tier, one, *, tools=("read",), **changes):
     """Native rows that settle a tier, and for Tier 1 restraint; right cells test `tools`, wrong ones exec."""
     used, unused = {1: (40, 0), 2: (60, 33), 3: (4, 36)}[tier]
     given = {**NATIVE, **changes}
@@ -26,7 +22,7 @@ def rows_of(tier: int, one: Target, *, tools: tuple[str, ...] = ("read",), **cha
     ]
 
 
-def role_rows(role: ModelRole, right: int, wrong: int, one: Target, **changes: Any) -> list[Record]:
+def role_rows(role, right, wrong, one, **changes):
     """Judged rows of a role, each of a separate prompt."""
     given = {"role": role, "suite": f"prompts_role_{role}.toml", **changes}
     return [

@@ -1,20 +1,15 @@
 """Rows of two runs from short marks, and their comparison."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from pytest_openclaw.parts.baseline.comparison import ComparedRuns, Comparison, Obstacles, compare_records
-from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.rows import Record
+from pytest_openclaw.parts.baseline.comparison import Obstacles, compare_records
 from tests.unit.reports.summaries import TARGET, fault, missed, record
 
-OTHERWISE: dict[str, dict[str, Any]] = {
+OTHERWISE = {
     "o": {"objective_pass": None},
     "s": {"objective_pass": None, "success": False, "failure_type": "empty_response"},
 }
 
 
-def cells(marks: str, target: Target = TARGET, *, repeat: int = 1, **changes: Any) -> list[Record]:
+def cells(marks, target=TARGET, *, repeat=1, **changes):
     """A row for each mark, of a separate prompt: + passed, - failed, ? not answered, o no validator, s silent."""
     make = {"-": missed, "?": fault}
     return [
@@ -25,18 +20,13 @@ def cells(marks: str, target: Target = TARGET, *, repeat: int = 1, **changes: An
     ]
 
 
-def compare(
-    base: Sequence[Record],
-    candidate: Sequence[Record],
-    targets: Sequence[tuple[Target, Target]] = ((TARGET, TARGET),),
-    **more: Any,
-) -> ComparedRuns:
+def compare(base, candidate, targets=((TARGET, TARGET),), **more):
     """Compare two runs of these rows."""
     obstacles = more.pop("obstacles", Obstacles())
     return compare_records(base, candidate, targets, obstacles, baseline="before", **more)
 
 
-def only(base: Sequence[Record], candidate: Sequence[Record], **more: Any) -> Comparison:
+def only(base, candidate, **more):
     """Compare the only target that both have."""
     (one,) = compare(base, candidate, **more).targets
     return one

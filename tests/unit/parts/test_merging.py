@@ -1,13 +1,10 @@
 """Several runs become one."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import jsonschema
 import pytest
@@ -17,10 +14,9 @@ from hypothesis import strategies as st
 from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.parts.merging import merge_runs
 from pytest_openclaw.runs.reading import load_run
-from pytest_openclaw.runs.summaries import NewRun, write_run
+from pytest_openclaw.runs.summaries import write_run
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.run_files import load_schema
 from pytest_openclaw.values.tool_calls import Surface, surface_facts
 from tests.searching import examples
@@ -29,27 +25,27 @@ from tests.unit.runs.stored_runs import SUITE, A, B, definition, files_of, load,
 NOW_MS = 1_800_000_000_000
 
 
-def _merge(*paths: Path, prefer: Any = None) -> tuple[NewRun, list[str]]:
+def _merge(*paths, prefer=None):
     new, notes = merge_runs([load_run(path) for path in paths], prefer)
     return new, [*notes]
 
 
-def _write(merged: tuple[NewRun, list[str]], runs_dir: Path) -> Path:
+def _write(merged, runs_dir):
     path, _ = write_run(merged[0], runs_dir / "whole", exactly=True, now_ms=NOW_MS)
     return path
 
 
-def _refusal(*paths: Path) -> str:
+def _refusal(*paths):
     with pytest.raises(OpenClawError) as refused:
         _merge(*paths)
     return str(refused.value)
 
 
 @pytest.fixture
-def two(tmp_path: Path) -> Any:
+def two(tmp_path):
     """Stores the run `one` of the prompt P1, and the run `two` of P2 with changes."""
 
-    def stored(**changes: Any) -> tuple[Path, Path]:
+    def stored(**changes):
         return store(tmp_path / "one", [row(A, "P1")]), store(tmp_path / "two", [row(A, "P2")], **changes)
 
     return stored
@@ -61,7 +57,7 @@ TARGETS = [A, B, Target(provider="lab", model="a_b"), Target(provider="lab", mod
 
 
 @st.composite
-def _cells(draw: Any) -> list[Record]:
+def _cells(draw):
     """Rows of different cells, with the fields that a summary counts."""
     keys = draw(st.sets(st.tuples(st.sampled_from(TARGETS), st.integers(1, 12)), max_size=14))
     return [
@@ -80,7 +76,7 @@ def _cells(draw: Any) -> list[Record]:
     ]
 
 
-def _shot(number: int) -> dict[str, int]:
+def _shot(number):
     return {"taken_at_ms": number}
 
 
@@ -88,9 +84,7 @@ def _shot(number: int) -> dict[str, int]:
 @given(
     _cells(), st.lists(st.integers(0, 2), min_size=14, max_size=14), st.lists(st.integers(0, 5), min_size=3)
 )
-def test_the_order_of_the_runs_makes_no_difference(
-    records: list[Record], hands: list[int], numbers: list[int]
-) -> None:
+def test_the_order_of_the_runs_makes_no_difference(records, hands, numbers):
     """Every file of the merged run is the same, byte for byte, whichever run is named first."""
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -118,7 +112,7 @@ def test_the_order_of_the_runs_makes_no_difference(
 # --- what becomes of the files ------------------------------------------------------------------
 
 
-def test_one_run_is_copied(tmp_path: Path) -> None:
+def test_one_run_is_copied(tmp_path):
     """The merge of one run has its rows byte for byte, its order, and its figures."""
     path = store(tmp_path / "one", [row(B, "P2"), row(B, "P10"), row(A, "P2")], host="box")
 
@@ -135,7 +129,7 @@ def test_one_run_is_copied(tmp_path: Path) -> None:
     assert [group["model"] for group in load(whole, "summary.json")["groups"]] == ["b", "a"]
 
 
-def test_different_targets_from_different_machines(tmp_path: Path) -> None:
+def test_different_targets_from_different_machines(tmp_path):
     """Targets are joined with their cells, hosts stay separate, each machine's facts are under `parts`."""
     serving = {A.label: {"server": {"digest": "d"}}}
     one = store(tmp_path / "one", [row(A, "P1")], host="desktop", serving=serving)
@@ -153,7 +147,7 @@ def test_different_targets_from_different_machines(tmp_path: Path) -> None:
     assert inventory["targets"] == {A.label: {"server": {"digest": "d"}}}
 
 
-def test_the_first_snapshot_before_and_the_last_after_are_kept(tmp_path: Path) -> None:
+def test_the_first_snapshot_before_and_the_last_after_are_kept(tmp_path):
     """They are as in a single run, in the summary and as files."""
     parts = [
         store(
@@ -172,7 +166,7 @@ def test_the_first_snapshot_before_and_the_last_after_are_kept(tmp_path: Path) -
         assert group[f"resources_{moment}"] == _shot(number)
 
 
-def test_different_gates_are_none(two: Any, tmp_path: Path) -> None:
+def test_different_gates_are_none(two, tmp_path):
     """If the runs had different gates, the merged run has none, and says so."""
     merged = _merge(*two(gates=GateSettings.of(min_pass_rate=0.5).to_json()))
     whole = _write(merged, tmp_path)
@@ -182,7 +176,7 @@ def test_different_gates_are_none(two: Any, tmp_path: Path) -> None:
     assert load(whole, "config.json")["gates"] is None
 
 
-def test_an_unfinished_run_is_reported(tmp_path: Path) -> None:
+def test_an_unfinished_run_is_reported(tmp_path):
     """A killed run's rows are merged; the number of missing ones is reported, unless another run has them."""
     unfinished = {"n_selected": {A: 3, B: 1}, "prompts": [definition(f"P{number}") for number in (1, 2, 3)]}
     killed = store(tmp_path / "killed", [row(A, "P1")], tail=b'{"record_type": "res', **unfinished)
@@ -198,7 +192,7 @@ def test_an_unfinished_run_is_reported(tmp_path: Path) -> None:
     assert _merge(killed, rest)[0].n_selected == {A: 3, B: 2}
 
 
-def test_a_model_that_was_not_served_alike_is_reported(tmp_path: Path) -> None:
+def test_a_model_that_was_not_served_alike_is_reported(tmp_path):
     """Another version or digest under one name is another model: merged, with a note."""
     one, two = (
         store(tmp_path / digest, [row(A, digest)], serving={A.label: {"server": {"digest": digest}}})
@@ -213,7 +207,7 @@ def test_a_model_that_was_not_served_alike_is_reported(tmp_path: Path) -> None:
     assert [part["targets"][A.label]["server"]["digest"] for part in inventory["parts"]] == ["d1", "d2"]
 
 
-def test_each_machine_may_reach_its_own_server(two: Any, tmp_path: Path) -> None:
+def test_each_machine_may_reach_its_own_server(two, tmp_path):
     """Addresses and the pace may differ, and the result has none."""
     there = {"lab": {"kind": "ollama_openai", "base_url": "http://10.0.0.2/v1"}}
 
@@ -238,7 +232,7 @@ def test_each_machine_may_reach_its_own_server(two: Any, tmp_path: Path) -> None
     ],
     ids=["stream", "timeout", "provider-kind"],
 )
-def test_settings_that_shape_a_request_must_be_equal(two: Any, changes: dict[str, Any], message: str) -> None:
+def test_settings_that_shape_a_request_must_be_equal(two, changes, message):
     """Runs with different requests are refused, with both values and both runs."""
     first, second = two(**changes)
 
@@ -246,7 +240,7 @@ def test_settings_that_shape_a_request_must_be_equal(two: Any, changes: dict[str
     assert _refusal(second, first) == message.format(one=first, two=second) + ending
 
 
-def test_another_release_is_refused(tmp_path: Path) -> None:
+def test_another_release_is_refused(tmp_path):
     """Runs of one release judge alike."""
     one, two = (
         store(tmp_path / name, [row(A, name)], inventory={"packages": {"pytest-openclaw": version}})
@@ -256,7 +250,7 @@ def test_another_release_is_refused(tmp_path: Path) -> None:
     assert _refusal(one, two).startswith(f"pytest-openclaw is 1.0 in {one}, 1.1 in {two}. ")
 
 
-def test_a_merged_run_is_refused(two: Any, tmp_path: Path) -> None:
+def test_a_merged_run_is_refused(two, tmp_path):
     """All runs are merged at once."""
     one, other = two()
     whole = _write(_merge(one), tmp_path)
@@ -264,7 +258,7 @@ def test_a_merged_run_is_refused(two: Any, tmp_path: Path) -> None:
     assert _refusal(whole, other) == f"{whole} is itself merged. Merge the runs that it consists of."
 
 
-def test_one_prompt_with_two_definitions_is_refused(tmp_path: Path) -> None:
+def test_one_prompt_with_two_definitions_is_refused(tmp_path):
     """The refusal names suite, prompt, keys and runs, the first five."""
     ids = [f"P{number}" for number in range(8)]
     changed = [definition(prompt_id, validator={"type": "exact", "value": "x"}) for prompt_id in ids]
@@ -278,7 +272,7 @@ def test_one_prompt_with_two_definitions_is_refused(tmp_path: Path) -> None:
     assert "and 3 more" in refusal
 
 
-def test_the_same_row_twice_is_one_row(tmp_path: Path) -> None:
+def test_the_same_row_twice_is_one_row(tmp_path):
     """A shard that was copied, and merged with its copy, counts once; its cells too."""
     records = [row(A, "P1"), row(A, "P2"), row(B, "P1")]
     one = store(tmp_path / "one", records)
@@ -291,7 +285,7 @@ def test_the_same_row_twice_is_one_row(tmp_path: Path) -> None:
     assert notes == []
 
 
-def test_different_rows_of_a_cell_are_refused(tmp_path: Path) -> None:
+def test_different_rows_of_a_cell_are_refused(tmp_path):
     """Without the user's choice, it is open which of two rows counts."""
     one = store(tmp_path / "one", [row(A, f"P{number}") for number in range(7)])
     two = store(tmp_path / "two", [row(A, f"P{number}", ended_at_ms=9) for number in range(7)])
@@ -306,7 +300,7 @@ def test_different_rows_of_a_cell_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("prefer", "kept"), [("newest", [5000, 1200]), ("oldest", [1100, 300])])
-def test_the_user_may_say_which_row_counts(tmp_path: Path, prefer: str, kept: list[int]) -> None:
+def test_the_user_may_say_which_row_counts(tmp_path, prefer, kept):
     """The row that ended last, or first, stays, whichever run it is in."""
     one = store(tmp_path / "one", [row(A, "P1", ended_at_ms=5000), row(A, "P2", ended_at_ms=300)])
     two = store(tmp_path / "two", [row(A, "P1", ended_at_ms=1100), row(A, "P2", ended_at_ms=1200)])
@@ -318,7 +312,7 @@ def test_the_user_may_say_which_row_counts(tmp_path: Path, prefer: str, kept: li
     assert notes == [f"2 cells have different rows; the {prefer} is kept"]
 
 
-def test_runs_on_openclaw_are_merged_with_their_surface(tmp_path: Path) -> None:
+def test_runs_on_openclaw_are_merged_with_their_surface(tmp_path):
     """Targets on both surfaces stay apart, and the merged run keeps what OpenClaw sends."""
     surface = Surface(source="substitute", release="openclaw-2026.9.6", system="You are an assistant.")
     paths = [tmp_path / prompt_id for prompt_id in ("P1", "P2")]

@@ -1,11 +1,7 @@
 """Scenarios of OpenClawProBench: which are asked, the trace that their checks read, and the suite's score."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -77,18 +73,18 @@ CLONE = {
 }
 
 
-def _clone(folder: Path, **changed: str) -> Path:
+def _clone(folder, **changed):
     for name, text in (CLONE | changed).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, "utf-8")
     return folder / "scenarios/planning/sort.yaml"
 
 
-def _read(folder: Path, **changed: str):
+def _read(folder, **changed):
     return read_suite(probench.read_task, _clone(folder, **changed), TaskSettings(), "s.yaml")
 
 
-def _reply(commands: list[str], **files: str) -> Reply:
+def _reply(commands, **files):
     texts = [json.dumps({"command": command}) for command in commands]
     made = [ToolCall(name="exec", arguments=text, id=f"c{n}") for n, text in enumerate(texts)]
     return Reply(
@@ -226,7 +222,7 @@ def test_a_trace_has_the_events_of_the_exchange():
         input_tokens=7,
     )
 
-    trace: dict[str, Any] = trace_of("do", reply)
+    trace = trace_of("do", reply)
 
     kinds = [(one["type"], one.get("text", one.get("result"))) for one in trace["events"]]
     assert kinds == [

@@ -1,13 +1,10 @@
 """Replies in rows are judged again, by the rules of today."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -17,13 +14,12 @@ from pytest_openclaw import __version__
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
 from pytest_openclaw.parts.rescoring import (
-    Rescored,
     rescore_record,
     rescore_run,
     suite_files,
     todays_rules,
 )
-from pytest_openclaw.runs.reading import StoredRun, load_run
+from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.runs.summaries import write_run
 from pytest_openclaw.suites.cells import definition as definition_of
@@ -49,7 +45,7 @@ class Broken:
     type: ClassVar[str] = "broken"
     how: str = "raise"
 
-    def check(self, reply: Reply) -> Verdict:
+    def check(self, reply):
         if self.how == "fail":
             pytest.fail("no rule")
         raise ZeroDivisionError("no rule")
@@ -61,7 +57,7 @@ class Exchanged:
 
     type: ClassVar[str] = "exchanged"
 
-    def check(self, reply: Reply) -> Verdict:
+    def check(self, reply):
         turns = [asdict(one) for one in reply.turns]
         parsed = {"turns": turns, "text": reply.text, "raw": reply.raw, "ended": reply.ended_by}
         return Verdict(passed=True, parsed=parsed)
@@ -70,7 +66,7 @@ class Exchanged:
 REGISTRY = build_registry(("tests", validator) for validator in (*BUILTIN, Exchanged, Broken))
 
 
-def _write(root: Path, *prompts: dict[str, Any]) -> Path:
+def _write(root, *prompts):
     """The suite file of the stored runs, with these prompts."""
     path = root / SUITE
     path.parent.mkdir()
@@ -78,12 +74,12 @@ def _write(root: Path, *prompts: dict[str, Any]) -> Path:
     return path
 
 
-def _prompt(spec: dict[str, Any]) -> Prompt:
+def _prompt(spec):
     validator = build_validator(spec, REGISTRY)
     return Prompt(suite="s", id="P1", name="one", prompt="Do.", validator=validator, validator_spec=spec)
 
 
-def _measured(prompt: Prompt, reply: Reply) -> Record:
+def _measured(prompt, reply):
     """The row of a live run, as it is read from its file."""
     reply = replace(reply, raw=reply.raw or reply.text, timing=TIMING)
     result = CallResult(result=reply, timing=TIMING)
@@ -95,7 +91,7 @@ def _measured(prompt: Prompt, reply: Reply) -> Record:
 YES, NO = ({"type": "exact", "value": value} for value in ("yes", "no"))
 FREE = {"type": "tool_invocation", "expected_tools": ["free"]}
 RESTRAINT = {"type": "not", "validator": {"type": "tool_invocation", "expected_tools": []}}
-FAULT: dict[str, Any] = {"availability_status": "error", "failure_type": "timeout", "success": False}
+FAULT = {"availability_status": "error", "failure_type": "timeout", "success": False}
 
 
 # --- laws ---------------------------------------------------------------------------------------
@@ -130,7 +126,7 @@ _TURNS = st.lists(
     ended=st.sampled_from(["answer", "malformed_call"]),
 )
 @examples(8)
-def test_an_exchange_is_judged_the_same_again(turns: list[Turn], more: str, ended: Any) -> None:
+def test_an_exchange_is_judged_the_same_again(turns, more, ended):
     """Its turns have all of it: nothing is ambiguous, and nothing is lost if `raw_output` was cut."""
     turns = [replace(one, results=one.results[: len(one.calls)], text=one.text + more) for one in turns]
     # As the built-in providers write a separate reasoning channel.
@@ -169,9 +165,7 @@ KEPT = ("raw_output", "started_at_ms", "e2e_ms", "ttft_ms", "output_tokens", "ru
         pytest.param(FREE, RESTRAINT, RUN, (False, "called_needlessly"), id="restraint"),
     ],
 )
-def test_the_new_rule_decides(
-    then: Any, now: Any, reply: Reply, after: tuple[bool | None, str | None]
-) -> None:
+def test_the_new_rule_decides(then, now, reply, after):
     """Verdict and tool use follow the current rule; measurements stay."""
     old = _measured(_prompt(then), reply)
 
@@ -199,13 +193,13 @@ IN_RESULT = {"text": "", "calls": [{"name": "read", "arguments": "{}", "result":
         pytest.param(_measured(_prompt(YES), Reply(text="yes", finish_reason="content_filter")), id="filter"),
     ],
 )
-def test_a_row_that_lacks_its_reply_keeps_its_verdict(record: Record) -> None:
+def test_a_row_that_lacks_its_reply_keeps_its_verdict(record):
     """Faults, refusals, and replies that are cut or redacted are not judged."""
     assert rescore_record(record, _prompt(FREE)) is None
 
 
 @pytest.mark.parametrize("text", [" \n", "<think>yes</think>"])
-def test_an_empty_answer_counts_for_tools(text: str) -> None:
+def test_an_empty_answer_counts_for_tools(text):
     """It gets no verdict, and as a tool cell it is one without a call."""
     old = _measured(_prompt(YES), Reply(text=text))
 
@@ -213,7 +207,7 @@ def test_an_empty_answer_counts_for_tools(text: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["raise", "fail"])
-def test_a_validator_that_breaks_ends_the_rescore(how: str) -> None:
+def test_a_validator_that_breaks_ends_the_rescore(how):
     """The message names the prompt and the error."""
     old = _measured(_prompt(YES), Reply(text="yes"))
 
@@ -221,12 +215,12 @@ def test_a_validator_that_breaks_ends_the_rescore(how: str) -> None:
         rescore_record(old, _prompt({"type": "broken", "how": how}))
 
 
-def _rescored(path: Path) -> Rescored:
+def _rescored(path):
     part = load_run(path)
     return rescore_run(part, todays_rules(part, path.parent, REGISTRY))
 
 
-def test_a_run_is_judged_by_its_current_suites(tmp_path: Path) -> None:
+def test_a_run_is_judged_by_its_current_suites(tmp_path):
     """Changed rows are rewritten, the others stay byte for byte, in their order."""
     rows = [
         row(A, f"P{number}", raw_output=text, parsed_output={"text": text}, tool_demand="none")
@@ -248,7 +242,7 @@ def test_a_run_is_judged_by_its_current_suites(tmp_path: Path) -> None:
     assert rescored.new.config["rescored"] == {"run_id": "one", "pytest_openclaw": __version__}
 
 
-def test_figures_are_in_the_order_of_the_config(tmp_path: Path) -> None:
+def test_figures_are_in_the_order_of_the_config(tmp_path):
     """Workers may end the cells in any order; rows keep it, and the summary does not show it."""
     kept = {"objective_pass": False, "truncated": True, "cut": ("answer",)}
     rows = [row(A, prompt_id, **kept) for prompt_id in ("P3", "P1", "P2")]
@@ -260,7 +254,7 @@ def test_figures_are_in_the_order_of_the_config(tmp_path: Path) -> None:
     assert [missed.prompt_id for missed in summary.missed_by_all] == ["P2", "P3", "P1"]
 
 
-def test_rows_that_cannot_be_judged_are_counted(tmp_path: Path) -> None:
+def test_rows_that_cannot_be_judged_are_counted(tmp_path):
     """Rows keep their verdict without a whole reply, and without a rule of today."""
     rows = [
         row(A, "P1", raw_output="yes", truncated=True, cut=("answer",), objective_pass=True),
@@ -284,7 +278,7 @@ NOW = {"type": "exact", "value": "now"}
 
 
 @pytest.fixture
-def part(tmp_path: Path) -> StoredRun:
+def part(tmp_path):
     """A run of two prompts of a suite and a benchmark in Python."""
     prompts = [
         definition("P1", validator=THEN, extra={"note": 1}),
@@ -294,7 +288,7 @@ def part(tmp_path: Path) -> StoredRun:
     return load_run(store(tmp_path / "runs" / "one", [row(A, "P1")], prompts=prompts))
 
 
-def _values(part: StoredRun, root: Path) -> dict[str, str]:
+def _values(part, root):
     rules = todays_rules(part, root, REGISTRY)
     return {prompt_id: prompt.validator_spec["value"] for (_, prompt_id), prompt in rules.items()}
 
@@ -303,7 +297,7 @@ P1 = {"id": "P1", "prompt": "Do P1.", "validator": NOW}
 P2 = {"id": "P2", "prompt": "Do P2.", "system": "Be brief.", "validator": NOW}
 
 
-def test_rules_come_from_the_suite_files(part: StoredRun, tmp_path: Path) -> None:
+def test_rules_come_from_the_suite_files(part, tmp_path):
     """Prompts with the same question get their current validators."""
     path = _write(tmp_path, P1, {**P2, "max_output_tokens": 5, "name": "new"})
 
@@ -323,7 +317,7 @@ def test_rules_come_from_the_suite_files(part: StoredRun, tmp_path: Path) -> Non
         pytest.param("runs/one", "../prompts_x.json", False, id="above-the-root"),
     ],
 )
-def test_only_files_of_the_project_are_suites(tmp_path: Path, run: str, suite: str, counts: bool) -> None:
+def test_only_files_of_the_project_are_suites(tmp_path, run, suite, counts):
     """A run from elsewhere cannot name a folder whose `conftest.py` pytest then loads."""
     root = tmp_path / "project"
     path = store(root / run, [row(A, "P1", suite=suite)], prompts=[definition("P1", suite=suite)])
@@ -340,7 +334,7 @@ def test_only_files_of_the_project_are_suites(tmp_path: Path, run: str, suite: s
     [[P1], [P1, {**P2, "prompt": "Do P3."}], [P1, {**P2, "system": None}]],
     ids=["prompt-gone", "reworded", "system-gone"],
 )
-def test_another_question_has_no_rule(part: StoredRun, tmp_path: Path, today: list[dict[str, Any]]) -> None:
+def test_another_question_has_no_rule(part, tmp_path, today):
     """A reply is not judged by the rule of another question."""
     _write(tmp_path, *today)
 
@@ -352,9 +346,7 @@ def test_another_question_has_no_rule(part: StoredRun, tmp_path: Path, today: li
     [({}, True), ({"world": {"files": {"a": "two"}}}, False), ({"tools": ["read", "ls"]}, False)],
     ids=["the-same", "another-world", "other-tools"],
 )
-def test_calls_are_judged_in_their_own_world(
-    tmp_path: Path, changes: dict[str, Any], is_judged: bool
-) -> None:
+def test_calls_are_judged_in_their_own_world(tmp_path, changes, is_judged):
     """An exchange of another world keeps its verdict."""
     asked = {"id": "W1", "prompt": "Go.", "tools": ["read"], "world": {"files": {"a": "one"}}}
     text = json.dumps([{**asked, "validator": THEN}])
@@ -365,13 +357,13 @@ def test_calls_are_judged_in_their_own_world(
     assert bool(todays_rules(load_run(run), tmp_path, REGISTRY)) is is_judged
 
 
-def test_a_suite_that_is_gone_is_not_needed(part: StoredRun, tmp_path: Path) -> None:
+def test_a_suite_that_is_gone_is_not_needed(part, tmp_path):
     """Its rows keep their verdict."""
     assert _values(part, tmp_path) == {}
     assert suite_files(part, tmp_path) == []
 
 
-def test_a_suite_that_is_wrong_is_refused(part: StoredRun, tmp_path: Path) -> None:
+def test_a_suite_that_is_wrong_is_refused(part, tmp_path):
     """An error in a suite is reported as pytest reports it, and nothing is judged by half a suite."""
     _write(tmp_path, P1, {**P2, "validator": {"type": "exakt"}})
 

@@ -1,10 +1,7 @@
 """`route`: OpenClaw's name of each target, what each model may do, and the patch of OpenClaw's config."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from typing import Any
 
 import json5
 import pytest
@@ -14,7 +11,6 @@ from hypothesis import strategies as st
 from pytest_openclaw.parts.routing import (
     KNOWN,
     Candidate,
-    Patch,
     Ref,
     check_command,
     plan_routes,
@@ -23,13 +19,12 @@ from pytest_openclaw.parts.routing import (
 )
 from pytest_openclaw.providers import BUILTIN
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.rows import Record
 from tests.searching import examples
 from tests.unit.conclusions.routes import NATIVE, rows_of, target
 from tests.unit.reports.summaries import cell, group_of, missed, restraint_cells, tool_cells
 
 
-def _target(provider: str, model: str = "qwen3:8b") -> Target:
+def _target(provider, model="qwen3:8b"):
     return Target(provider=provider, model=model, thinking_level="low")
 
 
@@ -50,12 +45,12 @@ def _target(provider: str, model: str = "qwen3:8b") -> Target:
         pytest.param("ollama_native", {"lab": "vllm"}, "ollama/qwen3:8b", id="another-was-named"),
     ],
 )
-def test_a_target_has_a_name(provider: str, overrides: dict[str, str], name: str | None) -> None:
+def test_a_target_has_a_name(provider, overrides, name):
     """Our name is mapped to OpenClaw's, unless the user gives one or there is none; levels are left out."""
     assert ref_of(_target(provider), {"providers": {}}, overrides).name == name
 
 
-def test_models_of_the_agent_have_openclaws_names() -> None:
+def test_models_of_the_agent_have_openclaws_names():
     """An endpoint of its kind, whatever its name; the user's name has precedence."""
     config = {"providers": {"gate": {"kind": "openclaw_agent", "is_openclaw": True}}}
     target = Target(provider="gate", model="ollama/qwen3:8b")
@@ -64,7 +59,7 @@ def test_models_of_the_agent_have_openclaws_names() -> None:
     assert ref_of(target, config, {"gate": "mine"}).name == "mine/ollama/qwen3:8b"
 
 
-def test_every_builtin_provider_has_a_rule() -> None:
+def test_every_builtin_provider_has_a_rule():
     """A new one needs a name in OpenClaw or a rule that it has none."""
     assert {provider.name for provider in BUILTIN} == {*KNOWN, "openclaw_agent"}
 
@@ -89,7 +84,7 @@ def test_every_builtin_provider_has_a_rule() -> None:
         pytest.param("lab", {"base_url": "http://["}, True, id="no-address"),
     ],
 )
-def test_local_servers_are_recognized(provider: str, described: dict[str, Any], is_local: bool) -> None:
+def test_local_servers_are_recognized(provider, described, is_local):
     """An address of this machine or network is local, and so is an unknown one."""
     config = {"providers": {provider: described}}
 
@@ -99,7 +94,7 @@ def test_local_servers_are_recognized(provider: str, described: dict[str, Any], 
 @pytest.mark.parametrize(
     ("url", "is_local"), [("https://b.example/v1", False), ("http://127.0.0.1/v1", True)]
 )
-def test_a_merged_run_is_asked_of_its_parts(url: str, is_local: bool) -> None:
+def test_a_merged_run_is_asked_of_its_parts(url, is_local):
     """Parts may have used servers in different places; one local server is enough."""
     parts = [{"providers": {"lab": {"base_url": one}}} for one in ("https://a.example/v1", url)]
     config = {"providers": {"lab": {"base_url": None}}, "parts": [*parts, {"providers": {}}]}
@@ -110,46 +105,36 @@ def test_a_merged_run_is_asked_of_its_parts(url: str, is_local: bool) -> None:
 # --- what each model may do ---------------------------------------------------------------------
 
 
-def _candidate(
-    model: str, rows: list[Record], one: Target | None = None, *, has_name: bool = True, **changes: Any
-) -> Candidate:
+def _candidate(model, rows, one=None, *, has_name=True, **changes):
     one = one or target(model)
     group = group_of(rows, one)
     return Candidate(group=group, ref=Ref(f"ollama/{model}" if has_name else None, **changes), rows=rows)
 
 
-def _settled(
-    model: str,
-    tier: int,
-    *,
-    level: str | None = None,
-    e2e_ms: int = 100,
-    tools: tuple[str, ...] = ("read",),
-    **changes: Any,
-) -> Candidate:
+def _settled(model, tier, *, level=None, e2e_ms=100, tools=("read",), **changes):
     one = target(model, level=level)
     rows = rows_of(tier, one, e2e_ms=e2e_ms, tools=tools)
     return _candidate(model, rows, one, **changes)
 
 
-def _unsafe(model: str, **changes: Any) -> Candidate:
+def _unsafe(model, **changes):
     one = target(model)
     probe = missed(one, prompt_id="S", probe="secret", tools_offered=11)
     return _candidate(model, [*rows_of(1, one), probe], one, **changes)
 
 
-def _capped(model: str, **changes: Any) -> Candidate:
+def _capped(model, **changes):
     one = target(model)
     needless = restraint_cells(0, 40, one, **NATIVE)
     return _candidate(model, [*rows_of(1, one), *needless], one, **changes)
 
 
-def _as_text(model: str, tier: int = 1, **changes: Any) -> Candidate:
+def _as_text(model, tier=1, **changes):
     one = target(model)
     return _candidate(model, rows_of(tier, one, tools_offered=None), one, **changes)
 
 
-def _unsettled(model: str, **changes: Any) -> Candidate:
+def _unsettled(model, **changes):
     return _candidate(model, tool_cells(5, 1, target(model), **NATIVE), **changes)
 
 
@@ -172,7 +157,7 @@ def _unsettled(model: str, **changes: Any) -> Candidate:
         pytest.param([_settled("m", 1), _unsettled("m")], "unsettled", id="tier-1-and-unsettled"),
     ],
 )
-def test_a_role_follows_the_recommendation(levels: list[Candidate], role: str) -> None:
+def test_a_role_follows_the_recommendation(levels, role):
     """A policy knows no thinking level, so a model's levels have one route together, of the weakest."""
     (route,) = plan_routes(levels).routes
 
@@ -189,7 +174,7 @@ def test_a_role_follows_the_recommendation(levels: list[Candidate], role: str) -
         pytest.param([_settled("a", 1), _settled("a", 2, level="low")], None, id="a-level-of-a-weaker-route"),
     ],
 )
-def test_the_best_tier_1_answers_for_subagents(rivals: list[Candidate], best: str | None) -> None:
+def test_the_best_tier_1_answers_for_subagents(rivals, best):
     """Of those not shown to be worse than the best the lowest p50 wins; no other tier is ever chosen."""
     found = plan_routes(rivals).subagent
 
@@ -197,10 +182,10 @@ def test_the_best_tier_1_answers_for_subagents(rivals: list[Candidate], best: st
 
 
 @pytest.mark.parametrize(("n_missed", "chosen"), [(4, "fast"), (5, "sure")])
-def test_a_target_that_is_shown_to_be_worse_is_not_chosen(n_missed: int, chosen: str) -> None:
+def test_a_target_that_is_shown_to_be_worse_is_not_chosen(n_missed, chosen):
     """Of two Tier 1 targets the faster one is chosen only if it may be the best."""
 
-    def rival(name: str, n_wrong: int, ms: int) -> Candidate:
+    def rival(name, n_wrong, ms):
         given = {**NATIVE, "e2e_ms": ms}
         calls = [
             cell(f"P{n}", "no_call" if n < n_wrong else "valid", target(name), **given) for n in range(100)
@@ -216,7 +201,7 @@ def test_a_target_that_is_shown_to_be_worse_is_not_chosen(n_missed: int, chosen:
     assert routing.best.n_targets == 2
 
 
-def test_a_tool_must_be_proven_at_every_level() -> None:
+def test_a_tool_must_be_proven_at_every_level():
     """Proven tools are those that all targets of a route have in common."""
     one = _settled("m", 2, tools=("read", "ls"))
     other = _settled("m", 2, level="low", tools=("exec", "read"))
@@ -226,7 +211,7 @@ def test_a_tool_must_be_proven_at_every_level() -> None:
     assert route.proven_tools == ["read"]
 
 
-def test_a_target_without_a_name_is_separate() -> None:
+def test_a_target_without_a_name_is_separate():
     """It has no route, and is reported."""
     nameless = _settled("m", 1, has_name=False)
 
@@ -241,16 +226,16 @@ SEARCH = ["tool_search", "tool_describe", "tool_call", "tool_search_code"]
 READ = {"allow": ["read"], "alsoAllow": None}
 
 
-def _render(*candidates: Candidate) -> Patch:
+def _render(*candidates):
     return render_patch(plan_routes(candidates), "20261121_233059")
 
 
-def _read(text: str) -> Any:
+def _read(text):
     """A JSON5 text as a value; the reader keeps halves of surrogate pairs separate."""
     return json.loads(json.dumps(json5.loads(text)))
 
 
-def _said(patch: Patch) -> str:
+def _said(patch):
     """The comments as one line of text."""
     lines = (line.strip() for line in patch.text.splitlines())
     return " ".join(" ".join(line.removeprefix("//") for line in lines if line.startswith("//")).split())
@@ -270,7 +255,7 @@ EVERY_ROUTE = (
 )
 
 
-def test_each_tier_has_its_keys() -> None:
+def test_each_tier_has_its_keys():
     """The table from tier to keys is complete; the file has the same content as the object."""
     patch = _render(*EVERY_ROUTE)
 
@@ -295,7 +280,7 @@ def test_each_tier_has_its_keys() -> None:
     [(["write"], ["apply_patch", *SEARCH]), (["apply_patch", "write"], SEARCH)],
     ids=["write", "both-proven"],
 )
-def test_write_does_not_bring_apply_patch(proven: list[str], denied: list[str]) -> None:
+def test_write_does_not_bring_apply_patch(proven, denied):
     """OpenClaw gives apply_patch to every agent that is allowed to write, unless it is denied."""
     value = _render(_settled("m", 2, is_local=False, tools=tuple(proven))).value
 
@@ -303,7 +288,7 @@ def test_write_does_not_bring_apply_patch(proven: list[str], denied: list[str]) 
     assert (entry["allow"], entry["deny"]) == (proven, denied)
 
 
-def test_a_subagent_has_the_measured_thinking_level() -> None:
+def test_a_subagent_has_the_measured_thinking_level():
     """The thinking level of the best target is next to its model."""
     value = _render(_settled("m", 1, level="high")).value
 
@@ -322,12 +307,12 @@ def test_a_subagent_has_the_measured_thinking_level() -> None:
         pytest.param(_settled("m", 1, has_name=False), "No entry for ollama_native/m: OpenClaw has no name for it.", id="nameless"),
     ],
 )  # fmt: skip
-def test_the_evidence_is_in_comments(one: Candidate, expected: str) -> None:
+def test_the_evidence_is_in_comments(one, expected):
     """The file shows the reason for each entry, and for each missing one."""
     assert expected in _said(_render(one))
 
 
-def test_levels_are_listed() -> None:
+def test_levels_are_listed():
     """If a model has several targets, each is named with its result."""
     said = _said(_render(_settled("m", 1), _settled("m", 2, level="low")))
 
@@ -336,7 +321,7 @@ def test_levels_are_listed() -> None:
     assert "the weakest of these decides" in said
 
 
-def test_the_command_can_be_pasted() -> None:
+def test_the_command_can_be_pasted():
     """It is on one line, whatever the file's name is."""
     assert check_command("a b.json5") == "openclaw config patch --file 'a b.json5' --dry-run --json"
     assert f"//   {check_command('openclaw.patch.json5')}\n" in _render(_settled("m", 1)).text
@@ -347,7 +332,7 @@ SETTLED = {tier: _settled("m", tier) for tier in (1, 2, 3)}
 
 @examples(15)
 @given(name=st.text(max_size=40), tier=st.sampled_from([1, 2, 3]))
-def test_any_name_can_be_parsed_again(name: str, tier: int) -> None:
+def test_any_name_can_be_parsed_again(name, tier):
     """Whatever the names are, the file has the object."""
     patch = _render(replace(SETTLED[tier], ref=Ref(f"ollama/{name}")))
 

@@ -1,10 +1,6 @@
 """A stored run, prepared for a page."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,12 +20,12 @@ from tests.unit.runs.stored_runs import A, B, definition, row, store
     [{}, *({"tools": tools, "tools_sha256": "0"} for tools in (["read"], ["gone"], 3))],
     ids=["none-offered", "others-today", "unknown-today", "no-tools-at-all"],
 )
-def test_tools_that_are_not_known_any_more_judge_nothing(changes: dict[str, Any]) -> None:
+def test_tools_that_are_not_known_any_more_judge_nothing(changes):
     """Then the page has the content of the row, and no more."""
     assert offered_tools(definition("P1", **changes)) is None
 
 
-def test_the_baseline_is_next_to_the_same_cells(tmp_path: Path) -> None:
+def test_the_baseline_is_next_to_the_same_cells(tmp_path):
     """Cells are matched by suite, prompt, target and repeat."""
     run = store(tmp_path / "now", [row(A, "P1"), row(A, "P2")])
     older = store(tmp_path / "then", [row(A, "P1", raw_output="<think>\na\n</think>\n\nb"), row(B, "P1")])
@@ -40,7 +36,7 @@ def test_the_baseline_is_next_to_the_same_cells(tmp_path: Path) -> None:
     assert details[0]["before"]["text"] == "b"
 
 
-def test_the_comparison_is_the_one_that_was_written(tmp_path: Path) -> None:
+def test_the_comparison_is_the_one_that_was_written(tmp_path):
     """The figures are computed from the rows; only facts that rows lack are read from the summary."""
     run = store(tmp_path / "one", [missed(prompt_id="P1")])
     summary = summary_of([missed(prompt_id="P1")], comparison=compare([record()], [record()]))

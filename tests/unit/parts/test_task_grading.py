@@ -1,10 +1,7 @@
 """Task files of several formats, graders and transcripts."""
 
-from __future__ import annotations
-
 import json
 import os
-from pathlib import Path
 
 import psutil
 import pytest
@@ -27,14 +24,14 @@ CHECKS = f"## Automated Checks\n\n```python\n{CODE}```\n"
 REST = PROMPT + CHECKS
 
 
-def _read(folder: Path, text: str):
+def _read(folder, text):
     file = folder / "skill/tasks/task_a.md"
     file.parent.mkdir(parents=True)
     file.write_text(text)
     return read_suite(pinchbench.read_task, file, TaskSettings(), "skill/tasks/task_a.md")
 
 
-def _file(entry: str) -> str:
+def _file(entry):
     return f"{FRONT}workspace_files: [{entry}]\n{REST}"
 
 
@@ -152,14 +149,14 @@ def test_a_hybrid_score_says_that_its_judge_is_missing(tmp_path, weights, share)
     assert prompt.validator.grader.score({"grade": {"a": 1}}, Reply()).more.get("without_judge") == share
 
 
-def _grade(code: str, **options: object) -> Grade:
+def _grade(code, **options):
     """A grader; its function has this body."""
     files = {"grade.py": f"def grade(transcript, workspace_path):\n    {code}\n"}
     grader = Grader(run="grade.py", files=files, arguments=lambda _, workspace: {"grade": [[], workspace]})
     return Grade(grader=grader, pass_at=1.0, where="t.md", **options)
 
 
-def _left(**files: str) -> Reply:
+def _left(**files):
     """A reply after which the world has these files; at the start it had none."""
     return Reply(text="hi", world=WorldState(files={f"{name}.py": text for name, text in files.items()}))
 
@@ -387,7 +384,7 @@ def test_skipped(): pytest.skip("not here")
 """
 
 
-def _bench(folder: Path, **files: str) -> Path:
+def _bench(folder, **files):
     """Write a task of claw-bench, whose solution is right."""
     task = folder / "tasks/files/join"
     texts = {

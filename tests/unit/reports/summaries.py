@@ -1,24 +1,20 @@
 """Rows and summaries for the tests of reports, built by the rules that a run uses."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from pytest_openclaw.conclusions.summary import summarize_group, summarize_run
 from pytest_openclaw.parts.baseline.comparison import ComparedRuns
 from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.stats.intervals import group_records
-from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.run_files import MeasuredRun
-from pytest_openclaw.values.tool_calls import ToolOutcome
 
 NO_GATES = GateSettings()
 TARGET = Target(provider="ollama_openai", model="qwen3:8b")
 
 
-def record(target: Target = TARGET, **changes: Any) -> Record:
+def record(target=TARGET, **changes):
     """A passed row of 100 ms."""
     base = Record(
         run_id="r",
@@ -44,12 +40,12 @@ def record(target: Target = TARGET, **changes: Any) -> Record:
     return made
 
 
-def missed(target: Target = TARGET, **changes: Any) -> Record:
+def missed(target=TARGET, **changes):
     """An answered row with a violation."""
     return record(target, **{"objective_pass": False, "violation": "too long", **changes})
 
 
-def fault(target: Target = TARGET, **changes: Any) -> Record:
+def fault(target=TARGET, **changes):
     """A row without a reply, because no server answered."""
     given = {
         "availability_status": "skipped_unavailable",
@@ -64,7 +60,7 @@ def fault(target: Target = TARGET, **changes: Any) -> Record:
     return record(target, **given)
 
 
-def tool_cells(used: int, unused: int, target: Target = TARGET, **changes: Any) -> list[Record]:
+def tool_cells(used, unused, target=TARGET, **changes):
     """Answered tool cells, each of a separate prompt."""
     return [
         *(cell(f"U{n}", "valid", target, **changes) for n in range(used)),
@@ -72,7 +68,7 @@ def tool_cells(used: int, unused: int, target: Target = TARGET, **changes: Any) 
     ]
 
 
-def restraint_cells(restrained: int, needless: int, target: Target = TARGET, **changes: Any) -> list[Record]:
+def restraint_cells(restrained, needless, target=TARGET, **changes):
     """Answered cells that forbid tools, each of a separate prompt."""
     return [
         *(cell(f"R{n}", "restrained", target, **changes) for n in range(restrained)),
@@ -80,13 +76,13 @@ def restraint_cells(restrained: int, needless: int, target: Target = TARGET, **c
     ]
 
 
-def cell(prompt_id: str, outcome: ToolOutcome, target: Target = TARGET, **changes: Any) -> Record:
+def cell(prompt_id, outcome, target=TARGET, **changes):
     """An answered tool cell with this outcome."""
     given = {"tool_outcome": outcome, "tool_use_success": outcome == "valid", **changes}
     return record(target, prompt_id=prompt_id, **given)
 
 
-def ended(demand: str, how: str, **changes: Any) -> Record:
+def ended(demand, how, **changes):
     """A row of a prompt that demands this of tools; it ended well, wrong, or with a fault."""
     if how == "fault":
         return fault(availability_status="error", tool_demand=demand, **changes)
@@ -96,25 +92,16 @@ def ended(demand: str, how: str, **changes: Any) -> Record:
     return record(tool_demand=demand, **given, **changes)
 
 
-def exchange(prompt_id: str, outcome: ToolOutcome, *problems: str | None, **changes: Any) -> Record:
+def exchange(prompt_id, outcome, *problems, **changes):
     """A scripted exchange, with a turn for each call and its problem."""
     turns = tuple({"calls": [{"name": "read", "problem": problem}]} for problem in problems)
     return cell(prompt_id, outcome, tools_offered=11, turns=turns, **changes)
 
 
-def pressed(
-    level: str,
-    right: int,
-    wrong: int,
-    target: Target = TARGET,
-    *,
-    tools: int = 11,
-    padding: int = 0,
-    overflown: int = 0,
-) -> list[Record]:
+def pressed(level, right, wrong, target=TARGET, *, tools=11, padding=0, overflown=0):
     """Cells with pressure, each a form of another entry."""
 
-    def form(letter: str, n: int) -> dict[str, Any]:
+    def form(letter, n):
         pressure = {"pressure_of": f"{letter}{n}", "tools_offered": tools, "padding_tokens": padding}
         return {"prompt_id": f"{letter}{n}-{level}", "target": target, **pressure}
 
@@ -126,15 +113,7 @@ def pressed(
     ]
 
 
-def measured(
-    records: Sequence[Record],
-    n_selected: Mapping[Target, int] | None = None,
-    *,
-    gates: GateSettings = NO_GATES,
-    comparison: ComparedRuns | None = None,
-    inventory: JsonObject | None = None,
-    **config: Any,
-) -> MeasuredRun:
+def measured(records, n_selected=None, *, gates=NO_GATES, comparison=None, inventory=None, **config):
     """A run with as many selected cells as rows, unless given otherwise."""
     return MeasuredRun(
         run_id="20261121_233059",
@@ -146,13 +125,11 @@ def measured(
     )
 
 
-def group_of(records: Sequence[Record], target: Target = TARGET, inventory: JsonObject | None = None) -> Any:
+def group_of(records, target=TARGET, inventory=None):
     """The figures of the only target of a run."""
     return summarize_group(measured(records, {target: len(records)}, inventory=inventory), target)
 
 
-def summary_of(
-    records: Sequence[Record], *, n_selected: Mapping[Target, int] | None = None, **given: Any
-) -> Any:
+def summary_of(records, *, n_selected=None, **given):
     """The summary of a run; see `measured`."""
     return summarize_run(measured(records, n_selected, **given), 0)

@@ -2,16 +2,12 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
 
 from pytest_openclaw.parts.gates import GateSettings
-from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.rows import Record, to_row
+from pytest_openclaw.values.rows import to_row
 from pytest_openclaw.values.settings import Concurrency
 from tests.unit.reports.summaries import record
 
@@ -20,12 +16,12 @@ B = Target(provider="lab", model="b", thinking_level="low")
 SUITE = "benchmarks/prompts_x.json"
 
 
-def row(target: Target, prompt_id: str, **changes: Any) -> Record:
+def row(target, prompt_id, **changes):
     """A passed row of a prompt."""
     return record(target, **{"prompt_id": prompt_id, "suite": SUITE, "run_id": "r", **changes})
 
 
-def definition(prompt_id: str, **changes: Any) -> JsonObject:
+def definition(prompt_id, **changes):
     """A prompt as `config.json` has it."""
     base = {
         "suite": SUITE,
@@ -47,9 +43,7 @@ def definition(prompt_id: str, **changes: Any) -> JsonObject:
 LAB = {"kind": "ollama_openai", "base_url": "http://127.0.0.1:1/v1"}
 
 
-def config_of(
-    run_id: str, n_selected: Mapping[Target, int], prompts: Sequence[JsonObject], **changes: Any
-) -> JsonObject:
+def config_of(run_id, n_selected, prompts, **changes):
     """A run's `config.json`."""
     return {
         "schema_version": 1,
@@ -72,18 +66,18 @@ def config_of(
 
 
 def store(
-    path: Path,
-    records: Sequence[Record],
+    path,
+    records,
     *,
-    n_selected: Mapping[Target, int] | None = None,
-    prompts: Sequence[JsonObject] | None = None,
-    host: str = "box",
-    serving: JsonObject | None = None,
-    snapshots: Mapping[tuple[Target, str], JsonObject] | None = None,
-    tail: bytes = b"",
-    inventory: JsonObject | None = None,
-    **config: Any,
-) -> Path:
+    n_selected=None,
+    prompts=None,
+    host="box",
+    serving=None,
+    snapshots=None,
+    tail=b"",
+    inventory=None,
+    **config,
+):
     """Write a run directory: by default a finished run of these rows."""
     counted = n_selected or Counter(one.target for one in records)
     if prompts is None:
@@ -100,11 +94,11 @@ def store(
     return path
 
 
-def files_of(path: Path) -> dict[str, bytes]:
+def files_of(path):
     """Return every file of a directory, by name."""
     return {file.name: file.read_bytes() for file in path.iterdir()}
 
 
-def load(path: Path, name: str) -> Any:
+def load(path, name):
     """A JSON file of a run."""
     return json.loads((path / name).read_text("utf-8"))

@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 
 from pytest_openclaw.judging.registry import build_registry
-from pytest_openclaw.values.replies import Reply, Verdict
+from pytest_openclaw.values.replies import Verdict
 
 
 @dataclass(frozen=True)
@@ -16,11 +16,11 @@ class Says:
     type: ClassVar[str] = "says"
     word: str
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         if not self.word:
             raise ValueError('validator says: "word" is empty.\nWrite a word.')
 
-    def check(self, reply: Reply) -> Verdict:
+    def check(self, reply):
         """Search for the word."""
         return Verdict(passed=self.word in reply.text)
 

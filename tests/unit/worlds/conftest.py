@@ -1,7 +1,6 @@
 """A small world, and a way to call its tools."""
 
 import json
-from typing import Any
 
 import pytest
 
@@ -46,23 +45,23 @@ WORLD = World(
 class Caller:
     """Calls tools in one world, as a model would."""
 
-    def __init__(self, world: World = WORLD, tools: tuple[Tool, ...] = TOOLS, **more: Any) -> None:
+    def __init__(self, world=WORLD, tools=TOOLS, **more):
         self.playing = Playing(world, tools, **more)
 
-    def __call__(self, tool: str, **arguments: Any) -> str:
+    def __call__(self, tool, **arguments):
         return self.playing.answer(ToolCall(name=tool, arguments=json.dumps(arguments)))
 
-    def error(self, tool: str, **arguments: Any) -> str:
+    def error(self, tool, **arguments):
         """The error of a call, which must be one."""
         failure = json.loads(self(tool, **arguments))
         assert (failure["status"], failure["tool"]) == ("error", tool)
         return str(failure["error"])
 
-    def sh(self, command: str, **more: Any) -> str:
+    def sh(self, command, **more):
         return self("exec", command=command, **more)
 
     @property
-    def files(self) -> dict[str, str]:
+    def files(self):
         return dict(self.playing.state.files)
 
 
