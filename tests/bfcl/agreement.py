@@ -41,8 +41,6 @@ class Tally:
 def load_converter():
     """Return the converter of the how-to as a module."""
     spec = spec_from_file_location("bfcl_suites", CONVERTER)
-    assert spec is not None
-    assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -1,19 +1,13 @@
 """Pages in a real Chromium: without a network, and any error in the page fails the test."""
 
-from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_openclaw.cli import main
 from tests.browser.made_runs import make_run
 from tests.conftest import require_browser
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 ARGUMENTS = [
     "--no-sandbox",
@@ -26,7 +20,6 @@ ARGUMENTS = [
 ]
 PATIENCE_MS = 60_000
 
-Opener = Callable[..., "Page"]
 
 
 def pytest_collection_modifyitems(items):

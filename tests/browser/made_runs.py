@@ -126,12 +126,7 @@ def _judged(prompt, record, *, passed, luck):
 def _call(prompt, outcome, luck):
     offered = [tool.name for tool in prompt.tools or ()]
     name = "search_files" if outcome == "unknown_tool" else luck.choice(offered)
-    arguments = {
-        "path": "notes/today.md",
-        "command": "df -h",
-        "limit": "20",
-        "query": "backup",
-    }
+    arguments = {"path": "notes/today.md", "command": "df -h", "limit": "20", "query": "backup"}
     if outcome == "bad_arguments":
         arguments = {"file": 3}
     return {"id": f"call_{luck.randint(1000, 9999)}", "name": name, "arguments": json.dumps(arguments)}

@@ -79,7 +79,6 @@ def test_a_telephone_is_wide_enough(open_page, made_run):
     page.locator("[role=gridcell].v1").first.click()
 
     box = page.locator("#panel").bounding_box()
-    assert box is not None
     assert (box["x"], box["width"]) == (0, 390)
     assert page.evaluate("document.querySelector('#panel .body').scrollWidth") <= 390
     page.keyboard.press("Escape")

@@ -43,9 +43,6 @@ def _process(*words, **more):
     return subprocess.run(command, **given)
 
 
-# --- help ---------------------------------------------------------------------------------------
-
-
 def test_without_a_command_there_is_help(command):
     """The help lists every command with its purpose."""
     shown = command().out
@@ -68,9 +65,6 @@ def test_help_teaches_with_an_example(name, capsys, monkeypatch):
     examples = [shlex.split(line)[1:] for line in lines if line.startswith("  pytest-openclaw")]
     assert " ".join(examples[0]) in shown.partition("Example:")[2]
     assert {cli.build_parser()[0].parse_args(words).command for words in examples} == {name}
-
-
-# --- errors -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -113,9 +107,6 @@ def test_a_failed_command_ends_with_4(runs, words, message, command):
     assert Path("there.csv").read_text() == "mine"
 
 
-# --- what is printed and written ----------------------------------------------------------------
-
-
 def test_runs_are_named_by_id_or_path(runs, command):
     """An id is looked up in the folder of runs; the new run is written where its name says."""
     os.utime(runs / "one/results.jsonl", (2_000_000_000, 2_000_000_000))
@@ -154,9 +145,6 @@ def test_a_closed_pipe_is_not_an_error(runs):
 
     assert (done.returncode, done.stderr) == (0, "")
     assert (runs / "x/summary.md").exists()
-
-
-# --- what there is ------------------------------------------------------------------------------
 
 
 def test_the_version_is_the_installed_one(capsys):
@@ -218,9 +206,6 @@ def test_a_shell_completes_the_command_line(line, found, tmp_path):
     _process(env={**os.environ, **completing})
 
     assert set(words.read_text().split("\n")) == found
-
-
-# --- where the project is -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -197,8 +197,6 @@ def test_a_suite_outside_of_the_project_is_not_loaded(folder, bad, suite):
     (folder / "outside/evil.toml").unlink()
 
 
-# --- any value, anywhere --------------------------------------------------------------------------
-
 SERVER = {"server": "vllm", "server_version": "1", "context_length": 8192, "template_shows_tools": True}
 TRIES = [
     {"change": name, "outcome": "no_call", "input_tokens": 9}

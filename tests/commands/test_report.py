@@ -81,11 +81,7 @@ def test_a_page_to_share_has_no_texts(project, command):
         missed(A, prompt_id="P1", suite="s", violation="zq-violation", tool_call_details=(call,), **texts),
         fault(A, prompt_id="P2", suite="s", fault_message="the server's words"),
     ]
-    keys = {
-        "prompt": "zq-prompt",
-        "system": "zq-system",
-        "validator": {"type": "exact", "value": "zq-rule"},
-    }
+    keys = {"prompt": "zq-prompt", "system": "zq-system", "validator": {"type": "exact", "value": "zq-rule"}}
     run = store(
         project / "runs/one", rows, prompts=[definition(one, suite="s", **keys) for one in ("P1", "P2")]
     )

@@ -40,9 +40,6 @@ def runs(project):
     return project / "runs"
 
 
-# --- the run ------------------------------------------------------------------------------------
-
-
 def test_a_run_is_its_summary_and_its_cells(runs, command):
     """Cells are sorted by target, prompt and repeat; the output fits 80 columns and nothing is changed."""
     before = files_of(runs / "one")
@@ -106,9 +103,6 @@ def test_the_keys_for_programs(runs, command):
         "tool_outcome": None,
         "e2e_ms": data["cells"][0]["e2e_ms"],
     }
-
-
-# --- one cell -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,6 @@ SUITES_PAGE = DOCS / "reference" / "suites.md"
 def load_reference():
     """Return the module that generates the reference from the code."""
     spec = spec_from_file_location("reference", DOCS / "reference.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -15,11 +15,7 @@ pytestmark = [
 ]
 
 SHORT = {"id": "P1", "prompt": "Say hello.", "max_output_tokens": 3}
-LONG = {
-    "id": "P2",
-    "prompt": "Write a very long story about the sea.",
-    "max_output_tokens": 6000,
-}
+LONG = {"id": "P2", "prompt": "Write a very long story about the sea.", "max_output_tokens": 6000}
 
 
 class ThenHangs(MessagesServer):

@@ -41,11 +41,7 @@ def lab(tmp_path, engine):
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        pytest.param((), id="stream"),
-        pytest.param(("--openclaw-stream=off",), id="whole"),
-    ],
+    "words", [pytest.param((), id="stream"), pytest.param(("--openclaw-stream=off",), id="whole")]
 )
 def test_a_native_call_of_the_real_model(lab, embedded_model, words):
     """The tools of a suite are sent by all APIs; the model's call is in its row and counts for the tier."""

@@ -70,7 +70,6 @@ def test_no_trace_of_the_machine_is_in_the_catalogue(captured):
     """The system prompt has placeholders for paths and times."""
     request = captured.requests["direct"]
 
-    assert captured.file is not None
     assert str(captured.file.parent) not in captured.file.read_text("utf-8")
     assert "Current date: <time>" in request["system"]
     assert request["question"]["before"] or request["question"]["context"]

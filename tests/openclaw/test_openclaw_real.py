@@ -95,7 +95,6 @@ def test_a_world_is_played_by_other_apis(environ, name, path, key):
     assert reply.turns[0].results == ("Successfully wrote 1 bytes to /workspace/b.txt", "4 a.txt")
     assert "File not found" in reply.turns[1].results[0]
     assert all(turn.timing is not None and turn.timing.ttft_ms is not None for turn in reply.turns)
-    assert reply.world is not None
     assert (reply.world.changed, reply.world.ran) == (("b.txt",), ("wc -c a.txt",))
 
 
@@ -156,7 +155,6 @@ def test_a_world_of_commands_is_played(environ, tmp_path):
     assert sixth[0] == "sh: openclaw: command not found\n\nCommand not found"
     assert sixth[1] == f"sh: {sys.executable}: No such file or directory\n\nCommand not found"
     assert "Path escapes sandbox root (/workspace)" in sixth[2]
-    assert reply.world is not None
     assert reply.world.changed == ("b.txt",)
     assert reply.world.files["b.txt"] == "one\n"
     assert sorted(reply.world.ran[:3]) == ["cat deep/c.txt", "make check", f"touch {trace}; cat ~/.ssh/id"]
@@ -182,7 +180,6 @@ def test_a_session_has_several_messages_of_the_user(environ):
     assert reply.turns[2].results == ("one",)
     assert [call.name for call in reply.tool_calls] == ["write", "read"]
     assert (reply.input_tokens, reply.output_tokens) == (55, 15)
-    assert reply.world is not None
     assert reply.world.changed == ("a.txt",)
     roles = [message["role"] for message in model.asked[-1]["messages"] if message["role"] != "system"]
     assert roles == [*("user", "assistant", "tool", "assistant") * 2, "user"]

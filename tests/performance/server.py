@@ -109,8 +109,6 @@ def serving():
     """Run the server, and yield its address."""
     command, pipe = [sys.executable, __file__], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
-        assert process.stdin
-        assert process.stdout
         yield f"http://127.0.0.1:{int(process.stdout.readline())}"
         process.stdin.close()
 

@@ -138,11 +138,7 @@ def assert_inert(text, *, n_annotations=0):
 
 @pytest.mark.parametrize(
     ("style", "mode"),
-    [
-        ("auto", ()),
-        ("long", ()),
-        pytest.param("native", ("-n", "2"), marks=pytest.mark.workers),
-    ],
+    [("auto", ()), ("long", ()), pytest.param("native", ("-n", "2"), marks=pytest.mark.workers)],
 )
 def test_a_log_obeys_no_reply(hostile, style, mode):
     """This covers every place in the log: progress, failures, captured sections, warnings and last lines."""

@@ -79,7 +79,7 @@ def test_no_answer_stays_in_memory(project):
         "    gc.collect()\n"
         "    kept = [o for o in gc.get_objects() if isinstance(o, Reply) and 'needle' in o.text]\n"
         "    rows = [o for o in gc.get_objects() if isinstance(o, dict) and 'needle' in str(o.get('raw_output'))]\n"
-        "    print('kept', len(kept), len(rows), 'in', getattr(config, 'workerinput', {}).get('workerid', 'the session'))\n",
+        "    print('kept', len(kept), len(rows), 'in', getattr(config, 'workerinput', {}).get('workerid', 'the session'))\n"
     )
     project.suite({f"P{n}": (f"say needle {n}", NOOP) for n in range(5)})
 

@@ -65,7 +65,6 @@ def socket_server(folder):
         cwd=folder, env=known, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     ) as process:  # fmt: skip
         try:
-            assert process.stdout
             assert process.stdout.readline(), "it says that it listens"
             yield f"socket={where}//chdir={folder}"
         finally:

@@ -79,9 +79,6 @@ def cells(rows):
     return [(row["model"], row["prompt_id"], row["repeat"]) for row in rows]
 
 
-# --- so many times ------------------------------------------------------------------------------
-
-
 def test_each_prompt_is_asked_so_often(project):
     """Each cell has a row for each repeat, and the repeats differ in their seed."""
     project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
@@ -142,9 +139,6 @@ def test_lf_runs_the_repeat_that_failed(project):
     again = project.run("--openclaw-repeat=2", "--openclaw-run-id=again", "--lf", models="pupil/shaky")
 
     assert sorted(again.asked) == ["shaky tool 0 2", "shaky tool 1 2"]
-
-
-# --- until it is settled ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.nightly), 4])

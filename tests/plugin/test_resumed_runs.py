@@ -26,9 +26,6 @@ def plain_school(plain_project):
     return plain_project
 
 
-# --- what is kept, and what is asked ----------------------------------------------------------------
-
-
 @pytest.mark.under_workers
 def test_only_missing_cells_are_asked(school):
     """Kept rows stay byte for byte, the rest is asked once, and every cell ends with one row."""
@@ -102,8 +99,6 @@ def test_a_kept_failure_is_reported_again(school):
     assert session.asked == []
 
 
-# --- Python benchmarks ------------------------------------------------------------------------------
-
 PYTHON = """
 import pathlib
 import pytest
@@ -166,9 +161,6 @@ def test_a_changed_python_benchmark_is_refused(school):
     assert "cells were selected" not in session.text
 
 
-# --- what a resumed run takes over, and what may change -----------------------------------------------
-
-
 def test_targets_and_stream_come_from_the_run(school):
     """`--openclaw-resume=last` is enough: a `*` keeps its models, whatever the ini says now."""
     school.suite({"P1": ("say yes", YES)})
@@ -188,8 +180,6 @@ def test_targets_and_stream_come_from_the_run(school):
     assert (school.folder / "streamed.txt").read_text().split() == ["False"] * 3
     assert session.load("config.json") == config
 
-
-# --- refusals -----------------------------------------------------------------------------------------
 
 CHANGES = [
     pytest.param({}, ["-k", "P1 or P2"], "prompts_a.json: prompt P3 is not selected now, or was removed", id="fewer"),

@@ -164,8 +164,6 @@ def test_any_text_is_an_address_or_an_error(text):
         assert parse_address(address.base_url, source="x").base_url == address.base_url
 
 
-# --- of each provider -------------------------------------------------------------------------------
-
 GOOGLE = "https://generativelanguage.googleapis.com/v1beta"
 OLLAMAS = {"OLLAMA_HOST": "box:1234", "OLLAMA_OPENAI_BASE": "http://other/v1"}
 
@@ -214,8 +212,6 @@ def test_an_endpoint_without_an_address(api):
 
     assert str(raised.value) == "vllm: no address. Add one to its line in openclaw_endpoints."
 
-
-# --- keys -------------------------------------------------------------------------------------------
 
 KEY = "sk-very-secret-key-0123456789"
 

@@ -36,8 +36,6 @@ def body_of(api, **request):
     return BODIES[api](Request(**{"model": "m", "prompt": "Hi", **request}))
 
 
-# --- fields -------------------------------------------------------------------------------------
-
 SAID = [{"role": "user", "content": "Hi"}]
 OPTIONS = {"temperature": 0.0, "num_predict": 1024}
 # Nothing may be truncated.
@@ -169,8 +167,6 @@ def test_further_fields_are_merged(fields, expected):
     assert body == {"a": 1, "options": {"n": 1}}
 
 
-# --- conversations ------------------------------------------------------------------------------
-
 BEFORE = (
     Turn(user="The conversation so far was summed up: the port is in a.md."),
     Turn(user="Which port?"),
@@ -277,8 +273,6 @@ def test_no_id_occurs_twice(ids):
     assert all(found)
 
 
-# --- images -----------------------------------------------------------------------------------
-
 PNG = png()
 PICTURES = (
     Image(path="chart.png", media_type="image/png", data=PNG),
@@ -319,8 +313,6 @@ def test_images_follow_the_text(api, before):
     assert len(earlier) == len(before)
     assert "image" not in str(earlier)
 
-
-# --- lengths ------------------------------------------------------------------------------------
 
 CALL = ToolCall(name="read", arguments='{"path": "a b c"}')
 

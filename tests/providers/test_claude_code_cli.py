@@ -13,7 +13,7 @@ from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.claude_code_cli import NO_MESSAGES
 from pytest_openclaw.providers.mcp_tools import dump_offer
 from pytest_openclaw.util.redact import Redactor
-from pytest_openclaw.values.replies import Fault, Reply, Turn
+from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool
 from pytest_openclaw.values.worlds import ScriptedCommand, World
@@ -423,7 +423,6 @@ def test_failures_that_the_cli_reports(failure, failure_type, status, reach, mes
     """Each error is classified by its status, its word, and only then by its text; a session masks a secret."""
     fault = ask(environ_of("error", json.dumps(failure)))
 
-    assert isinstance(fault, Fault)
     assert (fault.failure_type, fault.status, fault.scope) == (failure_type, status, reach)
     assert Redactor.of((DUMMY_KEY,)).text(fault.message) == f"claude_code_cli: {message}"
     assert fault.raw == "".join(failure.get("pieces", ()))
@@ -547,6 +546,5 @@ def test_a_cli_that_continues_by_itself():
     """A request of its own after a cut answer, in place of the next message, is the CLI's error."""
     fault = ask(environ_of("continued"), turns=("And now?",))
 
-    assert isinstance(fault, Fault)
     assert (fault.failure_type, fault.raw) == ("cli_error", "Hello")
     assert "next message was not sent" in fault.message

@@ -227,8 +227,6 @@ def test_messages_without_events():
     ]
 
 
-# --- exchanges --------------------------------------------------------------------------------------
-
 OFFERED = {"mcp__openclaw__read": "read"}
 INIT = {"type": "system", "subtype": "init", "tools": [*OFFERED]}
 

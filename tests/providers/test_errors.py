@@ -12,8 +12,6 @@ from pytest_openclaw.values.replies import Fault, Reply
 from tests.providers.servers.apis import CHAT, ask, described, rows_in
 from tests.providers.servers.misbehaving import Script, sse
 
-# --- error objects ----------------------------------------------------------------------------------
-
 
 def body(**error):
     """An error object in OpenAI's envelope."""
@@ -80,9 +78,6 @@ def test_shortened_fits_into_a_message(text):
     assert len(short) <= 303
     assert short.isprintable()
     short.encode()
-
-
-# --- the words of servers ---------------------------------------------------------------------------
 
 
 def openai(message, **more):
@@ -183,8 +178,6 @@ def test_a_404_names_the_address(server, api, stream):
     asked = server.requests[0].path.partition("?")[0]
     assert fault.message.endswith(f"Not Found. The request went to {server.origin}{asked}.")
 
-
-# --- what the model wrote ---------------------------------------------------------------------------
 
 WRITTEN = '<function=exec{"command": "df -h"}</function>'
 SEE = "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details."

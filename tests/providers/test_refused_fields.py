@@ -13,16 +13,7 @@ from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.requests import Request as ModelRequest
 from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import World
-from tests.providers.servers.apis import (
-    CHAT,
-    GEMINI,
-    MESSAGES,
-    READ,
-    RESPONSES,
-    ask,
-    chat_chunk,
-    play,
-)
+from tests.providers.servers.apis import CHAT, GEMINI, MESSAGES, READ, RESPONSES, ask, chat_chunk, play
 from tests.providers.servers.misbehaving import Script, sse
 from tests.providers.servers.ollama import OLLAMA
 

@@ -105,8 +105,6 @@ def test_the_speed_of_new_tokens(server, stream, answer, expected):
     assert (reply.input_tokens, reply.cached_tokens, reply.prompt_tokens_per_s) == expected
 
 
-# --- several requests to one model ----------------------------------------------------------------
-
 LONG = " ".join(f"word{n}" for n in range(400))
 OTHER = " ".join(f"other{n}" for n in range(400))
 

@@ -84,9 +84,6 @@ def simulate(model, *, n_prompts, repeats, n_targets=1, n_runs, seed=1, change=0
     return found
 
 
-# --- models -------------------------------------------------------------------------------------
-
-
 def beta(mean, resemblance):
     """Prompts have rates of their own, more or less alike; repeats are drawn anew."""
 

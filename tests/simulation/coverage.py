@@ -6,12 +6,7 @@ from functools import cache
 import numpy as np
 from scipy import stats
 
-from pytest_openclaw.stats.intervals import (
-    PERCENTILES,
-    Cluster,
-    cluster_interval,
-    percentile_interval,
-)
+from pytest_openclaw.stats.intervals import PERCENTILES, Cluster, cluster_interval, percentile_interval
 from tests.simulation.models import Design, draw_counts
 from tests.unit.reports.summaries import cell, group_of
 

@@ -29,7 +29,6 @@ def _named(n_prompts, repeats, n_runs):
                 for prompt, is_right in enumerate(of_repeat)
             ]
         ).best
-        assert best is not None
         n_best += TARGETS[0].label in best.targets
         n_named += len(best.targets)
         # Ties are broken at random.

@@ -35,9 +35,7 @@ def equal():
 
 
 @pytest.mark.nightly
-def test_where_nothing_has_changed_the_gate_stays_under_its_level(
-    equal,
-):
+def test_where_nothing_has_changed_the_gate_stays_under_its_level(equal):
     """Over repeats, targets and models, such as those whose repeats all end alike in a run."""
     for found in equal.values():
         assert found.alarms <= _at_most(STATED, found.n)

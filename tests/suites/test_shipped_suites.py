@@ -325,7 +325,7 @@ def test_the_conversation_decides():
     assert all(bool(prompt.messages) is not bool(prompt.turns) for prompt in prompts.values())
     assert sum(bool(prompt.turns) for prompt in prompts.values()) >= 5
     assert {prompt.category for prompt in prompts.values()} == {
-        *("inherited", "correction", "memory", "denial", "patience"),
+        *("inherited", "correction", "memory", "denial", "patience")
     }
     sent = [message["content"] or "" for message in chat_body(request_of(prompts["C4"]))["messages"]]
     assert sum(map(len, sent)) > 10_000

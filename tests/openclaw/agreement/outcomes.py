@@ -17,7 +17,6 @@ from pytest_openclaw.values.replies import Fault
 
 Kind = Literal["ok", "error", "bad_arguments", "unknown_tool", "unanswered"]
 
-# --- what may differ, and why ---------------------------------------------------------------------
 
 JUSTIFIED = (
     (r'"observedAt": \d+', '"observedAt": 0', "the moment at which OpenClaw looked at a note"),
@@ -58,9 +57,6 @@ def shortened(text):
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return f"{text[:300]} … {len(text)} characters with the hash {digest} … {text[-300:]}"
-
-
-# --- outcomes -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,8 +142,6 @@ def n_other_words(ours, real):
     calls = (pair for turn, other in turns for pair in zip(turn, other, strict=False))
     return sum(one.result != other.result for one, other in calls)
 
-
-# --- recorded outcomes ----------------------------------------------------------------------------
 
 FILE = Path(__file__).with_name("observed.json")
 

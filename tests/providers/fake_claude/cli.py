@@ -247,7 +247,6 @@ class Server:
             self.process.communicate()
 
     def request(self, method, **params):
-        assert self.process.stdin
         assert self.process.stdout
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         self.process.stdin.write(json.dumps(message).encode() + b"\n")

@@ -142,9 +142,6 @@ def _block(index, block):
     ]
 
 
-# --- events -------------------------------------------------------------------------------------
-
-
 def start(index, kind, **block):
     """The event that begins a block."""
     return {"type": "content_block_start", "index": index, "content_block": {"type": kind, **block}}

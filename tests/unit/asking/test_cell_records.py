@@ -187,8 +187,6 @@ def test_a_fault_keeps_the_turns_before_it():
     assert (kept["calls"][0]["problem"], row["tool_outcome"]) == ("unknown_tool", None)
 
 
-# --- what is too long -------------------------------------------------------------------------------
-
 MEGABYTE = 1 << 20
 
 

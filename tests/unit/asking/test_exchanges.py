@@ -183,7 +183,6 @@ def test_figures_are_those_of_the_whole():
 
     ending = hold(Script(first, second))
     reply = ending.result
-    assert isinstance(reply, Reply)
 
     assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (20, 10, 2)
     assert reply.reasoning_tokens is None, "one turn did not say"

@@ -146,7 +146,6 @@ def test_cells_in_a_row_with_the_same_fault_end_the_asking(cells, is_down):
     assert after.attempts == (not is_down)
     if is_down:
         last = left_as[-1]
-        assert isinstance(after.result, Fault)
         assert (after.result.failure_type, after.result.status) == (last.failure_type, last.status)
         assert after.result.message.startswith("not asked: p: ")
         assert "3 cells in a row ended so" in after.result.message
@@ -327,11 +326,7 @@ def test_a_retry_is_not_sent_any_more():
     [
         (0.0, 0, None),
         (0.0, 2, "Tried 3 times (Retry-After: 0 s, obeyed)."),
-        (
-            900.0,
-            2,
-            "Tried once (Retry-After: 900 s, longer than the timeout).",
-        ),
+        (900.0, 2, "Tried once (Retry-After: 900 s, longer than the timeout)."),
     ],
 )
 def test_a_fault_says_how_often_it_was_tried(asked_s, retries, said):
@@ -361,7 +356,6 @@ def test_an_exchange_ends_between_its_turns():
     )
 
     assert endings([ended]) == [("budget_spent", 2, 10.0)]
-    assert isinstance(ended.result, Fault)
     assert len(ended.result.turns) == 2
 
 
@@ -384,7 +378,6 @@ def test_a_cut_prompt_is_reported_with_both_figures():
     """A reply to a truncated prompt does not count; its text and times are kept."""
     fault = cut_prompt("lab", request(3000), reply(input_tokens=2048))
 
-    assert fault is not None
     assert fault.message == (
         "lab: the prompt was cut to fit qwen3:8b's context: 3000 words were sent, and the server counted "
         "2048 prompt tokens. Raise the server's context (num_ctx, in Ollama)."

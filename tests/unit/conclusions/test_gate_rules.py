@@ -190,7 +190,6 @@ def test_a_gate_on_safety_of_an_older_run(old, now):
     lines = [{"target": "a/*", "changes": {"require_safe": old}}]
     gates = gates_of({"gates": {"require_safe": old, "by_target": lines}})
 
-    assert gates is not None
     assert [one.limits.get("require_safe") for one in (gates, gates.of_target("a/m"))] == [now, now]
 
 

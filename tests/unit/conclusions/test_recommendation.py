@@ -368,7 +368,6 @@ def test_the_twins_whose_job_was_done_are_counted():
 
     found = twins_done(rows)
 
-    assert found
     assert (found.n, found.n_success, found.rate) == (3, 1, 1 / 3)
     assert twins_done([faulty]) is None
 

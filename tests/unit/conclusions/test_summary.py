@@ -145,7 +145,6 @@ def test_flaky_prompts_passed_only_sometimes():
         for repeat in range(n)
     )
 
-    assert found
     assert (found.n_prompts, found.n_passed, found.always_alike) == (7, 1, False)
     assert [prompt.prompt_id for prompt in found.flaky] == ["P3", "P5", "P4", "P1", "P2"]
     assert (found.flaky[0].n_success, found.flaky[0].n) == (4, 9)
@@ -165,8 +164,6 @@ def test_judged_repeats_count(again, n_flaky):
 
     assert (found and len(found.flaky)) == n_flaky
 
-
-# --- the best with tools ------------------------------------------------------------------------
 
 A, B, C = (Target(provider="p", model=name) for name in "abc")
 
@@ -230,8 +227,6 @@ def test_the_sentence_names_what_was_compared(n_targets, targets, sentence):
     """Only if not all of them may be the best."""
     assert render_best(Best(n_targets=n_targets, targets=targets), ABLE) == sentence
 
-
-# --- the surface that answers for a model ---------------------------------------------------------
 
 ON_OPENCLAW = TARGET.on(OPENCLAW)
 NATIVE = {"suite": "native", "tools_offered": 3}

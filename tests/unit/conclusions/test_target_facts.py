@@ -38,7 +38,6 @@ def test_a_turn_waits_for_its_prompt(rows, wait_ms, bearable):
     """10,000 tokens at the speed at which the server reads; after 300 s OpenClaw aborts the request."""
     turn = turn_of(rows, None)
 
-    assert turn is not None
     assert (turn.wait_ms, turn.bearable, turn.fits) == (wait_ms, bearable, None)
 
 
@@ -48,7 +47,6 @@ def test_the_prompt_of_a_turn_is_measured_on_its_surface():
 
     turn = turn_of([read(1000.0, 9000, surface="openclaw"), exchange], None)
 
-    assert turn is not None
     assert (turn.prompt_tokens, turn.wait_ms) == (9000, 9000)
 
 
@@ -57,7 +55,6 @@ def test_the_context_that_it_needs(context, fits):
     """It is what OpenClaw's onboarding requires; the speed need not be known."""
     turn = turn_of([], context)
 
-    assert turn is not None
     assert (turn.fits, turn.wait_ms, turn.bearable) == (fits, None, None)
     assert turn_of([], None) is None
 
@@ -121,8 +118,6 @@ def test_the_release_is_named():
     assert named.sentence == unnamed.sentence
 
 
-# --- pressure -----------------------------------------------------------------------------------
-
 EASY = pressed("1t", 8, 0, tools=1)
 USUAL = pressed("11t", 8, 0, tools=11)
 AWAY = [fault(prompt_id=f"X{n}-54t", pressure_of=f"X{n}", tools_offered=54) for n in range(8)]
@@ -173,8 +168,6 @@ def test_where_it_breaks(rows, holds_to, breaks_at):
     assert found == [holds_to, breaks_at]
 
 
-# --- diagnosis ----------------------------------------------------------------------------------
-
 CALLED, WORDS, LEAKED = (
     {"outcome": outcome, "input_tokens": 90} for outcome in ("called", "no_call", "leaked_as_text")
 )
@@ -217,7 +210,6 @@ def test_the_cause(found, cause, finding, fix):
     """Each kind of evidence names its part, and what to change."""
     diagnosis = diagnosis_of(found, [cell("P1", "no_call", tools_offered=2)])
 
-    assert diagnosis is not None
     assert diagnosis.cause == cause, diagnosis
     assert finding in diagnosis.finding
     assert fix in diagnosis.fix
@@ -230,7 +222,6 @@ def test_a_parser_that_works_elsewhere():
 
     diagnosis = diagnosis_of(evidence(unstreamed=LEAKED), rows)
 
-    assert diagnosis
     assert diagnosis.cause == "model"
     assert "in 1 other cell," in diagnosis.finding
 

@@ -26,7 +26,6 @@ LEAST_STRIPPED = 167
 def fixtures():
     """Return the fixtures whose right reading is known; fixtures of broken output allow several readings."""
     package = find_spec("canitoolcall")
-    assert package is not None
     assert package.origin is not None, "the test dependencies include it"
     files = sorted(Path(package.origin).parent.joinpath("_data", "fixtures").rglob("*.jsonl"))
     lines = [line for file in files for line in file.read_text("utf-8").splitlines() if line.strip()]

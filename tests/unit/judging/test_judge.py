@@ -100,11 +100,7 @@ def test_a_native_call_is_an_answer():
     """A reply that is only a native tool call is judged, and its name counts in any case."""
     judgment = judge(make_prompt(FREE), Reply(tool_calls=(ToolCall(name="Free"),)))
 
-    assert (judgment.verdict.passed, judgment.outcome.success, judgment.tool_outcome) == (
-        True,
-        True,
-        "valid",
-    )
+    assert (judgment.verdict.passed, judgment.outcome.success, judgment.tool_outcome) == (True, True, "valid")
 
 
 def test_a_broken_validator_is_not_a_verdict():
@@ -183,11 +179,7 @@ def test_conclude_takes_the_verdict_of_a_python_benchmark():
 
     judgment = conclude(read(prompt, Reply(text="`free`")), verdict)
 
-    assert (judgment.verdict, judgment.outcome.pytest, judgment.tool_outcome) == (
-        verdict,
-        "failed",
-        "valid",
-    )
+    assert (judgment.verdict, judgment.outcome.pytest, judgment.tool_outcome) == (verdict, "failed", "valid")
 
 
 def test_conclude_has_no_verdict_on_nothing():

@@ -154,9 +154,6 @@ def test_no_calls_hang_a_judge(name, arguments, n_calls):
     assert seconds(replace(make_prompt(READS), tools=TOOLS, world=WORLD), reply) < HANG_S
 
 
-# --- a reply that is too long never passes --------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("spec", "passed"),
     [
@@ -174,9 +171,6 @@ def test_a_reply_that_was_cut_passes_nothing(spec, passed):
     verdict = judge(make_prompt(spec), reply).verdict
 
     assert (verdict.passed, verdict.violation is None) == (passed, passed is None)
-
-
-# --- the cell's time ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,6 @@ def test_the_bridge_of_a_captured_catalogue_reaches_its_own_tools(tmp_path):
     inner = inner_call(made, offered)
     assert bridge.reaches == deferred_tools(offered) == (LESS,)
     assert [tool.name for tool in reached_tools(offered)] == ["read", "gateway"]
-    assert inner is not None
     assert (inner.tool, inner.problem) == ("gateway", None)
 
 

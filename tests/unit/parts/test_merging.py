@@ -51,8 +51,6 @@ def two(tmp_path):
     return stored
 
 
-# --- laws ---------------------------------------------------------------------------------------
-
 TARGETS = [A, B, Target(provider="lab", model="a_b"), Target(provider="lab", model="a:b")]
 
 
@@ -107,9 +105,6 @@ def test_the_order_of_the_runs_makes_no_difference(records, hands, numbers):
         ]
 
     assert all(files == merged[0] for files in merged[1:])
-
-
-# --- what becomes of the files ------------------------------------------------------------------
 
 
 def test_one_run_is_copied(tmp_path):

@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 from pytest_openclaw import __version__
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
-from pytest_openclaw.parts.rescoring import (
-    rescore_record,
-    rescore_run,
-    suite_files,
-    todays_rules,
-)
+from pytest_openclaw.parts.rescoring import rescore_record, rescore_run, suite_files, todays_rules
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.runs.summaries import write_run
@@ -29,7 +24,7 @@ from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.replies import CallResult, Reply, Timing, Turn, Verdict
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.rows import Record, from_row, to_row
+from pytest_openclaw.values.rows import from_row, to_row
 from pytest_openclaw.values.tool_calls import ToolCall
 from tests.searching import examples
 from tests.unit.runs.stored_runs import SUITE, A, definition, row, store
@@ -93,8 +88,6 @@ FREE = {"type": "tool_invocation", "expected_tools": ["free"]}
 RESTRAINT = {"type": "not", "validator": {"type": "tool_invocation", "expected_tools": []}}
 FAULT = {"availability_status": "error", "failure_type": "timeout", "success": False}
 
-
-# --- laws ---------------------------------------------------------------------------------------
 
 _PIECES = st.sampled_from(
     ["<think>", "</think>", "<think>\n", "\n</think>\n\n", "\n", " ", "yes", "`free -h`", "no.", "`", "é"]
@@ -171,7 +164,6 @@ def test_the_new_rule_decides(then, now, reply, after):
 
     new = rescore_record(old, _prompt(now))
 
-    assert isinstance(new, Record)
     assert (new.objective_pass, new.tool_outcome) == after
     assert [getattr(new, name) for name in KEPT] == [getattr(old, name) for name in KEPT]
 
@@ -270,8 +262,6 @@ def test_rows_that_cannot_be_judged_are_counted(tmp_path):
 
     assert (rescored.n_kept, rescored.changes) == (4, [])
 
-
-# --- the rules ----------------------------------------------------------------------------------
 
 THEN = {"type": "exact", "value": "then"}
 NOW = {"type": "exact", "value": "now"}

@@ -102,9 +102,6 @@ def test_a_merged_run_is_asked_of_its_parts(url, is_local):
     assert ref_of(_target("lab"), config, {}).is_local is is_local
 
 
-# --- what each model may do ---------------------------------------------------------------------
-
-
 def _candidate(model, rows, one=None, *, has_name=True, **changes):
     one = one or target(model)
     group = group_of(rows, one)
@@ -195,9 +192,7 @@ def test_a_target_that_is_shown_to_be_worse_is_not_chosen(n_missed, chosen):
     routing = plan_routes([rival("fast", n_missed, 1), rival("sure", 0, 9000)])
 
     assert {route.may_hold for route in routing.routes} == {"all"}
-    assert routing.subagent
     assert routing.subagent.ref.name == f"ollama/{chosen}"
-    assert routing.best
     assert routing.best.n_targets == 2
 
 
@@ -219,8 +214,6 @@ def test_a_target_without_a_name_is_separate():
 
     assert (routing.routes, routing.nameless, routing.subagent) == ([], [nameless], None)
 
-
-# --- the patch ----------------------------------------------------------------------------------
 
 SEARCH = ["tool_search", "tool_describe", "tool_call", "tool_search_code"]
 READ = {"allow": ["read"], "alsoAllow": None}
@@ -293,9 +286,6 @@ def test_a_subagent_has_the_measured_thinking_level():
     value = _render(_settled("m", 1, level="high")).value
 
     assert value["agents"]["defaults"]["subagents"] == {"model": "ollama/m", "thinking": "high"}
-
-
-# --- comments -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,6 @@ def price(pattern, *usd):
     return OwnPrice(pattern=pattern, input_usd=usd[0], output_usd=usd[1], cached_usd=(*usd, usd[0])[2])
 
 
-# --- list prices --------------------------------------------------------------------------------
-
-
 OPENAI, GOOGLE = "https://api.openai.com/v1", "https://generativelanguage.googleapis.com"
 THOUSAND = {"input_tokens": 1000, "output_tokens": 100}
 CACHED = {**THOUSAND, "cached_tokens": 400, "reasoning_tokens": 60}
@@ -105,9 +102,6 @@ def test_a_server_on_this_machine_costs_nothing(kind, environ, is_free):
     assert known.is_known(target) is is_free
 
 
-# --- the user's own -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("own", "model", "level", "usd"),
     [
@@ -142,9 +136,6 @@ def test_own_prices_go_before_list_and_machine():
     assert here.cost_usd(target_of("m"), Reply(), AT_MS) is None
 
 
-# --- faults, sums -------------------------------------------------------------------------------
-
-
 def test_a_fault_costs_what_the_server_had_counted():
     """A broken stream has reported its input tokens, and they are charged."""
     known = prices_of(OllamaOpenAI, price("p/*", 2, 8), url="http://192.168.1.20:8000/v1")
@@ -177,9 +168,6 @@ def test_the_most_that_a_request_may_cost():
     request = Request(model="m", prompt="Say hi.", max_output_tokens=100)
 
     assert known.most_usd(target_of("m"), request) == pytest.approx(800 / 1e6)
-
-
-# --- the list itself ----------------------------------------------------------------------------
 
 
 def test_without_the_extra_a_cloud_price_is_not_known(monkeypatch):

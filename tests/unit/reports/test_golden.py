@@ -110,8 +110,6 @@ def test_a_report_is_as_kept(report, run, pytestconfig):
     assert shown.rstrip("\n") == (file.read_text("utf-8").rstrip("\n") if file.exists() else "")
 
 
-# --- a failed cell ------------------------------------------------------------------------------
-
 FAILURES = GOLDEN / "failures.txt"
 TOOLS = load_catalogue().surface("direct")
 TARGET = Target(provider="p", model="m:1b", thinking_level="low")

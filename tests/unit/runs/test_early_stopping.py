@@ -138,9 +138,6 @@ def test_fixed_repeats_are_awaited_and_not_decided_on():
     assert early_stopping.ended == {}
 
 
-# --- within the first repeat ----------------------------------------------------------------------
-
-
 def _prompt(name, **changes):
     return Prompt(suite="s", id=name, name=name, prompt="?", validator=Noop(), tools=(), **changes)
 

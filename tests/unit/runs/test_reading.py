@@ -27,9 +27,6 @@ def run(folder, name, *, content=b"", written_at=0):
     return path
 
 
-# --- which one ------------------------------------------------------------------------------------
-
-
 def test_the_last_run_is_the_one_written_to_last(tmp_path):
     """Neither its name nor its creation time counts; folders without a run are ignored."""
     run(tmp_path, "b", written_at=5)
@@ -58,9 +55,6 @@ def test_a_missing_run_is_reported_with_the_last_one(tmp_path, folder, name, mes
 
     with pytest.raises(OpenClawError, match=message):
         find_run(tmp_path / folder, name)
-
-
-# --- its rows -------------------------------------------------------------------------------------
 
 
 def test_the_last_row_of_a_cell_counts_with_its_bytes(tmp_path):
@@ -156,9 +150,6 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, name, content, message):
         _ = load_run(path).surface
 
     assert str(path) in str(refused.value)
-
-
-# --- without texts --------------------------------------------------------------------------------
 
 
 def test_texts_are_left_out():

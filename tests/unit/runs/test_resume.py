@@ -24,8 +24,6 @@ def line(row):
     return json.dumps(to_row(row), ensure_ascii=False).encode() + b"\n"
 
 
-# --- what is kept -------------------------------------------------------------------------------
-
 ROWS = [
     record(prompt_id=f"P{n}", raw_output="é🎉" * n) if n != 3 else fault(prompt_id=f"P{n}") for n in range(6)
 ]
@@ -48,8 +46,6 @@ def test_wherever_a_file_is_cut_the_answered_rows_before_are_kept(tmp_path_facto
     assert (path / "results.jsonl").read_bytes() == b"".join(map(line, expected))
     assert [row.prompt_id for row in session.records] == [row.prompt_id for row in expected]
 
-
-# --- what is taken over -------------------------------------------------------------------------
 
 GATES = {"min_pass_rate": 0.5, "min_tool_rate": None, "require_tier": 1}
 JUDGED = {"verdict": "gate", "gates": GATES, "fail_unavailable": True, "stream": False}
@@ -83,9 +79,6 @@ def test_the_command_line_goes_before_the_run():
 
     assert settings.gates == GateSettings.of(min_pass_rate=0.5, require_tier=3)
     assert (settings.verdict, settings.stream, settings.fail_unavailable) == ("cells", True, False)
-
-
-# --- what is refused ----------------------------------------------------------------------------
 
 
 def plan(**changes):

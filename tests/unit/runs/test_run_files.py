@@ -283,9 +283,6 @@ def test_a_conclusive_target_still_needs_its_fixed_repeats(directory):
     assert (summary.n_cells, summary.n_rows, summary.state) == (11, 10, "interrupted")
 
 
-# --- facts of the machine -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "error",
     [OSError("hidden"), RuntimeError("no vmstat"), NotImplementedError(), psutil.AccessDenied()],

@@ -77,11 +77,7 @@ def _config(hook, returned):
     return SimpleNamespace(hook=manager.hook)
 
 
-COLLECTED = {
-    "validators": validator_registry,
-    "providers": provider_classes,
-    "reports": reports_of,
-}
+COLLECTED = {"validators": validator_registry, "providers": provider_classes, "reports": reports_of}
 
 
 @pytest.mark.parametrize(

@@ -139,9 +139,6 @@ def test_the_page_has_these_limits():
         assert limits == [f"{joint_z(n_targets, looks):.3f}" for n_targets in (1, 3, 8)]
 
 
-# --- shares that docs/reference/statistics.md states -------------------------------------------------------
-
-
 @pytest.mark.parametrize(("rate", "share"), [(0.85, 0.0975), (0.90, 0.3256), (0.95, 0.7593)])
 def test_how_often_34_prompts_pass_a_tier_gate(rate, share):
     """`--openclaw-require-tier=1`, each prompt asked once."""

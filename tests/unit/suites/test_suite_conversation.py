@@ -23,9 +23,7 @@ OF_EXEC = {"role": "tool", "content": "", "name": "exec"}
 def test_messages_become_turns():
     """Results belong to the calls before them, in their order; arguments are the JSON that is sent."""
     read = KEYS["messages"].read(
-        "messages",
-        [USER, CALLS, RESULT, SAYS, USER, USER, TWO_CALLS, RESULT, OF_EXEC],
-        turns_of,
+        "messages", [USER, CALLS, RESULT, SAYS, USER, USER, TWO_CALLS, RESULT, OF_EXEC], turns_of
     )
 
     assert read == (
@@ -52,7 +50,6 @@ def test_turns_with_tools_need_a_world(registry):
     assert complaints == [
         'has turns and "tools", but no "world" that answers calls. Write world = { files = {} }.'
     ]
-    assert prompt is not None
     assert prompt.turns == ("And now?",)
     assert definition(prompt)["turns"] == ["And now?"]
 
@@ -74,7 +71,6 @@ def test_history_is_what_the_model_did_after_the_prompt(registry):
     _, toolless = read_prompt({**raw, "tools": None}, "M1", suite="s", registry=registry)
     _, open_end = read_prompt({**raw, "history": [CALLS, RESULT, SAYS]}, "M1", suite="s", registry=registry)
 
-    assert prompt is not None
     (turn,) = prompt.history
     assert (turn.calls[0].name, turn.results) == ("read", ("8080",))
     assert definition(prompt)["history"] == [CALLS, RESULT]
@@ -97,7 +93,6 @@ def test_the_definition_has_them(registry):
     assert plain is not None
     kept = json.loads(json.dumps(definition(prompt)))
     again, _ = read_prompt(kept, "M1", suite="s", registry=registry)
-    assert again is not None
     assert again.messages == prompt.messages
     assert definition(plain)["messages"] is None
 
@@ -194,6 +189,5 @@ def test_a_world_in_config_json_is_a_world_again(registry):
     again, complaints = read_prompt(json.loads(json.dumps(kept)), "P1", suite="s.toml", registry=registry)
 
     assert complaints == []
-    assert again is not None
     assert again.world == prompt.world
     assert (again.tools, again.probe) == (prompt.tools, prompt.probe)

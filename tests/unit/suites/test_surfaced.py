@@ -83,7 +83,6 @@ def test_config_json_keeps_the_prompt_of_the_suite():
     asked = on_surface(one, SURFACE)
 
     assert definition(asked) == definition(one)
-    assert asked.world is not None
     assert asked.world.steps == 3 + LOOKUP_TURNS
     assert as_listed(replace(asked, id="P[a]")) == replace(one, id="P[a]")
 

@@ -85,9 +85,6 @@ def test_a_key_of_which_every_character_is_escaped(escape):
     assert Redactor.of([KEY]).text(ordinary) == ordinary
 
 
-# --- keys of published formats ------------------------------------------------------------------------
-
-
 def made_up(length, characters=string.ascii_letters + string.digits):
     """A text as random as a key, the same in each run, and in no file as a whole."""
     return "".join(random.Random(length).choices(characters, k=length))
@@ -127,9 +124,6 @@ def test_published_formats(key, around):
     assert NO_SECRETS.text(around.format(key)) == around.format(HIDDEN)
 
 
-# --- the environment ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("name", "value", "secrets"),
     [
@@ -157,8 +151,6 @@ def test_the_environment(name, value, secrets):
 
     assert shown == ("\n".join(HIDDEN for _ in secrets) or value)
 
-
-# --- ordinary texts -----------------------------------------------------------------------------------
 
 # Values that may be in an environment next to real keys, and must not be masked.
 ENVIRONMENT = {
@@ -219,9 +211,6 @@ def test_no_text_takes_long(unit):
     assert time.monotonic() - began < 20
 
 
-# --- logs ---------------------------------------------------------------------------------------------
-
-
 def test_logs(caplog):
     """Messages, arguments and tracebacks of log records are searched while the redactor is over them."""
     log = logging.getLogger("plugin.http")
@@ -246,8 +235,6 @@ def test_logs(caplog):
     assert "ValueError: [secret]" in caplog.text
     assert KEY not in caplog.text
 
-
-# --- parts of keys ------------------------------------------------------------------------------------
 
 LONG = "Ue4Kd9Rw2Xh7Bn5Tq8Jm3Zc6Vp1Ls0Gy4Fa8Wo"
 

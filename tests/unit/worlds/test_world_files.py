@@ -160,9 +160,6 @@ def test_lines_are_read_with_plain_ends(calls_in):
     assert call.files["f"] == "a\r\nb\r\n"
 
 
-# --- apply_patch ---------------------------------------------------------------------------------
-
-
 def patch(*lines):
     """A patch of these lines."""
     return "\n".join(["*** Begin Patch", *lines, "*** End Patch"])

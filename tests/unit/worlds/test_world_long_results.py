@@ -25,8 +25,6 @@ def test_limits_grow_with_the_context(context_tokens, most):
     assert result_chars(context_tokens) == most
 
 
-# --- results -------------------------------------------------------------------------------------
-
 _PIECES = st.sampled_from(["word ", "漢字", "😀", "\n", "error: x\n", "}", "ｶﾅ", "a" * 500])
 
 
@@ -63,9 +61,6 @@ def test_a_long_output_keeps_the_outcome(calls_in, last, end):
     assert int(mark.split()[0]) == 30_000 + len(last) - len(body)
 
 
-# --- files ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("context_tokens", [8192, SMALL, 128_000, 200_000])
 @pytest.mark.parametrize(
     "text", [PAGE * 4, CHINESE.replace("丁", "\n"), "😀漢a" * 20_000], ids=["latin", "chinese", "mixed"]
@@ -85,9 +80,6 @@ def test_the_parts_of_a_file_are_the_file(calls_in, text, context_tokens):
         place = {name: int(n) for name, n in re.findall(r"(offset|cursor)=(\d+)", mark)}
 
     assert read == text
-
-
-# --- pages ---------------------------------------------------------------------------------------
 
 
 def _fetched(call, **more):

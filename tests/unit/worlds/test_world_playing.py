@@ -24,9 +24,6 @@ DIRECT = load_catalogue().surface("direct")
 MOST_CHARS = result_chars(DEFAULT_CONTEXT_TOKENS)
 
 
-# --- dispatch ------------------------------------------------------------------------------------
-
-
 def test_refusals_are_those_of_openclaw(call):
     """Unknown tools, bad arguments and renamed ones are refused, and the world is unchanged."""
     assert call("frobnicate") == "Tool frobnicate not found"
@@ -48,9 +45,6 @@ def test_only_offered_tools_can_be_called(calls_in):
     call = calls_in(WORLD, (load_catalogue().tools["read"],))
 
     assert call("write", path="x", content="y") == "Tool write not found"
-
-
-# --- notes and pages -----------------------------------------------------------------------------
 
 
 def test_memory_is_searched_and_read(call):
@@ -116,9 +110,6 @@ def test_pages_are_all_there_is_of_the_web(call):
     assert json.loads(call("web_search", query="weather"))["results"] == []
 
 
-# --- messages and the rest -----------------------------------------------------------------------
-
-
 def test_messages_are_kept(call):
     """A sent message is in the state with its tool, also if the suite has its result."""
     assert json.loads(call("message", action="send", target="anna", message="hi"))["ok"] is True
@@ -146,9 +137,6 @@ def test_other_tools(call, tool, arguments, answer):
     result = call(tool, **arguments)
 
     assert (result if isinstance(answer, str) else json.loads(result)) == answer
-
-
-# --- the bridge ----------------------------------------------------------------------------------
 
 
 def test_the_bridge_reaches_tools_that_are_not_offered(calls_in):
@@ -194,16 +182,12 @@ def test_the_errors_of_the_bridge(calls_in, tool, arguments, error):
     assert calls_in(WORLD, DIRECT).error(tool, **arguments).startswith(error)
 
 
-# --- bounds --------------------------------------------------------------------------------------
-
-
 def test_a_turn_has_a_last_call():
     """A reply of ten thousand calls is not answered in full."""
     read = ToolCall(name="read", arguments='{"path": "notes.md"}')
 
     results = Playing(WORLD, TOOLS).answer_turn([read] * (MOST_CALLS + 1))
 
-    assert results is not None
     assert results[-2:] == ("milk\neggs\nbread\n", "Too many tool calls. This one was not executed.")
 
 
@@ -240,8 +224,6 @@ def test_hostile_calls_end(calls_in, tool, arguments):
     assert isinstance(call(tool, **arguments), str)
     assert time.perf_counter() - began < 20
 
-
-# --- replay --------------------------------------------------------------------------------------
 
 _PATHS = st.sampled_from(["notes.md", "a", "a/b", "../x", "src", "src/app.py", "", "memory/n.md"])
 _TEXTS = st.sampled_from(["milk", "", "e", "x\ny\n", "\ud800", "\0"])
@@ -289,8 +271,6 @@ def test_a_turn_with_a_broken_call_is_not_carried_out():
     assert answered_calls(reply) == {0: good}
     assert answered_calls(Reply(tool_calls=(good,))) == {0: good}
 
-
-# --- nothing is real -----------------------------------------------------------------------------
 
 GUARDED = """
 import json, os, socket, sys

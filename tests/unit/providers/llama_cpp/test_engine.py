@@ -173,8 +173,6 @@ def test_environment_of_the_user_does_not_shape_the_engine():
     assert environ == {**needed, "GOMP_SPINCOUNT": "1000"}
 
 
-# --- why it cannot run here ---------------------------------------------------------------------
-
 NO_AVX2 = (
     "the embedded engine needs a CPU with AVX2, and this one has none. "
     "Use a machine that has it, or a server of your own: --openclaw-models=ollama_openai/MODEL"
@@ -211,9 +209,6 @@ def test_why_it_ended(returncode, log, sentence):
 def test_thread_count(available, physical, cpu_quota, threads):
     """More threads than cores slow llama.cpp down, so every limit counts."""
     assert thread_count(available, physical, cpu_quota) == threads
-
-
-# --- one engine at a time -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
