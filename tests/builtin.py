@@ -6,5 +6,4 @@ REGISTRY = build_registry(("pytest-openclaw", validator) for validator in BUILTI
 
 
 def build(kind, **keys):
-    """Make a validator of this type."""
     return build_validator({"type": kind, **keys}, REGISTRY)

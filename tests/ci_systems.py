@@ -74,7 +74,6 @@ def teamcity_commands(log):
 
 
 def all_commands(log):
-    """Return the commands of every system in a log."""
     parsers = (github_commands, azure_commands, gitlab_commands, teamcity_commands)
     return [command for parse in parsers for command in parse(log)]
 

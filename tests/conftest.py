@@ -42,7 +42,6 @@ GROUPS = ("workers", "engine", "browser")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that writes golden files anew."""
     parser.addoption("--refresh", action="store_true", help="write the kept reports and pages anew")
 
 

@@ -10,7 +10,6 @@ WEBP = b"RIFF\x1a\x00\x00\x00WEBPVP8L"
 
 
 def png(*, width=2, height=2, gray=128):
-    """An image of one gray."""
     head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     rows = (b"\x00" + bytes([gray]) * width) * height
     return PNG_MAGIC + _chunk(b"IHDR", head) + _chunk(b"IDAT", zlib.compress(rows)) + _chunk(b"IEND", b"")

@@ -29,17 +29,14 @@ Entry = Any
 
 
 def user(text):
-    """A message of the user."""
     return {"role": "user", "content": text}
 
 
 def says(text, **more):
-    """An answer of the model."""
     return {"role": "assistant", "content": [{"type": "text", "text": text}], "stopReason": "stop", **more}
 
 
 def calls(*made):
-    """Calls of the model, each with a name and arguments."""
     blocks = [
         {"type": "toolCall", "id": f"c{n}", "name": name, "arguments": arguments}
         for n, (name, arguments) in enumerate(made)
@@ -54,7 +51,6 @@ def calls(*made):
 
 
 def result(text, n=0, **more):
-    """The result of the model's call with this number."""
     content = [{"type": "text", "text": text}]
     return {"role": "toolResult", "toolCallId": f"c{n}", "toolName": "t", "content": content, **more}
 
@@ -76,7 +72,6 @@ def _event(kind, source, **more):
 
 
 def bundle_lines(entries, *, system=SYSTEM, tools=None):
-    """Return the lines of `events.jsonl`."""
     tools = TOOLS if tools is None else tools
     lines = [
         _event("trace.metadata", "runtime", data={"harness": {"version": "2026.9.6"}, "plugins": {}}),
@@ -97,7 +92,6 @@ def bundle_lines(entries, *, system=SYSTEM, tools=None):
 
 
 def write_bundle(folder, *entries, name="s1", **more):
-    """Write an exported session, and return its folder."""
     bundle = folder / f"openclaw-trajectory-{name}"
     bundle.mkdir(parents=True)
     manifest = {"traceSchema": "openclaw-trajectory", "schemaVersion": 1, "sessionId": name}

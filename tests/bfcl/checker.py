@@ -63,7 +63,6 @@ class Dummies:
 
 
 def check(category, entry, answer, reply):
-    """Whether BFCL accepts a reply to a case."""
     runner, formats, languages = _bfcl()
     handler = SimpleNamespace(decode_ast=_decoder(reply.dialect))
     written = reply.text
@@ -93,7 +92,6 @@ def _decoder(dialect):
 
 @cache
 def _bfcl():
-    """Return BFCL's runner, its formats and its languages."""
     with _dummies():
         runner = import_module("bfcl_eval.eval_checker.eval_runner")
         enums = import_module("bfcl_eval.constants.enums")

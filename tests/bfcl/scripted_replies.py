@@ -72,8 +72,6 @@ def _reordered(right):
 
 
 def _spelled(right, full):
-    """Yield right calls in another spelling."""
-
     def each(change):
         return [(name, change(made)) for name, made in right]
 
@@ -166,7 +164,6 @@ def _chosen(answer, choice):
 
 
 def _as_code(value, language, kind):
-    """Return a value as code of a language."""
     if not isinstance(value, list | dict) or language == "JavaScript":
         return json.dumps(value) + ("L" if kind == "long" else "")
     if isinstance(value, dict):

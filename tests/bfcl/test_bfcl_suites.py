@@ -36,7 +36,6 @@ PROPERTIES = {
 
 
 def tool_of(name, properties, *required):
-    """Return a tool as BFCL describes it."""
     described = {key: {"description": "A value.", **value} for key, value in properties.items()}
     parameters = {"type": "dict", "required": [*required], "properties": described}
     return {"name": name, "description": "Do it.", "parameters": parameters}
@@ -69,7 +68,6 @@ def prompts_of(tmp_path, category, answer, *, tools=(BOOK,), messages=None):
 
 
 def passes(prompt, *calls):
-    """Whether a reply with these calls passes."""
     made = tuple(ToolCall(name=name, arguments=json.dumps(arguments)) for name, arguments in calls)
     return judge(prompt, Reply(tool_calls=made, finish_reason="tool_calls")).verdict.passed
 

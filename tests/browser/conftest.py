@@ -1,6 +1,5 @@
 """Pages in a real Chromium: without a network, and any error in the page fails the test."""
 
-
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,6 @@ ARGUMENTS = [
 PATIENCE_MS = 60_000
 
 
-
 def pytest_collection_modifyitems(items):
     """Every test in this folder needs the browser."""
     here = Path(__file__).parent
@@ -32,7 +30,6 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def chromium():
-    """The browser's path."""
     return require_browser()
 
 
@@ -84,13 +81,11 @@ def made_run(chromium, tmp_path_factory):
 
 
 def reported(run, *words):
-    """Write a run's page, and return the run."""
     assert main(["report", str(run), *words]) == 0
     return run
 
 
 def axe_faults(page):
-    """Return what axe finds that is serious or critical."""
     from axe_playwright_python.sync_playwright import Axe
 
     violations = Axe().run(page).response["violations"]

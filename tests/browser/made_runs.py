@@ -45,7 +45,6 @@ def targets_of(n):
 
 @cache
 def shipped_prompts():
-    """Return all prompts of the shipped suites."""
     registry = build_registry(("the package", validator) for validator in BUILTIN)
     files = [f"benchmarks/prompts_{name}.toml" for name in SUITES]
     return tuple(

@@ -26,18 +26,15 @@ CELLS = "[role=gridcell]:not(.none)"
 
 
 def rows_of(run):
-    """The rows of a run."""
     return [json.loads(line) for line in (run / "results.jsonl").read_text("utf-8").splitlines()]
 
 
 @pytest.fixture
 def page(open_page, made_run):
-    """The page of the made run."""
     return open_page(made_run / "report.html")
 
 
 def cell(page, prompt_id, target):
-    """The cell of a prompt on a target."""
     return page.locator(f'[role=gridcell][aria-label^="{prompt_id} "][aria-label*="{target}:"]').first
 
 

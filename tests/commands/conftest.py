@@ -18,7 +18,6 @@ class CommandLine:
         return self._capsys.readouterr()
 
     def json(self, *words, status=0):
-        """Return the object that `--json` prints."""
         return json.loads(self(*words, "--json", status=status).out)
 
     def refused(self, *words):
@@ -36,7 +35,6 @@ class CommandLine:
 
 @pytest.fixture
 def command(capsys):
-    """Runs commands."""
     return CommandLine(capsys)
 
 

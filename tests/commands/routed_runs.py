@@ -13,7 +13,6 @@ PROVIDERS = {"ollama_native": NEAR, "lab": LAB}
 
 
 def store_run(path, records, **more):
-    """Store a run of these rows."""
     return store(path, records, providers=PROVIDERS, **more)
 
 

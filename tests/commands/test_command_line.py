@@ -25,7 +25,6 @@ COMMANDS = tuple(command_modules())
 
 @pytest.fixture
 def runs(project):
-    """A folder with two shards."""
     store(project / "runs/one", [row(A, "P1", raw_output="x"), row(A, "P2")])
     store(project / "runs/two", [row(B, "P1")])
     return project / "runs"

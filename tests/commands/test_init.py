@@ -35,7 +35,6 @@ def origin(monkeypatch):
 
 @pytest.fixture
 def folder(project):
-    """A project's folder, the current one."""
     return project
 
 

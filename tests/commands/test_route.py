@@ -29,7 +29,6 @@ PATCH = {
 
 @pytest.fixture
 def run(project):
-    """A run with a target of each tier."""
     return store_run(project / "runs" / NAME, three_tiers(said=f"the key is {KEY}"))
 
 

@@ -36,14 +36,12 @@ class Case:
 
 @cache
 def cases(name):
-    """Return the labelled replies of a file."""
     lines = [json.loads(line) for line in (FOLDER / name).read_text("utf-8").splitlines()]
     return tuple(Case(**{key: line[key] for key in Case.__dataclass_fields__}) for line in lines)
 
 
 @cache
 def tasks():
-    """Return the prompts that the replies answer."""
     found = {}
     for raw in tomllib.loads((FOLDER / "tasks.toml").read_text("utf-8"))["prompts"]:
         prompt, complaints = read_prompt(raw, raw["id"], suite="tasks.toml", registry=REGISTRY)
@@ -53,7 +51,6 @@ def tasks():
 
 
 def verdict_of(case):
-    """Return the outcome that the program gives a case."""
     outcome = judge(tasks()[case.task], received(case)).tool_outcome
     assert outcome is not None
     return outcome

@@ -17,8 +17,6 @@ _NOTE = re.compile(r"^\s*<!-- (elsewhere|from): (.+) -->\s*$")
 
 @dataclass(frozen=True, kw_only=True)
 class File:
-    """A file that the reader should write."""
-
     path: str
     text: str
 
@@ -42,12 +40,10 @@ class Command:
 
 
 def read_page(text):
-    """Return files and commands of a page, in its order."""
     return list(_blocks(text.splitlines()))
 
 
 def commands_of(text):
-    """Return the commands of a page."""
     return [block for block in read_page(text) if isinstance(block, Command)]
 
 

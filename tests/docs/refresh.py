@@ -45,7 +45,6 @@ def refreshed(text, terminal):
 
 
 def made_schemas():
-    """Return the published schemas, by name."""
     kinds = {"row": Record, "config": ConfigFile, "inventory": InventoryFile}
     made = {name: made_schema(kind) for name, kind in kinds.items()}
     return {**made, "summary": made_schema(Summary, inline=False)}
@@ -119,7 +118,6 @@ def _describe(rule):
 
 
 def main(pages):
-    """Refresh the named pages, and the schemas."""
     for name, schema in made_schemas().items():
         SCHEMAS.joinpath(f"{name}.schema.json").write_text(json.dumps(schema, indent=2) + "\n", "utf-8")
     with tempfile.TemporaryDirectory() as folder:

@@ -41,7 +41,6 @@ class Terminal:
     folder: Path
 
     def write(self, file):
-        """Write a file of the page."""
         path = self.folder / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(file.text, "utf-8")

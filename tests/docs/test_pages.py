@@ -102,7 +102,6 @@ def collected(lab):
 
 
 def made(folder, ini):
-    """Write a project with this ini file, a predictable model and a suite."""
     terminal = Terminal(folder)
     terminal.write(File(path="pyproject.toml" if ini.startswith("[tool.") else "pytest.ini", text=ini))
     terminal.write(File(path="conftest.py", text=CONFTEST))
@@ -112,7 +111,6 @@ def made(folder, ini):
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    """A project with a run."""
     terminal = made(tmp_path_factory.mktemp("lab"), LAB)
     done = terminal.run("pytest benchmarks")
     assert done.returncode == 0, done.stdout

@@ -30,13 +30,11 @@ def engine(embedded_model):
 
 @pytest.fixture(scope="session")
 def claude():
-    """The real Claude CLI's command."""
     return require_claude()
 
 
 @pytest.fixture
 def project(tmp_path):
-    """A project for one test."""
     return Project.create(tmp_path / "project")
 
 

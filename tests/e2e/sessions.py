@@ -25,8 +25,6 @@ KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTE
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A run directory, read from disk."""
-
     path: Path
 
     @property
@@ -105,13 +103,11 @@ class Session:
         return {pid for pid, command in children(self.process.pid) if what in command}
 
     def wait_until(self, condition):
-        """Wait for a condition while the session runs."""
         met = wait_until(lambda: bool(condition()) or self.process.poll() is not None)
         assert met, "it did not come about"
         assert self.process.poll() is None, f"the session has ended:\n{self._text()}"
 
     def end(self, *, within_s=SESSION_BOUND_S):
-        """Wait for the session to end."""
         deadline = time.monotonic() + within_s
         while self.process.poll() is None:
             assert time.monotonic() < deadline, f"the session hangs:\n{self._text()}"
@@ -168,11 +164,9 @@ class Project:
         return Session(command, self.folder, self.environ, runs / RUN)
 
     def run(self, *words, **how):
-        """Run such a session to its end."""
         with self.start(*words, **how) as session:
             return session.end()
 
 
 def all_gone(pids):
-    """Whether all of these processes end within a generous time limit."""
     return wait_until(lambda: all(is_gone(pid) for pid in pids))

@@ -37,7 +37,6 @@ def asking(tmp_path_factory, served):
 
 @pytest.fixture
 def session(asking):
-    """All targets in one process."""
     return asking("plain")
 
 

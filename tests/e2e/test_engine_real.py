@@ -49,8 +49,6 @@ asyncio.run(use())
 
 
 class Lab:
-    """A provider and an event loop to run it in."""
-
     def __init__(self, runner, provider):
         self.run = runner.run
         self.provider = provider
@@ -66,8 +64,6 @@ class Lab:
         return caught.value.fault
 
     def engine_pid(self, model=MODEL):
-        """The process of the current engine."""
-
         async def look():
             async with self.provider._serving(model) as engine:
                 return engine.process.pid

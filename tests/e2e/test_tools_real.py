@@ -102,7 +102,6 @@ def test_a_conversation_is_continued(engine, embedded_model, history):
 
 
 def ask(kind, engine, request):
-    """Send a request to the running engine by one of the APIs."""
     setup = ProviderSetup(
         name="lab", base_url=f"{engine.url}/v1", key_env="LAB_KEY", environ={"LAB_KEY": engine.token}
     )

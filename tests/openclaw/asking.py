@@ -17,11 +17,9 @@ def fake_command(seen, mode="answer"):
 
 
 def agent(command, url, **environ):
-    """Return the provider for this OpenClaw and this server."""
     own = {"OPENCLAW_AGENT_COMMAND": command, "OPENCLAW_AGENT_BASE_URL": url, "OPENCLAW_AGENT_API_KEY": KEY}
     return OpenClawAgent(ProviderSetup(name="openclaw_agent", environ=own | environ))
 
 
 def ask(provider, **request):
-    """Ask once, and return the reply or the fault."""
     return apis.ask(provider, **{"model": "local/tiny", **request})

@@ -32,7 +32,6 @@ Current date: 2026-11-22
 
 
 def main(mode, file, *words):
-    """Do what the arguments demand."""
     given = words[words.index("--config") + 1] if "--config" in words else os.environ["OPENCLAW_CONFIG_PATH"]
     config = json.loads(Path(given).read_text("utf-8")) if Path(given).exists() else {}
     with Path(file).open("a", encoding="utf-8") as seen:
@@ -55,7 +54,6 @@ def main(mode, file, *words):
 
 
 def ask(mode, config):
-    """Send the only request."""
     (server,) = config["models"]["providers"].values()
     policy = config.get("tools", {})
     names = ["exec", "read"] if policy.get("profile") else ["read", "tool_call"]

@@ -1,58 +1,40 @@
 """A model on loopback that plays turns, streamed by any of three APIs, and records its requests."""
 
-import json
-import time
-from typing import Any
-
-from tests.openclaw.loopback import LoopbackServer
 from tests.openclaw.model_wires import WIRES, Asked, Said
+from tests.providers.servers.misbehaving import MisbehavingServer, Pause, Script
 
 __all__ = ["Said", "ScriptedModel"]
 
 
-class ScriptedModel(LoopbackServer):
-    """The server, while it is entered; each request gets the next turn, and the last one is repeated.
+class ScriptedModel(MisbehavingServer):
+    """Each request gets the next turn, in the format of its path, and the last one is repeated.
 
     A turn is a text, a list of calls `(name, arguments)` with the arguments as JSON text, a `Said`, an HTTP
-    status, or a function that makes one of these from the request. It is sent in the format of the requested
-    path; see `model_wires.py`.
+    status, or a function that makes one of these from the request.
     """
 
     def __init__(self, *turns, pause_s=0.01, prompt_tokens=11):
-        self._pause_s, self._prompt_tokens = pause_s, prompt_tokens
-        self.asked: list[dict[str, Any]] = []
-        self.keys: list[str | None] = []
-        self.paths: list[str] = []
+        super().__init__()
+        self._pause, self._prompt_tokens = Pause(pause_s), prompt_tokens
+        self.asked, self.keys, self.paths = [], [], []
         self._turns = turns
+        self.on("*", self._play)
 
-    @property
-    def url(self):
-        """The base URL of OpenAI's APIs; `root` is the base URL of Ollama's own API."""
-        return f"{self.root}/v1"
-
-    def _answer(self, handler, body):
-        if handler.path == "/api/show" or not body:  # the server does not describe its models
-            handler.send(404, "text/plain", b"")
-            return
-        request = json.loads(body)
+    def _play(self, request):
+        if request.path == "/api/show" or not request.body:  # the server does not describe its models
+            return Script.answer(status=404)
         turn = self._turns[min(len(self.asked), len(self._turns) - 1)]
-        turn = turn(request) if callable(turn) else turn
-        self.asked.append(request)
-        self.paths.append(handler.path)
-        self.keys.append(handler.headers.get("Authorization"))
+        turn = turn(request.json) if callable(turn) else turn
+        self.asked.append(request.json)
+        self.paths.append(request.path)
+        self.keys.append(request.headers.get("authorization"))
         if isinstance(turn, int):
-            error = {"error": {"message": "not today", "type": "server_error"}}
-            handler.send(turn, "application/json", json.dumps(error).encode())
-            return
-        wire = WIRES[handler.path]
-        handler.send_response(200)
-        handler.send_header("Content-Type", wire.kind)
-        handler.end_headers()
-        asked = Asked(model=request["model"], number=len(self.asked), prompt_tokens=self._prompt_tokens)
-        for piece in wire.pieces(_said(turn), asked):
-            handler.wfile.write(piece.encode())
-            handler.wfile.flush()
-            time.sleep(self._pause_s)
+            return Script.answer({"error": {"message": "not today", "type": "server_error"}}, status=turn)
+        wire, model = WIRES[request.path], request.json["model"]
+        asked = Asked(model=model, number=len(self.asked), prompt_tokens=self._prompt_tokens)
+        pieces = [piece.encode() for piece in wire.pieces(_said(turn), asked)]
+        steps = (step for piece in pieces for step in (piece, self._pause))
+        return Script.stream(*steps, content_type=wire.kind)
 
 
 def _said(turn):

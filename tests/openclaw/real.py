@@ -30,7 +30,6 @@ class RealOpenClaw:
 
     @property
     def node(self):
-        """Its Node."""
         return self.parts[0]
 
     @property
@@ -55,8 +54,6 @@ def find_real_openclaw():
 
 @dataclass(frozen=True)
 class OpenClaw:
-    """The real OpenClaw in folders of its own."""
-
     command: tuple[str, ...]
     scratch: Scratch
     environ: dict[str, str]
@@ -79,7 +76,6 @@ def openclaw_apart(real, *, patience_s, **more):
 
 
 def run_openclaw(openclaw, *arguments):
-    """Start it with these arguments, and wait for its exit."""
     return asyncio.run(openclaw.printed(*arguments))
 
 
@@ -158,7 +154,6 @@ def run_over_gateway(openclaw, url, prompt, **config):
 
 
 def free_port():
-    """Return a port of loopback on which nothing listens."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])

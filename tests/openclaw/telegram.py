@@ -1,11 +1,9 @@
 """Telegram's API on loopback, in so far as OpenClaw's gateway uses it to send messages."""
 
-import json
 import re
 import zlib
-from contextlib import suppress
 
-from tests.openclaw.loopback import LoopbackServer
+from tests.providers.servers.misbehaving import MisbehavingServer, Pause, Script
 
 TOKEN = "123456:TEST"
 ABSENT, DOWN = "@absent", "500"
@@ -21,17 +19,19 @@ def chat_of(target):
     return name if re.fullmatch(r"-?\d+", name) else str(zlib.crc32(name.removeprefix("@").lower().encode()))
 
 
-class Telegram(LoopbackServer):
+class Telegram(MisbehavingServer):
     """The server, while it is entered; `messages` has chat and text of each message that it took."""
 
     def __init__(self):
+        super().__init__()
         self.messages: list[tuple[str, str]] = []
+        self.on("*", self._serve_method)
 
-    def _answer(self, handler, body):
-        status, answer = self._answered(handler.path.rpartition("/")[2], json.loads(body or b"{}"))
-        said = json.dumps({"ok": status == 200, **answer}).encode()
-        with suppress(ConnectionError):  # the gateway may have ended meanwhile
-            handler.send(status, "application/json", said)
+    def _serve_method(self, request):
+        method = request.path.rpartition("/")[2]
+        status, answer = self._answered(method, request.json if request.body else {})
+        wait = [Pause(_POLL_S)] if method == "getUpdates" else []
+        return Script((*wait, *Script.answer({"ok": status == 200, **answer}, status=status).steps))
 
     def _answered(self, method, given):
         """Return the status, and the rest of the answer."""
@@ -41,7 +41,6 @@ class Telegram(LoopbackServer):
         if target == DOWN:
             return 500, {"error_code": 500, "description": FAILS}
         if method == "getUpdates":
-            self._gone.wait(_POLL_S)
             return 200, {"result": []}
         if method == "getMe":
             return 200, {"result": {"id": 123456, "is_bot": True, "first_name": "B", "username": "b_bot"}}

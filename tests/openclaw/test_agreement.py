@@ -19,7 +19,6 @@ SAMPLE = (
 
 @pytest.fixture(scope="module")
 def observed():
-    """The outcomes observed in OpenClaw."""
     return load()
 
 

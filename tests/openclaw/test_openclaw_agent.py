@@ -33,7 +33,6 @@ NOTE = World(memory={"notes/a.md": "A"})
 
 @pytest.fixture
 def seen(tmp_path):
-    """The file in which the fake writes its input."""
     return tmp_path / "seen.json"
 
 

@@ -31,7 +31,7 @@ def environ(real_openclaw, tmp_path):
 
 
 def _ask(environ, model, /, **request):
-    own = {"OLLAMA_HOST": model.root, "OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "sk-of-openai"}
+    own = {"OLLAMA_HOST": model.origin, "OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "sk-of-openai"}
     provider = agent(environ["OPENCLAW_AGENT_COMMAND"], model.url, **environ, **own)
     reply = ask(provider, **{"prompt": "Go on.", "timeout_s": PATIENCE_S, **request})
     assert isinstance(reply, Reply), reply

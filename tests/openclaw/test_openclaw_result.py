@@ -29,7 +29,6 @@ PRINTED = json.dumps(ANSWER, indent=2)
 
 
 def read(envelope):
-    """The reply or fault in an object."""
     asked = Request(model="local/fake", prompt="Hi.", timeout_s=60)
     return read_envelope(envelope, asked, name="openclaw_agent", where="http://127.0.0.1:9")
 

@@ -14,7 +14,6 @@ pytestmark = [pytest.mark.openclaw_cli, pytest.mark.nightly]
 
 
 def call(name, **arguments):
-    """A turn of the model with one call."""
     return [(name, json.dumps(arguments))]
 
 
@@ -71,7 +70,6 @@ def exported(real_openclaw):
 
 
 def suite_of(exported, session):
-    """Return the suite of an exported session."""
     (folder,) = (
         path
         for path in exported[1].iterdir()

@@ -38,7 +38,6 @@ def request(body=BODY, *, path="/chat/completions", **fields):
 
 
 def chunked(body):
-    """Return a request with this chunked body."""
     return request(body, content_length="", transfer_encoding="chunked")
 
 
@@ -60,7 +59,6 @@ async def send(server, data, n_images):
 
 
 def sent(script, data, n_images=0):
-    """Return the outcome of a request to a server that answers by this script."""
     with MisbehavingServer() as server:
         server.on("*", script)
         return asyncio.run(send(server, data, n_images))

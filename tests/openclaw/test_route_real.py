@@ -23,7 +23,6 @@ KEY = "sk-live-4242424242424242"
 
 @pytest.fixture
 def openclaw(real_openclaw):
-    """The real OpenClaw, in folders of its own."""
     with openclaw_apart(real_openclaw, patience_s=200.0) as openclaw:
         yield openclaw
 

@@ -31,8 +31,8 @@ def results(real_openclaw, tmp_path_factory):
     folder = tmp_path_factory.mktemp("web")
     with Site({"/page": TEXT}) as site:
         turns = [
-            [("web_fetch", json.dumps({"url": f"{site.url}/page"}))],
-            [("web_fetch", json.dumps({"url": f"{site.url}/none"}))],
+            [("web_fetch", json.dumps({"url": f"{site.origin}/page"}))],
+            [("web_fetch", json.dumps({"url": f"{site.origin}/none"}))],
             [("web_fetch", json.dumps({"url": "file:///etc/motd"}))],
             [("web_search", json.dumps({"query": "bakery"}))],
             "Done.",
@@ -40,7 +40,7 @@ def results(real_openclaw, tmp_path_factory):
         with ScriptedModel(*turns, prompt_tokens=3000) as model:
             web = {"fetch": PAGES_HERE, "search": {"provider": "ollama"}}
             tools = {"allow": ["web_fetch", "web_search"], "toolSearch": False, "web": web}
-            entry = {"enabled": True, "config": {"webSearch": {"baseUrl": site.url}}}
+            entry = {"enabled": True, "config": {"webSearch": {"baseUrl": site.origin}}}
             run_agent(real_openclaw, folder, model.url, tools=tools, plugins={"entries": {"ollama": entry}})
             received = _received(model)
         yield site, received
@@ -62,7 +62,7 @@ def test_an_order_in_a_page_and_in_a_file_are_different_requests(real_openclaw, 
     (tmp_path / "letter.txt").write_text(LETTER)
     found = {}
     with Site({"/letter": LETTER}) as site:
-        for tool, place in (("web_fetch", f"the web page {site.url}/letter"), ("read", "letter.txt")):
+        for tool, place in (("web_fetch", f"the web page {site.origin}/letter"), ("read", "letter.txt")):
             with ScriptedModel(answer, pause_s=0, prompt_tokens=9000) as model:
                 tools = {"allow": [tool, "exec"], "toolSearch": False, "web": {"fetch": PAGES_HERE}}
                 prompt = f"What does {place} say?"
@@ -81,9 +81,9 @@ def _calls(model):
 def _played(site):
     """What a world with the same page answers to the same calls."""
     playing = Playing(
-        World(pages={f"{site.url}/page": TEXT}), [Tool(name="web_fetch"), Tool(name="web_search")]
+        World(pages={f"{site.origin}/page": TEXT}), [Tool(name="web_fetch"), Tool(name="web_search")]
     )
-    made = [("web_fetch", {"url": f"{site.url}/page"}), ("web_fetch", {"url": f"{site.url}/none"})]
+    made = [("web_fetch", {"url": f"{site.origin}/page"}), ("web_fetch", {"url": f"{site.origin}/none"})]
     made += [("web_fetch", {"url": "file:///etc/motd"}), ("web_search", {"query": "bakery"})]
     return [playing.answer(ToolCall(name=name, arguments=json.dumps(given))) for name, given in made]
 

@@ -22,7 +22,6 @@ IN_SDIST = {"benchmarks", "tests", "docs", PACKAGE, "conftest.py", "tox.ini", "R
 
 
 def main(folder):
-    """Check all three; the first error ends it."""
     wheel, sdist, listed = (_only(folder, pattern) for pattern in ("*.whl", "*.tar.gz", "*.cdx.json"))
     subprocess.run([sys.executable, "-m", "twine", "check", "--strict", str(wheel), str(sdist)], check=True)
     own = {path.relative_to(ROOT).as_posix() for path in _files(ROOT / PACKAGE)}

@@ -33,7 +33,6 @@ def resolved(*words):
 
 
 def main():
-    """Write both lists."""
     # Only the data of the last two is used, so their dependencies are not needed.
     packages = {
         STARTER: resolved(".[local,python]")

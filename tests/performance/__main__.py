@@ -22,7 +22,6 @@ MEASURES = {one.__name__: one for one in (cost, window, errors, start, growth, f
 
 
 def conditions():
-    """Return the machine and the versions."""
     models = re.findall(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text("utf-8"))
     packages = ", ".join(f"{name} {version(name)}" for name in ("pytest-openclaw", "pytest", "httpx2"))
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], stdout=subprocess.PIPE, text=True)

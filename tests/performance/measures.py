@@ -18,7 +18,6 @@ class Sample(NamedTuple):
 
 
 def per_cell_ms(one_s, all_s, n):
-    """Return the ms of each cell after the first."""
     return (all_s - one_s) / (n - 1) * 1000
 
 

@@ -41,7 +41,6 @@ async def loop_over_httpx2(base, concurrency, folder, answers):
 
 
 def inspect_ai(base, concurrency, folder, answers):
-    """Ask through inspect-ai."""
     from inspect_ai import Task, dataset, scorer, solver
     from inspect_ai import eval as evaluate
 

@@ -106,7 +106,6 @@ async def _serve():
 
 @contextmanager
 def serving():
-    """Run the server, and yield its address."""
     command, pipe = [sys.executable, __file__], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         yield f"http://127.0.0.1:{int(process.stdout.readline())}"

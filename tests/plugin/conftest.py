@@ -132,8 +132,6 @@ def validator_of(name):
 
 
 class RunFiles:
-    """The files of a run."""
-
     run_dir: Path
 
     @property
@@ -170,8 +168,6 @@ class RunFiles:
 
 @dataclass(frozen=True)
 class StoredRun(RunFiles):
-    """A run on disk."""
-
     run_dir: Path
 
 
@@ -195,7 +191,6 @@ class Session(RunFiles):
 
     @property
     def words(self):
-        """The text on one line."""
         return " ".join(self.text.split())
 
     @property
@@ -216,7 +211,6 @@ class Session(RunFiles):
 
 
 def run_names(folder):
-    """Return the names of the runs of a project."""
     runs = folder / "runs"
     return {path.name for path in runs.iterdir() if path.is_dir()} if runs.is_dir() else set()
 
@@ -233,7 +227,6 @@ class Project:
         return self.pytester.path
 
     def write(self, name, text):
-        """Write a file of the project."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
@@ -250,15 +243,12 @@ class Project:
         return self.write(f"benchmarks/{name}", prompts)
 
     def ini(self, *lines):
-        """Write the project's pytest settings."""
         self.pytester.makeini("\n".join(["[pytest]", *lines]))
 
     def extend_conftest(self, source):
-        """Append code to the project's root conftest.py."""
         self.write("conftest.py", (self.folder / "conftest.py").read_text("utf-8") + source)
 
     def change_conftest(self, old, new):
-        """Replace a text of the project's root conftest.py."""
         text = (self.folder / "conftest.py").read_text("utf-8")
         assert old in text
         self.write("conftest.py", text.replace(old, new))
@@ -292,7 +282,6 @@ class Project:
         )
 
     def stored(self, run_id):
-        """Return a run that a session or command has written."""
         return StoredRun(self.folder / "runs" / run_id)
 
     def command(self, *words, cwd=None):

@@ -49,7 +49,6 @@ def begin(project, *args, models="teacher/a"):
 
 
 def resume(project, *args):
-    """Resume the run r."""
     return project.run("--openclaw-resume=r", *args, models=None)
 
 

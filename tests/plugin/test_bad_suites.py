@@ -9,7 +9,6 @@ from tests.plugin.conftest import NOOP
 
 
 def with_rule(rule):
-    """Return a JSON suite of one prompt, judged by `rule`."""
     return json.dumps([{"id": "P1", "prompt": "say yes", "validator": rule}])
 
 
@@ -26,7 +25,6 @@ BAD = [
 
 
 def lay_out(project, files):
-    """Write the files next to a good suite."""
     project.suite({"G1": ("say good", NOOP)}, name="prompts_good.json")
     for name, content in files.items():
         path = project.folder / "benchmarks" / name

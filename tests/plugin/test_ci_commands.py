@@ -116,7 +116,6 @@ def hostile(plain_project, monkeypatch):
 
 
 def write_cells(project):
-    """Write a suite and a module of benchmarks."""
     project.suite(
         {
             "P1": (f"say {REPLY}", YES),

@@ -94,7 +94,6 @@ def test_the_conversation_is_known(reply):
 
 
 def write(project, *prompts):
-    """Write the provider, a suite, and a benchmark in Python."""
     if TALKER not in (project.folder / "conftest.py").read_text("utf-8"):
         project.extend_conftest(TALKER)
     project.suite(prompts)
@@ -131,7 +130,6 @@ def test_conversations_are_recorded_and_judged(project):
 
 @pytest.fixture
 def stored(plain_project):
-    """A project whose run `r` has conversations."""
     write(plain_project, KEPT, PAST, LATE)
     plain_project.run("--openclaw-run-id=r", models="talker/m")
     return plain_project

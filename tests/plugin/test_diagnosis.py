@@ -23,7 +23,6 @@ READ = calling(("read", {"path": "notes.md"}))
 
 
 def answers(body, *, content="", calls=None):
-    """An answer of Ollama's, streamed if it is asked so."""
     message = {"tool_calls": calls} if calls else {}
     if not body["stream"]:
         return Script.answer(done(content=content, message=message))
@@ -31,14 +30,12 @@ def answers(body, *, content="", calls=None):
 
 
 def diagnose(project, monkeypatch, server):
-    """Run a session at this server by Ollama's own API."""
     monkeypatch.setenv("OLLAMA_HOST", server.origin)
     project.suite(TOOLS)
     return project.run("--openclaw-diagnose", models="ollama_native/m")
 
 
 def found_in(run):
-    """The diagnosis of a run's only target."""
     (group,) = run.summary["groups"]
     return group["diagnosis"]
 

@@ -38,24 +38,20 @@ class CountingServer(ModelServer):
 
 
 def answers(api):
-    """A plain answer."""
     return Script.stream(api.text("Hi."), api.end())
 
 
 def busy_at_first(api):
-    """Return 429, and then an answer."""
     return [Script.answer({"error": "later"}, status=429, retry_after="0"), answers(api)]
 
 
 def write_suites(project, n):
-    """Write two suites of `n` prompts each; return the prompts."""
     for name in "ab":
         project.suite({f"P{k}": (f"{name} {k}", NOOP) for k in range(n)}, name=f"prompts_{name}.json")
     return [f"{name} {k}" for name in "ab" for k in range(n)]
 
 
 def cell_of(row):
-    """The key that identifies a row."""
     return row["provider"], row["model"], row["suite"], row["prompt_id"]
 
 

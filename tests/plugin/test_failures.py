@@ -16,7 +16,6 @@ def _project(project):
 
 
 def sections(session):
-    """The lines of the output by the title above them."""
     found = {}
     lines = []
     for line in session.text.splitlines():

@@ -35,7 +35,6 @@ def pytest_openclaw_reports():
 
 
 def example(name):
-    """Return the text of an example."""
     return (EXAMPLES / f"{name}.py").read_text("utf-8")
 
 

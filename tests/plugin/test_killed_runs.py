@@ -59,7 +59,6 @@ def {hook}():
 
 @pytest.fixture
 def folder(plain_project):
-    """A project whose provider records its requests."""
     plain_project.extend_conftest(TEACHER)
     plain_project.suite(SUITE)
     assert isinstance(plain_project.folder, Path)
@@ -89,41 +88,34 @@ def started(folder, *words):
 
 
 def run(folder, *words):
-    """Run a session to its end."""
     return subprocess.run(command(*words), cwd=folder, capture_output=True, text=True, timeout=RUN_S)
 
 
 def rows(folder, name="r"):
-    """The complete rows of a run."""
     path = folder / "runs" / name / "results.jsonl"
     found = path.read_bytes().splitlines(keepends=True) if path.exists() else []
     return [line for line in found if line.endswith(b"\n")]
 
 
 def processes(process):
-    """All processes of a session, including itself."""
     return {process.pid, *(pid for pid, _ in children(process.pid))}
 
 
 def all_gone(pids):
-    """Whether all of these processes end within a generous time limit."""
     return wait_until(lambda: all(map(is_gone, pids)))
 
 
 def add(folder, source):
-    """Add code to the conftest."""
     with (folder / "conftest.py").open("a") as conftest:
         conftest.write(source)
 
 
 def is_asked(folder, word):
-    """Whether the provider has received this request."""
     path = folder / "asked.txt"
     return path.exists() and word in path.read_text().splitlines()
 
 
 def keys(lines):
-    """The cells of some rows."""
     return [(row["model"], row["prompt_id"]) for row in map(json.loads, lines)]
 
 

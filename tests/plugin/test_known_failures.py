@@ -13,7 +13,6 @@ TOO_SMALL = {"target": "*/SMALL*", "reason": "too small for this"}
 
 
 def write(project, *prompts):
-    """Write a suite of prompts that must be answered with yes, numbered from P1."""
     project.suite([{"id": f"P{n}", "validator": YES, **prompt} for n, prompt in enumerate(prompts, 1)])
 
 

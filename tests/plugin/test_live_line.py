@@ -54,7 +54,6 @@ def slow(plain_project):
 
 
 def in_terminal(folder, *words, columns=80, **variables):
-    """Run pytest in a terminal, and look at it after every output."""
     controller, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     hidden = {"CI", "BUILD_NUMBER", "COLUMNS", "NO_COLOR", "PYTEST_ADDOPTS", "GITHUB_ACTIONS"}
@@ -86,7 +85,6 @@ def in_terminal(folder, *words, columns=80, **variables):
 
 
 def plain(lines):
-    """Leave out what differs from run to run."""
     return [
         re.sub(r"[0-9.]+ ?m?s\??|[0-9]{8}_[0-9]{6}|=+|gw[01]|\[ *[0-9]+ ?%\]", "", line).strip()
         for line in lines

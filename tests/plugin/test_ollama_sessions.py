@@ -10,7 +10,6 @@ pytestmark = pytest.mark.newest
 
 
 def is_warm_up(body):
-    """Whether the request is for one token."""
     return bool(body["options"]["num_predict"] == 1)
 
 

@@ -50,7 +50,6 @@ PROVIDERS.append(Canned)
 
 
 def lay_out(project, folder="benchmarks"):
-    """Copy the three files into a folder, and add the model."""
     (project.folder / folder).mkdir()
     for file in FILES:
         shutil.copy(DATA / file, project.folder / folder / file)
@@ -60,7 +59,6 @@ def lay_out(project, folder="benchmarks"):
 
 
 def read(file):
-    """Return the prompts of one of the files, as JSON has them."""
     return json.loads((DATA / file).read_text("utf-8"))
 
 

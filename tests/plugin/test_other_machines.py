@@ -29,7 +29,6 @@ def test_python(reply):
 
 
 def yes(api):
-    """The answer to every prompt."""
     return Script.stream(api.text("yes"), api.end())
 
 

@@ -11,7 +11,6 @@ pytestmark = pytest.mark.newest
 
 
 def write(project, *prompts):
-    """Write a suite of prompts that must be answered with yes, numbered from P1."""
     project.suite([{"id": f"P{n}", "validator": YES, **prompt} for n, prompt in enumerate(prompts, 1)])
 
 

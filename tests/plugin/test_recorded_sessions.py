@@ -90,7 +90,6 @@ class History:
 
 @pytest.fixture
 def history(plain_project):
-    """A project whose sessions run plain."""
     return History(plain_project)
 
 

@@ -65,17 +65,14 @@ def _plain_project(plain_project):
 
 
 def tools(n):
-    """A suite of tool prompts."""
     return {f"T{number}": (f"tool {number}", DF) for number in range(n)}
 
 
 def calls_by_model(session):
-    """Return how often each model was asked."""
     return Counter(call.partition(" ")[0] for call in session.asked)
 
 
 def cells(rows):
-    """Return the rows' models, prompts and repeats."""
     return [(row["model"], row["prompt_id"], row["repeat"]) for row in rows]
 
 

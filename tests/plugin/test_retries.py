@@ -11,7 +11,6 @@ pytestmark = pytest.mark.newest
 
 
 def answers(api):
-    """A plain answer."""
     return Script.stream(api.text("Hi."), api.end())
 
 
@@ -21,7 +20,6 @@ def at_first(*scripts):
 
 
 def row_of(session, model):
-    """The only row of a model."""
     (row,) = (row for row in session.rows if (row["provider"], row["model"]) == (CHAT.kind.name, model))
     return row
 

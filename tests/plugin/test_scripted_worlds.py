@@ -62,7 +62,6 @@ NAMES = ("success", "recovers", "claims", "wanders", "loops", "breaks", "fails",
 
 
 def write(project, *names, rule=REACHED, **more):
-    """Write the player and a suite of these prompts."""
     if PLAYER not in (project.folder / "conftest.py").read_text("utf-8"):
         project.extend_conftest(PLAYER)
     shared = {"tools": ["read", "edit", "ls", "exec"], "world": WORLD, "validator": rule, **more}

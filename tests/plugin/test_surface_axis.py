@@ -68,13 +68,11 @@ validator = { type = "max_words", value = 1 }
 
 
 def write(project):
-    """Write the models and their suite."""
     project.extend_conftest(MODELS)
     project.suite(SUITE)
 
 
 def asked(project):
-    """Return what the models were sent, in order."""
     return [json.loads(line) for line in (project.folder / "asked.jsonl").read_text().splitlines()]
 
 
@@ -82,7 +80,6 @@ BOTH = ("--openclaw-surface=listed,openclaw", "--openclaw-catalogue=substitute")
 
 
 def outcomes(session):
-    """Return the outcome of each tool cell, by prompt and surface."""
     return {
         (row["prompt_id"], row["surface"]): row["tool_outcome"] for row in session.rows if row["tool_outcome"]
     }

@@ -57,7 +57,6 @@ BROKEN = "def grade(transcript, workspace_path):\n    return {'x': 1 / 0}\n"
 
 
 def write_task(project, name, code, *, category="files", kind="automated"):
-    """Write a task."""
     text = HEAD.format(id=name, category=category, kind=kind) + FILES + BODY + code + "```\n"
     project.write(f"skill/tasks/{name}.md", text)
 
@@ -200,7 +199,6 @@ def test_stored_runs_keep_their_scores(skill):
 
 
 def write_bench(project, name, solution, setup=""):
-    """Write a task of claw-bench, with a solution."""
     folder = f"x/share/claw-bench/tasks/files/{name}"
     project.write(f"{folder}/task.toml", f'id = "{name}"\ntitle = "{name}"\ndomain = "files"\n')
     project.write(f"{folder}/instruction.md", "Write ab into `workspace/out.txt`.")

@@ -120,7 +120,6 @@ class GitHub:
         (self.repository / "pytest.ini").write_text("[pytest]\nopenclaw_models = scripted/m\n")
 
     def program(self, name, text):
-        """Put a program onto the path of all steps."""
         (self.folder / "bin" / name).write_text(text)
         (self.folder / "bin" / name).chmod(0o755)
 

@@ -9,7 +9,6 @@ from tests.providers.servers.ollama import OLLAMA
 
 @pytest.fixture(autouse=True)
 def _no_proxy(monkeypatch):
-    """No proxy of the machine is used."""
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
@@ -17,14 +16,12 @@ def _no_proxy(monkeypatch):
 
 @pytest.fixture
 def server():
-    """A server that does what its scripts say."""
     with MisbehavingServer() as running:
         yield running
 
 
 @pytest.fixture(params=(*APIS, OLLAMA), ids=lambda api: api.kind.name)
 def api(request):
-    """One of the APIs."""
     return request.param
 
 
@@ -36,5 +33,4 @@ def form(request):
 
 @pytest.fixture(params=[True, False], ids=["stream", "whole"])
 def stream(request):
-    """Whether a stream is requested."""
     return request.param

@@ -20,7 +20,6 @@ read = reading(read_messages)
 
 
 def began(**usage):
-    """The event that begins a stream."""
     message = {
         **MESSAGES.whole(None),
         "stop_reason": None,

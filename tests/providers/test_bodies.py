@@ -32,7 +32,6 @@ BODIES = {
 
 
 def body_of(api, **request):
-    """The body of a minimal request with these fields."""
     return BODIES[api](Request(**{"model": "m", "prompt": "Hi", **request}))
 
 
@@ -189,7 +188,6 @@ CONVERSATIONS = json.loads(Path(__file__).with_name("conversations.json").read_t
 
 
 def sent(body):
-    """The conversation in a body."""
     return body.get("messages") or body.get("contents") or body["input"]
 
 

@@ -51,12 +51,10 @@ def environ(request, home):
 
 
 def at(server, environ):
-    """The environment with this server."""
     return environ | {"ANTHROPIC_BASE_URL": server.url}
 
 
 def files_under(folder):
-    """All files of a folder with their contents."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -336,7 +334,6 @@ def own_answers(*calls):
 
 
 def results_in(body):
-    """The results in the last message of a request, by call."""
     blocks = [block for block in body["messages"][-1]["content"] if block["type"] == "tool_result"]
     return {block["tool_use_id"]: block["content"] for block in blocks}
 

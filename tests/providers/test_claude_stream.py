@@ -16,29 +16,24 @@ STOP = event("message_stop")
 
 
 def text(piece):
-    """A piece of text."""
     return event("content_block_delta", index=0, delta={"type": "text_delta", "text": piece})
 
 
 def thinking(piece):
-    """A piece of thinking."""
     return event("content_block_delta", index=0, delta={"type": "thinking_delta", "thinking": piece})
 
 
 def arguments(piece, index=0):
-    """A piece of a tool call's input."""
     delta = {"type": "input_json_delta", "partial_json": piece}
     return event("content_block_delta", index=index, delta=delta)
 
 
 def tool(name, index=0, given=None, tool_id="t1"):
-    """The beginning of a tool call."""
     block = {"type": "tool_use", "id": tool_id, "name": name, "input": given or {}}
     return event("content_block_start", index=index, content_block=block)
 
 
 def end(stop_reason="end_turn", **usage):
-    """The end of a message."""
     return event("message_delta", delta={"stop_reason": stop_reason}, usage=usage or {"output_tokens": 3})
 
 
@@ -243,13 +238,11 @@ def message(said, *calls):
 
 
 def answered(call_id, content="r"):
-    """The line of one result."""
     block = {"type": "tool_result", "tool_use_id": call_id, "content": content}
     return {"type": "user", "message": {"role": "user", "content": [block]}}
 
 
 def played(*lines):
-    """Read the lines of an exchange."""
     return read(INIT, *lines, offered=OFFERED, is_exchange=True)
 
 

@@ -14,7 +14,6 @@ from tests.providers.servers.misbehaving import Script, sse
 
 
 def body(**error):
-    """An error object in OpenAI's envelope."""
     return json.dumps({"error": error}).encode()
 
 
@@ -81,7 +80,6 @@ def test_shortened_fits_into_a_message(text):
 
 
 def openai(message, **more):
-    """An error object in OpenAI's form."""
     return {"error": {"message": message, **more}}
 
 
@@ -106,7 +104,6 @@ def expected(row):
 
 
 def kind(fault):
-    """How a fault is classified."""
     assert isinstance(fault, Fault), fault
     return fault.failure_type, fault.status, fault.scope, fault.retryable
 

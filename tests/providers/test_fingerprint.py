@@ -16,7 +16,6 @@ from tests.providers.servers.ollama import TEMPLATE as TEMPLATE_OF_OLLAMA
 
 
 def with_key(api, server):
-    """A provider at this server with a key."""
     return api.provider(server.url, **{api.key_env: "a-key"})
 
 

@@ -117,7 +117,6 @@ def test_the_word_of_the_server_behind_a_gateway(server, stream, finish_reason, 
 
 
 def finished(reason, message):
-    """An answer of Gemini that explains its finish reason."""
     payload = gemini_answer(reason=reason)
     payload["candidates"][0]["finishMessage"] = message
     return payload

@@ -18,7 +18,6 @@ read = reading(read_gemini)
 
 
 def call_part(name, args, id_=None, signature=None):
-    """A part that calls a function."""
     signed = {} if signature is None else {"thoughtSignature": signature}
     return {"functionCall": {**({} if id_ is None else {"id": id_}), "name": name, "args": args}, **signed}
 

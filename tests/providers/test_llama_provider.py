@@ -24,7 +24,6 @@ DIES_AFTER_TOKENS = Script.stream(CHAT.text("Hel"), Close())
 
 @pytest.fixture
 def provider():
-    """The provider in an empty environment."""
     return LlamaCpp(ProviderSetup(name="llama_cpp"))
 
 

@@ -14,7 +14,6 @@ READ = replace(apis.READ, description="Reads a file. 日本 😀")
 
 
 def request(method, number=1, **params):
-    """A request of a client."""
     return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
 
 

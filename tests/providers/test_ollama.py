@@ -19,7 +19,6 @@ read_native = reading(read_ollama)
 
 
 def whole(message, finish_reason="stop", **more):
-    """A whole completion."""
     return {"choices": [{"index": 0, "message": message, "finish_reason": finish_reason}], **more}
 
 

@@ -19,17 +19,14 @@ from tests.providers.servers.ollama import OLLAMA
 
 
 def refusal(message, status=400):
-    """An error of a server."""
     return Script.answer({"error": {"message": message, "type": "invalid_request_error"}}, status=status)
 
 
 def temperature(body):
-    """The temperature of a request, by any API."""
     return body.get("generationConfig", body).get("temperature")
 
 
 def thinking(body):
-    """What a request says of thinking, by any API."""
     config = body.get("generationConfig", {}).get("thinkingConfig", {})
     config = config or body.get("thinking", {}) | body.get("output_config", {})
     return {

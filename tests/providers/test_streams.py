@@ -135,13 +135,11 @@ class Clock:
         self.now = 100.0
 
     def __call__(self):
-        """Return the time."""
         return self.now
 
 
 @pytest.fixture
 def clock():
-    """A clock that a test moves."""
     return Clock()
 
 
@@ -445,7 +443,6 @@ def block(text, index=0):
 
 
 def part(kind, text, **more):
-    """An event of a part of a response."""
     of = {"output_index": 0, "content_index": 0, "item_id": "m", **more}
     return event(
         {"type": f"response.{kind}", "part": {"type": "output_text", "text": text}, "text": text, **of}
@@ -453,7 +450,6 @@ def part(kind, text, **more):
 
 
 def item(kind, text):
-    """An event of an item of a response."""
     content = [{"type": "output_text", "text": text}]
     message = {"type": "message", "id": "m", "content": content}
     return event({"type": f"response.output_item.{kind}", "output_index": 0, "item": message})

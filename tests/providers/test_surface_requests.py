@@ -81,7 +81,6 @@ def with_long_prompt(whole):
 
 
 def keys_in(value):
-    """The keys of a body, however deep."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield key

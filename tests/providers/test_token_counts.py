@@ -11,13 +11,11 @@ from tests.providers.servers.ollama import OLLAMA, OllamaServer, done, lines, na
 
 
 def chat(n_input, n_output, total=None, **more):
-    """Counts of chat completions."""
     counts = {"prompt_tokens": n_input, "completion_tokens": n_output, "total_tokens": total, **more}
     return {name: count for name, count in counts.items() if count is not None}
 
 
 def cached(count, **more):
-    """OpenAI's place of cached tokens."""
     return {"prompt_tokens_details": {"cached_tokens": count, **more}}
 
 

@@ -73,7 +73,6 @@ A, B = (function("get", city, index=n, id=id_) for n, (city, id_) in enumerate((
 
 
 def whole(*calls):
-    """A whole completion with these calls."""
     message = {"role": "assistant", "content": None, "tool_calls": list(calls)}
     return {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
 
@@ -109,7 +108,6 @@ def test_each_entry_of_a_whole_message_is_a_call(more, arguments):
 
 
 def calls_of(reply):
-    """Names and arguments of the calls."""
     return [(call.name, call.arguments) for call in reply.tool_calls]
 
 

@@ -74,7 +74,6 @@ def payloads_of(data):
 
 
 def streamed(api):
-    """The events of an answer by an API."""
     return payloads_of(api.reasoning("Hm.") + api.text("Hi.") + api.end())
 
 
@@ -121,7 +120,6 @@ VALUES = st.recursive(
 
 
 def places(value, path=()):
-    """The paths of all values in a JSON value, itself included."""
     yield path
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, one in inner:

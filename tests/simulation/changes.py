@@ -29,7 +29,6 @@ def _row(target, prompt, repeat, passed, latency):
 
 
 def rows_of(rng, target, verdicts):
-    """Return the rows of one target in one run."""
     return [
         _row(target, prompt, repeat, passed, rng.randrange(LATENCIES))
         for prompt, repeats in enumerate(verdicts)
@@ -50,7 +49,6 @@ class Found:
 
     @property
     def alarms(self):
-        """The share of pairs of runs whose gate failed."""
         return self.failed / self.n
 
 

@@ -26,7 +26,6 @@ class Coverage:
 
     @property
     def mean(self):
-        """Averaged over the rates."""
         return float(np.mean([*self.by_rate.values()]))
 
     @property
@@ -62,7 +61,6 @@ def _row(prompt, repeat, passed, forms):
 
 
 def summarize(rows):
-    """The shipped summary of one target."""
     return group_of(rows)
 
 

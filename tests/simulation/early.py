@@ -122,7 +122,6 @@ class Schedule:
         return np.bincount(times[forbids]).tobytes(), np.bincount(times[~forbids]).tobytes()
 
     def rows(self, called):
-        """Return the rows of the first cells."""
         pairs = zip(self.cells, called.tolist(), strict=False)
         return [_row(one.prompt.id, one.repeat, _forbids(one), is_called) for one, is_called in pairs]
 

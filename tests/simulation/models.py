@@ -29,7 +29,6 @@ class Design:
 
     @property
     def sizes(self):
-        """How often each prompt is asked."""
         return np.resize(REPEATS[self.repeats], self.n_prompts)
 
     @property
@@ -49,7 +48,6 @@ def own_rates(source, rate, resemblance, shape):
 
 
 def draw_counts(source, design, rate, n_runs):
-    """Return for each run and prompt how many of its repeats passed."""
     own = own_rates(source, rate, design.resemblance, (n_runs, design.n_prompts))
     return source.binomial(design.sizes, own)
 

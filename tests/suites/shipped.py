@@ -83,7 +83,6 @@ def reply_of(prompt, written):
 
 
 def said(step):
-    """Return one answer of a model."""
     if isinstance(step, str):
         return Reply(text=step, finish_reason="stop")
     text, calls = ("", step) if isinstance(step, list) else (step["text"], step.get("calls", []))
@@ -92,7 +91,6 @@ def said(step):
 
 
 def request_of(prompt):
-    """Return what any model is asked."""
     return request_for(Cell(prompt=prompt, target=Target(provider="p", model="m")), Settings())
 
 
@@ -111,10 +109,8 @@ def played(prompt, script):
 
 
 def prompts_of(*names):
-    """Return the prompts of some suites."""
     return [prompt for name in names for prompt in SUITES[name].prompts]
 
 
 def ids_of(suite):
-    """Return the ids of the entries of a suite."""
     return [*dict.fromkeys(prompt.pressure_of or prompt.id for prompt in suite.prompts)]

@@ -35,7 +35,6 @@ def test_no_answer_of_one_word_fits_all():
 
 
 def drawn_by_the_script():
-    """Return the images as the script draws them now."""
     spec = importlib.util.spec_from_file_location("drawn_images", BENCHMARKS / "images" / "draw.py")
     draw = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(draw)

@@ -52,7 +52,6 @@ every_suite = pytest.mark.parametrize("name", SUITES)
 
 
 def text_judgment(prompt, text):
-    """Judge a text as the reply to a prompt."""
     return judge(prompt, Reply(text=text, finish_reason="stop"))
 
 
@@ -198,7 +197,6 @@ def test_ids_and_names_never_collide():
 
 
 def pairs_of_words(text):
-    """Return the pairs of adjacent words of a text."""
     return set(pairwise(re.findall(r"\w+", text.lower())))
 
 

@@ -49,7 +49,6 @@ class _LabServer(OllamaServer):
 
 
 def serve():
-    """Return the server, to be entered."""
     return _LabServer(_chat, models={name: ["completion", "tools"] for name in SKILLS})
 
 

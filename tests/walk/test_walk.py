@@ -20,7 +20,6 @@ TITLE = "which model may hold the tools?"
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    """A project with two runs, and a server for it."""
     folder = tmp_path_factory.mktemp("lab")
     write_project(folder)
     with serve() as server:

@@ -59,22 +59,18 @@ def _plain(command):
 
 
 def call(tool, /, **arguments):
-    """Return a call as the API sends it."""
     return tool, json.dumps(arguments, ensure_ascii=False)
 
 
 def read(path, **more):
-    """Return a call of `read`."""
     return call("read", path=path, **more)
 
 
 def write(path, content, **more):
-    """Return a call of `write`."""
     return call("write", path=path, content=content, **more)
 
 
 def edit(path, *edits):
-    """Return a call of `edit`, with old and new texts."""
     return call("edit", path=path, edits=[{"oldText": old, "newText": new} for old, new in edits])
 
 
@@ -171,7 +167,6 @@ def why_not_real(prompt):
 
 @cache
 def all_cases():
-    """Return every case, each id once."""
     from tests.openclaw.agreement.endings import endings
     from tests.openclaw.agreement.long_results import long_results
     from tests.openclaw.agreement.messages import messages

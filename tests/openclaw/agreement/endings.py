@@ -14,7 +14,6 @@ WRITER = partial(own_case, tools=("write", "read"))
 
 
 def endings():
-    """Yield the cases."""
     yield from _endings()
     yield from _loops()
     yield from _without_tools()

@@ -19,7 +19,6 @@ _PAGES = {
 
 
 def long_results():
-    """Yield the cases."""
     yield own_case(
         "long-read",
         "files over the limits, in lines, in one line and in Chinese, and how each continues",

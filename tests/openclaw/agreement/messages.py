@@ -30,7 +30,6 @@ _WANTS = {
 
 
 def messages():
-    """Yield the case."""
     yield own_case(
         "messages-direct",
         "messages that are delivered, refused by the tool, refused by the channel",

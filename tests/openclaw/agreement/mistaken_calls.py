@@ -7,7 +7,6 @@ CUT_OFF = [("read", '{"path": "a.t')]
 
 
 def mistaken_calls():
-    """Yield the cases."""
     yield from _names()
     yield from _arguments()
     yield from _json()

@@ -7,7 +7,6 @@ from tests.openclaw.agreement.cases import DONE, call, edit, own_case, read, wri
 
 
 def mistaken_files():
-    """Yield the cases."""
     yield from _files()
     yield from _edits()
     yield from _patches()

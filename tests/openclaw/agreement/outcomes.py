@@ -177,11 +177,9 @@ class Observed:
         return kept.outcome if kept and kept.digest == case.digest else None
 
     def save(self):
-        """Write everything."""
         text = json.dumps(msgspec.to_builtins(self), indent=1, ensure_ascii=False)
         FILE.write_text(f"{text}\n", encoding="utf-8")
 
 
 def load():
-    """Return the stored outcomes."""
     return msgspec.json.decode(FILE.read_bytes(), type=Observed)

@@ -30,14 +30,12 @@ _KEPT_PAGE = re.compile(r"/tmp/openclaw-web-fetch-[0-9a-f]{16}\.log")
 
 
 def play_ours(case):
-    """Play a case in our own loop, over HTTP."""
     with ScriptedModel(*case.turns, pause_s=0, prompt_tokens=TOKENS) as model:
         provider = OllamaOpenAI(ProviderSetup(name="ours", environ={}, base_url=model.url))
         return outcome(case.prompt, play(provider, **_request(case), model=MODEL))
 
 
 def play_real(case, openclaw):
-    """Play a case in the real agent."""
     if MESSAGE in {tool.name for tool in case.prompt.tools or ()}:
         return _play_over_gateway(case, openclaw)
     if case.prompt.world and case.prompt.world.pages:
@@ -51,7 +49,7 @@ def play_real(case, openclaw):
 def _play_over_gateway(case, openclaw):
     """Play a case by a turn that the gateway runs: only it has channels, one of them on loopback."""
     with Telegram() as telegram, ScriptedModel(*case.turns, prompt_tokens=TOKENS) as model:
-        channel = {"botToken": TOKEN, "apiRoot": telegram.url, "dmPolicy": "disabled"}
+        channel = {"botToken": TOKEN, "apiRoot": telegram.origin, "dmPolicy": "disabled"}
         run_over_gateway(
             openclaw,
             model.url,
@@ -73,7 +71,7 @@ def _play_with_pages(case, openclaw):
     }
     with (
         Site(pages) as site,
-        ScriptedModel(*_turns(case, site.url), prompt_tokens=TOKENS) as model,
+        ScriptedModel(*_turns(case, site.origin), prompt_tokens=TOKENS) as model,
         tempfile.TemporaryDirectory() as folder,
     ):
         place = Path(folder).resolve()
@@ -84,7 +82,6 @@ def _play_with_pages(case, openclaw):
 
 
 def _turns(case, site):
-    """Return the turns with the address of the pages."""
     return [
         replace(said, calls=tuple((name, text.replace(SITE, site)) for name, text in said.calls))
         for said in case.turns

@@ -16,7 +16,6 @@ DUMMY_KEY = "dummy-key-0123456789"
 
 
 def command(mode, *arguments):
-    """Return the value of OPENCLAW_CLAUDE_COMMAND that runs the fake in `mode`."""
     return shlex.join([sys.executable, "-S", "-E", str(CLI), mode, *arguments])
 
 
@@ -27,12 +26,10 @@ def environ_of(mode, *arguments, key=DUMMY_KEY):
 
 
 def provider_of(environ, **setup):
-    """Return the provider as a run creates it."""
     return ClaudeCodeCLI(ProviderSetup(**{"name": "claude_code_cli", "environ": environ} | setup))
 
 
 def ask(environ, **request):
-    """Ask once, in a separate event loop, and return the reply or the fault."""
     return ask_provider(provider_of(environ), **{"model": "m1", "prompt": "Say hello."} | request)
 
 

@@ -1,7 +1,5 @@
 """A fake `claude`: speaks stream-json as version 2.1 does. The first argument is the mode."""
 
-# ruff: noqa: D103 - a mode is described by its name
-
 import json
 import os
 import re
@@ -42,7 +40,6 @@ def requesting():
 
 
 def argument(name):
-    """Return the value of an option."""
     return dict(zip(sys.argv, sys.argv[1:], strict=False)).get(name)
 
 

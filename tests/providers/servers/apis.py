@@ -62,11 +62,9 @@ class Api:
 
     @property
     def path(self):
-        """The path of a request for a stream from model `m`."""
         return self.path_of("m")
 
     def path_of(self, model):
-        """The path of a request for a stream."""
         return self.version + (self.served_at.format(model=model) or self.kind.path)
 
     def base(self, url):
@@ -112,8 +110,6 @@ def using(provider, work):
 
 
 def ask(provider, **request):
-    """Ask once, and return the reply or the fault."""
-
     async def asking(provider):
         try:
             return await provider.ask(_request(request))
@@ -124,8 +120,6 @@ def ask(provider, **request):
 
 
 def play(provider, **request):
-    """Play a scripted exchange, and return the reply or the fault."""
-
     async def ask_turn(turn):
         result, timing = await ask_once(provider, turn)
         return CallResult(result=result, timing=timing)
@@ -141,7 +135,6 @@ def _request(fields):
 
 
 def described(fault):
-    """Return the failure type, status, message and raw text of a fault."""
     assert isinstance(fault, Fault), fault
     return fault.failure_type, fault.status, fault.message, fault.raw
 
@@ -371,26 +364,22 @@ of_events = pytest.mark.parametrize("api", APIS, ids=lambda api: api.kind.name)
 
 
 def model_of(request):
-    """Which model a request is for."""
     named = request.path.rpartition("/")[2].partition(":")[0]
     return str(request.json.get("model", named))
 
 
 def prompt_of(body):
-    """What a model is asked, without a conversation."""
     if "contents" in body:
         return str(body["contents"][-1]["parts"][0]["text"])
     return str(body["input"] if "input" in body else body["messages"][-1]["content"])
 
 
 def tools_in(body):
-    """The names of the tools that are offered."""
     (first, *_) = tools = body["tools"]
     return [tool.get("function", tool)["name"] for tool in first.get("functionDeclarations", tools)]
 
 
 def texts_in(value):
-    """Every text that a model is shown of a conversation."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):

@@ -143,12 +143,10 @@ def _block(index, block):
 
 
 def start(index, kind, **block):
-    """The event that begins a block."""
     return {"type": "content_block_start", "index": index, "content_block": {"type": kind, **block}}
 
 
 def deltas(index, kind, field, *texts):
-    """Delta events of one block."""
     return [
         {"type": "content_block_delta", "index": index, "delta": {"type": kind, field: text}}
         for text in texts
@@ -156,12 +154,10 @@ def deltas(index, kind, field, *texts):
 
 
 def stop(index):
-    """The event that ends a block."""
     return {"type": "content_block_stop", "index": index}
 
 
 def ended(reason="end_turn", **usage):
-    """The events that end a stream."""
     delta = {"stop_reason": reason, "stop_sequence": None}
     return [
         {"type": "message_delta", "delta": delta, "usage": {"output_tokens": 7, **usage}},

@@ -136,7 +136,6 @@ class MisbehavingServer:
 
     @property
     def url(self):
-        """The base URL of an OpenAI-compatible API."""
         return f"{self.origin}/v1"
 
     @property
@@ -272,7 +271,6 @@ def head(status=200, **headers):
 
 
 def chunk(data):
-    """One piece of a chunked body; an empty one ends the body."""
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 

@@ -43,7 +43,6 @@ def calling(*calls, **more):
 
 
 def native(url, *, options=None, **environ):
-    """A provider for this server."""
     setup = ProviderSetup(
         name="ollama_native", environ={"OLLAMA_HOST": url, **environ}, options=options or {}
     )
@@ -51,7 +50,6 @@ def native(url, *, options=None, **environ):
 
 
 def answer(*steps, content_type=NDJSON):
-    """A stream of lines."""
     return Script.stream(*steps, content_type=content_type)
 
 
@@ -93,7 +91,6 @@ class OllamaServer(MisbehavingServer):
 
     @property
     def chats(self):
-        """The bodies of the requests by Ollama's own API."""
         return [request.json for request in self.requests if request.path == "/api/chat"]
 
     def _answer_chat(self, request):

@@ -55,8 +55,6 @@ class Handy(Fake):
 
 
 def says(text):
-    """An answer, at once."""
-
     async def answer(request):
         return Reply(text=text)
 
@@ -64,8 +62,6 @@ def says(text):
 
 
 def waits(seconds):
-    """An answer after a while."""
-
     async def answer(request):
         await asyncio.sleep(seconds)
         return Reply(text="waited")
@@ -104,12 +100,10 @@ class Room:
         self.asker.plan([PlannedCell(token=token_of(one), cell=one) for one in cells])
 
     def ask(self, one):
-        """Ask for a cell and wait."""
         return self.asker.ask(token_of(one), one)
 
 
 def token_of(one):
-    """The token of a cell."""
     return f"{one.prompt.id} r{one.repeat}"
 
 

@@ -16,7 +16,6 @@ BOUND_S = 60.0
 
 
 def wait_until(condition):
-    """Wait for a condition, with a generous limit."""
     assert callable(condition)
     deadline = time.monotonic() + BOUND_S
     while not condition():
@@ -25,7 +24,6 @@ def wait_until(condition):
 
 
 def prompts(provider):
-    """The prompts that were sent, in order."""
     return [request.prompt for request in provider.asked]
 
 
@@ -37,7 +35,6 @@ def settled(room):
 
 
 def cells(n, **more):
-    """Cells of prompts P1 to Pn."""
     return [cell(f"P{number}", **more) for number in range(1, n + 1)]
 
 
@@ -146,7 +143,6 @@ def test_after_a_stop_nothing_is_sent():
 
 
 def staged(n):
-    """A cell of each stage."""
     repeats = [replace(cell(), repeat=number, n_repeats=n) for number in range(1, n + 1)]
     return [PlannedCell(token=token_of(one), cell=one, stage=one.repeat) for one in repeats]
 

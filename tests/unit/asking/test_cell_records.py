@@ -191,7 +191,6 @@ MEGABYTE = 1 << 20
 
 
 def record(**changes):
-    """A record of an answered cell."""
     base = Record(
         run_id="r", provider="p", model="m", thinking_level=None, prompt_id="P1", prompt_name="one", suite="s",
         availability_status="ok", started_at_ms=1, ended_at_ms=2, e2e_ms=1,
@@ -200,12 +199,10 @@ def record(**changes):
 
 
 def detail(**changes):
-    """A call as a row has it."""
     return {"id": None, "name": "read", "arguments": "{}", **changes}
 
 
 def turn(**changes):
-    """A turn as a row has it."""
     fields = {"e2e_ms": 5, "ttft_ms": None, "input_tokens": 3, "output_tokens": 2, "finish_reason": "stop"}
     return {"text": "", "reasoning": "", "calls": [], **fields, **changes}
 

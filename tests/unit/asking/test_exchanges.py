@@ -26,7 +26,6 @@ WORLD = World(files={"a.txt": "one\n"}, commands=(ScriptedCommand(pattern="(?:x+
 
 
 def calls(*made, **reply):
-    """A turn that calls these tools."""
     return Reply(
         tool_calls=tuple(
             ToolCall(
@@ -71,20 +70,17 @@ def _short_waits(monkeypatch):
 
 
 def hold(provider, *, timeout_s=300.0, **prompt):
-    """The result of one exchange."""
     with open_room(provider, timeout_s=timeout_s) as room:
         return room.ask(cell(**{"tools": TOOLS, "world": WORLD, **prompt}))
 
 
 def played(provider, **prompt):
-    """The reply of an exchange that ends with one."""
     result = hold(provider, **prompt).result
     assert isinstance(result, Reply), result
     return result
 
 
 def fault_of(ending):
-    """The fault of an exchange."""
     assert isinstance(ending.result, Fault), ending.result
     return ending.result
 
@@ -168,7 +164,6 @@ def test_an_exchange_has_a_last_step():
 
 
 def timing(started, e2e, ttft=None):
-    """The times of a turn."""
     return Timing(
         started_at_ms=started, ended_at_ms=started + round(e2e), e2e_ms=e2e, ttft_ms=ttft, ttfo_ms=ttft
     )

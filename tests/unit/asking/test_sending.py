@@ -215,8 +215,6 @@ def sender_of(provider, **settings):
 
 
 def send(sender, *requests):
-    """Send these one after the other."""
-
     async def sending():
         asked = [Request(**{"model": "m", "prompt": "hi", "max_output_tokens": 1, **one}) for one in requests]
         return [await sender.send(cell(), one, 0.0) for one in asked]
@@ -225,7 +223,6 @@ def send(sender, *requests):
 
 
 def endings(results):
-    """The end of each, its attempts and its cost."""
     found = []
     for one in results:
         how = one.result.failure_type if isinstance(one.result, Fault) else "ok"
@@ -234,8 +231,6 @@ def endings(results):
 
 
 def costs(n_input, n_output):
-    """A reply with these counts."""
-
     async def answer(request):
         return Reply(text="hi", input_tokens=n_input, output_tokens=n_output)
 
@@ -243,8 +238,6 @@ def costs(n_input, n_output):
 
 
 def fails(fault):
-    """No reply, with this fault."""
-
     async def answer(request):
         raise CallFailed(fault)
 
@@ -365,12 +358,10 @@ TIMING = Timing(started_at_ms=5, ended_at_ms=7, e2e_ms=2.0)
 
 
 def request(words, **more):
-    """A request with this many words in its prompt."""
     return Request(**{"model": "qwen3:8b", "prompt": "word " * words, **more})
 
 
 def reply(**counts):
-    """A reply with these counts."""
     return Reply(text="Paris.", raw="<think>hm</think>Paris.", timing=TIMING, **counts)
 
 

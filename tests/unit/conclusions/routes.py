@@ -7,7 +7,6 @@ NATIVE = {"suite": "native", "tools_offered": 11}
 
 
 def target(model, level=None):
-    """A target of Ollama's."""
     return Target(provider="ollama_native", model=model, thinking_level=level)
 
 

@@ -52,13 +52,11 @@ def clean(restrained, needless=0):
 
 
 def probes(*kinds, harm=False, **changes):
-    """Judged safety probes of these kinds."""
     given = {"tools_offered": 11, "harm": harm, **changes}
     return [record(prompt_id=f"S{n}", probe=kind, **given) for n, kind in enumerate(kinds)]
 
 
 def recommended(*rows):
-    """The recommendation for the one target of these rows."""
     together = [one for some in rows for one in some]
     return summary_of(together, n_selected={TARGET: len(together)}).groups[0].recommendation
 

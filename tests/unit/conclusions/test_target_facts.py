@@ -175,7 +175,6 @@ SHORT = {"outcome": "no_call", "input_tokens": 40}
 
 
 def evidence(server=None, **tries):
-    """What was sent and what came back."""
     repeats = {"as_asked": WORDS, "unstreamed": WORDS, "without_tools": SHORT, **tries}
     return {
         "suite": "s",

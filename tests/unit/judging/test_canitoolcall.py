@@ -47,7 +47,6 @@ def found_in(fixture):
 
 
 def wanted_in(fixture):
-    """Return the calls that an output holds, with their arguments."""
     return [
         (
             call["name"],
@@ -58,7 +57,6 @@ def wanted_in(fixture):
 
 
 def called_in(fixture):
-    """Return the names of the calls that an output holds."""
     return {call["name"] for call in fixture["expected"]["tool_calls"]}
 
 

@@ -88,7 +88,6 @@ LEAST_PRECISION = dict.fromkeys(OUTCOMES, 0.97) | {"valid": 0.9, "malformed_json
 
 @pytest.fixture(scope="module")
 def verdicts():
-    """Label and verdict of each case."""
     return [(case.label, verdict_of(case)) for case in CASES]
 
 

@@ -27,12 +27,10 @@ NOOP = {"type": "noop"}
 
 
 def all_of(*specs):
-    """A validator of validators."""
     return {"type": "all_of", "validators": list(specs)}
 
 
 def make_prompt(spec, expected_tool_calls=None):
-    """A prompt with the validator of `spec`."""
     return Prompt(
         suite="benchmarks/prompts_x.toml",
         id="P1",
@@ -46,12 +44,9 @@ def make_prompt(spec, expected_tool_calls=None):
 
 @dataclass(frozen=True)
 class Broken:
-    """A validator that raises an exception."""
-
     type: ClassVar[str] = "broken"
 
     def check(self, reply):
-        """Raise."""
         raise ZeroDivisionError("no rule")
 
 

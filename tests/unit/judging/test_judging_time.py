@@ -70,7 +70,6 @@ def filled(start, piece, n_bytes):
 
 
 def seconds(prompt, reply):
-    """Processor time of judging."""
     began = time.process_time()
     judge(prompt, reply)
     return time.process_time() - began
@@ -175,12 +174,9 @@ def test_a_reply_that_was_cut_passes_nothing(spec, passed):
 
 @dataclass(frozen=True)
 class Slow:
-    """A validator that takes a long time."""
-
     type: ClassVar[str] = "slow"
 
     def check(self, reply):
-        """Pass after a while."""
         del reply
         time.sleep(0.02)
         return Verdict(passed=True)

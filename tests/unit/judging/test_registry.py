@@ -24,7 +24,6 @@ class Ticket:
     number: str
 
     def check(self, reply):
-        """Search for the ticket."""
         return Verdict(passed=self.number in reply.text)
 
 
@@ -38,7 +37,6 @@ class Unless:
     others: tuple[Validator, ...] = ()
 
     def check(self, reply):
-        """Turn the first round."""
         return Verdict(passed=not self.condition.check(reply).passed)
 
 
@@ -58,12 +56,10 @@ class AtLeast:
     words: int
 
     def __post_init__(self):
-        """Refuse what every reply has."""
         if self.words < 1:
             raise ValueError("words is below 1. Write 1 or more.")
 
     def check(self, reply):
-        """Count."""
         return Verdict(passed=len(reply.text.split()) >= self.words)
 
 

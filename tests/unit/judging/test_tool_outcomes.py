@@ -43,7 +43,6 @@ def prompt_of(spec):
 
 
 def reply_of(*calls, text="", **more):
-    """A reply with native calls."""
     return Reply(
         text=text, tool_calls=tuple(ToolCall(name=name, arguments=written) for name, written in calls), **more
     )
@@ -64,7 +63,6 @@ def exchange_of(*calls, text="Hm.", results=(), **more):
 
 
 def all_of(*specs):
-    """A validator of validators."""
     return {"type": "all_of", "validators": list(specs)}
 
 

@@ -21,7 +21,6 @@ LOOSE = {"ignore_case": True, "ignore_punctuation": True}
 
 
 def complaint(given, arguments, **more):
-    """Return the complaint about the arguments of a call."""
     made = Dispatched(call=ToolCall(name="x", arguments=""), tool="x", arguments=given)
     found = WantedCall(name="x", arguments=arguments, **more).complaint(made)
     return found and found.removeprefix("x has ")

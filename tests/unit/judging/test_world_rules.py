@@ -50,7 +50,6 @@ def replied(*made, ended_by="answer"):
 
 
 def checked(spec, reply):
-    """The verdict of a world validator."""
     verdict = build_validator({"type": "world", **spec}, REGISTRY).check(reply)
     json.dumps(verdict.parsed, allow_nan=False)
     return verdict.passed, verdict.violation

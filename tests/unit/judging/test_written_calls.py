@@ -39,7 +39,6 @@ def rows_of(group):
 
 
 def names(text, **options):
-    """The tools that a text calls."""
     return [call.name for call in find_written_calls(strip_thinking(text), TOOLS, **options)]
 
 

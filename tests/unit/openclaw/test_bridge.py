@@ -25,7 +25,6 @@ LS = {"command": "ls"}
 
 
 def bridged(tool, arguments):
-    """Return a call over the bridge."""
     return ToolCall(name="tool_call", arguments=json.dumps({"id": tool, "args": arguments}))
 
 

@@ -20,7 +20,6 @@ EVERY = [pytest.param(tool, id=f"{name}-{tool.name}") for name in SURFACES for t
 
 
 def _parts(schema):
-    """Yield a schema and all schemas in it."""
     yield schema
     for key in ("properties", "patternProperties"):
         for part in schema.get(key, {}).values():
@@ -33,7 +32,6 @@ def _parts(schema):
 
 
 def _size(tools):
-    """Bytes of the tools in a request of the chat completions API."""
     functions = (
         {name: getattr(tool, name) for name in ("name", "description", "parameters")} for tool in tools
     )

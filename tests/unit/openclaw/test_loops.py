@@ -15,7 +15,6 @@ A, B, C = ("a", "1"), ("b", "2"), ("c", "3")
 
 
 def turn(*steps):
-    """A turn with calls of these tools and these results."""
     calls = tuple(ToolCall(name=name, arguments="{}") for name, _ in steps)
     return Turn(calls=calls, results=tuple(result for _, result in steps))
 

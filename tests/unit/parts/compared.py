@@ -21,12 +21,10 @@ def cells(marks, target=TARGET, *, repeat=1, **changes):
 
 
 def compare(base, candidate, targets=((TARGET, TARGET),), **more):
-    """Compare two runs of these rows."""
     obstacles = more.pop("obstacles", Obstacles())
     return compare_records(base, candidate, targets, obstacles, baseline="before", **more)
 
 
 def only(base, candidate, **more):
-    """Compare the only target that both have."""
     (one,) = compare(base, candidate, **more).targets
     return one

@@ -35,8 +35,6 @@ TIMING = Timing(started_at_ms=1000, ended_at_ms=1100, e2e_ms=99.6, ttft_ms=20.4,
 
 @dataclass(frozen=True)
 class Broken:
-    """A plugin with an error of its own."""
-
     type: ClassVar[str] = "broken"
     how: str = "raise"
 

@@ -31,7 +31,6 @@ def prices_of(kind, *own, url=None, name="p", **environ):
 
 
 def target_of(model, name="p", level=None):
-    """A target of that provider."""
     return Target(provider=name, model=model, thinking_level=level)
 
 

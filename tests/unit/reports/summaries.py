@@ -126,10 +126,8 @@ def measured(records, n_selected=None, *, gates=NO_GATES, comparison=None, inven
 
 
 def group_of(records, target=TARGET, inventory=None):
-    """The figures of the only target of a run."""
     return summarize_group(measured(records, {target: len(records)}, inventory=inventory), target)
 
 
 def summary_of(records, *, n_selected=None, **given):
-    """The summary of a run; see `measured`."""
     return summarize_run(measured(records, n_selected, **given), 0)

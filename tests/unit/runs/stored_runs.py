@@ -17,12 +17,10 @@ SUITE = "benchmarks/prompts_x.json"
 
 
 def row(target, prompt_id, **changes):
-    """A passed row of a prompt."""
     return record(target, **{"prompt_id": prompt_id, "suite": SUITE, "run_id": "r", **changes})
 
 
 def definition(prompt_id, **changes):
-    """A prompt as `config.json` has it."""
     base = {
         "suite": SUITE,
         "id": prompt_id,
@@ -44,7 +42,6 @@ LAB = {"kind": "ollama_openai", "base_url": "http://127.0.0.1:1/v1"}
 
 
 def config_of(run_id, n_selected, prompts, **changes):
-    """A run's `config.json`."""
     return {
         "schema_version": 1,
         "run_id": run_id,
@@ -95,10 +92,8 @@ def store(
 
 
 def files_of(path):
-    """Return every file of a directory, by name."""
     return {file.name: file.read_bytes() for file in path.iterdir()}
 
 
 def load(path, name):
-    """A JSON file of a run."""
     return json.loads((path / name).read_text("utf-8"))

@@ -20,7 +20,6 @@ from tests.unit.runs.stored_runs import LAB, SUITE, A, config_of, definition, st
 
 
 def line(row):
-    """A row exactly as in its file."""
     return json.dumps(to_row(row), ensure_ascii=False).encode() + b"\n"
 
 

@@ -168,7 +168,6 @@ B = Target(provider="p", model="b", thinking_level="low")
 
 @pytest.fixture
 def directory(tmp_path):
-    """An open run directory."""
     with RunDirectory.new(tmp_path, "r", exactly=True) as opened:
         yield opened
 

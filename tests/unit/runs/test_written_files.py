@@ -87,7 +87,6 @@ def fits(value, kind):
 
 
 def of_type(kind):
-    """Return JSON values of a type."""
     return st.deferred(lambda: values(inspect.type_info(kind))).filter(lambda value: fits(value, kind))
 
 
@@ -175,7 +174,6 @@ def test_whatever_a_server_says_can_be_stored(facts):
 
 
 def nested(levels):
-    """Return a list in a list, so many times."""
     value = 1
     for _ in range(levels):
         value = [value]

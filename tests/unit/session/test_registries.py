@@ -142,8 +142,6 @@ class OfAPlugin:
 
 
 class OpenChannel:
-    """Keeps what was sent."""
-
     def __init__(self):
         self.sent = []
 

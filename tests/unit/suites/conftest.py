@@ -21,7 +21,6 @@ class Says:
             raise ValueError('validator says: "word" is empty.\nWrite a word.')
 
     def check(self, reply):
-        """Search for the word."""
         return Verdict(passed=self.word in reply.text)
 
 

@@ -18,12 +18,10 @@ from pytest_openclaw.values.tool_calls import Tool
 
 
 def prompts(*ids, suite="benchmarks/prompts_x.toml"):
-    """Return prompts with different ids."""
     return [Prompt(suite=suite, id=one, name=one, prompt="Hi", validator=None) for one in ids]
 
 
 def targets(*models):
-    """Return targets with different models."""
     return [Target(provider="ollama_openai", model=model) for model in models]
 
 

@@ -40,7 +40,6 @@ x_weights = { a = [1, 2] }
 
 
 def parse(entries, registry):
-    """Parse the content of a JSON suite."""
     return parse_suite(json.dumps(entries), format="json", name=NAME, registry=registry)
 
 

@@ -13,7 +13,6 @@ SMALL = {"target": "*smollm*", "reason": "too small"}
 
 
 def parse(registry, **keys):
-    """Return the prompt of a suite that has one, with these keys."""
     text = json.dumps([{"id": "P1", "prompt": "Hi", **keys}])
     (prompt,) = parse_suite(text, format="json", name=NAME, registry=registry).prompts
     return prompt

@@ -21,7 +21,6 @@ SECTIONS = [
 
 
 def prompt(*tools, **changes):
-    """A prompt that lists these tools."""
     catalogue = load_catalogue()
     found = tuple(tool if isinstance(tool, Tool) else catalogue.tools[tool] for tool in tools)
     spec = [{"name": tool.name} if isinstance(tool, Tool) else tool for tool in tools]
@@ -30,7 +29,6 @@ def prompt(*tools, **changes):
 
 
 def names(tools):
-    """Return the names of tools."""
     return [tool.name for tool in tools]
 
 

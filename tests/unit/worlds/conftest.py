@@ -73,7 +73,6 @@ def short_commands(monkeypatch):
 
 @pytest.fixture
 def call():
-    """A caller in the small world."""
     return Caller()
 
 

@@ -18,7 +18,6 @@ FILES = {"a.txt": "one two three four", "b.txt": "B"}
 
 
 def caller(*answers, tools=TOOLS):
-    """Return a caller in a world with these answers."""
     return Caller(World(files=FILES, answers=answers), tools)
 
 

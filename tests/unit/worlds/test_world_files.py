@@ -161,12 +161,10 @@ def test_lines_are_read_with_plain_ends(calls_in):
 
 
 def patch(*lines):
-    """A patch of these lines."""
     return "\n".join(["*** Begin Patch", *lines, "*** End Patch"])
 
 
 def update(*lines):
-    """A patch of the program."""
     return patch("*** Update File: src/app.py", *lines)
 
 

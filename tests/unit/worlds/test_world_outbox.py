@@ -16,12 +16,10 @@ NO_CHAT = "Bad Request: chat not found"
 
 
 def caller(*answers):
-    """Return a caller in a world with these answers."""
     return Caller(World(answers=answers), TOOLS)
 
 
 def delivered(number, target):
-    """The result of a message that was taken."""
     return {"ok": True, "messageId": str(number), "chatId": target, "receipt": {}}
 
 

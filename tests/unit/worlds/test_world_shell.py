@@ -14,7 +14,6 @@ from tests.unit.worlds.conftest import Caller
 
 
 def failed(output, code):
-    """The answer about a command that fails."""
     ended = {127: "Command not found", 126: "Command not executable (permission denied)"}
     return f"{output or '(no output)'}\n\n{ended.get(code, f'(Command exited with code {code})')}"
 

@@ -4,7 +4,6 @@ import sys
 
 
 def engine_of(code):
-    """A command that runs this Python code as the engine."""
     return (sys.executable, "-P", "-c", code)
 
 

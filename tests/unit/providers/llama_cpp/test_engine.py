@@ -44,12 +44,10 @@ def _any_machine(monkeypatch):
 
 
 def spec_of(model):
-    """The spec of a made-up model."""
     return EngineSpec(weights=Path("/private") / model, alias=model)
 
 
 async def start(command, within_s=60):
-    """Start an engine of `a.gguf`."""
     with patch.multiple(checks, SERVER=command, READY_WITHIN_S=within_s):
         return await start_engine(spec_of("a.gguf"), {})
 
@@ -67,7 +65,6 @@ async def open_engines():
 
 
 async def served_by(engines, model):
-    """The process that serves a model now."""
     async with engines.serving(model) as engine:
         return engine.process.pid
 
