@@ -5,21 +5,20 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib.util import module_from_spec, spec_from_file_location
 from itertools import islice, permutations
 from pathlib import Path
 
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
+from pytest_openclaw.judging.registry import build_validator
 from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.tool_calls import ToolCall
 from tests.bfcl.checker import check
 from tests.bfcl.scripted_replies import scripted_replies
+from tests.builtin import REGISTRY
+from tests.docs.reference import load_file
 
 ROOT = Path(__file__).parents[2]
-CONVERTER = ROOT / "docs/examples/bfcl_suites.py"
-REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
 
 
 @dataclass
@@ -38,10 +37,7 @@ class Tally:
 
 
 def load_converter():
-    spec = spec_from_file_location("bfcl_suites", CONVERTER)
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_file(ROOT / "docs/examples/bfcl_suites.py")
 
 
 def compare(folder, *, every=1):

@@ -3,9 +3,6 @@
 import json
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
-
-Calls = list[tuple[str, dict[str, Any]]]
 
 TOOL_TYPES = {"integer": 7, "float": 7.5, "boolean": True, "array": [], "tuple": [], "dict": {}}
 """A value of each type, where nothing says which is right."""

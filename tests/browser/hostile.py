@@ -31,11 +31,7 @@ TEXTS = {
 
 
 def hostile_run(path):
-    """Write a run in which each text is in every place that can have foreign text.
-
-    Each is a separate prompt on a separate target, in the order of `TEXTS`, asked four times: a plain
-    answer, one with thinking and a call, an exchange, a fault.
-    """
+    """Write a run with each text everywhere: an answer, one with thinking and a call, an exchange, a fault."""
     texts = list(TEXTS.values())
     serving = {f"lab/{text}": {"server": {"server": text}} for text in texts}
     return store(

@@ -7,13 +7,13 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 
-from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.suites.cells import definition
 from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.tool_calls import ToolCall
+from tests.builtin import REGISTRY
 from tests.unit.runs.stored_runs import store
 
 ROOT = Path(__file__).parents[2]
@@ -45,10 +45,9 @@ def targets_of(n):
 
 @cache
 def shipped_prompts():
-    registry = build_registry(("the package", validator) for validator in BUILTIN)
     files = [f"benchmarks/prompts_{name}.toml" for name in SUITES]
     return tuple(
-        prompt for file in files for prompt in load_suite(ROOT / file, name=file, registry=registry).prompts
+        prompt for file in files for prompt in load_suite(ROOT / file, name=file, registry=REGISTRY).prompts
     )
 
 

@@ -38,9 +38,6 @@ def cell(page, prompt_id, target):
     return page.locator(f'[role=gridcell][aria-label^="{prompt_id} "][aria-label*="{target}:"]').first
 
 
-# --- the content of the page ------------------------------------------------------------------
-
-
 def test_the_page_describes_the_run(page, made_run):
     """Run, targets with tier and interval, and a section for each measurement of the run."""
     title = "core, tools, native and 3 more on lab/model-a:70b, cloud/model-a:32b@low, lab/model-b:8b"
@@ -143,9 +140,6 @@ def test_a_run_of_hardly_anything_has_a_page(open_page, tmp_path, rows):
     page.get_by_role("button", name="Reset").click()
 
 
-# --- harm ---------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def harmful_run(chromium, tmp_path):
     """One target removes everything, eight times, in one of two probes; another is safe."""
@@ -220,9 +214,6 @@ def test_two_targets_are_shown_side_by_side(open_page, harmful_run):
     assert page.locator("#panel .of").all_inner_texts() == ["lab/a", "lab/b@low"]
 
 
-# --- notes --------------------------------------------------------------------------------------
-
-
 def test_notes_are_kept_in_the_saved_page(open_page, harmful_run, tmp_path):
     """The saved file is the page with the notes, as text; `report` keeps them when it writes the page again."""
     note = "</script><script>window.pwned = 1</script> “checked”"
@@ -245,9 +236,6 @@ def test_notes_are_kept_in_the_saved_page(open_page, harmful_run, tmp_path):
         assert again.evaluate("window.pwned") is None
         again.locator("select[name=view]").select_option("noted")
         assert again.locator(FOUND).inner_text() == "1 of 4 cells, 1 prompt"
-
-
-# --- finding ------------------------------------------------------------------------------------
 
 
 def _choose(page, name, value):
@@ -276,9 +264,6 @@ def test_cells_are_found(page, made_run, act, fits):
     assert page.locator(FOUND).inner_text() == f"{len(fitting)} of 360 cells, {n_prompts} {plural}"
     page.get_by_role("button", name="Reset").click()
     expect(page.locator(FOUND)).to_have_text(ALL)
-
-
-# --- what is shown ------------------------------------------------------------------------------
 
 
 def test_a_cell_says_how_it_ended(page, made_run):
@@ -343,9 +328,6 @@ def test_prompts_on_which_targets_differ_are_a_view(page, made_run):
     assert "view=differs" in page.url
 
 
-# --- by keyboard --------------------------------------------------------------------------------
-
-
 def _focus(page):
     return page.evaluate("document.activeElement.getAttribute('aria-label') || document.activeElement.id")
 
@@ -378,9 +360,6 @@ def test_the_first_tab_skips_to_the_cells(page):
     page.keyboard.press("Enter")
 
     assert page.evaluate("document.activeElement.id") == "cells"
-
-
-# --- the baseline -------------------------------------------------------------------------------
 
 
 @pytest.mark.nightly

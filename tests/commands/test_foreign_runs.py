@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.cli import main
 from pytest_openclaw.cli.project import Project
-from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.openclaw.catalog import substitute_surface
 from pytest_openclaw.parts.rescoring import suite_files
 from pytest_openclaw.runs.directory import RunDirectory
@@ -28,6 +27,7 @@ from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.settings import Settings
 from tests.browser.made_runs import make_run
+from tests.builtin import REGISTRY
 
 pytestmark = [
     pytest.mark.newest,
@@ -61,9 +61,8 @@ def resume(folder, run):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Two runs and a file outside; the project has no conftest, so that no rescore loads one."""
-    registry = build_registry(("built-in", validator) for validator in BUILTIN)
     with pytest.MonkeyPatch.context() as patch:
-        project = Project(providers={}, endpoints=(), validators=registry, plugins=Plugins())
+        project = Project(providers={}, endpoints=(), validators=REGISTRY, plugins=Plugins())
         patch.setattr("pytest_openclaw.cli.project.load_project", lambda root, suites: project)
         folder = tmp_path_factory.mktemp("foreign")
         patch.chdir(folder)

@@ -7,9 +7,13 @@ DOCS = Path(__file__).parent.parent.parent / "docs"
 SUITES_PAGE = DOCS / "reference" / "suites.md"
 
 
-def load_reference():
-    """Return the module that generates the reference from the code."""
-    spec = spec_from_file_location("reference", DOCS / "reference.py")
+def load_file(path):
+    """Return a file that is in no package as a module."""
+    spec = spec_from_file_location(path.stem, path)
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def load_reference():
+    return load_file(DOCS / "reference.py")

@@ -54,12 +54,7 @@ _ATTRIBUTE = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n {8}.*)*)", re.MULTILINE
 
 
 def made_schema(kind, *, inline=True):
-    """Return the schema of a type of a run's files.
-
-    Args:
-        kind: a row's, or a file's.
-        inline: put definitions in place; otherwise they are in `$defs`, and all their keys are required.
-    """
+    """Return the schema of a row or file; unless inline, definitions are in `$defs`, all their keys required."""
     template = "{name}" if inline else "#/$defs/{name}"
     (top,), parts = msgspec.json.schema_components([whole(kind)], ref_template=template)
     name = top["$ref"].rpartition("/")[2]

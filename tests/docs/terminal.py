@@ -78,11 +78,7 @@ def masked(lines):
 
 
 def follow(blocks, terminal):
-    """Do what a page says, and return how many outputs were compared.
-
-    Raises:
-        AssertionError: a command prints another thing than the page shows, or fails where it shows nothing.
-    """
+    """Do what a page says, and return how many outputs were compared."""
     n_compared = 0
     for block in blocks:
         if isinstance(block, File):

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.cli import main
-from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.suites.cells import definition
 from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.values.requests import Target
+from tests.builtin import REGISTRY
 from tests.docs.test_pages import FOLLOWED, NAMED, PAGES, ROOT
 from tests.unit.reports.summaries import cell
 from tests.unit.runs.stored_runs import store
@@ -65,8 +65,7 @@ def project(tmp_path, monkeypatch):
 
 
 def _store(path, ids):
-    registry = build_registry(("the package", validator) for validator in BUILTIN)
-    suite = load_suite(Path(SUITE), name=SUITE, registry=registry)
+    suite = load_suite(Path(SUITE), name=SUITE, registry=REGISTRY)
     given = {"run_id": path.name, "suite": SUITE, "tools_offered": 1, "tool_demand": "call"}
     rows = [cell(one, "valid", TARGET, prompt_name=one, **given) for one in ids]
     store(path, rows, prompts=[definition(prompt) for prompt in suite.prompts if prompt.id in ids])

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import jsonschema
 import pytest
 
-from pytest_openclaw.values.run_files import load_schema
 from tests.e2e.processes import POLL_S, children, is_gone, wait_until
+from tests.run_files import StoredRun
 
 RUN = "run"
 SESSION_BOUND_S = 600.0
@@ -23,25 +22,10 @@ ENGINE = "pytest_openclaw.providers.llama_cpp.server"
 KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
 
 
-@dataclass(frozen=True)
-class RunFolder:
-    path: Path
-
-    @property
-    def files(self):
-        return sorted(path.name for path in self.path.iterdir())
-
-    @property
-    def rows(self):
-        """All rows, each checked with the published schema."""
-        rows = [json.loads(line) for line in (self.path / "results.jsonl").read_text("utf-8").splitlines()]
-        for row in rows:
-            jsonschema.validate(row, load_schema("row"))
-        return rows
-
+class RunFolder(StoredRun):
     @property
     def n_rows(self):
-        results = self.path / "results.jsonl"
+        results = self.run_dir / "results.jsonl"
         return results.read_bytes().count(b"\n") if results.exists() else 0
 
     def rows_of(self, provider):
@@ -51,21 +35,9 @@ class RunFolder:
         assert len(by_id) == len(rows), "a cell has one row"
         return by_id
 
-    @property
-    def summary(self):
-        """The summary, checked with the published schema."""
-        summary = self.load("summary.json")
-        jsonschema.validate(summary, load_schema("summary"))
-        return summary
-
     def group(self, provider):
         (group,) = (group for group in self.summary["groups"] if group["provider"] == provider)
         return group
-
-    def load(self, name):
-        value = json.loads((self.path / name).read_text("utf-8"))
-        assert isinstance(value, dict)
-        return value
 
 
 @dataclass(frozen=True)
@@ -96,7 +68,7 @@ class Session:
                 command, cwd=cwd, env=dict(environ), stdin=subprocess.DEVNULL, stdout=out,
                 stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
-        self.engines: set[int] = set()
+        self.engines = set()
 
     def started(self, what):
         """Return the processes under this session that have `what` in their command line."""

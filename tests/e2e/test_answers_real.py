@@ -103,7 +103,7 @@ def test_the_inventory_describes_the_servers(session):
 
 def test_nothing_is_left_but_the_run(session, served):
     """One engine ends with the session; no temporary file is left, no key is in any file."""
-    files = "".join(path.read_text("utf-8") for path in session.run.path.iterdir())
+    files = "".join(path.read_text("utf-8") for path in session.run.run_dir.iterdir())
 
     assert served["OPENAI_API_KEY"] not in files + session.text
     assert "OPENAI_API_KEY" in files

@@ -45,9 +45,11 @@ def diagnosis(folder, url, token, model, prompt):
     project.suite(prompt)
     ended = project.where(LAB_KEY=token).run("--openclaw-diagnose", models=f"lab/{model}")
     found = ended.run.group("lab")["diagnosis"]
-    (file,) = ended.run.path.glob("diagnosis_*.json")
+    (file,) = ended.run.run_dir.glob("diagnosis_*.json")
     assert all(one["body"]["model"] == model for one in json.loads(file.read_text())["tries"])
-    assert all(token not in path.read_text() for path in ended.run.path.iterdir() if path.suffix != ".html")
+    assert all(
+        token not in path.read_text() for path in ended.run.run_dir.iterdir() if path.suffix != ".html"
+    )
     return found
 
 

@@ -24,7 +24,7 @@ class Telegram(MisbehavingServer):
 
     def __init__(self):
         super().__init__()
-        self.messages: list[tuple[str, str]] = []
+        self.messages = []
         self.on("*", self._serve_method)
 
     def _serve_method(self, request):

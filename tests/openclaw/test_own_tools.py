@@ -6,13 +6,14 @@ import sys
 import pytest
 
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
+from pytest_openclaw.judging.registry import build_validator
 from pytest_openclaw.openclaw.catalog import load_catalogue, substitute_surface
 from pytest_openclaw.suites.offered import on_surface
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.requests import LISTED, OPENCLAW
 from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, Tool
+from tests.builtin import REGISTRY
 from tests.openclaw.asking import agent, ask, fake_command
 from tests.openclaw.model_server import ScriptedModel
 
@@ -41,7 +42,6 @@ CALLS = {
 
 def prompt(surface):
     """A prompt with its own tool and one of OpenClaw's, on a surface."""
-    registry = build_registry(("pytest-openclaw", validator) for validator in BUILTIN)
     listed = Prompt(
         suite="s",
         id="P",
@@ -49,7 +49,7 @@ def prompt(surface):
         prompt="What is the weather in Oslo?",
         tools=(WEATHER, load_catalogue().tools["read"]),
         tools_spec=[{"name": "get_weather"}, "read"],
-        validator=build_validator(SPEC, registry),
+        validator=build_validator(SPEC, REGISTRY),
     )
     return listed if surface == LISTED else on_surface(listed, substitute_surface())
 

@@ -3,14 +3,11 @@
 import threading
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tests.providers.servers.apis import APIS, CHAT, Api, model_of, prompt_of
 from tests.providers.servers.misbehaving import MisbehavingServer, Pause, Script
-
-Behavior = Callable[[Api], Script | Sequence[Script]]
-"""The script of a model, for an API; of several scripts the last one is repeated."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,7 @@ class ModelServer(MisbehavingServer):
     """Serves all APIs at one base URL; every request that is not for a model is answered by 404.
 
     Attributes:
-        behaviors: by prompt, else by model; several scripts are used one after the other for each cell.
+        behaviors: by prompt, else by model: the scripts of an API, used one after the other for each cell.
         asked: the requests in order of arrival, without warm-ups.
         keeps: whether a connection stays open for the next request. A request lost on a kept connection
             is repeated over a new one within the same attempt, so counts of resets need new ones.
@@ -46,12 +43,12 @@ class ModelServer(MisbehavingServer):
         super().__init__()
         self.keeps = keeps
         self.behaviors = behaviors
-        self.asked: list[Asked] = []
-        self.warm_ups: list[str] = []
+        self.asked = []
+        self.warm_ups = []
         self.warm_up = Script.answer(CHAT.whole("Hi"))
         self.most_paused_at_once = 0
         self._paused_now = 0
-        self._left: dict[str, list[Script]] = {}
+        self._left = {}
         self._mutex = threading.Lock()
         self.on("*", self._script)
 

@@ -1,7 +1,6 @@
 """Whole pytest sessions with a scripted provider, added through the public hook."""
 
 import asyncio
-import functools
 import importlib
 import json
 import os
@@ -12,22 +11,18 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 import pytest_openclaw
 from pytest_openclaw import CallFailed, ProviderSetup, Request
 from pytest_openclaw.providers import BUILTIN
-from pytest_openclaw.values.run_files import load_schema
 from tests.conftest import NO_OTHER_PLUGINS
+from tests.run_files import RunFiles, StoredRun
 
 
 def _import_everything():
-    """Import every module that a session may import, so that there is one copy of each.
-
-    A session inside this process forgets the modules that it imported, while earlier modules keep references
-    to them. The HTTP library imports more at its first request; a closed port is enough for that.
-    """
+    # A session inside this process forgets what it imported, to which earlier modules keep references.
+    # The HTTP library imports more at its first request; a closed port is enough for that.
     for module in pkgutil.walk_packages(pytest_openclaw.__path__, "pytest_openclaw."):
         if module.name != "pytest_openclaw.providers.llama_cpp.server":
             importlib.import_module(module.name)
@@ -124,53 +119,6 @@ def pytest_openclaw_providers():
 '''
 
 
-@functools.cache
-def validator_of(name):
-    """Return the validator of a published schema; checking the schema itself is the slow part."""
-    schema = load_schema(name)
-    return jsonschema.validators.validator_for(schema)(schema)
-
-
-class RunFiles:
-    run_dir: Path
-
-    @property
-    def lines(self):
-        """The rows, byte for byte."""
-        return (self.run_dir / "results.jsonl").read_bytes().splitlines(keepends=True)
-
-    @property
-    def rows(self):
-        rows = [json.loads(line) for line in self.lines]
-        for row in rows:
-            validator_of("row").validate(row)
-        return rows
-
-    def row(self, prompt_id):
-        (row,) = (row for row in self.rows if row["prompt_id"] == prompt_id)
-        return row
-
-    @property
-    def summary(self):
-        summary = self.load("summary.json")
-        validator_of("summary").validate(summary)
-        return summary
-
-    @property
-    def page(self):
-        return (self.run_dir / "summary.md").read_text("utf-8")
-
-    def load(self, name):
-        value = json.loads((self.run_dir / name).read_text("utf-8"))
-        assert isinstance(value, dict)
-        return value
-
-
-@dataclass(frozen=True)
-class StoredRun(RunFiles):
-    run_dir: Path
-
-
 @dataclass(frozen=True)
 class Session(RunFiles):
     """A finished session: pytest's result, the requests that reached scripted providers, and the run's files."""
@@ -194,7 +142,7 @@ class Session(RunFiles):
         return " ".join(self.text.split())
 
     @property
-    def run_dir(self):  # type: ignore[override]
+    def run_dir(self):
         names = [self.run_id] if self.run_id else run_names(self.folder)
         (name,) = names
         return self.folder / "runs" / name
@@ -254,15 +202,7 @@ class Project:
         self.write("conftest.py", text.replace(old, new))
 
     def run(self, *args, models="scripted/m", target="benchmarks", apart=False):
-        """Run pytest on the benchmarks.
-
-        Args:
-            args: words of the command line.
-            models: the value of `--openclaw-models`; None leaves the option out.
-            target: the path to run.
-            apart: whether to use a separate process. Inside this one a session, or under xdist its
-                controller, starts much faster, but passes a Ctrl-C on and has no terminal of its own.
-        """
+        """Run pytest on `target`, faster in this process; `apart`, it has its own terminal and Ctrl-C."""
         chosen = [f"--openclaw-models={models}"] if models else []
         named = [target] if target else []
         words = [*named, *chosen, *self.mode, *args]
@@ -300,11 +240,7 @@ MODES = [pytest.param((), id="plain"), pytest.param(WORKERS, id="workers", marks
 
 
 def pytest_collection_modifyitems(items):
-    """Leave a test's session under workers to the nightly run, unless it is marked `under_workers`.
-
-    A session under workers costs ten times as much as a plain one, and most of what tests check is decided
-    before or after the workers' part in it.
-    """
+    """Leave a session under workers, which costs ten times as much, to the night unless it is marked."""
     for item in items:
         callspec = getattr(item, "callspec", None)
         mode = callspec.params.get("project") if callspec else None

@@ -1,11 +1,12 @@
 """Servers that misbehave, in one session: each ends in its row, pytest's outcome and as many requests as attempts."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from tests.plugin.bad_servers import Behavior, ModelServer, outcomes_by_cell, point_at
+from tests.plugin.bad_servers import ModelServer, outcomes_by_cell, point_at
 from tests.providers.servers.apis import APIS, CHAT, GEMINI, MESSAGES, RESPONSES, Api
 from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, sse
 
@@ -19,7 +20,7 @@ class Case:
     """What a server does for a model of this name, the cell's outcome, and fields of its row."""
 
     model: str
-    behavior: Behavior
+    behavior: Callable[..., Any]
     outcome: str
     row: dict[str, Any] = field(default_factory=dict)
     apis: tuple[Api, ...] = APIS

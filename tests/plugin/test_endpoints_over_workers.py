@@ -90,7 +90,9 @@ def test_a_local_server_has_one_request_at_a_time(plain_project, monkeypatch, wo
 def test_an_end_at_the_first_failure_ends_the_asking(plain_project, monkeypatch, words):
     """With `-x` no worker continues with its assigned cells, and nothing is asked twice."""
     write_suites(plain_project, 40)
-    fails = lambda api: Script.answer({"error": "no"}, status=400)  # noqa: E731
+
+    def fails(api):
+        return Script.answer({"error": "no"}, status=400)
 
     # Long, so that a busy machine does not ask half of the cells before every worker is stopped.
     with CountingServer({"m": answers, "a 1": fails}, pause_s=0.7) as server:

@@ -250,9 +250,6 @@ def test_a_validator_that_breaks_loses_its_own_cell(project):
     assert "INTERNALERROR" not in session.text
 
 
-# --- row hooks ----------------------------------------------------------------------------------
-
-
 def test_a_row_hook_sees_the_row_as_it_is_written(project):
     """Run, host, verdict and reply are there; changes to its copy have no effect."""
     project.extend_conftest(
@@ -332,9 +329,6 @@ def test_kept_rows_of_a_resumed_run_are_unchanged(plain_project):
     assert ("x_a" in session.row("P1"), session.row("P2")["x_a"]) == (False, 1)
 
 
-# --- reports ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -358,9 +352,6 @@ def test_a_broken_report_is_left_out(plain_project, body, message):
     assert message.replace(" ", "") in words
     assert not (session.run_dir / "mine.txt").exists()
     assert session.page
-
-
-# --- merge and rescore --------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -64,6 +64,7 @@ def test_ini_keys_and_the_command_line(project):
         "openclaw_runs_dir = runs",
         "openclaw_stream = off",
         "openclaw_run_id = from-ini",
+        "openclaw_report = true",
     )
     project.suite({"P1": ("level", {"type": "exact", "value": "high"})})
 
@@ -74,6 +75,7 @@ def test_ini_keys_and_the_command_line(project):
     assert [target["model"] for target in config["targets"]] == ["a", "b"]
     assert (config["timeout_s"], config["retries"], config["stream"]) == (7.0, 3, False)
     assert session.run_dir.name == "from-ini"
+    assert (session.run_dir / "report.html").exists()
 
 
 def test_models_are_crossed_with_providers_and_levels(project):

@@ -93,23 +93,6 @@ def test_each_prompt_is_asked_so_often(project):
     assert session.load("config.json")["repeat"] == 3
 
 
-def test_a_target_is_asked_repeat_by_repeat(plain_project):
-    """All prompts of all suites come once before any is repeated, and one target comes before the next."""
-    plain_project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
-    plain_project.suite({"Q1": ("say three", NOOP)}, name="prompts_b.toml")
-    plain_project.write(
-        "benchmarks/test_r.py",
-        "import pytest\n"
-        "@pytest.mark.openclaw(id='R1', prompt='say four')\n"
-        "def test_r(reply): assert reply.text\n",
-    )
-
-    session = plain_project.run("--openclaw-repeat=2", models="pupil/a,pupil/b")
-
-    prompts = ("P1", "P2", "Q1", "R1")
-    assert cells(session.rows) == [(m, prompt, n) for m in "ab" for n in (1, 2) for prompt in prompts]
-
-
 @pytest.mark.parametrize(
     ("args", "target", "wanted"),
     [

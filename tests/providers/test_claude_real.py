@@ -234,8 +234,6 @@ def test_not_logged_in(environ, tmp_path):
     assert server.requests == []
 
 
-# --- tools ------------------------------------------------------------------------------------------
-
 CATALOGUE = load_catalogue().tools
 READ, EXEC, WRITE = CATALOGUE["read"], CATALOGUE["exec"], CATALOGUE["write"]
 LIGHT = Tool(name="home.light", description="Turns a light on or off.")
@@ -316,8 +314,6 @@ def test_our_server_gets_no_secret_and_ends_with_the_call(environ):
     assert passed["PATH"] == os.environ["PATH"]
     assert dies(pid)
 
-
-# --- scripted exchanges -----------------------------------------------------------------------------
 
 TOOLS = (READ, WRITE, EXEC)
 WORLD = World(

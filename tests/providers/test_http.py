@@ -41,9 +41,6 @@ from tests.providers.servers.misbehaving import (
 )
 from tests.providers.servers.ollama import OLLAMA
 
-# --- requests ---------------------------------------------------------------------------------------
-
-
 MODEL = "/v1beta/models/m"
 ROUTES = {
     "ollama_openai": ["/v1/chat/completions"],
@@ -72,8 +69,6 @@ def test_the_request_on_the_wire(api, stream, server):
     assert api.content_type in request.headers["accept"] or not stream
     assert reply.text == "Hi."
 
-
-# --- no answer --------------------------------------------------------------------------------------
 
 LOST = "the connection was lost before any answer (closed by the server)."
 
@@ -166,9 +161,6 @@ def test_a_key_never_follows_to_another_origin(form, stream, server, status):
         "and no prompt or key is sent there. If it is right, name that address.",
         "",
     )
-
-
-# --- answers in a wrong form ------------------------------------------------------------------------
 
 
 def test_an_error_whose_body_breaks_off_is_that_error(form, server):
@@ -335,9 +327,6 @@ def test_a_stream_to_a_whole_request(form, server):
 
     assert reply.text == "Hi."
     assert (reply.timing.ttft_ms is None) == (form is OLLAMA)
-
-
-# --- connections ------------------------------------------------------------------------------------
 
 
 def test_no_proxy_is_used_for_this_machine(form, stream, server, monkeypatch):

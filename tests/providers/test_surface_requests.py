@@ -5,7 +5,6 @@ from dataclasses import fields
 import pytest
 
 from pytest_openclaw.asking.sending import request_for
-from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.openclaw.catalog import substitute_surface
 from pytest_openclaw.suites.load import parse_suite
 from pytest_openclaw.suites.offered import on_surface
@@ -13,6 +12,7 @@ from pytest_openclaw.values.prompts import Cell
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.requests import OPENCLAW, Target
 from pytest_openclaw.values.settings import Settings
+from tests.builtin import REGISTRY
 from tests.providers.servers.apis import of_events, play, texts_in, tools_in
 from tests.providers.servers.misbehaving import Script
 
@@ -30,8 +30,7 @@ CALLS = (("tool_call", '{"id": "web_search", "args": {"query": "weather in Rome"
 
 def asked_on_surface(provider):
     """The request of the suite's prompt on the surface, as a run makes it for this provider."""
-    registry = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
-    (prompt,) = parse_suite(SUITE, format="toml", name="a", registry=registry).prompts
+    (prompt,) = parse_suite(SUITE, format="toml", name="a", registry=REGISTRY).prompts
     target = Target(provider=provider.setup.name, model="m", surface=OPENCLAW)
     cell = Cell(prompt=on_surface(prompt, SURFACE), target=target)
     request = request_for(cell, Settings(stream=False), provider)

@@ -1,8 +1,6 @@
-"""Pairs of runs, compared and gated; `python -m tests.simulation.changes` prints the table of the page."""
+"""Pairs of runs, compared and gated."""
 
 import random
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -14,11 +12,6 @@ from tests.unit.reports.summaries import record, summary_of
 GATES = GateSettings.of(fail_on="regression")
 TARGETS = [Target(provider="p", model=name) for name in "abc"]
 LATENCIES = 16
-
-Verdicts = list[list[bool]]
-"""Of each prompt, whether its repeats pass."""
-Model = Callable[[random.Random, int, int], tuple[Verdicts, Verdicts]]
-"""Makes the verdicts of so many prompts and repeats, in two runs."""
 
 
 @cache
@@ -144,13 +137,12 @@ EQUAL_MODELS = {
     "repeats end alike, 90 %": moody(0.9, 0.3),
     "repeats end alike, 50 %": moody(0.5, 0.3),
 }
-Loss = tuple[int, int, float, float]
-"""Prompts, repeats, flips, and the share of prompts that fail for good."""
 LOSSES = [
     (n_prompts, repeats, flips, loss)
     for n_prompts, loss in ((36, 0.2), (60, 0.15), (100, 0.1), (231, 0.1))
     for repeats, flips in ((1, 0.1), (1, 0.2), (3, 0.2), (5, 0.3))
 ]
+"""Prompts, repeats, flips, and the share of prompts that fail for good."""
 
 
 def mixed():
@@ -169,35 +161,3 @@ def simulate_loss(one, n_runs):
     return simulate(
         losing(loss, flips), n_prompts=n_prompts, repeats=repeats, n_runs=n_runs, seed=2, change=-loss
     )
-
-
-def main(n_runs):
-    """Print both tables in Markdown."""
-    print(
-        '| 36 prompts | targets | gate fails: asked once | 3 times | 5 times | "better" | latency differs | in the interval |'
-    )
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    for name, model in EQUAL_MODELS.items():
-        for n_targets in (1, 3):
-            found = [
-                simulate(model, n_prompts=36, repeats=repeats, n_targets=n_targets, n_runs=n_runs)
-                for repeats in (1, 3, 5)
-            ]
-            n = sum(one.n for one in found)
-            shares = [
-                *(one.alarms for one in found),
-                sum(one.better for one in found) / n,
-                sum(one.slower_or_faster for one in found) / n,
-                sum(one.covered for one in found) / sum(one.n_targets for one in found),
-            ]
-            print(f"| {name} | {n_targets} | {' | '.join(f'{share:.1%}' for share in shares)} |", flush=True)
-    print("\n| prompts | repeats | flips | loss | gate fails | in the interval |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for one in LOSSES:
-        lost = simulate_loss(one, n_runs)
-        shown = (*one, f"{lost.alarms:.1%}", f"{lost.covered / lost.n_targets:.1%}")
-        print(f"| {' | '.join(map(str, shown))} |", flush=True)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)

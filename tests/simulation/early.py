@@ -71,14 +71,7 @@ def suite(n, repeats):
 
 
 class Schedule:
-    """When a run of one suite ends, and with which recommendation, by the code that ships.
-
-    Both depend on how often each prompt went right, and not on which prompt it was. So runs with the same
-    counts share one answer, without which ten thousand runs of every suite would take a day.
-
-    Attributes:
-        prompt_of: the number of each cell's prompt, in the order of the first repeat.
-    """
+    """When a run of one suite ends, and with which recommendation: runs with equal counts share one answer."""
 
     def __init__(self, n_prompts, repeats, n_targets):
         self.cells = suite(n_prompts, repeats)
@@ -92,8 +85,8 @@ class Schedule:
         n_cells = Counter(stages[one.key].number for one in self.cells)
         self._ends = [*accumulate(n_cells[number] for number in sorted(n_cells))]
         self._repeats = [stages[self.cells[end - 1].key].repeat for end in self._ends]
-        self._settled: dict[tuple[int, bytes, bytes], bool] = {}
-        self._kinds: dict[tuple[int, bytes, bytes], str] = {}
+        self._settled = {}
+        self._kinds = {}
 
     def run(self, called):
         """Return the number of cells asked, and the recommendation, if every cell would be `called` or not."""

@@ -6,8 +6,6 @@ from statistics import NormalDist
 import numpy as np
 from scipy import stats
 
-Generator = np.random.Generator
-
 REPEATS = {
     "1": (1,),
     "3": (3,),

@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 from pytest_openclaw.stats.intervals import Cluster, effective_n, wilson_95
+from tests.simulation.__main__ import PROMPTS, SEED
 from tests.simulation.coverage import coverage_of_percentiles, coverage_of_rates, rows_of, summarize
 from tests.simulation.models import REPEATS, Design, Latencies, draw_counts
-from tests.simulation.tables import PROMPTS, SEED
 
 pytestmark = [pytest.mark.newest, pytest.mark.simulation]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.asking.sending import request_for
@@ -33,7 +33,6 @@ ROLES = [name for name in SUITES if name.startswith("role_")]
 NAMED = ("failures", "conventions")
 """The suites whose wrong exchanges say by which outcome they fail."""
 TIMING = Timing(started_at_ms=0, ended_at_ms=1, e2e_ms=1.0)
-Kind = Literal["right", "wrong", "resisted"]
 
 
 @dataclass(frozen=True, kw_only=True)

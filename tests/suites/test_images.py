@@ -1,6 +1,5 @@
 """The images of the suite of images: the script draws them, and a model has to see them."""
 
-import importlib.util
 import struct
 import zlib
 
@@ -8,6 +7,7 @@ import pytest
 
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.stats.tool_use import PROVEN_PERCENT
+from tests.docs.reference import load_file
 from tests.suites.shipped import BENCHMARKS, REPLIES, prompts_of, said
 
 pytestmark = pytest.mark.newest
@@ -34,13 +34,6 @@ def test_no_answer_of_one_word_fits_all():
     assert most / len(tasks) < PROVEN_PERCENT / 100 / 4
 
 
-def drawn_by_the_script():
-    spec = importlib.util.spec_from_file_location("drawn_images", BENCHMARKS / "images" / "draw.py")
-    draw = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(draw)
-    return {f"{one.__name__}.png": one().png() for one in draw.PICTURES}
-
-
 def chunks_of(png):
     """Return the chunks of an image, with its dots unpacked: packing differs between versions of zlib."""
     place, found = 8, []
@@ -56,7 +49,8 @@ def chunks_of(png):
 
 def test_the_script_draws_the_images():
     """Every image is drawn by `draw.py`, dot by dot, and is a valid PNG."""
-    drawn = drawn_by_the_script()
+    pictures = load_file(BENCHMARKS / "images" / "draw.py").PICTURES
+    drawn = {f"{one.__name__}.png": one().png() for one in pictures}
 
     assert sorted(drawn) == [path.name for path in DRAWN]
     for path in DRAWN:

@@ -4,26 +4,23 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
 from msgspec import structs
 
-from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
+from pytest_openclaw.judging.registry import build_validator
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.openclaw.call import why_not_askable
 from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.worlds import World
+from tests.builtin import REGISTRY
 from tests.openclaw.model_server import Said
 
 ROOT = Path(__file__).parents[3]
-REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
-Call = tuple[str, str]
-Step = Said | str | Sequence[Call]
 
 
 @dataclass(frozen=True, kw_only=True)

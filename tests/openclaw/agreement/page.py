@@ -3,8 +3,8 @@
 from itertools import groupby
 from pathlib import Path
 
-from tests.openclaw.agreement.cases import Case, all_cases, unplayed
-from tests.openclaw.agreement.outcomes import JUSTIFIED, Outcome, differences, n_other_words
+from tests.openclaw.agreement.cases import all_cases, unplayed
+from tests.openclaw.agreement.outcomes import JUSTIFIED, differences, n_other_words
 
 OWN = "agreement"
 PAGE = Path(__file__).parents[3] / "docs/maintaining/agreement.md"
@@ -58,9 +58,6 @@ def render(observed, ours):
             _AGAIN,
         ]
     )
-
-
-_Pair = tuple[Case, Outcome, Outcome]
 
 
 def _figures(observed, pairs):

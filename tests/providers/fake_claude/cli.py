@@ -9,9 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
-Line = dict[str, Any]
 USAGE = {
     "input_tokens": 11,
     "cache_creation_input_tokens": 2,

@@ -139,9 +139,6 @@ def described(fault):
     return fault.failure_type, fault.status, fault.message, fault.raw
 
 
-# --- chat completions ---------------------------------------------------------------------------
-
-
 def chat_chunk(delta, finish_reason=None):
     return {
         "object": "chat.completion.chunk",
@@ -192,8 +189,6 @@ CHAT = Api(
     answer_of=_chat_whole,
 )
 
-
-# --- responses ----------------------------------------------------------------------------------
 
 RESPONSES_USAGE = {
     "input_tokens": 11,
@@ -254,7 +249,6 @@ RESPONSES = Api(
     answer_of=_responses_whole,
 )
 
-# --- messages -----------------------------------------------------------------------------------
 
 MESSAGES_USAGE = {
     "input_tokens": 8,
@@ -311,7 +305,6 @@ MESSAGES = Api(
     shown_key=lambda key: ("x-api-key", key),
 )
 
-# --- gemini -------------------------------------------------------------------------------------
 
 GEMINI_USAGE = {
     "promptTokenCount": 11,

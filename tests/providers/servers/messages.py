@@ -51,9 +51,6 @@ class ToolUse(NamedTuple):
     id: str = "toolu_1"
 
 
-Block = Text | ToolUse
-
-
 class MessagesServer:
     """Serves one mode while entered; `requests` has the bodies, `headers` the headers of each."""
 

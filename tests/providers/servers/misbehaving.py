@@ -121,14 +121,14 @@ class MisbehavingServer:
         self.connections = 0
         self.in_flight = 0
         self.most_in_flight = 0
-        self._by_path: dict[str, Answer] = {}
-        self._queue: deque[Script] = deque()
+        self._by_path = {}
+        self._queue = deque()
         self._lock = threading.Lock()
         self._stopping = threading.Event()
-        self._open: set[socket.socket] = set()
-        self._threads: list[threading.Thread] = []
+        self._open = set()
+        self._threads = []
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
-        self.port: int = self._listener.getsockname()[1]
+        self.port = self._listener.getsockname()[1]
 
     @property
     def origin(self):

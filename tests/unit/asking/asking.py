@@ -1,29 +1,25 @@
 """An asker with one provider, `fake`, and providers in this process whose behavior a test sets."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import contextmanager
-from typing import ClassVar
 
 from pytest_openclaw.asking.asker import Asker, PlannedCell
 from pytest_openclaw.judging.text import Noop
 from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.protocols import Provider, ProviderSetup
 from pytest_openclaw.values.replies import Reply
-from pytest_openclaw.values.requests import Request, Target
+from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.settings import Concurrency, Settings
-
-Answer = Callable[[Request], Awaitable[Reply]]
 
 
 class Fake(Provider):
     """Answers by a coroutine function of the test, and counts concurrent requests."""
 
-    name: ClassVar[str] = "fake"
+    name = "fake"
 
     def __init__(self, answer):
         super().__init__(ProviderSetup(name="fake"))
-        self.asked: list[Request] = []
+        self.asked = []
         self.now = 0
         self.most = 0
         self.closed = False
@@ -45,13 +41,13 @@ class Fake(Provider):
 class Warm(Fake):
     """Gets a request for one token before its first cell."""
 
-    warms_up: ClassVar[bool] = True
+    warms_up = True
 
 
 class Handy(Fake):
     """Sends the tools that a prompt offers."""
 
-    takes_tools: ClassVar[bool] = True
+    takes_tools = True
 
 
 def says(text):

@@ -4,7 +4,6 @@ import asyncio
 import json
 import threading
 from dataclasses import replace
-from typing import ClassVar
 
 import pytest
 from msgspec import structs
@@ -48,8 +47,8 @@ READ_B = ("read", {"path": "b.txt"})
 class Script(Fake):
     """Plays its steps one after the other; the last one is repeated."""
 
-    takes_tools: ClassVar[bool] = True
-    takes_messages: ClassVar[bool] = True
+    takes_tools = True
+    takes_messages = True
 
     def __init__(self, *steps):
         self.left = list(steps)
@@ -160,9 +159,6 @@ def test_an_exchange_has_a_last_step():
     assert len(reply.turns[-1].results) == 1
 
 
-# --- figures ----------------------------------------------------------------------------------------
-
-
 def timing(started, e2e, ttft=None):
     return Timing(
         started_at_ms=started, ended_at_ms=started + round(e2e), e2e_ms=e2e, ttft_ms=ttft, ttfo_ms=ttft
@@ -186,9 +182,6 @@ def test_figures_are_those_of_the_whole():
     assert (ending.timing.started_at_ms, ending.timing.ttft_ms, ending.timing.ttfo_ms) == (1000, 20, 20)
     assert (ending.timing.e2e_ms, ending.timing.ended_at_ms) == (150, 1150)
     assert [turn.timing for turn in reply.turns] == [first.timing, second.timing]
-
-
-# --- faults -----------------------------------------------------------------------------------------
 
 
 def test_a_fault_in_a_later_turn_is_the_cells():
@@ -253,9 +246,6 @@ def test_an_exchange_is_given_up_when_the_session_ends():
     assert provider.now == 0
 
 
-# --- several messages of the user -------------------------------------------------------------------
-
-
 def test_a_message_follows_the_answer_to_the_one_before():
     """The conversation grows; the row's turns say before which of them the user spoke."""
     provider = Script(calls(WRITE), Reply(text="Done."), calls(READ_B), Reply(text="two"), Reply(text="Bye."))
@@ -316,7 +306,7 @@ def test_a_provider_may_play_worlds_itself(turns, most_turns):
     """Then it gets one request with the world and all messages, and its reply is the whole exchange."""
 
     class Plays(Script):
-        plays_worlds: ClassVar[bool] = True
+        plays_worlds = True
 
     provider = Plays(calls(READ, text="done", ended_by="step_limit"))
     world = World(steps=3)
@@ -342,8 +332,6 @@ def test_only_the_models_words_are_judged():
     verdicts = [judge.judge(prompt, reply).verdict.passed for reply in (kept, shown, called)]
     assert verdicts == [True, False, False]
 
-
-# --- waiting for a child ----------------------------------------------------------------------------
 
 SPAWN, YIELD = ("sessions_spawn", {"task": "Count."}), ("sessions_yield", {})
 PARENT = World(

@@ -18,8 +18,6 @@ from pytest_openclaw.values.tool_calls import Tool, ToolCall
 from pytest_openclaw.values.worlds import World
 from tests.unit.asking.asking import Fake, Handy, Warm, cell, open_room, raises
 
-# --- retries ----------------------------------------------------------------------------------------
-
 BUSY = refused_by_server("p", "m", WireError(status=429))
 
 
@@ -174,9 +172,6 @@ def test_a_target_is_up_again_with_the_answer_to_a_cell_in_flight():
     assert (down.attempts, up.attempts) == (0, 1)
 
 
-# --- names of targets -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("fault", "is_explained"),
     [
@@ -200,8 +195,6 @@ def test_a_fault_says_how_a_name_was_read(fault, is_explained):
             is_explained and (n == 0 or fault is REFUSED)
         )
 
-
-# --- the budget -------------------------------------------------------------------------------------
 
 TARGET = Target(provider="fake", model="m")
 #: a token of input costs a dollar, one of output two
@@ -351,8 +344,6 @@ def test_an_exchange_ends_between_its_turns():
     assert endings([ended]) == [("budget_spent", 2, 10.0)]
     assert len(ended.result.turns) == 2
 
-
-# --- prompts that a server has cut ------------------------------------------------------------------
 
 TIMING = Timing(started_at_ms=5, ended_at_ms=7, e2e_ms=2.0)
 

@@ -179,9 +179,6 @@ def test_cells_without_a_row_are_a_caveat():
     assert "; 4 of 36 cells not asked" in group.recommendation.sentence
 
 
-# --- properties ---------------------------------------------------------------------------------
-
-
 def _native(number, demand, repeat, how, tool):
     tested = (tool,) if demand == "call" else ()
     return ended(demand, how, prompt_id=f"{demand}{number}", repeat=repeat, tools_tested=tested, **NATIVE)
@@ -325,9 +322,6 @@ def test_a_better_answer_never_costs_trust(rows):
     assert order.index(recommended(better).kind) >= order.index(recommended(rows).kind)
 
 
-# --- safety -------------------------------------------------------------------------------------
-
-
 def test_probes_are_counted_by_kind_and_harm():
     """Harm decides, not the verdict; a probe that failed its task is safe. Tools that did harm are named once."""
     silent = {"success": False, "objective_pass": None}
@@ -369,8 +363,6 @@ def test_the_twins_whose_job_was_done_are_counted():
     assert (found.n, found.n_success, found.rate) == (3, 1, 1 / 3)
     assert twins_done([faulty]) is None
 
-
-# --- roles --------------------------------------------------------------------------------------
 
 ONE = target("m")
 

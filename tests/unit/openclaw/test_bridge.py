@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
+from pytest_openclaw.judging.registry import build_validator
 from pytest_openclaw.openclaw.catalog import load_catalogue, signature
 from pytest_openclaw.openclaw.dispatch import dispatch, inner_call
 from pytest_openclaw.runs.rows import judgment_fields
@@ -15,10 +15,10 @@ from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import World
 from pytest_openclaw.worlds.playing import Playing
+from tests.builtin import REGISTRY
 
 pytestmark = pytest.mark.newest
 
-REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
 DIRECT = load_catalogue().surface("direct")
 MEASURED = json.loads(Path(__file__).with_name("signatures.json").read_text("utf-8"))
 LS = {"command": "ls"}

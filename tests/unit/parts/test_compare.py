@@ -31,9 +31,6 @@ from tests.unit.runs.stored_runs import SUITE, A, B, definition, row, store
 OTHER = Target(provider="ollama_openai", model="other")
 
 
-# --- verdicts -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("base", "candidate", "word", "counts"),
     [
@@ -118,9 +115,6 @@ def test_cells_that_were_not_asked_are_open(unfinished, n_open):
     assert one.verdicts.n_open == n_open
 
 
-# --- cells set aside --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("base", "candidate", "obstacles", "reason"),
     [
@@ -176,9 +170,6 @@ def test_targets_of_one_run_may_be_compared():
     compared = compare(rows, rows, [(TARGET, OTHER)])
 
     assert (compared.targets[0].verdicts.n_cells, compared.set_aside) == (3, ())
-
-
-# --- ratios -------------------------------------------------------------------------------------
 
 
 def _timed(values, **changes):
@@ -270,9 +261,6 @@ def test_the_range_is_the_published_formula():
     assert (found.low, found.high) == pytest.approx((middle - half, middle + half), abs=1e-5)
 
 
-# --- the exact test ------------------------------------------------------------------------------
-
-
 @settings(deadline=None)
 @given(totals=st.lists(st.integers(-5, 5), max_size=9))
 def test_every_choice_of_signs_is_counted(totals):
@@ -326,8 +314,6 @@ def test_more_targets_ask_for_more(totals, expected):
     """Holm's correction: the smallest p counts for as many targets as there are, the next for one less."""
     assert [one.p for one in adjusted_together(totals)] == pytest.approx(expected)
 
-
-# --- conditions of two runs ----------------------------------------------------------------------
 
 ROWS = [row(A, f"P{n}", raw_output="x" * 100) for n in (1, 2)]
 LAB = {"kind": "ollama_openai", "base_url": "http://127.0.0.1:1/v1"}
@@ -414,9 +400,6 @@ def test_possible_reasons_of_a_difference_are_noted(pair):
         "judged by pytest-openclaw 1 -> 2; `rescore` judges both by one version",
     )
     assert (result.targets[0].verdicts.n_cells, result.targets[0].verdicts.n_open) == (1, 1)
-
-
-# --- targets ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

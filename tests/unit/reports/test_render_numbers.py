@@ -19,23 +19,22 @@ from pytest_openclaw.reports.numbers import (
 )
 from pytest_openclaw.stats.intervals import Interval
 
+FIGURES = {
+    # A time has three figures and the unit that fits it; zero is a measurement.
+    render_ms: {None: "–", 0: "0 ms", 81.4: "81 ms", 999.4: "999 ms", 999.5: "1.0 s", 99_950: "100 s"},
+    # 100 % means all and 0 % none, so nothing is rounded to them, and exact figures stay exact.
+    render_rate: {None: "–", 0.0: "0 %", 1.0: "100 %", 0.999: "99 %", 0.29: "29 %", 0.004: "1 %"},
+    # Cents from a dollar on, and three significant digits below.
+    render_usd: {None: "–", 0.0: "0.00 USD", 1234.567: "1234.57 USD", 0.5: "0.50 USD", 0.04217: "0.0422 USD"},
+    render_duration: {99: "99 s", 600: "10 min", 9000: "2.5 h"},
+}
 
-@pytest.mark.parametrize(
-    ("milliseconds", "text"),
-    [(None, "–"), (0, "0 ms"), (81.4, "81 ms"), (999.4, "999 ms"), (999.5, "1.0 s"), (99_950, "100 s")],
-)
-def test_milliseconds(milliseconds, text):
-    """A time has three figures and the unit that fits it; zero is a measurement."""
-    assert render_ms(milliseconds) == text
 
-
-@pytest.mark.parametrize(
-    ("rate", "text"),
-    [(None, "–"), (0.0, "0 %"), (1.0, "100 %"), (0.999, "99 %"), (0.29, "29 %"), (0.004, "1 %")],
-)
-def test_rates_are_cut(rate, text):
-    """100 % means all and 0 % none, so nothing is rounded to them, and exact figures stay exact."""
-    assert render_rate(rate) == text
+@pytest.mark.parametrize("render", FIGURES, ids=lambda render: render.__name__)
+def test_figures(render):
+    """They have the unit and the digits that a person would use."""
+    assert {value: render(value) for value in FIGURES[render]} == FIGURES[render]
+    assert render_usd(1e-9) == "0.000000001 USD"
 
 
 @pytest.mark.parametrize(
@@ -90,25 +89,3 @@ def test_wrapped_lines_fit(text, width):
 
     assert lines
     assert all(columns(line) <= width for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("usd", "text"),
-    [
-        (None, "–"),
-        (0.0, "0.00"),
-        (1234.567, "1234.57"),
-        (0.5, "0.50"),
-        (0.04217, "0.0422"),
-        (1e-9, "0.000000001"),
-    ],
-)
-def test_money(usd, text):
-    """Cents from a dollar on, and three significant digits below."""
-    assert render_usd(usd) == (text if usd is None else f"{text} USD")
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(99, "99 s"), (600, "10 min"), (9000, "2.5 h")])
-def test_durations(seconds, text):
-    """The unit is the one that a person would use."""
-    assert render_duration(seconds) == text

@@ -13,7 +13,7 @@ from pytest_openclaw.runs.session import Decision
 from pytest_openclaw.stats.tool_use import tool_use_of
 from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.requests import CellKey, Target
-from tests.unit.reports.summaries import cell, fault, record
+from tests.unit.reports.summaries import cell, record
 
 A = Target(provider="p", model="a")
 N = 11
@@ -116,15 +116,6 @@ def test_repeats_that_were_not_selected_block_nothing():
     early_stopping = _stopping([0, 0, 2], (1, 3))
 
     assert [made.stage for made in early_stopping.begin()] == [1, 2]
-
-
-@pytest.mark.parametrize(("n_answered", "ends"), [(0, "nothing was answered in repeat 1"), (1, None)])
-def test_a_target_without_a_reply_is_not_asked_again(n_answered, ends):
-    """A target that is unavailable would be unavailable the next time."""
-    early_stopping = _stopping([4, 4], (1, 2))
-    rows = [_row(n, 1, used=True) if n < n_answered else fault(A, prompt_id=f"T{n}") for n in range(4)]
-
-    assert _decisions(early_stopping, rows) == [(1, ends)]
 
 
 def test_fixed_repeats_are_awaited_and_not_decided_on():
