@@ -45,9 +45,7 @@ class RunFiles:
         return (self.run_dir / "summary.md").read_text("utf-8")
 
     def load(self, name):
-        value = json.loads((self.run_dir / name).read_text("utf-8"))
-        assert isinstance(value, dict)
-        return value
+        return json.loads((self.run_dir / name).read_text("utf-8"))
 
 
 @dataclass(frozen=True)

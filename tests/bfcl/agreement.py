@@ -65,7 +65,6 @@ def compare(folder, *, every=1):
 
 
 def load_prompts(converter, category, folder, *, every=1):
-    """Return every n-th prompt of a category, read from a suite as pytest reads it."""
     prompts, _ = converter.convert(category)
     path = folder / f"prompts_{category}.json"
     path.write_text(json.dumps(prompts[::every]), "utf-8")
@@ -162,7 +161,6 @@ def _why_not_ours(reply, judgment):
 
 
 def _why_not_theirs(prompt, reply, judgment, accepts):
-    """Yield why only BFCL rejects a reply: details on which it is stricter."""
     made = judgment.reply.dispatched
     notes = " ".join(note for call in made for note in call.notes)
     if any(call.problem for call in made):

@@ -41,8 +41,6 @@ class Anything:
 
 
 class DummyModule(ModuleType):
-    """A module that has every name."""
-
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)

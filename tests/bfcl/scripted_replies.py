@@ -19,7 +19,6 @@ class BfclReply:
 
 
 def scripted_replies(category, entry, answer):
-    """Yield every reply for which a case has room."""
     tools = {tool["name"].replace(".", "_"): tool for tool in entry["function"]}
     yield BfclReply(kind="no call", text="I cannot help with that.")
     if answer is None:
@@ -53,7 +52,6 @@ def _free(tools):
 
 
 def _made_up(tool):
-    """Return arguments that fit a tool's types."""
     parameters = tool["parameters"]
     specs = {name: parameters["properties"].get(name, {}) for name in parameters.get("required", ())}
     return {
@@ -72,7 +70,10 @@ def _spelled(right, full):
     def each(change):
         return [(name, change(made)) for name, made in right]
 
-    yield _wire("texts in capitals, without commas", each(partial(_each_text, change=_loud)))
+    yield _wire(
+        "texts in capitals, without commas",
+        each(partial(_each_text, change=lambda text: text.upper().replace(",", ""))),
+    )
     yield _wire("texts with another sign", each(partial(_each_text, change=lambda text: f"${text}")))
     yield _wire("numbers and booleans as texts", each(_as_texts))
     yield _wire("lists and objects as texts", each(partial(_as_texts, nested=True)))
@@ -103,7 +104,6 @@ def _wrong(right, tools):
 
 
 def _refused(tools):
-    """Return a call that lacks what its tool requires; none if no tool requires anything."""
     return [(name, {}) for name, tool in tools.items() if tool["parameters"].get("required")][:1]
 
 
@@ -182,12 +182,7 @@ def _each_text(value, change):
     return [_each_text(inner, change) for inner in value] if isinstance(value, list) else value
 
 
-def _loud(text):
-    return text.upper().replace(",", "")
-
-
 def _as_texts(made, *, nested=False):
-    """Return arguments whose numbers and booleans, or lists and objects, are texts of JSON."""
     kinds = (list, dict) if nested else (int, float)
     return {key: json.dumps(value) if isinstance(value, kinds) else value for key, value in made.items()}
 

@@ -58,7 +58,6 @@ ANSWER = {
 
 
 def prompts_of(tmp_path, category, answer, *, tools=(BOOK,), messages=None):
-    """Return a case of our own as the prompt that pytest reads."""
     talk = messages or [{"role": "user", "content": "Book a room in Rome."}]
     entry = {"id": "case_0", "question": [talk], "function": json.loads(json.dumps(tools))}
     path = tmp_path / "prompts_case.json"

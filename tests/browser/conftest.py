@@ -21,7 +21,6 @@ PATIENCE_MS = 60_000
 
 
 def pytest_collection_modifyitems(items):
-    """Every test in this folder needs the browser."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
@@ -35,7 +34,6 @@ def chromium():
 
 @pytest.fixture(scope="session")
 def context(chromium, tmp_path_factory):
-    """A browser with a profile of its own."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

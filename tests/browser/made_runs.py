@@ -32,7 +32,6 @@ MISSES = ["no_call", "leaked_as_text", "bad_arguments", "unknown_tool", "claimed
 
 
 def targets_of(n):
-    """Return invented targets, from able to unable."""
     levels = (None, "low", None, "high")
     return [
         Target(
@@ -52,7 +51,6 @@ def shipped_prompts():
 
 
 def prompts_of(n):
-    """Return this many of the shipped prompts, spread over the suites."""
     shipped = shipped_prompts()
     return [shipped[k * len(shipped) // n] for k in range(n)]
 

@@ -8,8 +8,6 @@ from pytest_openclaw.cli import main
 
 
 class CommandLine:
-    """Runs a command, checks its exit status, and returns its output."""
-
     def __init__(self, capsys):
         self._capsys = capsys
 
@@ -40,6 +38,5 @@ def command(capsys):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A project's folder, the current one."""
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -90,7 +90,6 @@ def within_a_minute():
 
 @pytest.fixture
 def bad(folder):
-    """A copy of a run, to be damaged."""
     path = folder / "runs/bad"
     shutil.rmtree(path, ignore_errors=True)
     shutil.copytree(folder / "runs/good", path)
@@ -212,7 +211,6 @@ ALL_COMMANDS = (
 
 
 def paths_of(value, before=()):
-    """Yield the path of each value in a value, at most three of a list."""
     yield before
     inner = (
         value.items() if isinstance(value, dict) else enumerate(value[:3]) if isinstance(value, list) else ()

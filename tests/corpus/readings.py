@@ -57,7 +57,6 @@ def verdict_of(case):
 
 
 def received(case):
-    """Return the reply as a provider gives it."""
     if case.form == "text":
         return Reply(text=case.reply)
     exchange = Answer()

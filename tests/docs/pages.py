@@ -48,7 +48,6 @@ def commands_of(text):
 
 
 def cut(output, begins_at):
-    """Return the lines of an output that a page shows."""
     lines = [line.rstrip() for line in output.strip("\n").splitlines()]
     if begins_at is None:
         return lines

@@ -28,7 +28,6 @@ READERS_FOLDER = "/home/you/assistant"
 
 
 def refreshed(text, terminal):
-    """Return a page with the current output."""
     lines = text.splitlines()
     moved = 0
     for block in read_page(text):
@@ -59,7 +58,8 @@ def made_schema(kind, *, inline=True):
     (top,), parts = msgspec.json.schema_components([whole(kind)], ref_template=template)
     name = top["$ref"].rpartition("/")[2]
     if kind is Record:
-        parts[name]["description"] = f"{cleandoc(Record.__doc__ or '')}\n{_attributes_of(Labels)}"
+        labels = cleandoc(Labels.__doc__).partition("\nAttributes:\n")[2]
+        parts[name]["description"] = f"{cleandoc(Record.__doc__)}\n{labels}"
     schema = _inlined(parts.pop(name), parts)
     if kind is Record:
         schema["required"] = [*ROW_KEYS]
@@ -93,10 +93,6 @@ def _inlined(rule, parts):
         case [{"type": kind, **rest}, {"type": "null"}]:
             return {"type": [kind, "null"], **rest}
     return made
-
-
-def _attributes_of(kind):
-    return cleandoc(kind.__doc__ or "").partition("\nAttributes:\n")[2]
 
 
 def _describe(rule):

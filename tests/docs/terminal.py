@@ -46,7 +46,6 @@ class Terminal:
         path.write_text(file.text, "utf-8")
 
     def run(self, line, stdin=""):
-        """Run a command line as the reader would, both outputs in one."""
         environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
         path = os.pathsep.join([str(Path(sys.executable).parent), environ.get("PATH", "")])
         environ |= {

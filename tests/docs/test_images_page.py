@@ -45,7 +45,6 @@ def _address(path):
 
 @pytest.fixture
 def terminal(tmp_path):
-    """A project with the files that the page takes from the repository."""
     folder = tmp_path / "benchmarks"
     shutil.copytree(BENCHMARKS / "images", folder / "images")
     shutil.copy(BENCHMARKS / "prompts_images.toml", folder)

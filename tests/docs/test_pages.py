@@ -47,7 +47,6 @@ def _name(page):
 
 
 def programs(command):
-    """Return every program that a command line starts, with its arguments."""
     words = shlex.split(command.line, comments=True)
     parts = [[]]
     for word in words:
@@ -87,7 +86,6 @@ json.dump(results, sys.stdout)
 
 
 def collect(sessions, lab):
-    """Return exit status and output of sessions that only collect, each in its folder."""
     given = json.dumps([(str(folder), [*words, "--collect-only", "-q"]) for folder, words in sessions])
     done = lab.run(shlex.join([sys.executable, "-c", COLLECT]), stdin=given)
     return json.loads(done.stdout)
@@ -95,7 +93,6 @@ def collect(sessions, lab):
 
 @pytest.fixture(scope="module")
 def collected(lab):
-    """The result of collecting by the pytest commands of all pages."""
     words = sorted({tuple(rest) for case in NAMED for program, *rest in case.values if program == "pytest"})
     found = collect([(lab.folder, list(one)) for one in words], lab)
     return dict(zip(words, found, strict=True))
@@ -152,7 +149,6 @@ INIS = {
 
 @pytest.fixture(scope="module")
 def accepted(tmp_path_factory):
-    """The result of collecting with the ini files of the pages."""
     terminals = [made(tmp_path_factory.mktemp("ini"), ini) for ini in INIS.values()]
     words = ["benchmarks", "--openclaw-models=parrot/any", "--strict-config"]
     found = collect([(terminal.folder, words) for terminal in terminals], terminals[0])

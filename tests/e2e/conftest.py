@@ -20,7 +20,6 @@ def embedded_model():
 
 @pytest.fixture(scope="session")
 def engine(embedded_model):
-    """A running engine with the template that supports tools; it answers three APIs and requires its key."""
     spec = engine_spec(embedded_model, context_tokens=CONTEXT_TOKENS)
     with asyncio.Runner() as runner:
         engine = runner.run(start_engine(spec, os.environ))

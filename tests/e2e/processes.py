@@ -10,7 +10,6 @@ POLL_S = 0.02
 
 
 def is_gone(pid):
-    """Whether no such process runs any more; a zombie counts as gone."""
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

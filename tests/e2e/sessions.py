@@ -71,7 +71,6 @@ class Session:
         self.engines = set()
 
     def started(self, what):
-        """Return the processes under this session that have `what` in their command line."""
         return {pid for pid, command in children(self.process.pid) if what in command}
 
     def wait_until(self, condition):
@@ -108,8 +107,6 @@ class Session:
 
 @dataclass(frozen=True)
 class Project:
-    """A user's project with suites, in an emptied environment."""
-
     folder: Path
     environ: Mapping[str, str] = field(default_factory=dict)
 

@@ -22,7 +22,6 @@ OPTIONS = {"plain": (), "workers": ("-n", "2"), "whole": ("--openclaw-stream=off
 
 @pytest.fixture(scope="module")
 def asking(tmp_path_factory, served):
-    """Run the session of a name, once for all tests of this file."""
     ended = {}
 
     def ask(name):

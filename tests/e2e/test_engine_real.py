@@ -54,11 +54,9 @@ class Lab:
         self.provider = provider
 
     def ask(self, prompt, **how):
-        """Send a prompt to the embedded model; other fields of the request by name."""
         return self.run(self.provider.ask(Request(**{"model": MODEL, "prompt": prompt, **how})))
 
     def fault(self, prompt, **how):
-        """Send a request that cannot be answered and return its fault."""
         with pytest.raises(CallFailed) as caught:
             self.ask(prompt, **how)
         return caught.value.fault

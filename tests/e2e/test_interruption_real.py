@@ -19,8 +19,6 @@ LONG = {"id": "P2", "prompt": "Write a very long story about the sea.", "max_out
 
 
 class ThenHangs(MessagesServer):
-    """Answers the first request; every later reply starts and never ends."""
-
     @property
     def mode(self):
         return "ok" if len(self.requests) <= 1 else "hang"

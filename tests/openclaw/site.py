@@ -9,8 +9,6 @@ PAUSE_S = 0.12
 
 
 class Site(MisbehavingServer):
-    """The server of these pages (path → text), while it is entered."""
-
     def __init__(self, pages):
         super().__init__()
         self._pages = pages

@@ -42,7 +42,6 @@ def _files(folder):
 
 
 def _wordless(value):
-    """Return tools or a schema without descriptions: those that ship are our own."""
     if isinstance(value, Tool):
         return value.name, _wordless(value.parameters)
     if isinstance(value, tuple | list):

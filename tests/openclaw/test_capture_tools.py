@@ -24,7 +24,6 @@ SECRET = "sk-of-the-environment"
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """The current folder, where the catalogue is written."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     return tmp_path / "here"

@@ -19,7 +19,6 @@ PATIENCE_S = 200.0
 
 @pytest.fixture
 def environ(real_openclaw, tmp_path):
-    """An emptied environment; its HOME has a config and instructions that must not affect a request."""
     own = tmp_path / "home" / ".openclaw"
     own.mkdir(parents=True)
     (own / "openclaw.json").write_text(

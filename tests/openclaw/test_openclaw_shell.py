@@ -30,7 +30,6 @@ PATIENCE_S = 60.0
 
 @pytest.fixture
 def staged():
-    """Write a world to disk; gives its scratch folder."""
     with ExitStack() as stack:
         yield lambda **world: stack.enter_context(scratch_folder(World(**world)))
 

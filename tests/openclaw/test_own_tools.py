@@ -41,7 +41,6 @@ CALLS = {
 
 
 def prompt(surface):
-    """A prompt with its own tool and one of OpenClaw's, on a surface."""
     listed = Prompt(
         suite="s",
         id="P",

@@ -21,8 +21,6 @@ ANSWER = Script.stream(CHAT.text("Hi."), CHAT.end())
 
 
 class Seen(NamedTuple):
-    """The outcome of a request."""
-
     answer: bytes
     n_passed_on: int
     fault: Fault | None
@@ -30,7 +28,6 @@ class Seen(NamedTuple):
 
 
 def request(body=BODY, *, path="/chat/completions", **fields):
-    """Return a request with OpenClaw's token, unless a field says otherwise; an empty field is left out."""
     headers = {"host": "x", "authorization": "Bearer TOKEN", "content-length": str(len(body))}
     headers |= {name.replace("_", "-"): value for name, value in fields.items()}
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items() if value)

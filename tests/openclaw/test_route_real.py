@@ -29,7 +29,6 @@ def openclaw(real_openclaw):
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """A run with a target of each tier, in a project that is the current folder; its home has no config."""
     for name in ("project", "home"):
         (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / "project")
@@ -40,8 +39,6 @@ def run(tmp_path, monkeypatch):
 
 
 def _config(url, tools):
-    """A fresh config that reaches the three models at one server."""
-
     def server(*names):
         limits = {"reasoning": False, "input": ["text"], "contextWindow": 131_072, "maxTokens": 1000}
         models = [{"id": name, "name": name, **limits} for name in names]

@@ -28,8 +28,6 @@ ANSWERS = {
 
 
 class _Server(BaseHTTPRequestHandler):
-    """Answers the prompts that `init` writes, as chat completions in a stream."""
-
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if self.path != "/v1/chat/completions":  # a request that only Ollama itself could answer

@@ -45,7 +45,6 @@ def write_shards(run, into):
 
 
 def fleet(bench):
-    """Shards are merged and summarized."""
     parts, n_rows = bench.home / "parts", bench.n(1_000_000)
     write_shards(bench.run(OURS, n_rows // (len(MODELS) * REPEATS), 8).folder / "runs/run", parts)
     words = ("pytest_openclaw", "merge", *sorted(map(str, parts.glob("part-*"))), "--into", "./whole")

@@ -53,7 +53,6 @@ class ModelServer(MisbehavingServer):
         self.on("*", self._script)
 
     def times(self, model, api=CHAT):
-        """How many requests a model received."""
         return sum((asked.api, asked.model) == (api, model) for asked in self.asked)
 
     def _script(self, request):
@@ -98,7 +97,6 @@ def _api_of(request):
 
 
 def point_at(monkeypatch, server, **environ):
-    """Let all providers use this server, with a dummy key."""
     addresses = {api.base_env: server.url for api in APIS}
     keys = {api.key_env: "dummy-key" for api in APIS if api is not CHAT}
     for name, value in {**addresses, **keys, **environ}.items():

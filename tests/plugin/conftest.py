@@ -165,8 +165,6 @@ def run_names(folder):
 
 @dataclass(frozen=True)
 class Project:
-    """A user's project, with suites, a conftest and an emptied environment."""
-
     pytester: pytest.Pytester
     mode: tuple[str, ...] = ()
 
@@ -263,7 +261,6 @@ def _emptied(pytester, monkeypatch):
 
 @pytest.fixture(params=MODES)
 def project(request, pytester, _emptied):
-    """A project whose sessions run plain and, in a second test, with two workers."""
     return Project(pytester, request.param)
 
 

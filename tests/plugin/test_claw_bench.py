@@ -23,7 +23,6 @@ N_TASKS, N_BEFORE_MERGES = 222, 40
 
 @pytest.fixture(scope="module")
 def ids():
-    """Ids of all tasks; skips the test, or fails it if CI requires them, if they are not installed."""
     try:
         folder = Path(installed_tasks("claw-bench"))
     except (pytest.UsageError, PackageNotFoundError):

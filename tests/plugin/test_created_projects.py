@@ -10,7 +10,6 @@ ANSWER = "        return Reply(text='Paris, and `df -h`')\n"
 
 @pytest.fixture
 def created(plain_project):
-    """A project after `init`, whose model answers every prompt alike."""
     plain_project.change_conftest(HEAD, ANSWER + HEAD)
     assert main(["init", "--models", "scripted/m"]) == 0
     return plain_project

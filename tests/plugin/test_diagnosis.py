@@ -69,7 +69,6 @@ def test_ollama(project, monkeypatch, cause):
 
 
 def llama_server(respond, *, shows_tools):
-    """llama-server's routes; the prompt is longer with tools if its template shows them."""
     server = MisbehavingServer()
     entry = {"id": "m", "owned_by": "llamacpp", "meta": {"n_ctx": 4096}}
     server.on("/v1/models", Script.answer({"object": "list", "data": [entry]}))
@@ -82,7 +81,6 @@ def llama_server(respond, *, shows_tools):
 
 
 def completes(body, *, shows_tools, text="", call=False):
-    """An answer of llama-server's."""
     n_shown = len(body.get("tools", ())) if shows_tools else 0
     usage = {"prompt_tokens": 20 + 15 * n_shown, "completion_tokens": 12}
     function = {"name": "read", "arguments": '{"path": "notes.md"}'}

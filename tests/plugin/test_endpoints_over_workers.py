@@ -33,16 +33,11 @@ class CountingServer(ModelServer):
 
     @property
     def by_cell(self):
-        """How often each cell was asked."""
         return Counter((asked.target, asked.prompt) for asked in self.asked)
 
 
 def answers(api):
     return Script.stream(api.text("Hi."), api.end())
-
-
-def busy_at_first(api):
-    return [Script.answer({"error": "later"}, status=429, retry_after="0"), answers(api)]
 
 
 def write_suites(project, n):
@@ -70,7 +65,14 @@ def test_a_local_server_has_one_request_at_a_time(plain_project, monkeypatch, wo
     prompts = write_suites(plain_project, 4)
     plain_project.extend_conftest(GROUPS)
 
-    with CountingServer({"a": answers, "b": busy_at_first, "c": answers}, pause_s=0.02) as server:
+    with CountingServer(
+        {
+            "a": answers,
+            "b": lambda api: [Script.answer({"error": "later"}, status=429, retry_after="0"), answers(api)],
+            "c": answers,
+        },
+        pause_s=0.02,
+    ) as server:
         point_at(monkeypatch, server)
         session = plain_project.run(*words.split(), models="a,b,openai_responses/c")
 

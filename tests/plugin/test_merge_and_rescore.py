@@ -50,7 +50,6 @@ def _done(project, *words, **more):
 
 
 def _unordered(summary):
-    """A summary in which failed prompts are sorted, whose order depends on that of workers' rows."""
     missed = sorted(summary["missed_by_all"], key=lambda missed: missed["prompt_id"])
     return {**summary, "missed_by_all": missed}
 

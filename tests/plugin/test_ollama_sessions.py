@@ -9,15 +9,11 @@ from tests.providers.servers.ollama import SPEED, OllamaServer, answer, done, li
 pytestmark = pytest.mark.newest
 
 
-def is_warm_up(body):
-    return bool(body["options"]["num_predict"] == 1)
-
-
 def test_rows(project, monkeypatch):
     """A row has text and thinking, the server's counts and speed, and the times of the first tokens."""
 
     def chat(body):
-        if is_warm_up(body):
+        if body["options"]["num_predict"] == 1:  # a warm-up
             return Script.answer(done(content="H"))
         thought = lines(said(thinking="Hm."))
         return answer(Pause(0.05), thought, Pause(0.1), lines(said("Hi")), lines(said("."), done()))

@@ -60,8 +60,6 @@ STEP = "openclaw-trajectory-s1/manifest.json"
 
 
 class History:
-    """A project with recorded sessions."""
-
     def __init__(self, project):
         project.extend_conftest(PROVIDER)
         self.project = project

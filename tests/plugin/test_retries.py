@@ -15,7 +15,6 @@ def answers(api):
 
 
 def at_first(*scripts):
-    """Return these scripts, one per attempt, and then an answer."""
     return lambda api: [*scripts, answers(api)]
 
 

@@ -68,17 +68,6 @@ def test_the_summary_counts_every_status(project):
     assert first["resources_after"]["taken_at_ms"] >= first["resources_before"]["taken_at_ms"]
 
 
-def test_an_unavailable_target_reports_null(project):
-    """A group without data has null, never 0."""
-    project.suite({"P1": ("refused", NOOP)})
-
-    (group,) = project.run().summary["groups"]
-
-    assert (group["success_rate_ok"], group["objective_pass_rate"]) == (None, None)
-    assert group["latency_ms"] == {"p50": None, "p95": None, "p99": None, "mean": None}
-    assert group["tool_use"]["tier"] is None
-
-
 def test_a_run_writes_its_page(project):
     """At its end, with every cell, and says where."""
     project.suite({"P1": ("say yes", YES), "P2": ("say perhaps", YES)})

@@ -29,7 +29,6 @@ else:
 
 @pytest.fixture
 def history(plain_project, monkeypatch):
-    """A project with one recorded session, of which the model gets the first step wrong."""
     monkeypatch.chdir(plain_project.folder)
     history = History(plain_project)
     history.record(*NOTES)
@@ -74,7 +73,6 @@ def test_a_suite_of_steps(history, capsys):
 
 
 def review(monkeypatch, letters):
-    """Decide with these letters."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
         file.write("\n".join(letters) + "\n")
         file.seek(0)

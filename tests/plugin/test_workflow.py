@@ -130,7 +130,6 @@ class GitHub:
         return self.play("gate") | self.play("comment")
 
     def main_ran(self, number, artifact):
-        """Record a run of main that has ended, with this artifact or none."""
         (self.state / "runs" / str(number)).mkdir()
         if artifact:
             shutil.copytree(artifact, self.state / "runs" / str(number) / "whole")

@@ -217,7 +217,6 @@ KEY = "sk-very-secret-key-0123456789"
 
 
 def shown(server):
-    """What each request showed of a key, by the name of its header."""
     names = ("authorization", "x-api-key", "x-goog-api-key")
     return [
         {name: request.headers[name] for name in names if name in request.headers}

@@ -84,7 +84,6 @@ NO_DETAILS = {"name": "session_status", "description": "", "parameters": {"type"
 
 
 def declared(schema):
-    """The tool `read`, with its schema under this name."""
     return {"name": "read", "description": "Reads a file.", schema: READ.parameters}
 
 

@@ -29,13 +29,8 @@ pytestmark = [
 both_ways = pytest.mark.parametrize("key", [DUMMY_KEY, None], ids=["key", "login"])
 
 
-# --- the command line -------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def report(tmp_path):
-    """Ask the fake that records how it was called, and return its record."""
-
     def asked(environ, **request):
         path = tmp_path / "report.json"
         reply = ask(environ | {"OPENCLAW_CLAUDE_COMMAND": command("report", str(path))}, **request)
@@ -223,8 +218,6 @@ def test_no_cli(tmp_path, environ, word):
     )
 
 
-# --- the description and the key --------------------------------------------------------------------
-
 BY_KEY = {"auth": "api_key", "key_env": "ANTHROPIC_API_KEY", "base_url": None}
 KEY = {"ANTHROPIC_API_KEY": DUMMY_KEY}
 GATEWAY = KEY | {"ANTHROPIC_BASE_URL": "https://me:pass-word@gate.example/x"}
@@ -301,9 +294,6 @@ def test_an_endpoint_gets_only_the_key_that_it_names(tmp_path, key_env, environ,
 def test_the_fingerprint_is_the_clis_version(mode, fingerprint):
     """The fingerprint is the version that the CLI reports."""
     assert asyncio.run(provider_of(environ_of(mode)).fingerprint("opus")) == fingerprint
-
-
-# --- ends -------------------------------------------------------------------------------------------
 
 
 CUT = {"word": "max_output_tokens", "text": "API Error: exceeded the maximum", "pieces": ["Hel", "lo"]}
@@ -430,8 +420,6 @@ def test_failures_that_the_cli_reports(failure, failure_type, status, reach, mes
         failure_type in {"http_429", "http_500", "http_529"} or failure["text"].endswith("RESET)")
     )
 
-
-# --- scripted exchanges -----------------------------------------------------------------------------
 
 CATALOGUE = load_catalogue().tools
 PLAYED = (CATALOGUE["read"], CATALOGUE["write"], CATALOGUE["exec"])

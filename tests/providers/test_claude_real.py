@@ -28,7 +28,6 @@ both_ways = pytest.mark.parametrize(
 
 @pytest.fixture
 def home(tmp_path):
-    """A HOME full of things that must not affect a request: instructions, rules, settings, hooks, servers."""
     home = tmp_path / "home"
     (home / ".claude" / "rules").mkdir(parents=True)
     (home / ".claude" / "CLAUDE.md").write_text("LEAKED instructions", encoding="utf-8")
@@ -335,7 +334,6 @@ def results_in(body):
 
 
 def play(environ, *turns, world=WORLD, **request):
-    """Let the model play these turns; return the result, and the requests."""
     with MessagesServer(turns=turns) as server:
         outcome = ask(at(server, environ), tools=TOOLS, world=world, **request)
     return outcome, server.requests

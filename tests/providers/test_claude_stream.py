@@ -38,7 +38,6 @@ def end(stop_reason="end_turn", **usage):
 
 
 def read(*lines, offered=None, is_exchange=False):
-    """Read the lines with a clock that advances by one second at each reading."""
     ticks = count()
 
     def begin():

@@ -98,7 +98,6 @@ BY_ID = {row["id"]: row for row in ROWS if row["status"] != 200}
 
 
 def expected(row):
-    """The outcome of a row, by its name or in full."""
     outcome = row["outcome"]
     return OUTCOMES[outcome] if isinstance(outcome, str) else tuple(outcome)
 

@@ -21,8 +21,6 @@ pytestmark = pytest.mark.newest
 
 @pytest.fixture
 def end(server, api, stream):
-    """Ask a server of one of the APIs that sends a text, then a finish word."""
-
     def asked(text, word):
         script = Script.stream(*([api.text(text)] if text else []), api.end(word))
         server.enqueue(script if stream else Script.answer(api.whole(text, word)))
@@ -32,7 +30,6 @@ def end(server, api, stream):
 
 
 def row(result):
-    """Status, failure type and finish reason of the row."""
     outcome = outcome_of(result)
     return outcome.status, outcome.failure_type, getattr(result, "finish_reason", None)
 
@@ -123,7 +120,6 @@ def finished(reason, message):
 
 
 def blocked(**feedback):
-    """An answer of Gemini to a prompt that is blocked: it has no candidates."""
     return {"promptFeedback": feedback, "usageMetadata": {"promptTokenCount": 11, "totalTokenCount": 11}}
 
 

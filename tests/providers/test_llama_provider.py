@@ -29,7 +29,6 @@ def provider():
 
 @pytest.fixture
 def start(monkeypatch):
-    """Stands in for the start of an engine, which finds weights of every name."""
     monkeypatch.setattr(llama_cpp, "find_weights", Path)
     start = AsyncMock()
     monkeypatch.setattr("pytest_openclaw.providers.llama_cpp.provider.start_engine", start)

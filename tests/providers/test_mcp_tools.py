@@ -18,15 +18,12 @@ def request(method, number=1, **params):
 
 
 def serve(offer, lines=b""):
-    """The server's process, after it has read these lines."""
     command = [sys.executable, "-P", "-m", "pytest_openclaw.providers.mcp_tools", str(offer)]
     return subprocess.run(command, input=lines, capture_output=True, timeout=600)
 
 
 @pytest.fixture
 def talk(tmp_path):
-    """Start the server with tools and world, send it lines, and return its output."""
-
     def talked(*lines, tools=(READ,), world=None):
         offer = tmp_path / "offer.json"
         offer.write_text(dump_offer(tools, world), "utf-8")

@@ -64,12 +64,10 @@ def test_a_stream_of_ollama():
 
 
 def chat(usage=None, **timings):
-    """A reply of chat completions with these counts and timings."""
     return read(whole({"content": "a"}, usage=usage, timings=timings))
 
 
 def ollama(**counts):
-    """A reply of Ollama's own API with these counts."""
     return read_native(done(content="a", **counts))
 
 

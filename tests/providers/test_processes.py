@@ -13,18 +13,17 @@ from hypothesis import strategies as st
 from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.processes import Program, Running
 from pytest_openclaw.values.faults import CallFailed
-from tests.providers.fake_claude import dies, is_alive
+from tests.e2e.processes import is_gone
+from tests.providers.fake_claude import dies
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process groups are POSIX")
 
 
 def python(code, *, cwd, stdin=b""):
-    """A program that runs `code`."""
     return Program(argv=(sys.executable, "-S", "-E", "-c", code), env={}, cwd=cwd, stdin=stdin)
 
 
 async def lines_of(program):
-    """All lines, and the program after its end."""
     running = await processes.start("p", program)
     lines = []
     try:
@@ -97,7 +96,7 @@ def test_a_grandchild_that_keeps_the_pipes_open(tmp_path, session):
     lines, running = asyncio.run(lines_of(python(code, cwd=tmp_path)))
     pid = int(lines[0])
     if session:
-        assert is_alive(pid), "it was not waited for"
+        assert not is_gone(pid), "it was not waited for"
         os.kill(pid, signal.SIGKILL)
 
     assert running.exit_status == 0

@@ -40,9 +40,6 @@ def _silence(monkeypatch):
     monkeypatch.setattr("pytest_openclaw.providers.stream.SILENCE_S", 1.0)
 
 
-# --- server-sent events -----------------------------------------------------------------------------
-
-
 def read(*chunks):
     """All events of these chunks, including the one without its blank line."""
     stream = EventReader()
@@ -125,12 +122,7 @@ def test_chunked_reads_like_whole(lines, rest, cuts):
     assert read(*pieces(data, cuts)) == read(data)
 
 
-# --- tokens and times -------------------------------------------------------------------------------
-
-
 class Clock:
-    """Seconds that advance only when a test says so."""
-
     def __init__(self):
         self.now = 100.0
 
@@ -213,8 +205,6 @@ def test_raw_is_everything(exchange, reasoning, text, refusal, raw):
 
     assert (reply.raw, reply.text, reply.reasoning, reply.refusal) == (raw, text, reasoning, refusal or None)
 
-
-# --- the end of a stream ----------------------------------------------------------------------------
 
 STOP = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 7}}
 THREE = ("one", " two", " three")
@@ -301,8 +291,6 @@ def test_silence_is_not_part_of_the_answer(server):
     assert (reply.text, reply.output_tokens) == ("Hi.", 7)
     assert reply.timing.e2e_ms >= 300
 
-
-# --- bytes ------------------------------------------------------------------------------------------
 
 HEARTBEATS = (": keepalive", "ping", "null", "2026-11-25 08:00:00.123", "{}", '""', '{"type": "ping"}', "0")
 
@@ -393,8 +381,6 @@ def test_thinking_under_other_names(server, thought):
     assert reply.timing.ttft_ms < reply.timing.ttfo_ms
 
 
-# --- silence ----------------------------------------------------------------------------------------
-
 EARLY = sse(chat_chunk({}, "stop"))
 
 
@@ -418,26 +404,21 @@ def test_a_silent_endpoint_is_waited_for_only_once(server, monkeypatch):
     assert texts == ["Hello", "Hel", "Hello"]
 
 
-# --- texts that are sent again ----------------------------------------------------------------------
-
 A, B = "one two three", " four five"
 AB = A + B
 
 
 def chunks(*pieces, last=None):
-    """Chunks of text; the last one with a finish reason."""
     reasons = [None] * (len(pieces) - 1) + [last]
     return [sse(chat_chunk({"content": p}, r)) for p, r in zip(pieces, reasons, strict=True)]
 
 
 def message(text, kind="chat.completion", reason="stop"):
-    """A chunk with a message instead of a delta."""
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": reason}
     return sse({"object": kind, "choices": [choice]})
 
 
 def block(text, index=0):
-    """The start of a block that has its text already."""
     start = {"type": "text", "text": text}
     return event({"type": "content_block_start", "index": index, "content_block": start})
 
@@ -551,8 +532,6 @@ def test_a_models_own_repetition_is_kept(api, server, pieces):
 
     assert ask(api.provider(server.url)).text == "".join(pieces)
 
-
-# --- streams and whole answers ----------------------------------------------------------------------
 
 # Of few characters: a model's own repetition, which is kept.
 _TEXT = st.text("a🦞\n", max_size=12)

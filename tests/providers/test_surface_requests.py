@@ -29,7 +29,6 @@ CALLS = (("tool_call", '{"id": "web_search", "args": {"query": "weather in Rome"
 
 
 def asked_on_surface(provider):
-    """The request of the suite's prompt on the surface, as a run makes it for this provider."""
     (prompt,) = parse_suite(SUITE, format="toml", name="a", registry=REGISTRY).prompts
     target = Target(provider=provider.setup.name, model="m", surface=OPENCLAW)
     cell = Cell(prompt=on_surface(prompt, SURFACE), target=target)
@@ -72,7 +71,6 @@ def test_a_call_through_the_bridge(server, api, level):
 
 
 def with_long_prompt(whole):
-    """The answer with the count of a prompt of this length, which is checked against its words."""
     counted = whole.get("usage") or whole["usageMetadata"]
     (name,) = {"prompt_tokens", "input_tokens", "promptTokenCount"} & counted.keys()
     counts = {**counted, name: 20_000}

@@ -66,13 +66,11 @@ HIT = chat(10_000, 5)
 
 
 def llama_cpp(counts, timings):
-    """The body of a whole answer, and of the last chunk of a stream."""
     more = {"usage": counts, "timings": timings}
     return CHAT, CHAT.whole("Hi.") | more, sse(chat_chunk({"content": "Hi."}, "stop") | more, "[DONE]")
 
 
 def ollama(**counts):
-    """The same of Ollama's own API; the prompt took a second."""
     last = done(content="Hi.", **{**counts, "prompt_eval_duration": SECOND_NS})
     return OLLAMA, last, lines(last)
 
@@ -108,7 +106,6 @@ OTHER = " ".join(f"other{n}" for n in range(400))
 
 
 def ask_all(requests, answers):
-    """Ask Ollama one request after another; each answer is the count of its prompt, read in a second."""
     left = iter(answers)
 
     def next_answer(_):

@@ -137,7 +137,6 @@ def put(value, path, new, key):
 
 @st.composite
 def disturbed(draw, payloads):
-    """Events of which some have another value at any place, are repeated, or come earlier."""
     events = list(payloads)
     for _ in range(draw(st.integers(0, 2)) if len(events) > 1 else 0):
         again = draw(st.sampled_from(events))
@@ -151,7 +150,6 @@ def disturbed(draw, payloads):
 
 
 def check(outcome, api):
-    """A row can have the result, and the next request too."""
     prompt = Prompt(
         suite="s.toml", id="P1", name="one", prompt="x", validator=Exact(value="x"), tools=(READ,)
     )

@@ -60,10 +60,6 @@ def _row(prompt, repeat, passed, forms):
     return cell(f"P{prompt}", outcome, repeat=repeat, **given)
 
 
-def summarize(rows):
-    return group_of(rows)
-
-
 def coverage_of_rates(source, design, n_runs, rates=RATES):
     """Return how often the intervals of `passed` and `tool_use` hold the true rate."""
     if design.is_exact:
@@ -94,9 +90,8 @@ def _exact(design):
 def _interval(counts, design, *, whole):
     sizes = design.sizes.tolist()
     interval = cluster_interval([*map(Cluster, counts, sizes)])
-    assert interval is not None
     if whole:
-        group, as_forms = (summarize(rows_of(counts, sizes, forms=forms)) for forms in (False, True))
+        group, as_forms = (group_of(rows_of(counts, sizes, forms=forms)) for forms in (False, True))
         assert group.passed.interval_95 == group.tool_use.interval_95 == interval
         assert as_forms.passed.interval_95 == interval
     return interval
@@ -113,7 +108,7 @@ def coverage_of_percentiles(source, design, latencies, n_runs):
     for run in range(n_runs):
         times = latencies.draw(source, design)
         given = {f"p{q}": percentile_interval(times, q) for q in PERCENTILES}
-        assert run % CHECKED or summarize(timed_rows(times)).latency_intervals_95 == given
+        assert run % CHECKED or group_of(timed_rows(times)).latency_intervals_95 == given
         for name, truth in truths.items():
             if interval := given[name]:
                 held[name].append(_holds(interval, truth))

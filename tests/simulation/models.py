@@ -31,12 +31,10 @@ class Design:
 
     @property
     def is_exact(self):
-        """Whether the prompts that pass are all there is to know, so that nothing need be simulated."""
         return len(REPEATS[self.repeats]) == 1 and (self.repeats == "1" or self.resemblance == 1)
 
 
 def own_rates(source, rate, resemblance, shape):
-    """Return a Beta-distributed rate for each prompt; the resemblance is the correlation of its repeats."""
     if resemblance == 0:
         return np.broadcast_to(rate, shape)
     if resemblance == 1:

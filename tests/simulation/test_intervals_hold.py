@@ -9,8 +9,9 @@ from scipy import stats
 
 from pytest_openclaw.stats.intervals import Cluster, effective_n, wilson_95
 from tests.simulation.__main__ import PROMPTS, SEED
-from tests.simulation.coverage import coverage_of_percentiles, coverage_of_rates, rows_of, summarize
+from tests.simulation.coverage import coverage_of_percentiles, coverage_of_rates, rows_of
 from tests.simulation.models import REPEATS, Design, Latencies, draw_counts
+from tests.unit.reports.summaries import group_of
 
 pytestmark = [pytest.mark.newest, pytest.mark.simulation]
 
@@ -64,7 +65,7 @@ def test_the_models_are_what_they_are_said_to_be():
     """Simulated rows have the rate, and repeats of a prompt the correlation, that the truth is taken from."""
     design = Design(n_prompts=2000, repeats="5", resemblance=0.5)
     (counts,) = draw_counts(np.random.default_rng(SEED), design, 0.3, 1).tolist()
-    rate = summarize(rows_of(counts, design.sizes.tolist())).passed
+    rate = group_of(rows_of(counts, design.sizes.tolist())).passed
 
     assert rate.rate == pytest.approx(0.3, abs=0.03)
     # 10,000 cells by a design effect of 1 + 4 * 0.5.

@@ -72,7 +72,6 @@ def edit(path, *edits):
 
 
 def turn(step):
-    """Return a turn of the model: a text, calls, or a turn that is complete already."""
     if isinstance(step, Said):
         return step
     return Said(text=step) if isinstance(step, str) else Said(calls=tuple(step))

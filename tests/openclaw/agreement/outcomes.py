@@ -148,8 +148,6 @@ FILE = Path(__file__).with_name("observed.json")
 
 @dataclass(frozen=True, kw_only=True)
 class Releases:
-    """The versions of the programs, and the date of the latest case."""
-
     openclaw: str
     node: str
     pytest_openclaw: str
@@ -158,21 +156,16 @@ class Releases:
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """An outcome, with the digest of its case's content."""
-
     digest: str
     outcome: Outcome
 
 
 @dataclass(kw_only=True)
 class Observed:
-    """Outcomes by the id of their case."""
-
     releases: Releases | None = None
     cases: dict[str, Kept] = field(default_factory=dict)
 
     def outcome(self, case):
-        """Return the outcome of a case; None if it has not been played with its current content."""
         kept = self.cases.get(case.id)
         return kept.outcome if kept and kept.digest == case.digest else None
 

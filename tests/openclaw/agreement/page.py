@@ -93,7 +93,6 @@ def _suites(pairs):
 
 
 def _mistakes(pairs):
-    """Yield a line for each family of cases: the first word of an id names it."""
     own = [case.id.partition("-") for case, _, _ in pairs if case.prompt.suite == OWN]
     for family, cases in groupby(own, key=lambda parts: parts[0]):
         names = [f"`{name or family}`" for _, _, name in cases]

@@ -62,7 +62,6 @@ def _play_over_gateway(case, openclaw):
 
 
 def _play_with_pages(case, openclaw):
-    """Play a case whose pages are on loopback."""
     pages = {url.removeprefix(SITE): text for url, text in case.prompt.world.pages.items()}
     tools = {
         "allow": [tool.name for tool in case.prompt.tools or ()],

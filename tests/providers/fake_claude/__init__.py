@@ -2,13 +2,11 @@
 
 import shlex
 import sys
-import time
 from pathlib import Path
-
-import psutil
 
 from pytest_openclaw.providers.claude_code_cli import ClaudeCodeCLI
 from pytest_openclaw.values.protocols import ProviderSetup
+from tests.e2e.processes import is_gone, wait_until
 from tests.providers.servers.apis import ask as ask_provider
 
 CLI = Path(__file__).parent / "cli.py"
@@ -33,17 +31,5 @@ def ask(environ, **request):
     return ask_provider(provider_of(environ), **{"model": "m1", "prompt": "Say hello."} | request)
 
 
-def is_alive(pid):
-    """Whether a process runs; a zombie does not."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
 def dies(pid):
-    """Wait until a process is dead, with time enough for a slow machine."""
-    until = time.monotonic() + 60
-    while is_alive(pid) and time.monotonic() < until:
-        time.sleep(0.01)
-    return not is_alive(pid)
+    return wait_until(lambda: is_gone(pid))

@@ -72,7 +72,6 @@ class Api:
         return url.removesuffix("/v1") + self.version
 
     def answers(self, path):
-        """Whether a request to this path is one to a model by this API."""
         return (
             ":generateContent" in path.replace("streamG", "g") if self.served_at else path.endswith(self.path)
         )
@@ -86,8 +85,6 @@ class Api:
 
 
 def reading(reader):
-    """Return what gives the reply that results from these events, or from one whole answer."""
-
     def read(*payloads):
         exchange = Answer(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
         for payload in payloads:
@@ -98,8 +95,6 @@ def reading(reader):
 
 
 def using(provider, work):
-    """Let a provider do some work in a separate loop, close it, and return the work's result."""
-
     async def doing():
         try:
             return await work(provider)

@@ -67,8 +67,6 @@ Step = Send | Pause | Wait | Reset | Close | Hang
 
 @dataclass(frozen=True)
 class Script:
-    """What the server does after it has read a request."""
-
     steps: tuple[Step, ...]
 
     @classmethod
@@ -174,8 +172,6 @@ class MisbehavingServer:
             thread.join(60)
             assert not thread.is_alive(), "a thread of the server did not end"
 
-    # --- how --------------------------------------------------------------------------------
-
     def _start(self, target, *args):
         thread = threading.Thread(target=target, args=args, daemon=True)
         self._threads.append(thread)
@@ -264,7 +260,6 @@ def unused_port():
 
 
 def head(status=200, **headers):
-    """A status line and headers; `_` in a name becomes `-`."""
     lines = [f"HTTP/1.1 {status} Whatever"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode()

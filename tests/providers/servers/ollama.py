@@ -16,13 +16,11 @@ TEMPLATE = "{{ .Messages }}"
 
 
 def lines(*payloads, end="\n"):
-    """One line each: a dict as JSON, a text unchanged."""
     texts = (p if isinstance(p, str) else json.dumps(p, ensure_ascii=False) for p in payloads)
     return "".join(text + end for text in texts).encode()
 
 
 def said(content="", **message):
-    """A line in the middle of an answer."""
     return {
         "model": "m-served",
         "created_at": "2026-11-22T10:00:00.123456789Z",
@@ -32,13 +30,11 @@ def said(content="", **message):
 
 
 def done(reason="stop", content="", message=None, **more):
-    """The line that ends an answer, or a whole answer that is not streamed."""
     last = {**said(**{"content": content, **(message or {})}), "done": True, **TIMES, **COUNTS, **more}
     return last if reason is None else {**last, "done_reason": reason}
 
 
 def calling(*calls, **more):
-    """The value of `tool_calls`, with arguments as objects."""
     return [{"function": {"name": name, "arguments": arguments}, **more} for name, arguments in calls]
 
 

@@ -13,8 +13,6 @@ from pytest_openclaw.values.settings import Concurrency, Settings
 
 
 class Fake(Provider):
-    """Answers by a coroutine function of the test, and counts concurrent requests."""
-
     name = "fake"
 
     def __init__(self, answer):
@@ -45,8 +43,6 @@ class Warm(Fake):
 
 
 class Handy(Fake):
-    """Sends the tools that a prompt offers."""
-
     takes_tools = True
 
 
@@ -86,13 +82,10 @@ def cell(prompt_id="P1", *, model="m", provider="fake", **changes):
 
 
 class Room:
-    """An asker, and its calls by a test."""
-
     def __init__(self, asker):
         self.asker = asker
 
     def plan(self, *cells):
-        """Plan cells; the token of each is its prompt's id and its repeat."""
         self.asker.plan([PlannedCell(token=token_of(one), cell=one) for one in cells])
 
     def ask(self, one):
@@ -105,7 +98,6 @@ def token_of(one):
 
 @contextmanager
 def open_room(provider, *, limit=1, **settings):
-    """Open an asker whose provider takes `limit` requests at once; close it at the end."""
     chosen = Settings(**{"concurrency": Concurrency(everywhere=limit), **settings})
     asker = Asker({"fake": provider}, chosen)
     try:

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from dataclasses import replace
 
 import pytest
@@ -10,17 +9,10 @@ import pytest
 from pytest_openclaw.asking.asker import PlannedCell
 from pytest_openclaw.util.errors import AskerFailed, CellNotSent, OpenClawError
 from pytest_openclaw.values.replies import Reply
+from tests.e2e.processes import wait_until
 from tests.unit.asking.asking import Fake, Warm, cell, open_room, raises, says, token_of, waits
 
 BOUND_S = 60.0
-
-
-def wait_until(condition):
-    assert callable(condition)
-    deadline = time.monotonic() + BOUND_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def prompts(provider):
@@ -69,11 +61,11 @@ def test_cells_are_sent_ahead_to_a_bound_and_in_the_order_of_the_plan():
     provider, planned = Fake(says("hi")), cells(9)
     with open_room(provider) as room:
         room.plan(*planned)
-        wait_until(lambda: len(provider.asked) == 4)
+        assert wait_until(lambda: len(provider.asked) == 4)
         settled(room)
         first = prompts(provider)
         room.ask(planned[0])
-        wait_until(lambda: len(provider.asked) == 5)
+        assert wait_until(lambda: len(provider.asked) == 5)
 
     assert first == ["P1", "P2", "P3", "P4"]
 
@@ -84,7 +76,7 @@ def test_a_cell_that_a_test_waits_for_goes_first():
     provider, planned = Fake(gate.answer), cells(9)
     with open_room(provider) as room:
         room.plan(*planned)
-        wait_until(lambda: len(provider.asked) == 1)
+        assert wait_until(lambda: len(provider.asked) == 1)
         future = room.asker.submit(token_of(planned[8]))
         settled(room)
         gate.is_open = True
@@ -113,7 +105,7 @@ def test_replies_that_no_test_has_taken_are_left_over():
     provider, planned = Fake(answer), cells(9)
     with open_room(provider) as room:
         room.plan(*planned)
-        wait_until(lambda: len(provider.asked) == 3)
+        assert wait_until(lambda: len(provider.asked) == 3)
         room.ask(planned[0])
         room.asker.done(token_of(planned[0]))
         settled(room)
@@ -129,7 +121,7 @@ def test_after_a_stop_nothing_is_sent():
     provider, planned = Fake(gate.answer), cells(9)
     with open_room(provider) as room:
         room.plan(*planned)
-        wait_until(lambda: len(provider.asked) == 1)
+        assert wait_until(lambda: len(provider.asked) == 1)
         waiting = room.asker.submit(token_of(planned[5]))
         room.asker.stop()
         with pytest.raises(AskerFailed, match="the session is stopping"):

@@ -45,8 +45,6 @@ READ_B = ("read", {"path": "b.txt"})
 
 
 class Script(Fake):
-    """Plays its steps one after the other; the last one is repeated."""
-
     takes_tools = True
     takes_messages = True
 
@@ -348,7 +346,6 @@ PARENTS_TOOLS = tuple(load_catalogue().tools[name] for name in ("sessions_spawn"
 
 
 def yielded(*steps, world=PARENT, **prompt):
-    """Play a parent's turns; return the reply, and the provider with its requests."""
     provider = Script(*steps)
     return played(provider, tools=PARENTS_TOOLS, world=world, **prompt), provider
 
@@ -392,7 +389,6 @@ def test_a_yielding_model_receives_its_own_note(given, note):
 
 
 def scripted(status):
-    """A world whose yields have this result."""
     return World(answers=(ScriptedAnswer(tool="sessions_yield", result=json.dumps({"status": status})),))
 
 

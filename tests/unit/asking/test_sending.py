@@ -202,7 +202,6 @@ PRICE = OwnPrice(pattern="fake/*", input_usd=1e6, output_usd=2e6, cached_usd=1e6
 
 
 def sender_of(provider, **settings):
-    """A sender with a budget of 10 USD if there is no other."""
     chosen = {"budget_usd": 10.0, "retries": 0, **settings}
     return Sender({"fake": provider}, Settings(targets=(TARGET,), prices=(PRICE,), **chosen))
 

@@ -30,23 +30,19 @@ def passes(n, **changes):
 
 
 def misses(n, **changes):
-    """Cells with a violation, each of a separate prompt."""
     return [missed(prompt_id=f"M{number}", **changes) for number in range(n)]
 
 
 def faults(n, demand="none", **changes):
-    """Cells with a fault, each of a separate prompt."""
     given = {"availability_status": "error", "fault_message": "timed out", "tool_demand": demand, **changes}
     return [fault(prompt_id=f"F{number}", **given) for number in range(n)]
 
 
 def away(n, **changes):
-    """Cells without a server to answer them."""
     return [fault(prompt_id=f"A{number}", tool_demand="none", **changes) for number in range(n)]
 
 
 def ruled(rows, gates, n_selected=None):
-    """The ruling of the only gate that is set, on one target."""
     (found,) = summary_of(rows, gates=gates, n_selected={TARGET: n_selected or len(rows)}).gates
     return found
 
@@ -58,6 +54,8 @@ HALF, MOST, FAST = (
 )
 SURE = replace(MOST, conclusive=True)
 SLOW = {"e2e_ms": 101}
+WIRE = {"suite": "native", "tools_offered": 11}
+TIER_1, CAPPED = Gates.of(require_tier=1), "7 of 10 cells that forbid tools had a call, more than a fifth"
 
 
 @pytest.mark.parametrize(
@@ -94,46 +92,27 @@ SLOW = {"e2e_ms": 101}
         pytest.param([*passes(34)], 0, SURE, "no_verdict", "not conclusive: 34 of 34 judged cells passed (95 % interval 89.8 % to 100.0 %), a lower end of 90.0 % wanted", id="not-conclusive"),
         pytest.param([*passes(8), *misses(2)], 0, SURE, "no_verdict", "not conclusive: 8 of 10", id="missed-and-open"),
         pytest.param([*passes(8), *misses(12)], 0, SURE, "failed", "8 of 20 judged cells passed (95 % interval 21.8 % to 61.3 %)", id="conclusively-missed"),
+        # The cells that the tier rests on.
+        pytest.param([*tool_cells(1, 3, **WIRE), *tool_cells(30, 0)], 0, Gates.of(min_tool_rate=0.5), "failed", "1 of 4 tool cells succeeded (25.0 %), 50.0 % wanted", id="native-goes-first"),
+        pytest.param([*tool_cells(16, 0, **WIRE), *tool_cells(0, 30)], 0, TIER_1, "passed", "tier 1: 16 of 16 tool cells succeeded", id="additional-text-costs-nothing"),
+        pytest.param(tool_cells(20, 14, **WIRE), 0, TIER_1, "failed", "tier 2: 20 of 34 tool cells succeeded (95 % interval 42.2 % to 73.6 %)", id="worse"),
+        pytest.param([*tool_cells(16, 0, **WIRE), *restraint_cells(3, 7, **WIRE)], 0, TIER_1, "failed", CAPPED, id="capped"),
+        pytest.param([*tool_cells(16, 0, **WIRE), *restraint_cells(3, 1, **WIRE)], 0, Gates.of(require_tier=2), "passed", "tier 2: 16 of 16", id="capped-is-tier-2"),
+        # A fault where a call, or none, was asked for.
+        pytest.param([*tool_cells(16, 0, **WIRE), *faults(1, "call", **WIRE)], 0, TIER_1, "no_verdict", "1 of 17 cells have no answer", id="one-fault-too-many"),
+        pytest.param([*tool_cells(30, 0, **WIRE), *faults(1, "call", **WIRE)], 0, TIER_1, "passed", "tier 1: 30 of 30 tool cells succeeded (95 % interval 88.6 % to 100.0 %)", id="one-fault-among-enough-answers"),
+        pytest.param([*tool_cells(40, 0, **WIRE), *restraint_cells(8, 2, **WIRE), *faults(1, "restraint", **WIRE)], 0, TIER_1, "no_verdict", "1 of 51 cells have no answer", id="one-fault-from-the-cap"),
+        pytest.param([*tool_cells(16, 0, **WIRE), *faults(9, "none", **WIRE)], 0, TIER_1, "passed", "tier 1: 16 of 16", id="faults-that-ask-nothing-of-tools"),
+        pytest.param([*tool_cells(16, 0), *faults(1, None, probe="secret", **WIRE)], 0, TIER_1, "passed", "tier 1", id="a-probe-is-not-a-tool-cell"),
+        # Text does not speak for calls on the wire.
+        pytest.param([*tool_cells(16, 0), *away(2, **WIRE)], 0, TIER_1, "no_verdict", "cells were unavailable", id="away"),
+        pytest.param([*tool_cells(16, 0), *faults(1, "call", **WIRE)], 0, TIER_1, "no_verdict", "1 of 17 cells have no answer", id="no-native-answer"),
+        pytest.param([*tool_cells(16, 0), *faults(1, "call", **WIRE)], 0, HALF, "passed", "16 of 16 judged cells passed", id="other-gates-do-not-care"),
     ],
 )  # fmt: skip
 def test_one_gate_on_one_target(rows, n_unasked, gates, ruling, reason):
     """It fails or passes only if no missing reply could change that; each ruling has its reason."""
     found = ruled(rows, gates, len(rows) + n_unasked)
-
-    assert found.ruling == ruling
-    assert reason in found.reason
-
-
-WIRE = {"suite": "native", "tools_offered": 11}
-TIER_1, CAPPED = (
-    GateSettings.of(require_tier=1),
-    "7 of 10 cells that forbid tools had a call, more than a fifth",
-)
-
-
-@pytest.mark.parametrize(
-    ("rows", "gates", "ruling", "reason"),
-    [
-        pytest.param([*tool_cells(1, 3, **WIRE), *tool_cells(30, 0)], GateSettings.of(min_tool_rate=0.5), "failed", "1 of 4 tool cells succeeded (25.0 %), 50.0 % wanted", id="native-goes-first"),
-        pytest.param([*tool_cells(16, 0, **WIRE), *tool_cells(0, 30)], TIER_1, "passed", "tier 1: 16 of 16 tool cells succeeded", id="additional-text-costs-nothing"),
-        pytest.param(tool_cells(20, 14, **WIRE), TIER_1, "failed", "tier 2: 20 of 34 tool cells succeeded (95 % interval 42.2 % to 73.6 %)", id="worse"),
-        pytest.param([*tool_cells(16, 0, **WIRE), *restraint_cells(3, 7, **WIRE)], TIER_1, "failed", CAPPED, id="capped"),
-        pytest.param([*tool_cells(16, 0, **WIRE), *restraint_cells(3, 1, **WIRE)], GateSettings.of(require_tier=2), "passed", "tier 2: 16 of 16", id="capped-is-tier-2"),
-        # A fault where a call, or none, was asked for.
-        pytest.param([*tool_cells(16, 0, **WIRE), *faults(1, "call", **WIRE)], TIER_1, "no_verdict", "1 of 17 cells have no answer", id="one-fault-too-many"),
-        pytest.param([*tool_cells(30, 0, **WIRE), *faults(1, "call", **WIRE)], TIER_1, "passed", "tier 1: 30 of 30 tool cells succeeded (95 % interval 88.6 % to 100.0 %)", id="one-fault-among-enough-answers"),
-        pytest.param([*tool_cells(40, 0, **WIRE), *restraint_cells(8, 2, **WIRE), *faults(1, "restraint", **WIRE)], TIER_1, "no_verdict", "1 of 51 cells have no answer", id="one-fault-from-the-cap"),
-        pytest.param([*tool_cells(16, 0, **WIRE), *faults(9, "none", **WIRE)], TIER_1, "passed", "tier 1: 16 of 16", id="faults-that-ask-nothing-of-tools"),
-        pytest.param([*tool_cells(16, 0), *faults(1, None, probe="secret", **WIRE)], TIER_1, "passed", "tier 1", id="a-probe-is-not-a-tool-cell"),
-        # Text does not speak for calls on the wire.
-        pytest.param([*tool_cells(16, 0), *away(2, **WIRE)], TIER_1, "no_verdict", "cells were unavailable", id="away"),
-        pytest.param([*tool_cells(16, 0), *faults(1, "call", **WIRE)], TIER_1, "no_verdict", "1 of 17 cells have no answer", id="no-native-answer"),
-        pytest.param([*tool_cells(16, 0), *faults(1, "call", **WIRE)], HALF, "passed", "16 of 16 judged cells passed", id="other-gates-do-not-care"),
-    ],
-)  # fmt: skip
-def test_gates_on_tool_use(rows, gates, ruling, reason):
-    """They check the cells that the tier rests on."""
-    found = ruled(rows, gates)
 
     assert found.ruling == ruling
     assert reason in found.reason

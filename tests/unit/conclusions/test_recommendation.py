@@ -42,12 +42,10 @@ PROBES = ("injection", "destructive", "outside_workspace", "secret")
 
 
 def calls(right, wrong=0, **changes):
-    """Native cells that need a call, each of a prompt of its own."""
     return tool_cells(right, wrong, **{**NATIVE, **changes})
 
 
 def clean(restrained, needless=0):
-    """Native cells that forbid a call, each of a prompt of its own."""
     return restraint_cells(restrained, needless, **NATIVE)
 
 
@@ -302,7 +300,6 @@ def _check_route(group):
 
 
 def _plain(page):
-    """The words of a page, whatever its markup and line ends."""
     return re.sub(r"[\s\\]+", "", html.unescape(page))
 
 

@@ -19,7 +19,6 @@ from tests.unit.reports.summaries import (
 
 
 def read(speed, tokens=1000, cached=None, **changes):
-    """A row whose prompt was read at that speed."""
     return record(input_tokens=tokens, cached_tokens=cached, prompt_tokens_per_s=speed, **changes)
 
 
@@ -163,7 +162,6 @@ def test_where_it_breaks(rows, holds_to, breaks_at):
     """The first level that keeps less than half, falls under Tier 2's floor, or does not fit at all."""
     strain = strain_of(pressure_levels(rows))
 
-    assert strain is not None
     found = [(load.tools_offered, load.padding_tokens) for load in strain]
     assert found == [holds_to, breaks_at]
 

@@ -33,7 +33,6 @@ def fixtures():
 
 
 def calls_in(fixture):
-    """Return the calls that are found in an output that stays text, with their arguments."""
     offered = [entry["function"] for entry in fixture.get("tools") or ()]
     tools = [Tool(name=tool["name"], parameters=tool.get("parameters") or {}) for tool in offered]
     return [
@@ -42,7 +41,6 @@ def calls_in(fixture):
 
 
 def found_in(fixture):
-    """Return the names of the calls that are found in an output that stays text."""
     return {name for name, _ in calls_in(fixture)}
 
 

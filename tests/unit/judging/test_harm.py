@@ -30,7 +30,6 @@ ANSWER = {"type": "not", "validator": {"type": "contains", "value": "4471"}}
 
 
 def prompt_of(spec, **changes):
-    """Return a probe in the small world above."""
     prompt = Prompt(
         suite="s",
         id="S0",
@@ -45,7 +44,6 @@ def prompt_of(spec, **changes):
 
 
 def exchange(*made, text="Done.", **changes):
-    """Return a reply that made these calls, one a turn."""
     calls = [ToolCall(name=name, arguments=json.dumps(arguments)) for name, arguments in made]
     turns = [Turn(calls=(call,), results=("",)) for call in calls]
     reply = Reply(

@@ -64,7 +64,6 @@ READS = {"type": "tool_call", "calls": [{"name": "read"}]}
 
 
 def filled(start, piece, n_bytes):
-    """Return a text of this size that repeats one piece; its last character may be missing."""
     text = start + piece * (n_bytes // len(piece.encode()) + 1)
     return text.encode()[:n_bytes].decode("utf-8", "ignore")
 

@@ -18,8 +18,6 @@ SEED = "noop exact one_of regex_fullmatch max_words max_sentences exact_bullets 
 
 @dataclass(frozen=True)
 class Ticket:
-    """A plugin's rule, written as the hook's documentation shows."""
-
     type: ClassVar[str] = "ticket"
     number: str
 
@@ -42,16 +40,12 @@ class Unless:
 
 @dataclass(frozen=True)
 class Late(Unless):
-    """A plugin's composite whose annotation only type checkers know."""
-
     type: ClassVar[str] = "late"
     condition: "OnlyForTypeCheckers"  # noqa: F821
 
 
 @dataclass(frozen=True)
 class AtLeast:
-    """A plugin's rule with a limit for its key."""
-
     type: ClassVar[str] = "at_least"
     words: int
 

@@ -31,7 +31,6 @@ def written(verdict):
 
 
 def judged(block):
-    """Return a block with the verdicts of today; a text in quotes is written as JSON, any other as it is."""
     lines = block.split("\n")
     spec = next(line for line in lines if line.startswith("{"))
     validator = build_validator(json.loads(spec), REGISTRY)

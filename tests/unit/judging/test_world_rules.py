@@ -34,7 +34,6 @@ DONE = (
 
 
 def replied(*made, ended_by="answer"):
-    """A reply as the judge passes it on."""
     calls = tuple(
         ToolCall(name=name, arguments=json.dumps(arguments), id=str(n))
         for n, (name, arguments) in enumerate(made)

@@ -34,7 +34,6 @@ TEXTS["forms"]["anthropic-namespace"] = (
 
 
 def rows_of(group):
-    """Return a parameter for each text of a table."""
     return [pytest.param(text, id=key) for key, text in TEXTS[group].items()]
 
 

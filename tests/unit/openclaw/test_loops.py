@@ -20,7 +20,6 @@ def turn(*steps):
 
 
 def rounds(n):
-    """Two alternating calls, with another result each time."""
     return [step for k in range(n) for step in (("a", str(k)), ("b", str(k)))]
 
 

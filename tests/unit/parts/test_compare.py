@@ -329,8 +329,6 @@ def _prompts(**second):
 
 @pytest.fixture
 def pair(tmp_path):
-    """Stores two runs with these rows and changes, and loads them."""
-
     def stored(base, candidate):
         runs = {"before": {"records": ROWS, **base}, "after": {"records": ROWS, **candidate}}
         return [_measured(store(tmp_path / name, **given)) for name, given in runs.items()]

@@ -46,8 +46,6 @@ class Broken:
 
 @dataclass(frozen=True)
 class Exchanged:
-    """A plugin that reads all parts of a scripted exchange."""
-
     type: ClassVar[str] = "exchanged"
 
     def check(self, reply):
@@ -73,7 +71,6 @@ def _prompt(spec):
 
 
 def _measured(prompt, reply):
-    """The row of a live run, as it is read from its file."""
     reply = replace(reply, raw=reply.raw or reply.text, timing=TIMING)
     result = CallResult(result=reply, timing=TIMING)
     cell = Cell(prompt=prompt, target=TARGET)

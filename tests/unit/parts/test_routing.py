@@ -229,7 +229,6 @@ def _read(text):
 
 
 def _said(patch):
-    """The comments as one line of text."""
     lines = (line.strip() for line in patch.text.splitlines())
     return " ".join(" ".join(line.removeprefix("//") for line in lines if line.startswith("//")).split())
 

@@ -157,7 +157,6 @@ def _grade(code, **options):
 
 
 def _left(**files):
-    """A reply after which the world has these files; at the start it had none."""
     return Reply(text="hi", world=WorldState(files={f"{name}.py": text for name, text in files.items()}))
 
 
@@ -385,7 +384,6 @@ def test_skipped(): pytest.skip("not here")
 
 
 def _bench(folder, **files):
-    """Write a task of claw-bench, whose solution is right."""
     task = folder / "tasks/files/join"
     texts = {
         "task.toml": 'id = "join-001"\ntitle = "Join"\ndomain = "files"\nlevel = "L1"\ntimeout = 60\n',

@@ -25,7 +25,6 @@ KEYS = {"OPENAI_API_KEY": "dummy", "ANTHROPIC_API_KEY": "dummy"}
 
 
 def prices_of(kind, *own, url=None, name="p", **environ):
-    """Prices for one provider, named `p` unless it needs its own name."""
     setup = ProviderSetup(name=name, base_url=url, environ={**KEYS, **environ})
     return Prices({name: kind(setup)}, Settings(prices=own))
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from pytest_openclaw.conclusions.summary import summarize_group, summarize_run
-from pytest_openclaw.parts.baseline.comparison import ComparedRuns
+from pytest_openclaw.conclusions.groups import summarize_group
+from pytest_openclaw.conclusions.summary import summarize_run
 from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.stats.intervals import group_records
 from pytest_openclaw.values.requests import Target
@@ -41,12 +41,10 @@ def record(target=TARGET, **changes):
 
 
 def missed(target=TARGET, **changes):
-    """An answered row with a violation."""
     return record(target, **{"objective_pass": False, "violation": "too long", **changes})
 
 
 def fault(target=TARGET, **changes):
-    """A row without a reply, because no server answered."""
     given = {
         "availability_status": "skipped_unavailable",
         "success": False,
@@ -61,7 +59,6 @@ def fault(target=TARGET, **changes):
 
 
 def tool_cells(used, unused, target=TARGET, **changes):
-    """Answered tool cells, each of a separate prompt."""
     return [
         *(cell(f"U{n}", "valid", target, **changes) for n in range(used)),
         *(cell(f"N{n}", "no_call", target, **changes) for n in range(unused)),
@@ -69,7 +66,6 @@ def tool_cells(used, unused, target=TARGET, **changes):
 
 
 def restraint_cells(restrained, needless, target=TARGET, **changes):
-    """Answered cells that forbid tools, each of a separate prompt."""
     return [
         *(cell(f"R{n}", "restrained", target, **changes) for n in range(restrained)),
         *(cell(f"C{n}", "called_needlessly", target, **changes) for n in range(needless)),
@@ -77,13 +73,11 @@ def restraint_cells(restrained, needless, target=TARGET, **changes):
 
 
 def cell(prompt_id, outcome, target=TARGET, **changes):
-    """An answered tool cell with this outcome."""
     given = {"tool_outcome": outcome, "tool_use_success": outcome == "valid", **changes}
     return record(target, prompt_id=prompt_id, **given)
 
 
 def ended(demand, how, **changes):
-    """A row of a prompt that demands this of tools; it ended well, wrong, or with a fault."""
     if how == "fault":
         return fault(availability_status="error", tool_demand=demand, **changes)
     outcomes = {"call": ("valid", "no_call"), "restraint": ("restrained", "called_needlessly")}
@@ -93,14 +87,11 @@ def ended(demand, how, **changes):
 
 
 def exchange(prompt_id, outcome, *problems, **changes):
-    """A scripted exchange, with a turn for each call and its problem."""
     turns = tuple({"calls": [{"name": "read", "problem": problem}]} for problem in problems)
     return cell(prompt_id, outcome, tools_offered=11, turns=turns, **changes)
 
 
 def pressed(level, right, wrong, target=TARGET, *, tools=11, padding=0, overflown=0):
-    """Cells with pressure, each a form of another entry."""
-
     def form(letter, n):
         pressure = {"pressure_of": f"{letter}{n}", "tools_offered": tools, "padding_tokens": padding}
         return {"prompt_id": f"{letter}{n}-{level}", "target": target, **pressure}

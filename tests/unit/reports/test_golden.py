@@ -77,7 +77,6 @@ def _alone():
 
 
 def _compared():
-    """One target next to its baseline, which differs in everything."""
     base = [*cells("+" * 9, GOOD, host="a"), record(GOOD, prompt_id="Q"), fault(GOOD, prompt_id="F")]
     candidate = [
         *cells("-" * 8 + "+", GOOD, host="b", e2e_ms=150),

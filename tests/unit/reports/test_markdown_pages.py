@@ -151,7 +151,6 @@ ROUGH = "a|b `c` *d* <img src=x> [e](f) #g\n| h |"
 
 
 def _tables(page):
-    """The cells of each line of a table."""
     lines = (line for line in page.splitlines() if line.startswith("|"))
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
 

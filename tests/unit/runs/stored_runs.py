@@ -75,7 +75,6 @@ def store(
     inventory=None,
     **config,
 ):
-    """Write a run directory: by default a finished run of these rows."""
     counted = n_selected or Counter(one.target for one in records)
     if prompts is None:
         prompts = [definition(prompt_id) for prompt_id in dict.fromkeys(one.prompt_id for one in records)]

@@ -24,12 +24,10 @@ def _row(number, repeat, *, used):
 
 
 def _repeat(repeat, *, n_used=0):
-    """A repeat of eleven tool prompts, of which the first `n_used` use a tool."""
     return [_row(n, repeat, used=n < n_used) for n in range(N)]
 
 
 def _stopping(n_cells, looks, n_fixed=(0,) * 10):
-    """The decisions for so many cells in each repeat, of which some are run in any case."""
     stages = {
         CellKey("s", f"T{n}", A, repeat): Stage(repeat, repeat, n < fixed)
         for repeat, (total, fixed) in enumerate(zip(n_cells, n_fixed, strict=False), 1)

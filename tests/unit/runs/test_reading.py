@@ -20,7 +20,6 @@ LINES = [
 
 
 def run(folder, name, *, content=b"", written_at=0):
-    """A run's directory with these rows."""
     path = store(folder / name, [])
     (path / "results.jsonl").write_bytes(content)
     os.utime(path / "results.jsonl", (written_at, written_at))

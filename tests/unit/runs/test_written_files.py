@@ -44,7 +44,6 @@ JSON = st.recursive(
 
 
 def values(info):
-    """Return JSON values of a type, in msgspec's notation."""
     match info:
         case inspect.UnionType():
             return st.one_of(*map(values, info.types))
@@ -78,7 +77,6 @@ def values(info):
 
 
 def fits(value, kind):
-    """Whether a value passes the checks that a type makes in addition to its fields' types."""
     try:
         converted(value, kind)
     except ValueError:

@@ -60,7 +60,6 @@ WRONG = {
 
 
 def _config(hook, returned):
-    """A configuration with the built-in plugin and one whose hook returns this."""
     manager = pluggy.PluginManager("pytest")
     manager.add_hookspecs(hookspecs)
     builtin = {"validators": [Exact], "providers": PROVIDERS, "reports": REPORTS}

@@ -147,7 +147,6 @@ PROMPTS = st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=6), min_siz
 
 
 def _once(n):
-    """The values 1 to n, each of a separate prompt, so that a value equals its rank."""
     return [[value] for value in range(1, n + 1)]
 
 

@@ -10,17 +10,11 @@ from scipy import stats
 
 from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.parts.repeats import look_schedule
-from pytest_openclaw.stats.intervals import LEVEL, Z_95, sign_flip, wilson_95
+from pytest_openclaw.stats.intervals import LEVEL, sign_flip, wilson_95
 from pytest_openclaw.stats.tool_use import classify_tier, is_conclusive, joint_z, joint_z_against
 from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.settings import Settings, looks_of
 from tests.unit.reports.summaries import summary_of, tool_cells
-
-
-def _interval(successes, n, z=Z_95):
-    interval = wilson_95(successes, n, z=z)
-    assert interval is not None
-    return interval
 
 
 @pytest.mark.parametrize(
@@ -38,7 +32,7 @@ def test_classify_tier(successes, n, tier):
 )
 def test_a_tier_is_conclusive_if_its_whole_interval_is_inside(successes, n, tier, conclusive):
     """The interval is Wilson's."""
-    assert is_conclusive(tier, _interval(successes, n)) is conclusive
+    assert is_conclusive(tier, wilson_95(successes, n)) is conclusive
 
 
 @pytest.mark.parametrize(("n_targets", "smallest"), [(1, 16), (2, 21), (3, 23), (8, 30)])
@@ -47,12 +41,11 @@ def test_tiers_of_several_targets_hold_jointly(n_targets, smallest):
     z = joint_z(n_targets)
 
     assert z == joint_z(n_targets, (5,)) == pytest.approx(stats.norm.isf(0.025 / n_targets))
-    flawless = [n for n in range(1, 60) if is_conclusive(1, _interval(n, n, z))]
+    flawless = [n for n in range(1, 60) if is_conclusive(1, wilson_95(n, n, z))]
     assert flawless[0] == smallest
 
 
 def _correlations(information):
-    """Of the rates after so many independent cells."""
     return np.array([[sqrt(min(a, b) / max(a, b)) for a in information] for b in information])
 
 

@@ -50,14 +50,19 @@ def test_probes_roles_and_pressure_are_separate():
 
 
 @pytest.mark.parametrize(
-    ("needless", "restrained", "tier", "capped_by"),
-    [(0, 0, 1, None), (1, 4, 1, None), (1, 3, 2, "restraint"), (20, 79, 2, "restraint"), (20, 80, 1, None)],
+    ("needless", "restrained", "tier", "capped_by", "conclusive"),
+    [
+        *((0, 0, 1, None, True), (1, 4, 1, None, True), (1, 3, 2, "restraint", False)),
+        *((20, 79, 2, "restraint", False), (20, 80, 1, None, True)),
+        # 5 of 9 calls were needless: the lower end of 27 to 81 % is over a fifth; 3 of 9: 12 to 65 %.
+        *((5, 4, 2, "restraint", True), (3, 6, 2, "restraint", False)),
+    ],
 )
-def test_needless_calls_cost_tier_1(needless, restrained, tier, capped_by):
+def test_needless_calls_cost_tier_1(needless, restrained, tier, capped_by, conclusive):
     """With needless calls in more than a fifth of the cells that forbid tools, a target is Tier 2 at best."""
     use = tool_use_of([*_native(20, 0), *_native_restraint(restrained, needless)])
 
-    assert (use.tier, use.capped_by) == (tier, capped_by)
+    assert (use.tier, use.capped_by, use.conclusive) == (tier, capped_by, conclusive)
 
 
 def test_silence_is_neither_a_needless_call_nor_restraint():
@@ -67,21 +72,6 @@ def test_silence_is_neither_a_needless_call_nor_restraint():
     use = tool_use_of([*_native(20, 0), *silent])
 
     assert (use.capped_by, use.restraint.n_success, use.restraint.n) == (None, 0, 9)
-
-
-@pytest.mark.parametrize(
-    ("restrained", "needless", "conclusive"),
-    [
-        # 5 of 9 calls were needless: the lower end of 27 to 81 % is over a fifth; 3 of 9: 12 to 65 %.
-        pytest.param(4, 5, True, id="settled"),
-        pytest.param(6, 3, False, id="perhaps-a-fifth-after-all"),
-    ],
-)
-def test_a_cap_has_its_own_proof(restrained, needless, conclusive):
-    """A cap is conclusive if clearly more than a fifth is needless, and Tier 3 is excluded."""
-    use = tool_use_of([*_native(20, 0), *_native_restraint(restrained, needless)])
-
-    assert (use.tier, use.conclusive) == (2, conclusive)
 
 
 def test_repeats_do_not_count_as_new_prompts():

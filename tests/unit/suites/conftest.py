@@ -11,8 +11,6 @@ from pytest_openclaw.values.replies import Verdict
 
 @dataclass(frozen=True)
 class Says:
-    """The reply contains `word`, which may not be empty."""
-
     type: ClassVar[str] = "says"
     word: str
 

@@ -18,7 +18,6 @@ CASES = dict(block.rsplit("\n=> ", 1) for block in GOLDEN.read_text("utf-8").str
 
 
 def said(keys, folder):
-    """Return the error of a suite whose prompt has these keys, without file, prompt and the path of its folder."""
     suite = folder / "suite"
     (suite / "charts").mkdir(parents=True)
     for path, data in {

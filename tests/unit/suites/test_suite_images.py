@@ -17,7 +17,6 @@ CHART = png(gray=10)
 
 @pytest.fixture
 def folder(tmp_path):
-    """A suite's folder with an image, and another one in a folder of it."""
     (tmp_path / "charts").mkdir()
     (tmp_path / "chart.png").write_bytes(CHART)
     (tmp_path / "charts" / "other.dat").write_bytes(JPEG)
@@ -25,7 +24,6 @@ def folder(tmp_path):
 
 
 def load(folder, images, registry):
-    """The prompt of a suite in `folder` with these `images`, as TOML writes them."""
     path = folder / "prompts_a.toml"
     path.write_text(f'[[prompts]]\nid = "P1"\nprompt = "How many?"\nimages = {images}\n', encoding="utf-8")
     return load_suite(path, name="benchmarks/prompts_a.toml", registry=registry).prompts[0]

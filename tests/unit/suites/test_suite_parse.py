@@ -44,7 +44,6 @@ def parse(entries, registry):
 
 
 def read(text, registry, form="json"):
-    """Return the prompts of a suite and its errors; one of them is empty."""
     try:
         return parse_suite(text, format=form, name=NAME, registry=registry).prompts, ""
     except SuiteError as error:
@@ -52,7 +51,6 @@ def read(text, registry, form="json"):
 
 
 def complaint(text, registry, form="json"):
-    """Return the error of a suite that is refused."""
     with pytest.raises(SuiteError) as caught:
         parse_suite(text, format=form, name=NAME, registry=registry)
     return str(caught.value)

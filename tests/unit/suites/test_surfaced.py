@@ -49,7 +49,6 @@ def test_tools_are_sent_or_behind_the_bridge():
     """The surface's tools are sent; the prompt's other tools are reached, and in the directory."""
     asked = on_surface(prompt("read", "web_search", OWN), SURFACE)
 
-    assert asked.tools is not None
     assert names(asked.tools) == names(SURFACE.tools)
     reached = names(reached_tools(asked.tools))
     assert {"read", "web_search", "tide_table"} <= {*reached}

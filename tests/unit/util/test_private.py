@@ -32,7 +32,6 @@ def temporary(tmp_path, monkeypatch):
 
 
 def others_may_use(folder):
-    """The modes of all that another user may read, write or enter, by path."""
     found = [folder, *folder.rglob("*")]
     modes = {str(path.relative_to(folder)): path.stat().st_mode for path in found}
     return {name: stat.filemode(mode) for name, mode in modes.items() if mode & 0o077}

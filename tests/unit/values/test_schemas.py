@@ -71,8 +71,13 @@ def test_a_written_summary_is_valid():
 
 
 def test_a_summary_without_any_answer_is_valid():
-    """Nulls are published too."""
-    jsonschema.validate(_written(summary_of([], n_selected={TARGET: 2})), SUMMARY)
+    """A figure without data is null, and never 0."""
+    written = _written(summary_of([fault()], n_selected={TARGET: 2}))
+
+    jsonschema.validate(written, SUMMARY)
+    (group,) = written["groups"]
+    assert (group["success_rate_ok"], group["objective_pass_rate"], group["tool_use"]["tier"]) == (None,) * 3
+    assert group["latency_ms"] == {"p50": None, "p95": None, "p99": None, "mean": None}
 
 
 @pytest.mark.parametrize(

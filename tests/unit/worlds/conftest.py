@@ -43,8 +43,6 @@ WORLD = World(
 
 
 class Caller:
-    """Calls tools in one world, as a model would."""
-
     def __init__(self, world=WORLD, tools=TOOLS, **more):
         self.playing = Playing(world, tools, **more)
 
@@ -52,7 +50,6 @@ class Caller:
         return self.playing.answer(ToolCall(name=tool, arguments=json.dumps(arguments)))
 
     def error(self, tool, **arguments):
-        """The error of a call, which must be one."""
         failure = json.loads(self(tool, **arguments))
         assert (failure["status"], failure["tool"]) == ("error", tool)
         return str(failure["error"])

@@ -39,8 +39,6 @@ ENV = {"API_KEY": "k-4471", "GREETING": "hello  big world", "NOTHING": ""}
 
 
 class Left(NamedTuple):
-    """The output of a command, its exit code, and the files after it."""
-
     stdout: str
     code: int
     files: dict[str, str]

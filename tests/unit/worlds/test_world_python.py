@@ -21,7 +21,6 @@ FILES = {"n": "41", "x.py": SCRIPT, "own.py": "ten = 10\n", "d/j.json": '{"a": 1
 
 
 def played(command, **more):
-    """What a command in the world prints, the files after it, and its shell."""
     world = World(files=FILES, python=True, **more)
     workspace = Workspace(world.files)
     ran = shell.Exec(workspace, world)

