@@ -41,7 +41,7 @@ def test_tiers_of_several_targets_hold_jointly(n_targets, smallest):
     z = joint_z(n_targets)
 
     assert z == joint_z(n_targets, (5,)) == pytest.approx(stats.norm.isf(0.025 / n_targets))
-    flawless = [n for n in range(1, 60) if is_conclusive(1, wilson_95(n, n, z))]
+    flawless = [n for n in range(1, 60) if is_conclusive(1, wilson_95(n, n, z=z))]
     assert flawless[0] == smallest
 
 
