@@ -1,15 +1,19 @@
 """Wrong classes of plugins, and the link of an xdist worker to its controller."""
 
 import pickle
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pluggy
 import pytest
 
 from pytest_openclaw import Provider, hookspecs
-from pytest_openclaw.judging.text import Exact
+from pytest_openclaw.asking.asker import PlannedCell
+from pytest_openclaw.judging.combine import AllOf, Not
+from pytest_openclaw.judging.text import Exact, Noop
 from pytest_openclaw.providers import BUILTIN as PROVIDERS
 from pytest_openclaw.reports.pages import BUILTIN as REPORTS
+from pytest_openclaw.session.execution import Collected
 from pytest_openclaw.session.registries import (
     describe,
     make_providers,
@@ -18,8 +22,11 @@ from pytest_openclaw.session.registries import (
     validator_registry,
 )
 from pytest_openclaw.session.xdist import CHANNEL, INPUT, WorkerLink
+from pytest_openclaw.values.prompts import Cell
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.settings import Endpoint, Settings, openclaw_providers
+from tests.unit.judging.test_judge import OK, make_prompt
+from tests.unit.reports.summaries import TARGET
 
 
 def _provider(name):
@@ -122,3 +129,44 @@ def test_a_worker_ends_if_its_controller_has_closed_the_channel():
 
     with pytest.raises(pytest.exit.Exception, match="the session is stopping"):
         WorkerLink(config).ask("suite::P1", cell)
+
+
+class OfAPlugin:
+    type = "of_a_plugin"
+
+    def check(self, reply):
+        raise AssertionError("the controller judges nothing with it")
+
+
+class OpenChannel:
+    def __init__(self):
+        self.sent = []
+
+    def setcallback(self, callback, endmarker):
+        pass
+
+    def send(self, message):
+        self.sent.append(message)
+
+
+@pytest.mark.parametrize(
+    ("validator", "type_sent"),
+    [
+        (OfAPlugin(), "judged_by_workers"),
+        (Not(validator=OfAPlugin()), "judged_by_workers"),
+        (AllOf(validators=(Noop(), Not(validator=OfAPlugin()))), "judged_by_workers"),
+        (AllOf(validators=(Noop(), Noop())), "all_of"),
+    ],
+    ids=["itself", "in-not", "in-all-of", "ours"],
+)
+def test_a_plugins_validator_stays_in_its_worker(validator, type_sent):
+    """The controller judges no reply with it, and none with a validator that has it as a part."""
+    prompt = replace(make_prompt(OK), validator=validator)
+    cell = PlannedCell(token="t", cell=Cell(prompt=prompt, target=TARGET))
+    collected = Collected(cells=(cell,), divided=None, unknown_ids="")
+    channel = OpenChannel()
+    config = SimpleNamespace(workerinput={INPUT: pickle.dumps((None, {})), CHANNEL: channel})
+
+    WorkerLink(config).send(collected)
+
+    assert pickle.loads(channel.sent[0]).cells[0].cell.prompt.validator.type == type_sent
