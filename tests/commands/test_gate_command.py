@@ -6,7 +6,7 @@ import os
 import pytest
 
 from pytest_openclaw.cli import main
-from pytest_openclaw.parts.gates import GateLine, Gates
+from pytest_openclaw.parts.gates import GateLine, GateSettings
 from tests.run_files import validator_of
 from tests.unit.reports.summaries import fault
 from tests.unit.runs.stored_runs import SUITE, A, B, files_of, load, row, store

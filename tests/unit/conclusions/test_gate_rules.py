@@ -55,7 +55,7 @@ HALF, MOST, FAST = (
 SURE = replace(MOST, conclusive=True)
 SLOW = {"e2e_ms": 101}
 WIRE = {"suite": "native", "tools_offered": 11}
-TIER_1, CAPPED = Gates.of(require_tier=1), "7 of 10 cells that forbid tools had a call, more than a fifth"
+TIER_1, CAPPED = GateSettings.of(require_tier=1), "7 of 10 cells that forbid tools had a call, more than a fifth"
 
 
 @pytest.mark.parametrize(
@@ -93,11 +93,11 @@ TIER_1, CAPPED = Gates.of(require_tier=1), "7 of 10 cells that forbid tools had 
         pytest.param([*passes(8), *misses(2)], 0, SURE, "no_verdict", "not conclusive: 8 of 10", id="missed-and-open"),
         pytest.param([*passes(8), *misses(12)], 0, SURE, "failed", "8 of 20 judged cells passed (95 % interval 21.8 % to 61.3 %)", id="conclusively-missed"),
         # The cells that the tier rests on.
-        pytest.param([*tool_cells(1, 3, **WIRE), *tool_cells(30, 0)], 0, Gates.of(min_tool_rate=0.5), "failed", "1 of 4 tool cells succeeded (25.0 %), 50.0 % wanted", id="native-goes-first"),
+        pytest.param([*tool_cells(1, 3, **WIRE), *tool_cells(30, 0)], 0, GateSettings.of(min_tool_rate=0.5), "failed", "1 of 4 tool cells succeeded (25.0 %), 50.0 % wanted", id="native-goes-first"),
         pytest.param([*tool_cells(16, 0, **WIRE), *tool_cells(0, 30)], 0, TIER_1, "passed", "tier 1: 16 of 16 tool cells succeeded", id="additional-text-costs-nothing"),
         pytest.param(tool_cells(20, 14, **WIRE), 0, TIER_1, "failed", "tier 2: 20 of 34 tool cells succeeded (95 % interval 42.2 % to 73.6 %)", id="worse"),
         pytest.param([*tool_cells(16, 0, **WIRE), *restraint_cells(3, 7, **WIRE)], 0, TIER_1, "failed", CAPPED, id="capped"),
-        pytest.param([*tool_cells(16, 0, **WIRE), *restraint_cells(3, 1, **WIRE)], 0, Gates.of(require_tier=2), "passed", "tier 2: 16 of 16", id="capped-is-tier-2"),
+        pytest.param([*tool_cells(16, 0, **WIRE), *restraint_cells(3, 1, **WIRE)], 0, GateSettings.of(require_tier=2), "passed", "tier 2: 16 of 16", id="capped-is-tier-2"),
         # A fault where a call, or none, was asked for.
         pytest.param([*tool_cells(16, 0, **WIRE), *faults(1, "call", **WIRE)], 0, TIER_1, "no_verdict", "1 of 17 cells have no answer", id="one-fault-too-many"),
         pytest.param([*tool_cells(30, 0, **WIRE), *faults(1, "call", **WIRE)], 0, TIER_1, "passed", "tier 1: 30 of 30 tool cells succeeded (95 % interval 88.6 % to 100.0 %)", id="one-fault-among-enough-answers"),

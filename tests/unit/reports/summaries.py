@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from pytest_openclaw.conclusions.groups import summarize_group
-from pytest_openclaw.conclusions.summary import summarize_run
+from pytest_openclaw.conclusions.summary import summarize_group, summarize_run
 from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.stats.intervals import group_records
 from pytest_openclaw.values.requests import Target
