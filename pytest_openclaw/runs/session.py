@@ -335,7 +335,7 @@ class RunSession:
         self._held = held or {}
         release = release_of(settings.catalogue_file)
         self.environment = Environment(directory, plan.targets, release, earlier.inventory if earlier else {})
-        self._n_left_out: Counter[Target] = Counter()
+        self._left_out: set[CellKey] = set()
         self._n_open = Counter(plan.n_selected)
         self._recorded: set[CellKey] = set()
         self._shared: dict[Any, Any] = {}
@@ -360,7 +360,7 @@ class RunSession:
 
         A cell keeps its first row if another plugin, or xdist after a worker's death, runs it again.
         """
-        if self.has_row(record.key):
+        if record.key in self._recorded:
             return
         record = replace(record, run_id=self.directory.run_id, host=self.environment.host)
         row = to_row(record)
@@ -370,9 +370,9 @@ class RunSession:
             self._count(record)
         self._end_cell(record.target)
 
-    def has_row(self, key: CellKey) -> bool:
-        """Whether a cell has a row."""
-        return key in self._recorded
+    def has_ended(self, key: CellKey) -> bool:
+        """Whether a cell has a row, or was skipped."""
+        return key in self._recorded or key in self._left_out
 
     def _count(self, record: Record) -> None:
         self._recorded.add(record.key)
@@ -382,9 +382,9 @@ class RunSession:
     def leave_out(self, cell: LeftOut) -> None:
         """Remove a cell that was skipped before it was sent."""
         target = next(target for target in self.plan.targets if target.label == cell.target)
-        self._n_left_out[target] += 1
-        self._end_cell(target)
         key = CellKey(cell.suite, cell.prompt_id, target, cell.repeat)
+        self._left_out.add(key)
+        self._end_cell(target)
         self._decide(self.plan.stopping.leave_out(key))
 
     def _end_cell(self, target: Target) -> None:
@@ -423,12 +423,11 @@ class RunSession:
     def _n_selected(self) -> dict[Target, int]:
         """Count the cells of each target that are needed, see `Stopping.n_needed`."""
         n_rows = Counter(record.target for record in self.records)
+        n_left_out = Counter(key.target for key in self._left_out)
         n_needed: dict[Target, int] = {}
         for target, n in self.plan.n_selected.items():
             n_ended = self.plan.stopping.n_needed(target)
-            n_needed[target] = (
-                n - self._n_left_out[target] if n_ended is None else max(n_rows[target], n_ended)
-            )
+            n_needed[target] = n - n_left_out[target] if n_ended is None else max(n_rows[target], n_ended)
         return n_needed
 
     def _config(self) -> JsonObject:

@@ -343,8 +343,8 @@ class Runner(ProcessRole):
         finally:
             self._in_call = False
 
-    def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Drop the reply of the item before, which has ended with all its reruns."""
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        """Drop the reply of the item before, which has ended with all its reruns, or was skipped."""
         before, self._running = self._running, item
         if before and before is not item and (run := run_of(before)):
             self._parts.done(before.nodeid)

@@ -324,7 +324,7 @@ class Owner(ProcessRole):
         self.keep(
             self._judged(cell, call)
             for cell, call in replies
-            if not (run.has_row(cell.key) or cell.prompt.validator.type in elsewhere)
+            if not (run.has_ended(cell.key) or cell.prompt.validator.type in elsewhere)
         )
 
     def _judged(self, cell: Cell, call: CallResult) -> Record:

@@ -103,3 +103,18 @@ def test_a_cell_that_runs_again_is_asked_once(project, monkeypatch):
     assert [session.row(name)["objective_pass"] for name in ("P0", "P1")] == [True, False]
     assert session.summary["groups"][0]["objective_pass_rate"] == 0.5
     assert sorted(session.asked) == ["m say no", "m say yes"]
+
+
+def test_a_cell_that_a_hook_skips_has_no_row(project):
+    """Even if its reply was sent ahead of its test, and it is the last one of the session."""
+    hook = (
+        "import pytest\ndef pytest_runtest_setup(item):\n    if 'P2' in item.name: pytest.skip('not today')\n"
+    )
+    project.write("benchmarks/conftest.py", hook)
+    project.suite({f"P{n}": ("say yes", YES) for n in range(3)})
+
+    session = project.run()
+
+    session.outcomes(passed=2, skipped=1)
+    assert [row["prompt_id"] for row in session.rows] == ["P0", "P1"]
+    assert (session.summary["state"], session.summary["n_cells"]) == ("finished", 2)
