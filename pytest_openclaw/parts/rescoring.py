@@ -300,7 +300,7 @@ def suite_files(run: StoredRun, root: Path) -> list[Path]:
     files = dict.fromkeys(
         root / suite
         for (suite, _), entry in run.prompts.items()
-        if entry.get("validator") != {"type": "python"}  # a benchmark in Python, which its own test judges
+        if (entry.get("validator") or {}).get("type") != "python"  # judged by its own test or grader
     )
     return [
         file
