@@ -42,11 +42,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.tool_calls import Surface
 
-_LISTING = (
-    *("collectonly", "help", "markers", "showfixtures", "show_fixtures_per_test", "cacheshow"),
-    *("setuponly", "setupplan"),
-)
-"""Options of pytest that prevent tests from running."""
+_LISTING = ("collectonly", "showfixtures", "show_fixtures_per_test", "cacheshow", "setuponly", "setupplan")
+"""Options of pytest with which a session runs no tests."""
 
 
 def start_session(config: pytest.Config) -> None:
