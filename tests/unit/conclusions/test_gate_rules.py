@@ -55,7 +55,10 @@ HALF, MOST, FAST = (
 SURE = replace(MOST, conclusive=True)
 SLOW = {"e2e_ms": 101}
 WIRE = {"suite": "native", "tools_offered": 11}
-TIER_1, CAPPED = GateSettings.of(require_tier=1), "7 of 10 cells that forbid tools had a call, more than a fifth"
+TIER_1, CAPPED = (
+    GateSettings.of(require_tier=1),
+    "7 of 10 cells that forbid tools had a call, more than a fifth",
+)
 
 
 @pytest.mark.parametrize(
