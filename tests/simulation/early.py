@@ -56,18 +56,13 @@ def suite(n, repeats):
         )
         for number in range(n)
     ]
-    places = positions_of(prompts)
-    return spread(
-        [
-            Cell(prompt=prompt, target=TARGET, repeat=repeat)
-            for repeat in range(1, repeats + 1)
-            for prompt in prompts
-        ],
-        target_of=lambda one: one.target,
-        endpoints={TARGET: ""},
-        repeat_of=lambda one: one.repeat,
-        position_of=lambda one: places["s", one.prompt.id],
-    )
+    cells = [
+        Cell(prompt=prompt, target=TARGET, repeat=repeat)
+        for repeat in range(1, repeats + 1)
+        for prompt in prompts
+    ]
+    keys = {n: cell.key for n, cell in enumerate(cells)}
+    return [cells[n] for n in spread(keys, {TARGET.provider: ""}, positions_of(prompts))]
 
 
 class Schedule:
