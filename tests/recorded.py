@@ -56,7 +56,6 @@ def result(text, n=0, **more):
 
 
 def compaction(summary, kept):
-    """A compaction that keeps the entries from this number on."""
     return {"summary": summary, "firstKeptEntryId": f"e{kept}"}
 
 

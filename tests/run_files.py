@@ -20,7 +20,6 @@ def validator_of(name):
 class RunFiles:
     @property
     def lines(self):
-        """The rows, byte for byte."""
         return (self.run_dir / "results.jsonl").read_bytes().splitlines(keepends=True)
 
     @property

@@ -188,7 +188,6 @@ def _as_texts(made, *, nested=False):
 
 
 def _other(value):
-    """Return another value of the same type."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int | float):

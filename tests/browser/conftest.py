@@ -74,7 +74,6 @@ def open_page(context):
 
 @pytest.fixture(scope="session")
 def made_run(chromium, tmp_path_factory):
-    """A run of 60 prompts on 3 targets, twice each, with its page."""
     return reported(make_run(tmp_path_factory.mktemp("runs") / "one", prompts=60, targets=3, repeats=2))
 
 

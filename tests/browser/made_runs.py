@@ -56,7 +56,6 @@ def prompts_of(n):
 
 
 def make_run(path, *, prompts, targets, repeats=1, seed=7):
-    """Write a run directory; another seed gives other cells."""
     chosen = prompts_of(prompts)
     records = list(_records(chosen, targets_of(targets), repeats, random.Random(seed)))
     return store(path, records, prompts=[definition(prompt) for prompt in chosen], repeat=repeats)

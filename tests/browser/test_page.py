@@ -11,7 +11,6 @@ from tests.unit.runs.stored_runs import A, B, definition, store
 
 
 def expect(locator):
-    """Playwright's own `expect`, which waits for the condition."""
     from playwright.sync_api import expect as expecting
 
     return expecting(locator)

@@ -25,7 +25,6 @@ class CommandLine:
         return shown.err.partition(f" {words[0]}: ")[2].rstrip("\n")
 
     def wrong_usage(self, *words):
-        """Return what a command prints that ends with 2."""
         with pytest.raises(SystemExit, match="2"):
             main([*words])
         return self._capsys.readouterr().err

@@ -24,7 +24,6 @@ FORMULA = '=HYPERLINK("http://x","y")'
 
 @pytest.fixture
 def runs(project):
-    """A folder with one run whose texts are hard to quote."""
     records = [
         row(A, "P1", raw_output='a "b", c\r\nd;\te', parsed_output={"words": 5}, tool_calls=("df",)),
         row(A, "P2", raw_output=FORMULA, ttft_ms=None, **MISS),

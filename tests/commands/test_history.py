@@ -34,7 +34,6 @@ def _summarize(path):
 
 @pytest.fixture
 def runs(project):
-    """Three runs whose names do not sort by date."""
     folder = project / "runs"
     zero = [_at(20000, A, "P1"), _at(20000, A, "P2", **MISS), _at(20000, B, "P1")]
     _summarize(store(folder / "zero", zero))

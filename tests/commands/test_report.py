@@ -12,7 +12,6 @@ PAGE = '<!doctype html>\n<html lang="en" data-made-by="pytest-openclaw"></html>'
 
 @pytest.fixture
 def run(project):
-    """A run of 100 cells."""
     texts = [f"answer {n} " * 30 for n in range(100)]
     rows = [row(A, f"P{n}", raw_output=text) for n, text in enumerate(texts)]
     return store(project / "runs/one", rows)

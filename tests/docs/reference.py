@@ -8,7 +8,6 @@ SUITES_PAGE = DOCS / "reference" / "suites.md"
 
 
 def load_file(path):
-    """Return a file that is in no package as a module."""
     spec = spec_from_file_location(path.stem, path)
     module = module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -52,7 +52,6 @@ class Ended:
 
     @property
     def outcomes(self):
-        """The counts of pytest's last line."""
         return pytest.RunResult.parse_summary_nouns(self.text.splitlines())
 
 
@@ -119,14 +118,12 @@ class Project:
         return cls(folder, kept | {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp")})
 
     def where(self, **environ):
-        """Return the same project with additional environment variables."""
         return replace(self, environ={**self.environ, **environ})
 
     def suite(self, *prompts, name="prompts_real.json"):
         (self.folder / "benchmarks" / name).write_text(json.dumps(prompts), "utf-8")
 
     def start(self, *words, models, named=("benchmarks/",)):
-        """Start `pytest benchmarks/`, or with the given arguments."""
         runs = self.folder / "runs"
         chosen = [f"--openclaw-models={models}", f"--openclaw-runs-dir={runs}", f"--openclaw-run-id={RUN}"]
         command = [sys.executable, "-m", "pytest", *named, "-p", "no:cacheprovider", *chosen, *words]

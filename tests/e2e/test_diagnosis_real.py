@@ -27,7 +27,6 @@ PROMPT = {
 
 @contextmanager
 def serving(model):
-    """A running engine with the chat template of the weights."""
     spec = EngineSpec(weights=find_weights(model), alias=model, template=None)
     with asyncio.Runner() as runner:
         engine = runner.run(start_engine(spec, os.environ))

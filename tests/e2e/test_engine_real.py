@@ -71,7 +71,6 @@ class Lab:
 
 @contextlib.contextmanager
 def open_lab():
-    """A separate lab, closed together with its engine."""
     with asyncio.Runner() as runner:
         provider = LlamaCpp(ProviderSetup(name="llama_cpp"))
         try:
@@ -82,7 +81,6 @@ def open_lab():
 
 @pytest.fixture(scope="module")
 def lab():
-    """A lab for tests that leave the engine unchanged."""
     with open_lab() as lab:
         yield lab
 

@@ -79,7 +79,6 @@ def _calls(model):
 
 
 def _played(site):
-    """What a world with the same page answers to the same calls."""
     playing = Playing(
         World(pages={f"{site.origin}/page": TEXT}), [Tool(name="web_fetch"), Tool(name="web_search")]
     )

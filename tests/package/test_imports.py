@@ -80,7 +80,6 @@ MODULES = {_name(path): path for path in sorted(ROOT.rglob("*.py"))}
 
 
 def _place(module):
-    """The entry of the map to which a module belongs."""
     return module.split(".")[1] if "." in module else "__init__"
 
 

@@ -144,7 +144,6 @@ class Copy:
         table.write_text(text, "utf-8")
 
     def run(self, *words, status=0):
-        """Run a module of Python, and return what it prints."""
         done = subprocess.run(
             [sys.executable, "-m", *words], cwd=self.project,
             env={**os.environ, "PYTHONPATH": str(self.package.parent)},
@@ -154,7 +153,6 @@ class Copy:
         return done.stdout + done.stderr
 
     def pytest(self, *words, status=0):
-        """Run a session."""
         return self.run(
             "pytest",
             *NO_OTHER_PLUGINS.split(),
@@ -165,7 +163,6 @@ class Copy:
         )
 
     def read(self, run, name):
-        """Return a file of a run."""
         return (self.project / "runs" / run / name).read_text("utf-8")
 
 
@@ -193,7 +190,6 @@ def _results(copy):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """The results of the whole package."""
     return _results(Copy(tmp_path_factory.mktemp("whole")))
 
 

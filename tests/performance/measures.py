@@ -65,7 +65,6 @@ def errors(bench):
 
 
 def errors_of(done):
-    """Return |reported − server's| of every answer, in ms."""
     pairs = [(times, done.log[item]) for item, times in done.times.items()]
     names = enumerate(("ttft_ms", "e2e_ms"))
     return {name: [abs(t[i] - (log[i + 1] - log.received) * 1000) for t, log in pairs] for i, name in names}

@@ -94,7 +94,6 @@ class Bench:
     numbers: Iterator[int] = field(default_factory=count)
 
     def n(self, full):
-        """Return a number of requests or sessions, scaled down."""
         return max(2, round(full * self.scale))
 
     def run(self, program, n, level, behavior=""):
@@ -120,7 +119,6 @@ class Bench:
         return Run(folder, cost, read_log(self.address, base, n), times)
 
     def plain_session(self, *words):
-        """Return the cost of a session with one test and no benchmark."""
         folder = self.home / "plain"
         folder.mkdir(exist_ok=True)
         (folder / "test_one.py").write_text("def test_one():\n    assert True\n")

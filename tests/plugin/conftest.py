@@ -223,7 +223,6 @@ class Project:
         return StoredRun(self.folder / "runs" / run_id)
 
     def command(self, *words, cwd=None):
-        """Run `pytest-openclaw` as a separate process, in the project."""
         return subprocess.run(
             [sys.executable, "-m", "pytest_openclaw", *words],
             cwd=cwd or self.folder,

@@ -44,7 +44,6 @@ PROVIDERS.append(Teacher)
 
 
 def begin(project, *args, models="teacher/a"):
-    """Run the whole suite, as the run r."""
     return project.run("--openclaw-run-id=r", *args, models=models)
 
 
@@ -53,7 +52,6 @@ def resume(project, *args):
 
 
 def cut(project, n, torn=b""):
-    """Leave of the run r only what a kill after `n` rows leaves."""
     run = project.stored("r")
     (run.run_dir / "results.jsonl").write_bytes(b"".join(run.lines[:n]) + torn)
     for name in ("summary.json", "summary.md"):

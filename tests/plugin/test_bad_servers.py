@@ -27,22 +27,18 @@ class Case:
 
 
 def says(api, *texts, end="stop"):
-    """A stream's bytes: these texts and its end."""
     return b"".join(api.text(text) for text in texts or ("Grüß ", "dich 🦞.")) + api.end(end)
 
 
 def refuses(status, error, **headers):
-    """An error answer with an error object."""
     return lambda api: Script.answer({"error": error}, status=status, **headers)
 
 
 def streams(*steps):
-    """A stream of these texts and steps, without a regular end."""
     return lambda api: Script.stream(*(api.text(step) if isinstance(step, str) else step for step in steps))
 
 
 def _row(status, failure, verdict, attempts=1, **more):
-    """Fields of a row; a reply is a success unless it has a failure."""
     fields = {"availability_status": status, "failure_type": failure, "objective_pass": verdict}
     return {**fields, "success": status == "ok" and failure is None, "attempts": attempts, **more}
 

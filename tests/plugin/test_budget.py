@@ -13,14 +13,12 @@ pytestmark = pytest.mark.newest
 
 @pytest.fixture(name="project")
 def _project(project):
-    """A project of 12 prompts, each of which costs a dollar."""
     project.ini("openclaw_prices = scripted/m = 1000000 0")
     project.suite({f"P{number}": ("pay 1", NOOP) for number in range(12)})
     return project
 
 
 def kinds(session):
-    """Return how many cells ended in which way."""
     return Counter(row["failure_type"] or "answered" for row in session.rows)
 
 

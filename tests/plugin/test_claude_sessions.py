@@ -16,7 +16,6 @@ EXACT = {"type": "exact", "value": "Hello"}
 
 @pytest.fixture(autouse=True)
 def _fake(_emptied, monkeypatch):
-    """The fake in place of the CLI, with a dummy key."""
     monkeypatch.setenv("OPENCLAW_CLAUDE_COMMAND", command("prompted"))
     monkeypatch.setenv("ANTHROPIC_API_KEY", DUMMY_KEY)
 

@@ -20,7 +20,6 @@ def files(folder):
 
 
 def table(session):
-    """Return the lines of the table: target → figures."""
     lines = session.text.partition("no request was sent")[2].partition("based on")[0].splitlines()
     rows = [re.split(r"\s{2,}", line.strip()) for line in lines[2:] if line.strip()]
     return {target: figures for target, *figures in rows}

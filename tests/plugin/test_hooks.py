@@ -356,7 +356,6 @@ def test_a_broken_report_is_left_out(plain_project, body, message):
 
 @pytest.fixture
 def stored(plain_project):
-    """A project with a run, and plugins added after it."""
     plain_project.suite(SUITE)
     plain_project.run("--openclaw-run-id=one")
     plain_project.extend_conftest(

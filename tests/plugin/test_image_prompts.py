@@ -35,7 +35,6 @@ def test_squares(reply):
 
 @pytest.fixture
 def gallery(project):
-    """A project with a suite that shows an image."""
     project.suite(SUITE)
     (project.folder / "benchmarks" / "charts").mkdir()
     (project.folder / "benchmarks" / "charts" / "a.png").write_bytes(CHART)

@@ -66,7 +66,6 @@ def folder(plain_project):
 
 
 def command(*words):
-    """Return the command of a session as a user starts it."""
     return [sys.executable, "-m", "pytest", "benchmarks", "-p", "no:cacheprovider", *words]
 
 

@@ -46,7 +46,6 @@ class Shown(NamedTuple):
 
 @pytest.fixture
 def slow(plain_project):
-    """A project of six cells on each target, and P2 fails once."""
     plain_project.extend_conftest(SLOW)
     prompts = {f"P{n}": ("fail once" if n == 2 else "say", YES) for n in range(6)}
     plain_project.suite(prompts)

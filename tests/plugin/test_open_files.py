@@ -10,7 +10,6 @@ pytestmark = pytest.mark.newest
 
 @pytest.fixture
 def few_files():
-    """Lower the limit of open files of this process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (300, hard))
     yield

@@ -63,7 +63,6 @@ def read(file):
 
 
 def short(suite):
-    """`benchmarks/prompts_tools.json` → `tools`."""
     return Path(suite).stem.removeprefix("prompts_")
 
 

@@ -34,7 +34,6 @@ def yes(api):
 
 @pytest.fixture
 def server(monkeypatch):
-    """A server that only the controller knows."""
     with ModelServer({"m": yes}) as server:
         point_at(monkeypatch, server)
         yield server
@@ -42,7 +41,6 @@ def server(monkeypatch):
 
 @pytest.fixture
 def far(plain_project):
-    """The other machine's copy of the project."""
     plain_project.suite(PROMPTS, name="prompts_words.json")
     (plain_project.folder / "benchmarks" / "test_words.py").write_text(IN_PYTHON, "utf-8")
     plain_project.pytester.makeini("[pytest]\ntestpaths = benchmarks")

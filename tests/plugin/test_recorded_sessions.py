@@ -69,7 +69,6 @@ class History:
         return write_bundle(self.project.folder, *entries, name=name, **more)
 
     def answers(self, **replies):
-        """Set the replies by the last message, which may be a result."""
         self.project.write(
             "replies.json", json.dumps({key.replace("_", " "): one for key, one in replies.items()})
         )

@@ -21,7 +21,6 @@ def school(project):
 
 @pytest.fixture
 def plain_school(plain_project):
-    """The same, always plain."""
     plain_project.extend_conftest(TEACHER)
     return plain_project
 

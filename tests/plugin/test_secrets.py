@@ -48,7 +48,6 @@ ENCODINGS = {
 
 
 def echoed():
-    """The secrets that a header can contain, as an answer's headers."""
     said = " ".join(secret for secret in SECRETS if secret.isascii())
     return {"x_echo": said, "www_authenticate": f"Basic {BASIC}", "set_cookie": KEYS["BOX_KEY"]}
 
@@ -59,7 +58,6 @@ def straddling(width, secret):
 
 
 def in_a_stream(text):
-    """A model that answers with this."""
     return lambda api: Script.stream(api.text(text[:9]), api.text(text[9:]), api.end(), **echoed())
 
 
@@ -206,14 +204,12 @@ PROVIDERS = {
 
 
 def shown_key(headers):
-    """Return the one header of a request that shows a secret."""
     names = {name for name, _ in PROVIDERS.values()}
     (shown,) = ((name, value) for name, value in headers.items() if name in names)
     return shown
 
 
 def every(*models):
-    """Each model with each provider."""
     return ",".join(f"{provider}/{model}" for provider in PROVIDERS for model in models)
 
 
@@ -324,7 +320,6 @@ def _with(value, name, text):
 
 
 def parts_of_key(text):
-    """The parts of 8 characters of the key that a text has."""
     return {part for n in range(len(CUT_KEY) - 7) if (part := CUT_KEY[n : n + 8]) in text}
 
 

@@ -237,7 +237,6 @@ def test_a_message_without_text(turn, content):
 
 
 def calls(*ids):
-    """A turn with calls of these ids, each answered."""
     made = tuple(ToolCall(name="read", arguments="{}", id=id_) for id_ in ids)
     return Turn(calls=made, results=("ok",) * len(made))
 

@@ -64,7 +64,6 @@ def own_texts(body):
 
 
 def blocks_of(message):
-    """The blocks of a message; a plain text is one block."""
     content = message["content"]
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
@@ -239,7 +238,6 @@ LIGHT = Tool(name="home.light", description="Turns a light on or off.")
 
 
 def use(tool, number=1, **arguments):
-    """A call of one of our tools, as the CLI names it."""
     return ToolUse(f"mcp__openclaw__{tool}", json.dumps(arguments), f"toolu_{number}")
 
 
@@ -323,7 +321,6 @@ WORLD = World(
 
 
 def own_answers(*calls):
-    """The world's results for these calls, in their order."""
     playing = Playing(WORLD, TOOLS)
     return [playing.answer(ToolCall(name=name, arguments=json.dumps(given))) for name, given in calls]
 

@@ -226,7 +226,6 @@ INIT = {"type": "system", "subtype": "init", "tools": [*OFFERED]}
 
 
 def message(said, *calls):
-    """The lines of one message: a text, and calls by id."""
     yield event("message_start", message={"id": f"m{said}", "model": "m1", "usage": {"input_tokens": 10}})
     yield text(said)
     for index, call_id in enumerate(calls, 1):

@@ -182,7 +182,6 @@ BROKEN_CALL, LONG_CALL = '{"command": "df', json.dumps({"content": "x" * 5000})[
 
 
 def unread(call):
-    """The error of Ollama about a call that its parser cannot read."""
     return {"error": f"error parsing tool call: raw='{call}', err=unexpected end of JSON input"}
 
 

@@ -108,8 +108,6 @@ def test_no_listener(form, stream):
 
 
 def failing(error):
-    """A look-up of a host that raises this error."""
-
     def fail():
         raise error
 

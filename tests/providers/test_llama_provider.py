@@ -36,7 +36,6 @@ def start(monkeypatch):
 
 
 def engine_at(url, *, dies):
-    """An engine that dies when its connection breaks, or not."""
     has_died = AsyncMock(return_value=dies)
     process = SimpleNamespace(has_exited=False, stop=AsyncMock())
     return SimpleNamespace(url=url, token="dummy", process=process, has_died=has_died)

@@ -110,7 +110,6 @@ SERVERS = {
 
 
 def endpoint(name, server):
-    """The endpoint of the page's line, at another address."""
     found = re.search(rf"^    {name} = (\S+) (\S+) (\S+)$", PAGE.read_text("utf-8"), re.MULTILINE)
     assert found, f"{name} has no line"
     assert found[1] == OllamaOpenAI.name

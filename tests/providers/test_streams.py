@@ -36,7 +36,6 @@ from tests.providers.servers.ollama import OLLAMA, answer, calling, done, lines,
 
 @pytest.fixture(autouse=True)
 def _silence(monkeypatch):
-    """Silence ends an answer sooner than for users."""
     monkeypatch.setattr("pytest_openclaw.providers.stream.SILENCE_S", 1.0)
 
 
@@ -539,27 +538,23 @@ _CALLS = st.lists(st.tuples(st.sampled_from(["read", "exec"]), _TEXT), max_size=
 
 
 def chat_call(n, name, first, rest):
-    """The bytes of a call in two pieces."""
     start = {"id": f"c{n}", "function": {"name": name, "arguments": first}}
     parts = (start, {"function": {"arguments": rest}})
     return sse(*(chat_chunk({"tool_calls": [{"index": n, **one}]}) for one in parts))
 
 
 def responses_call(n, name, first, rest):
-    """The same by the Responses API."""
     item = {"type": "function_call", "id": f"fc{n}", "call_id": f"c{n}", "name": name, "arguments": ""}
     pieces = [delta("function_call_arguments", piece, item_id=f"fc{n}") for piece in (first, rest)]
     return b"".join([event({"type": "response.output_item.added", "item": item}), *pieces])
 
 
 def gemini_call(n, name, first, rest):
-    """The same by Gemini's API, which has calls whole."""
     call = {"id": f"c{n}", "name": name, "args": {"text": first + rest}}
     return sse(gemini_answer({"functionCall": call}))
 
 
 def ollama_call(n, name, first, rest):
-    """The same by Ollama's own API."""
     return lines(said(tool_calls=calling((name, {"text": first + rest}))))
 
 

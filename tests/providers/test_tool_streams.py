@@ -31,7 +31,6 @@ read = reading(read_chat)
 
 
 def function(name=None, arguments=None, **more):
-    """A fragment of a call; None is left out."""
     said = {"name": name, "arguments": arguments}
     return {**more, "function": {key: value for key, value in said.items() if value is not None}}
 

@@ -68,7 +68,6 @@ USAGE = {
 
 
 def payloads_of(data):
-    """The objects in events or lines."""
     lines = (line.removeprefix("data: ") for line in data.decode().splitlines())
     return [json.loads(line) for line in lines if line.startswith("{")]
 

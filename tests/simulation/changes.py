@@ -146,7 +146,6 @@ LOSSES = [
 
 
 def mixed():
-    """Each pair of runs is one of `EQUAL_MODELS`."""
     models = list(EQUAL_MODELS.values())
 
     def draw(rng, n_prompts, repeats):

@@ -30,13 +30,11 @@ class Coverage:
 
     @property
     def worst(self):
-        """The rate with the smallest share, and the share."""
         rate = min(self.by_rate, key=lambda rate: self.by_rate[rate])
         return rate, self.by_rate[rate]
 
     @property
     def error(self):
-        """The standard error of the mean."""
         if self.n_runs is None:
             return 0.0
         return float((0.05 * 0.95 / (self.n_runs * len(self.by_rate))) ** 0.5)
@@ -118,7 +116,6 @@ def coverage_of_percentiles(source, design, latencies, n_runs):
 
 
 def timed_rows(times):
-    """Answered cells of prompts whose repeats took so long."""
     return [
         _timed(prompt, repeat, took)
         for prompt, of_prompt in enumerate(times)

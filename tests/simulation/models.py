@@ -61,7 +61,6 @@ class Latencies:
         return float(self._measured(np.array(NormalDist().inv_cdf(share))))
 
     def draw(self, source, design):
-        """The times of each prompt's repeats."""
         prompts = source.standard_normal((design.n_prompts, 1))
         noise = source.standard_normal((design.n_prompts, int(design.sizes.max())))
         scores = np.sqrt(self.resemblance) * prompts + np.sqrt(1 - self.resemblance) * noise

@@ -48,7 +48,6 @@ class Judged:
 
 @cache
 def judged(name, kind):
-    """Judge every reply of this kind to the prompts of a suite."""
     return tuple(one for prompt in SUITES[name].prompts for one in judged_replies(name, prompt, kind))
 
 

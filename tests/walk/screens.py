@@ -35,12 +35,10 @@ class Shown:
 
     @property
     def text(self):
-        """The screen as text, without blank rows at its end."""
         return "\n".join("".join(one.data for one in row).rstrip() for row in self.rows).rstrip()
 
     @property
     def lines(self):
-        """What was written, line by line, as wide as it is."""
         return [
             line.rstrip()
             for line in ESCAPE.sub("", LIVE_LINE.sub("", self.raw)).replace("\r", "").split("\n")

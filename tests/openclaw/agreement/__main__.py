@@ -72,7 +72,6 @@ def _releases(node):
 
 
 def _print_differences(case, real):
-    """Print the differences; return whether there are none."""
     if real is None:
         print(f"{case.id}: not played by OpenClaw in its present form")
         return False

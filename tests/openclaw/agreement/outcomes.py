@@ -52,7 +52,6 @@ def alike(text):
 
 
 def shortened(text):
-    """Return a text, of a long one its ends and a hash."""
     if len(text) <= LONG_CHARS:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -137,7 +136,6 @@ def differences(ours, real):
 
 
 def n_other_words(ours, real):
-    """Return the number of calls whose results differ."""
     turns = zip(ours.turns, real.turns, strict=False)
     calls = (pair for turn, other in turns for pair in zip(turn, other, strict=False))
     return sum(one.result != other.result for one, other in calls)

@@ -18,7 +18,6 @@ def command(mode, *arguments):
 
 
 def environ_of(mode, *arguments, key=DUMMY_KEY):
-    """Return an emptied environment whose CLI is the fake in `mode`."""
     environ = {"OPENCLAW_CLAUDE_COMMAND": command(mode, *arguments), "PATH": "/usr/bin:/bin"}
     return environ | ({"ANTHROPIC_API_KEY": key} if key else {})
 

@@ -47,7 +47,6 @@ def mcp_servers():
 
 
 def offer():
-    """Return the tools that our server is configured to offer."""
     (server,) = mcp_servers().values()
     return json.loads(Path(server["args"][-1]).read_text(encoding="utf-8"))
 
@@ -123,7 +122,6 @@ def report():
 
 
 def prompted():
-    """Do what the prompt says, which is a mode and its arguments."""
     if "--version" in sys.argv:
         version()
         return
@@ -277,7 +275,6 @@ def stubborn():
 
 
 def noisy():
-    """An answer among invalid lines, with noise on stderr."""
     print("npm warn something\n{", flush=True)
     sys.stderr.write("warning: noise\n" * 20_000)
     sys.stdout.buffer.write(b'{"type": "system", "subtype": "\xff\xfe"}\n\n')
@@ -286,7 +283,6 @@ def noisy():
 
 
 def long_line():
-    """One piece of 3 MiB."""
     begin()
     message("a" * (3 << 20))
     say(result())
@@ -300,14 +296,12 @@ def killed():
 
 
 def terminated():
-    """Handle SIGTERM like a Node program."""
     begin()
     message("Hel")
     sys.exit(128 + signal.SIGTERM)
 
 
 def plain_text():
-    """Print an error on stdout, in plain text."""
     print("Loading …\nNo such setting: effort", flush=True)
     sys.exit(1)
 

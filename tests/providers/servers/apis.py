@@ -68,7 +68,6 @@ class Api:
         return self.version + (self.served_at.format(model=model) or self.kind.path)
 
     def base(self, url):
-        """The base URL that a provider with this address shows."""
         return url.removesuffix("/v1") + self.version
 
     def answers(self, path):
@@ -77,7 +76,6 @@ class Api:
         )
 
     def whole(self, *said, **more):
-        """A whole answer; the arguments are the fields of `Said`."""
         return self.answer_of(Said(*said, **more))
 
     def provider(self, url, **environ):

@@ -71,7 +71,6 @@ class Script:
 
     @classmethod
     def of(cls, *steps):
-        """Exactly these steps; bytes are sent."""
         return cls(tuple(Send(step) if isinstance(step, bytes) else step for step in steps))
 
     @classmethod
@@ -270,14 +269,12 @@ def chunk(data):
 
 
 def sse(*payloads, event=None):
-    """Server-sent events: a dict as JSON, a text unchanged."""
     name = f"event: {event}\n" if event else ""
     texts = (payload if isinstance(payload, str) else json.dumps(payload) for payload in payloads)
     return "".join(f"{name}data: {text}\n\n" for text in texts).encode()
 
 
 def pieces(data, cuts):
-    """The data, cut at these places, without empty pieces."""
     places = [0, *sorted({cut for cut in cuts if 0 < cut < len(data)}), len(data)]
     return [data[start:end] for start, end in itertools.pairwise(places) if start < end]
 

@@ -62,7 +62,6 @@ def waits(seconds):
 
 
 def raises(*errors):
-    """Raises these faults one after the other, then answers."""
     left = list(errors)
 
     async def answer(request):
@@ -74,7 +73,6 @@ def raises(*errors):
 
 
 def cell(prompt_id="P1", *, model="m", provider="fake", **changes):
-    """A cell whose prompt is its id."""
     prompt = Prompt(
         suite="s.toml", id=prompt_id, name=prompt_id, prompt=prompt_id, validator=Noop(), **changes
     )

@@ -20,7 +20,6 @@ def prompts(provider):
 
 
 def settled(room):
-    """Wait until the loop has done what the calls before ask of it."""
     done = threading.Event()
     room.asker._call(done.set)
     assert done.wait(BOUND_S)

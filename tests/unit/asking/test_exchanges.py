@@ -61,7 +61,6 @@ class Script(Fake):
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch):
-    """Askers do not wait long."""
     monkeypatch.setattr(sending, "FIRST_WAIT_S", 0.001)
     monkeypatch.setattr(sending, "GRACE_S", 0.2)
 

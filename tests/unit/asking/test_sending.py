@@ -29,7 +29,6 @@ def _wait(fault, **changes):
 
 @pytest.fixture(autouse=True)
 def _no_jitter(monkeypatch):
-    """Each wait is the longest."""
     monkeypatch.setattr(sending.random, "uniform", lambda _, most: most)
 
 

@@ -22,7 +22,6 @@ def rows_of(tier, one, *, tools=("read",), **changes):
 
 
 def role_rows(role, right, wrong, one, **changes):
-    """Judged rows of a role, each of a separate prompt."""
     given = {"role": role, "suite": f"prompts_role_{role}.toml", **changes}
     return [
         *(record(one, prompt_id=f"A{n}", **given) for n in range(right)),

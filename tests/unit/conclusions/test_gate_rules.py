@@ -25,7 +25,6 @@ OTHER = Target(provider="lab", model="Small:1b")
 
 
 def passes(n, **changes):
-    """Passed cells, each of a separate prompt, of 100 ms."""
     return [record(prompt_id=f"P{number}", **changes) for number in range(n)]
 
 

@@ -4,5 +4,4 @@ from pytest_openclaw.judging.written_calls import WrittenCallFinder
 
 
 def find_written_calls(text, tools, expected=(), *, asked=None, thinking=""):
-    """Return the calls written in one reply."""
     return WrittenCallFinder(tools, expected, asked=asked).find(text, thinking)

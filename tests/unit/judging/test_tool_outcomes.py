@@ -31,7 +31,6 @@ LS = ("exec", '{"command": "ls"}')
 
 
 def prompt_of(spec):
-    """A prompt that offers OpenClaw's direct tools."""
     return Prompt(
         suite="s.toml",
         id="N1",

@@ -23,7 +23,6 @@ HARM = {True: " with harm", False: " without harm", None: ""}
 
 
 def written(verdict):
-    """Return a verdict as the file has it."""
     parsed = "" if verdict.parsed is None else f" {json.dumps(verdict.parsed, ensure_ascii=False)}"
     violation = f": {verdict.violation}" if verdict.violation else ""
     line = f"{PASSED[verdict.passed]}{HARM[verdict.harm]}{parsed}{violation}"

@@ -58,7 +58,6 @@ REGISTRY = build_registry(("tests", validator) for validator in (*BUILTIN, Excha
 
 
 def _write(root, *prompts):
-    """The suite file of the stored runs, with these prompts."""
     path = root / SUITE
     path.parent.mkdir()
     path.write_text(json.dumps(prompts))
@@ -264,7 +263,6 @@ NOW = {"type": "exact", "value": "now"}
 
 @pytest.fixture
 def part(tmp_path):
-    """A run of two prompts of a suite and a benchmark in Python."""
     prompts = [
         definition("P1", validator=THEN, extra={"note": 1}),
         definition("P2", validator=THEN, system="Be brief."),

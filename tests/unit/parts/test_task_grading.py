@@ -150,7 +150,6 @@ def test_a_hybrid_score_says_that_its_judge_is_missing(tmp_path, weights, share)
 
 
 def _grade(code, **options):
-    """A grader; its function has this body."""
     files = {"grade.py": f"def grade(transcript, workspace_path):\n    {code}\n"}
     grader = Grader(run="grade.py", files=files, arguments=lambda _, workspace: {"grade": [[], workspace]})
     return Grade(grader=grader, pass_at=1.0, where="t.md", **options)

@@ -51,7 +51,6 @@ JUDGED = {"verdict": "gate", "gates": GATES, "fail_unavailable": True, "stream":
 
 
 def config(**changes):
-    """The `config.json` of two prompts on one target."""
     given = {"thinking_room_tokens": dict(THINKING_ROOM_TOKENS), **changes}
     return config_of("r", {A: 2}, given.pop("prompts", [definition("P1"), definition("P2")]), **given)
 

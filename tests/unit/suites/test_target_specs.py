@@ -13,7 +13,6 @@ EXAMPLE = "Write for example ollama_native/llama3.2:3b."
 
 
 def labels(*specs, providers=("ollama_openai",), levels=(None,)):
-    """Return the targets of some specs as a user would write them."""
     targets = parse_targets(specs, providers=PROVIDERS, default_providers=providers, default_levels=levels)
     return [target.label for target in targets]
 

@@ -18,7 +18,6 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no 
 
 @pytest.fixture(autouse=True)
 def umask():
-    """Others may do everything, as in some containers."""
     before = os.umask(0)
     yield
     os.umask(before)
@@ -26,7 +25,6 @@ def umask():
 
 @pytest.fixture
 def temporary(tmp_path, monkeypatch):
-    """The folder in which scratch folders are made."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 

@@ -240,7 +240,6 @@ LONG = "Ue4Kd9Rw2Xh7Bn5Tq8Jm3Zc6Vp1Ls0Gy4Fa8Wo"
 
 
 def parts_of(text):
-    """The parts of 8 characters of the key that a text has."""
     return {part for n in range(len(LONG) - 7) if (part := LONG[n : n + 8]) in text}
 
 

@@ -64,7 +64,6 @@ class Caller:
 
 @pytest.fixture(autouse=True)
 def short_commands(monkeypatch):
-    """Commands that do not end take 1.2 s here, and not 10 s."""
     monkeypatch.setattr(shell, "RUN_S", 1.2)
 
 
@@ -75,5 +74,4 @@ def call():
 
 @pytest.fixture
 def calls_in():
-    """Makes callers in other worlds."""
     return Caller

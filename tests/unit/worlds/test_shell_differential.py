@@ -45,7 +45,6 @@ class Left(NamedTuple):
 
 
 def played(command):
-    """The command in a world, without its errors."""
     world = World(files=FILES, env=ENV)
     workspace = Workspace(world.files)
     ran = Exec(workspace, world).run(f"exec 2>/dev/null\n{command}")

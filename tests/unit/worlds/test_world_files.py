@@ -13,7 +13,6 @@ NO_EDITS = "Missing required parameter: edits. Supply correct parameters before 
 
 
 def outside(path):
-    """The answer about a path outside the workspace."""
     scratch = "Use a relative path under `.openclaw/tmp/` inside the workspace for scratch/temp/meta files"
     return f"Path escapes sandbox root (/workspace): {path}. {scratch} that file tools need to read or write later."
 
@@ -169,7 +168,6 @@ def update(*lines):
 
 
 def no_header(line, text):
-    """The answer about a line that begins no section."""
     marks = "'*** Add File: {path}', '*** Delete File: {path}', '*** Update File: {path}'"
     return (
         f"Invalid patch hunk at line {line}: '{text}' is not a valid hunk header. Valid hunk headers: {marks}"

@@ -54,7 +54,6 @@ async def start(command, within_s=60):
 
 @asynccontextmanager
 async def open_engines():
-    """Fake engines that are ended."""
     engines = Engines(spec_of, {})
     with patch.object(checks, "SERVER", FAKE):
         try:
@@ -139,7 +138,6 @@ def test_a_cancelled_start_ends_the_process(tmp_path):
 
 
 def pid_in(folder):
-    """The process id that `never_ready` writes; None before it has."""
     file = folder / "pid"
     said = file.read_text() if file.exists() else ""
     return int(said) if said.endswith("\n") else None
