@@ -133,6 +133,10 @@ def section_data(section: Section) -> JsonObject:
     return {"id": section.id, "title": section.title, "intro": section.intro, "blocks": blocks}
 
 
+_KINDS = {Table: "table", FindingList: "findings", AnswerList: "answers"}
+"""The names of blocks in the page's script."""
+
+
 def _block_data(block: Block) -> JsonObject:
     if isinstance(block, str):
         return {"kind": "sentence", "text": one_line(block, LONGEST_SENTENCE)}
@@ -141,4 +145,4 @@ def _block_data(block: Block) -> JsonObject:
     data = map_texts(asdict(block), lambda text: one_line(text, LONGEST_SENTENCE))
     if isinstance(block, Table):
         data |= {"left": [*map(block.is_left, range(len(block.head)))], "kept": block.kept}
-    return {**data, "kind": type(block).__name__.lower()}
+    return {**data, "kind": _KINDS[type(block)]}
