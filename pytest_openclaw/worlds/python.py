@@ -39,6 +39,8 @@ MOST_MEMORY_BYTES = 640 << 20
 MOST_OUTPUT_BYTES = 4 << 20
 #: what Python may write to the files of a world
 MOST_FILES, MOST_FILE_BYTES = 5000, 64 << 20
+#: files that it may have open, and their numbers; a path in bytes
+MOST_OPEN, _MOST_NUMBERS, _LONGEST_PATH = 128, 1024, 2000
 _TICK_S = 0.05
 _LIBRARY = "/usr/lib/python3/site-packages"
 #: where a grader has its own files, which no other program of its world sees
@@ -61,7 +63,6 @@ from importlib.machinery import PathFinder
 
 sys.executable = "/usr/bin/python3"
 os.chdir(os.environ["PWD"])
-time.sleep = lambda seconds: None
 _PYTEST = "--capture=sys --basetemp=/tmp/pytest -p no:cacheprovider -p no:faulthandler"
 os.environ.setdefault("PYTEST_ADDOPTS", _PYTEST)
 _uname = os.uname
@@ -241,7 +242,7 @@ def run(
 
     engine, module = load(for_grader=host is not None)
     deadline = time.process_time() + seconds
-    with tempfile.TemporaryDirectory(prefix="openclaw-world-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="openclaw-world-", ignore_cleanup_errors=True) as scratch:
         root, library, given = Path(scratch, "root"), Path(scratch, "library"), Path(scratch, "stdin")
         _lay_out(root, files, folders)
         library.mkdir()
@@ -291,9 +292,12 @@ def run(
         except wasmtime.Trap as error:
             ended.timed_out = getattr(error, "trap_code", None) == wasmtime.TrapCode.INTERRUPT
             ended.code = 134  # as after an abort
+        finally:
+            store.close()  # and with it the program's files
         ended.stdout, ended.stderr = out.content, errors.content
-        ended.timed_out |= _is_too_full(Path(scratch))  # it may have ended between two looks
-        ended.result = _content(private / RESULT)
+        if is_full := _is_too_full(Path(scratch)):  # it may have ended between two looks
+            ended.timed_out = True
+        ended.result = b"" if is_full else _content(private / RESULT)
         if not ended.timed_out:
             _read_back(root, files, ended)
     return ended
@@ -365,18 +369,37 @@ def _read_back(root: Path, files: Mapping[str, bytes], ended: Ended) -> None:
 
 
 def _replace_functions(linker: Any) -> None:
-    """Fix the clock and random numbers, but not monotonic clocks, and accept each exit status."""
+    """Fix the clock and random numbers, but not monotonic clocks, and accept each exit status.
+
+    A program does not wait: its monotonic clocks are put forward instead.
+    """
     from wasmtime import FuncType, ValType
 
     source = random.Random(1)  # noqa: S311 (it is to be the same in each run)
+    waited_ns = 0
+
+    def monotonic_ns() -> int:
+        return (time.monotonic_ns() + waited_ns) % (1 << 63)
 
     def clock_time_get(caller: Caller, clock: int, _precision: int, at: int) -> int:
-        now = _NOW_NS if clock == 0 else time.monotonic_ns()
+        now = _NOW_NS if clock == 0 else monotonic_ns()
         caller["memory"].write(caller, now.to_bytes(8, "little"), at)  # type: ignore[union-attr]
         return 0
 
     def random_get(caller: Caller, at: int, n: int) -> int:
         caller["memory"].write(caller, source.randbytes(n), at)  # type: ignore[union-attr]
+        return 0
+
+    def poll_oneoff(caller: Caller, asked: int, answers: int, n: int, n_at: int) -> int:
+        nonlocal waited_ns
+        memory: Any = caller["memory"]
+        events = [memory.read(caller, at, at + 48) for at in range(asked, asked + 48 * n, 48)]
+        if all(event[8] == 0 for event in events):  # clocks, otherwise a file, which is ready
+            until = (int.from_bytes(one[24:32], "little") - (one[40] and monotonic_ns()) for one in events)
+            waited_ns += max(0, min(until))
+        happened = b"".join(event[:8] + bytes((0, 0, event[8])) + bytes(21) for event in events)
+        memory.write(caller, happened, answers)
+        memory.write(caller, n.to_bytes(4, "little"), n_at)
         return 0
 
     def proc_exit(_caller: Caller, code: int) -> None:
@@ -387,6 +410,7 @@ def _replace_functions(linker: Any) -> None:
     for function, kinds, results in (
         (clock_time_get, [i32, i64, i32], [i32]),
         (random_get, [i32, i32], [i32]),
+        (poll_oneoff, [i32] * 4, [i32]),
         (proc_exit, [i32], []),
     ):
         kind = FuncType(kinds, results)
@@ -401,6 +425,8 @@ def _link_calls(linker: Any, host: Host, root: Path, private: Path, files: Mappi
 
     def sched_yield() -> int:
         nonlocal known
+        if _is_too_full(root.parent):
+            raise _Exited(134)
         changes = Ended()
         _read_back(root, known, changes)
         answer, known = host.call(_content(private / REQUEST), changes)
@@ -440,15 +466,22 @@ def watching(is_over: Callable[[], bool], end: Callable[[], None]) -> Iterator[N
 
 
 def _is_too_full(root: Path) -> bool:
-    n = size = 0
+    """Whether a program has written or opened too much; also below a path that is too long to look there."""
+    n = n_open = size = 0
     for folder, below, names in os.walk(root):
         n += len(below) + len(names)
         for name in names:
             with suppress(OSError):
                 size += Path(folder, name).lstat().st_size
-        if n > MOST_FILES or size > MOST_FILE_BYTES:
+        if n > MOST_FILES or size > MOST_FILE_BYTES or len(os.fsencode(folder)) > _LONGEST_PATH:
             return True
-    return False
+    device = root.stat().st_dev
+    for number in range(_MOST_NUMBERS):
+        with suppress(OSError):
+            found = os.fstat(number)
+            n_open += found.st_dev == device
+            size += found.st_size if found.st_dev == device and not found.st_nlink else 0  # a removed file
+    return n_open > MOST_OPEN or size > MOST_FILE_BYTES
 
 
 @cache

@@ -684,21 +684,18 @@ def _is_ended(done: ExecResult, python_runs: Sequence[python.Ended]) -> bool:
 
 def _apply(ended: python.Ended, fs: FileSystem) -> bytes:
     """Apply the changes of a run of Python, and return errors."""
-    before = [path for path, is_folder in _walk(fs, "/") if is_folder]
+    before = [path for path, is_folder in _walk(fs, "/") if is_folder and ended.folders]
+    gone = [path for path, content in ended.files.items() if content is None]
+    gone += [path for path in reversed(before) if path not in ended.folders]
+    changes = [partial(fs.remove, path) for path in gone]
+    changes += [partial(fs.mkdir, path, recursive=True) for path in ended.folders]
+    changes += [partial(fs.write_file, path, new) for path, new in ended.files.items() if new is not None]
     refused = b""
-    for folder in ended.folders:
-        fs.mkdir(folder, recursive=True)
-    for path, content in ended.files.items():
+    for change in changes:
         try:
-            if content is None:
-                fs.remove(path)
-            else:
-                fs.write_file(path, content)
-        except RuntimeError as error:  # too large, or a name with control characters
-            refused += f"sh: cannot keep {path!r}: {error}\n".encode()
-    for path in reversed(before):
-        if ended.folders and path not in ended.folders:
-            fs.remove(path)
+            change()
+        except RuntimeError as error:  # too large or deep, or a name with control characters
+            refused += f"sh: cannot keep {change.args[0]!r}: {error}\n".encode()
     return refused
 
 

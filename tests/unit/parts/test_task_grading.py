@@ -232,6 +232,9 @@ ON_THE_MACHINE = pytest.param(
         (IMPORT, "import os\nos._exit(0)", False),
         (IMPORT, "while True: pass", False),
         (IMPORT, "def", False),
+        (IMPORT, "import os\nos.truncate('/run/grader/result.jsonl', 1 << 40)\nx = 0", False),
+        (IMPORT, "import os\nopen('big', 'w').truncate(1 << 40)\nos.system('ls')\nx = 0", False),
+        (IMPORT, "import os\nos.makedirs('d/' * 200)\nos.system('ls')\nx = 0", False),
     ],
 )
 def test_a_model_cannot_turn_a_miss_into_a_fault(monkeypatch, code, file, passed, on_machine):

@@ -3,6 +3,7 @@
 import signal
 import sys
 import threading
+import time
 
 import pytest
 
@@ -80,6 +81,8 @@ def test_what_python_prints(command, printed, code):
         pytest.param("import os; os.symlink('../../../../etc/hostname', 'link')", {}, id="no-links"),
         pytest.param("open('two' + chr(10) + 'lines', 'w'); open('after', 'w')", {"after": ""}, id="a-name-that-cannot-be-kept"),
         pytest.param("import shutil; shutil.rmtree('d')", {"d/j.json": None}, id="a-tree"),
+        pytest.param("import os; os.remove('n'); os.makedirs('n/m'); open('n/m/o', 'w')", {"n": None, "n/m/o": ""}, id="a-folder-in-place-of-a-file"),
+        pytest.param("import os; os.mkdir('two' + chr(10) + 'lines'); os.makedirs('d/' * 200); open('after', 'w')", {"after": ""}, id="folders-that-cannot-be-kept"),
     ],
 )  # fmt: skip
 def test_the_files_after_python(code, files):
@@ -137,6 +140,16 @@ def test_a_busy_machine_is_no_timeout(calls_in):
         pytest.param("import os; os.truncate('n', 10**12); os._exit(0)", id="a-large-file-at-once"),
         pytest.param("n = 0\nwhile True:\n n += 1\n open(f'f{n}', 'w')", id="many-files"),
         pytest.param("while True: print('x' * 10**5)", id="output"),
+        pytest.param(
+            "import os\nf = open('f', 'wb'); os.unlink('f')\nwhile True: f.write(b'x' * 10**6)",
+            id="a-removed-file",
+        ),
+        pytest.param("f = [open('n') for _ in range(10**6)]", id="open-files"),
+        pytest.param(
+            "import os\nd, f = 'd' * 250, os.open('.', os.O_RDONLY)\n"
+            "for _ in range(30): os.mkdir(d, dir_fd=f); f = os.open(d, os.O_RDONLY, dir_fd=f)",
+            id="a-path-too-deep-to-look-at",
+        ),
     ],
 )
 def test_python_that_needs_too_much_times_out(calls_in, code):
@@ -147,6 +160,26 @@ def test_python_that_needs_too_much_times_out(calls_in, code):
     assert call.sh("python3 -c 'print(1)'; ls d") == "1\nj.json"
     assert call.playing.state.changed == ()
     assert call.playing.state.unrecorded == (0,)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("time.sleep(9000)", id="sleep"),
+        pytest.param("select.select([], [], [], 9000)", id="select"),
+        pytest.param("asyncio.run(asyncio.sleep(9000))", id="asyncio"),
+        pytest.param("del sys.modules['time']; import time; time.sleep(9000)", id="sleep-of-a-new-module"),
+    ],
+)
+def test_a_wait_takes_no_time(calls_in, code):
+    """The program's clock is put forward instead."""
+    begun = time.monotonic()
+    start = "import asyncio, select, sys, time; t = time.monotonic()"
+
+    said = calls_in(World(python=True)).sh(f'python3 -c "{start}; {code}; print(time.monotonic() - t)"')
+
+    assert 9000 <= float(said) < 9100
+    assert time.monotonic() - begun < 60
 
 
 def test_python_runs_once_though_its_command_is_recorded():
