@@ -35,7 +35,6 @@ def hostile_page(context, tmp_path_factory):
 
 
 def _open(page, name, repeat):
-    """Open a cell of the text of that name, and unfold all its details."""
     n = list(TEXTS).index(name)
     page.locator("#grid").evaluate("(grid, top) => { grid.scrollTop = top; }", n * 60)
     page.locator(f'[data-prompt="{n}"][data-target="{n}"]').click()

@@ -220,7 +220,6 @@ def paths_of(value, before=()):
 
 
 def changed(value, path, wrong):
-    """Return the value with another one at a path; an ellipsis removes it."""
     if not path:
         return None if wrong is ... else wrong
     copy = value.copy()

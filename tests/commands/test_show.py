@@ -155,7 +155,6 @@ def test_a_cell_in_full(runs, command):
 
 
 def _lines(shown):
-    """Each text with its label on one line, without the measurements."""
     text = re.sub(r"\n {6,}", " ", shown)
     lines = [" ".join(line.split()) for line in text.splitlines()[1:]]
     return [line for line in lines if not line.startswith("measured")]

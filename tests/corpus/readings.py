@@ -87,7 +87,6 @@ def render_matrix(verdicts):
 
 
 def recall(verdicts, outcome):
-    """Return how many of those that are labelled so are judged so, 0 to 1."""
     given = [verdict == outcome for label, verdict in verdicts if label == outcome]
     return sum(given) / len(given)
 

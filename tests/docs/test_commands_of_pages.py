@@ -72,7 +72,6 @@ def _store(path, ids):
 
 
 def _matching(folder, word):
-    """Expand a word as a shell does, which keeps one without a match."""
     found = folder.glob(word) if "*" in word else ()
     return sorted(str(path.relative_to(folder)) for path in found) or [word]
 

@@ -13,7 +13,6 @@ from tests.e2e.sessions import Project
 
 @pytest.fixture(scope="session")
 def embedded_model():
-    """The embedded model's name, if engine and weights are installed."""
     require_engine()
     return EMBEDDED_MODEL
 

@@ -12,7 +12,6 @@ KEY = "sk-not-to-be-seen"
 
 
 def fake_command(seen, mode="answer"):
-    """Return the command of the fake, which writes its input to a file."""
     return shlex.join([sys.executable, str(Path(__file__).with_name("fake_openclaw.py")), mode, str(seen)])
 
 

@@ -14,7 +14,6 @@ _POLL_S = 5.0
 
 
 def chat_of(target):
-    """Return the number of a chat, computed from its name if it has one."""
     name = target.strip().removeprefix("telegram:")
     return name if re.fullmatch(r"-?\d+", name) else str(zlib.crc32(name.removeprefix("@").lower().encode()))
 

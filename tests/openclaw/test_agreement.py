@@ -24,7 +24,6 @@ def observed():
 
 @cache
 def played(name):
-    """Return the outcome of a case in our loop, which two tests need."""
     return play_ours(CASES[name])
 
 

@@ -97,7 +97,6 @@ def test_the_lists_of_packages_are_complete(path):
 
 
 def _tox_environments():
-    """Return the names of the environments with a section of their own."""
     parser = configparser.ConfigParser(interpolation=None)
     parser.read(ROOT / "tox.ini", "utf-8")
     names = (section.removeprefix("testenv:") for section in parser.sections() if ":" in section)

@@ -37,7 +37,6 @@ def cost(bench):
 
 
 def window(bench):
-    """The share of the ideal time if all answers take 195 ms in lock-step."""
     for level in (1, 8):
         for program in bench.programs:
             done = bench.run(program, bench.n(16) * level, level, ",ttft=100,itl=5,n=20")

@@ -119,7 +119,6 @@ def keys(lines):
 
 
 def summary(folder, name):
-    """The summary of a run, without what differs between any two runs."""
     return timeless(json.loads((folder / "runs" / name / "summary.json").read_text("utf-8")))
 
 

@@ -14,7 +14,6 @@ pytestmark = pytest.mark.newest
 
 @pytest.fixture
 def school(project):
-    """A project with a provider that warms up and describes its server."""
     project.extend_conftest(TEACHER)
     return project
 

@@ -63,7 +63,6 @@ def write_task(project, name, code, *, category="files", kind="automated"):
 
 @pytest.fixture
 def skill(project):
-    """A project with two tasks: one that is graded, and one for a judge."""
     project.extend_conftest(PROVIDER)
     project.write("skill/assets/photos/photo.bin", "").write_bytes(bytes(range(256)))
     write_task(project, "task_count", COUNTED)

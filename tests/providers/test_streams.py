@@ -136,7 +136,6 @@ def clock():
 
 @pytest.fixture
 def exchange(clock):
-    """An exchange that started at 100 s by the clock, at 5 s of the day."""
     return Answer(monotonic=clock, wall_ms=lambda moment: 5000)
 
 

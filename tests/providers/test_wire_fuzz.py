@@ -126,7 +126,6 @@ def places(value, path=()):
 
 
 def put(value, path, new, key):
-    """A copy with another value at a path, or with a further key there."""
     if not path:
         return {**value, key: new} if key and isinstance(value, dict) else new
     copied = copy.copy(value)

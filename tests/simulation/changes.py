@@ -155,7 +155,6 @@ def mixed():
 
 
 def simulate_loss(one, n_runs):
-    """Compare pairs of runs of a model that loses a share of its prompts."""
     n_prompts, repeats, flips, loss = one
     return simulate(
         losing(loss, flips), n_prompts=n_prompts, repeats=repeats, n_runs=n_runs, seed=2, change=-loss

@@ -57,7 +57,6 @@ class Latencies:
     tick_ms: int = 1
 
     def truth(self, share):
-        """The percentile of one reply of one prompt, as it would be measured."""
         return float(self._measured(np.array(NormalDist().inv_cdf(share))))
 
     def draw(self, source, design):

@@ -18,13 +18,11 @@ TRIED = [loss for loss in LOSSES if loss[0] in (36, 100) and loss[1] != 3]
 
 
 def _at_most(level, n):
-    """Return the most that a level may reach by chance, 999 times in 1000."""
     return level + 3.1 * sqrt(level * (1 - level) / n)
 
 
 @pytest.fixture(scope="module")
 def equal():
-    """Pairs of equal runs, of all kinds of models: by repeats and targets."""
     return {
         (repeats, n_targets): simulate(
             mixed(), n_prompts=36, repeats=repeats, n_targets=n_targets, n_runs=N_RUNS

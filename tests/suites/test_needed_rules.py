@@ -68,7 +68,6 @@ def rules_of_texts(spec, path=()):
 
 
 def keywords_of(schema, path):
-    """Yield the path of each keyword of a schema that can be dropped."""
     for key, value in schema.items():
         if key == "properties":
             for name, inner in value.items():

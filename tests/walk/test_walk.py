@@ -59,7 +59,6 @@ def test_a_task_has_its_answer_first(lab, step, columns, color):
 
 
 def _is_to_copy(line):
-    """Whether a line is a command, a path or an id, which stays whole."""
     return bool(
         re.match(r"(next |check it: |wrote |benchmarks/| *(more prompts +)?pytest |in full: |\S+$)", line)
     )

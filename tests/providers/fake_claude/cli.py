@@ -166,7 +166,6 @@ def end_at_limit():
 
 
 def unoffered():
-    """Send a request although our server is missing, as the CLI does."""
     begin(connected=False)
     message("I have no tools.")
     say(result())
@@ -247,7 +246,6 @@ class Server:
         return json.loads(self.process.stdout.readline() or '{"error": {"message": "gone"}}')
 
     def answer_of(self, name, arguments):
-        """Return the result that the model receives, as the CLI words it."""
         own = name.removeprefix("mcp__openclaw__")
         if name == own or not self.allowed:
             unknown = f"<tool_use_error>No such tool available: {name}</tool_use_error>"

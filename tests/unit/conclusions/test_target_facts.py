@@ -69,7 +69,6 @@ def test_the_context_of_a_server():
 
 
 def group(speed, context=None, **changes):
-    """A target that is trusted with tools, but for its speed and context."""
     given = {"tools_offered": 2, "tool_demand": "call", "input_tokens": 100, "prompt_tokens_per_s": speed}
     rows = [*tool_cells(30, 0, **{**given, **changes}), *restraint_cells(30, 0, tools_offered=2)]
     return group_of(rows, inventory={"targets": {TARGET.label: {"server": {"context_length": context}}}})

@@ -88,7 +88,6 @@ def test_no_other_output_is_flagged():
 
 
 def _stripped(fixture):
-    """Return an output without its special tokens; None if it has none."""
     left = SPECIAL.sub("", fixture["raw_output"])
     is_stripped = left != fixture["raw_output"] and fixture["id"].startswith(STRIPPED_FAMILIES)
     return {**fixture, "raw_output": left} if is_stripped else None

@@ -30,7 +30,6 @@ from tests.unit.judging.test_laws import SPECS
 
 
 def _work_s():
-    """Return the processor time of a fixed piece of work on this machine."""
     began = time.process_time()
     sum(range(1_000_000))
     return time.process_time() - began

@@ -104,7 +104,6 @@ def pressed(level, right, wrong, target=TARGET, *, tools=11, padding=0, overflow
 
 
 def measured(records, n_selected=None, *, gates=NO_GATES, comparison=None, inventory=None, **config):
-    """A run with as many selected cells as rows, unless given otherwise."""
     return MeasuredRun(
         run_id="20261121_233059",
         records=tuple(records),

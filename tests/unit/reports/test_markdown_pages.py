@@ -64,7 +64,6 @@ class _Html(HTMLParser):
 
 
 def _shown(page):
-    """The page as GitHub's own parser reads it, with raw HTML allowed."""
     html = _Html()
     html.feed(cmarkgfm.github_flavored_markdown_to_html(page, Options.CMARK_OPT_UNSAFE))
     html.close()

@@ -28,5 +28,4 @@ time.sleep(600)
 
 
 def failing(words, status=1):
-    """A command that writes this text to its standard error and ends."""
     return engine_of(f"import sys; print({words!r}, file=sys.stderr); sys.exit({status})")
