@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SURFACE, is_active
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import is_there, load_object, open_file, parse_json
+from pytest_openclaw.util.files import MOST_BYTES, is_there, load_object, open_file, parse_json
 from pytest_openclaw.util.typed import shown
 from pytest_openclaw.values.requests import target_of
 from pytest_openclaw.values.rows import Record, from_row
@@ -79,8 +79,11 @@ class StoredRow:
 
     @property
     def whole(self) -> Record:
-        """The whole record, read from the file."""
-        return from_row(parse_json(self.line))
+        """The whole record, read from the file; raises `OpenClawError` if the file has changed meanwhile."""
+        try:
+            return from_row(parse_json(self.line))
+        except ValueError as error:
+            raise OpenClawError(f"{self.results} has changed while it was read: {error}") from None
 
 
 def read_rows(results: Path) -> Iterator[tuple[bytes, Record]]:
@@ -92,14 +95,14 @@ def read_rows(results: Path) -> Iterator[tuple[bytes, Record]]:
         OpenClawError: the file cannot be read, or a line is malformed; the message names the line.
     """
     with open_file(results) as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(iter(partial(file.readline, MOST_BYTES), b""), 1):
             try:
                 row = parse_json(line)
                 if not isinstance(row, dict):
                     raise ValueError("it is not a JSON object")
                 yield line, from_row(row)
             except ValueError as error:
-                if not line.endswith(b"\n"):
+                if not line.endswith(b"\n") and len(line) < MOST_BYTES:
                     return
                 raise OpenClawError(
                     f"{results}: line {number} is not a row of this format: {error}. "

@@ -30,6 +30,8 @@ JsonObject = dict[str, Any]
 
 DEEPEST = 200
 """The most levels of a value. A row has at most 150, and recursive functions can handle this number."""
+MOST_BYTES = 512 << 20
+"""Of a file with one value, or of a row; more would not fit into the memory of some machines."""
 
 
 # --- opening ------------------------------------------------------------------------------------
@@ -50,10 +52,15 @@ def open_file(path: Path) -> BinaryIO:
     """Open a file of a run folder; raise `OpenClawError` if it is missing or not a regular file."""
     check_regular(path)
     try:
-        return path.open("rb")
+        return open(path, "rb", opener=_open_at_once)
     except OSError as error:
         where = f"{path}: {error.strerror or error}"
         raise OpenClawError(f"{where}; is {path.parent} a run directory?") from None
+
+
+def _open_at_once(name: str, flags: int) -> int:
+    """Open a file that was regular; a link or a pipe that took its place since then is not followed."""
+    return os.open(name, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 @contextlib.contextmanager
@@ -82,7 +89,9 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 def load_object(path: Path) -> JsonObject:
     """Return the JSON object in a file of a run folder; raise `OpenClawError` if there is no object."""
     with open_file(path) as file:
-        data = file.read()
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise OpenClawError(f"{path} has more than {MOST_BYTES >> 20} MiB")
     try:
         value = parse_json(data)
     except ValueError as error:

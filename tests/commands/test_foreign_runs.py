@@ -119,15 +119,22 @@ COMMANDS = (
         pytest.param("config.json", "pipe", "config.json is not a regular file", id="pipe"),
         pytest.param("config.json", DEEP, "it is nested more than 200 levels", id="nested"),
         pytest.param("results.jsonl", b'{"e2e_ms": NaN}\n', "line 1 is not a row of this format", id="nan"),
+        pytest.param("config.json", "holes", "config.json has more than 1 MiB", id="holes"),
+        pytest.param("results.jsonl", "holes", "line 1 is not a row of this format", id="a-row-of-holes"),
     ],
 )
-def test_every_reader_refuses_malformed_files(folder, bad, name, kind, said, command):
+def test_every_reader_refuses_malformed_files(folder, bad, name, kind, said, command, monkeypatch):
     """One sentence names the file, with exit status 4; `history` shows the other runs and ends with 0."""
+    for module in ("util.files", "runs.reading"):
+        monkeypatch.setattr(f"pytest_openclaw.{module}.MOST_BYTES", 1 << 20)
     (bad / name).unlink()
     if isinstance(kind, bytes):
         (bad / name).write_bytes(kind)
     elif kind == "pipe":
         os.mkfifo(bad / name)
+    elif kind == "holes":
+        (bad / name).touch()
+        os.truncate(bad / name, 1 << 40)
     else:
         (bad / name).symlink_to("/dev/zero" if kind == "zero" else folder / "outside/canary.txt")
     if name == "results.jsonl":  # otherwise the summary is used instead of the rows
@@ -152,6 +159,15 @@ def test_a_summary_of_other_models_loses_no_row(bad, command):
 
     page = Path("page.html").read_text()
     assert [one["model"] for one in summary["groups"] if f'"{one["model"]}"' not in page] == []
+
+
+def test_a_row_that_has_changed_since_it_was_read(bad):
+    """A command that needs its texts says so."""
+    run = load_run(bad)
+    os.truncate(bad / "results.jsonl", 100)
+
+    with pytest.raises(OpenClawError, match=r"results.jsonl has changed while it was read"):
+        _ = [row.whole for row in run.rows.values()]
 
 
 def test_a_run_folder_may_be_a_link_itself(folder, tmp_path, command):

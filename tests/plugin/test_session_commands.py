@@ -103,6 +103,19 @@ def test_an_accepted_answer_counts_in_later_runs(history, monkeypatch, capsys):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such terminals")
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pipes in folders")
+@pytest.mark.parametrize("is_link", [True, False])
+def test_no_decision_is_written_through_a_link(history, tmp_path, capsys, is_link):
+    """A bundle from elsewhere could lead it into a file of a shell."""
+    history.run()
+    labels = history.project.folder / "openclaw-trajectory-s1/accepted.jsonl"
+    labels.symlink_to(tmp_path / ".profile") if is_link else os.mkfifo(labels)
+
+    assert main(["review", "last"]) == 4
+    assert "accepted.jsonl: cannot be read (it is not a regular file)" in capsys.readouterr().err
+    assert not (tmp_path / ".profile").exists()
+
+
 def test_a_terminal_needs_no_enter(history, monkeypatch):
     """One key decides, and the terminal is left as it was."""
     import pty

@@ -17,7 +17,7 @@ import pytest
 from msgspec import Struct, to_builtins
 
 from pytest_openclaw.openclaw.catalog import DIRECT, load_catalogue
-from pytest_openclaw.parts.sessions.records import Session, is_cut, read_entries
+from pytest_openclaw.parts.sessions.records import Session, is_cut, read_entries, read_file
 from pytest_openclaw.parts.sessions.rules import (
     Agreement,
     RecordedCall,
@@ -28,6 +28,7 @@ from pytest_openclaw.parts.sessions.rules import (
 )
 from pytest_openclaw.suites.offered import of_catalogue, read_tools
 from pytest_openclaw.util.errors import OpenClawError, SuiteError
+from pytest_openclaw.util.files import is_there
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.prompts import Prompt, Suite
 
@@ -274,10 +275,11 @@ def read_labels(path: Path) -> defaultdict[str, list[Label]]:
     """Return the labels of a session's steps, by the key of the step.
 
     Raises:
-        SuiteError: `accepted.jsonl` is broken.
+        SuiteError: `accepted.jsonl` is broken, or is a link, which could lead to any file.
     """
     file, found = path.with_name(ACCEPTED), defaultdict[str, list[Label]](list)
-    for number, line in enumerate(file.read_bytes().splitlines() if file.is_file() else (), start=1):
+    data = read_file(file, file.name) if is_there(file) else b""
+    for number, line in enumerate(data.splitlines(), start=1):
         try:
             label = msgspec.json.decode(line, type=Label)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

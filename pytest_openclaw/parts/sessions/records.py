@@ -13,6 +13,7 @@ import tomllib
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import resources
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.dispatch import read_json
@@ -86,15 +87,20 @@ def read_entries(path: Path, name: str) -> list[JsonObject]:
     return [one for one in entries if not isinstance(one.get("id"), str) or one["id"] in branch]
 
 
-def _objects(path: Path, name: str, key: str, *, is_one: bool = False) -> Iterator[JsonObject]:
+def read_file(path: Path, name: str) -> bytes:
+    """Return the content of a session's file; raise `SuiteError` if it is too large, or a link or a pipe."""
     try:
-        if (size := path.stat().st_size) > MOST_BYTES:
+        if (size := path.lstat().st_size) > MOST_BYTES:
             raise SuiteError(f"{name}: has {size >> 20} MiB, and at most {MOST_BYTES >> 20} MiB are read.")
-        if not path.is_file():  # such as a pipe
-            raise OSError("it is not a file")
-        data = path.read_bytes()
+        if not S_ISREG(path.lstat().st_mode):
+            raise OSError("it is not a regular file")
+        return path.read_bytes()
     except OSError as error:
         raise SuiteError(f"{name}: cannot be read ({error.strerror or error}). Export it again.") from None
+
+
+def _objects(path: Path, name: str, key: str, *, is_one: bool = False) -> Iterator[JsonObject]:
+    data = read_file(path, name)
     if not data.strip():
         raise SuiteError(f"{name}: is empty. Export the session again.")
     for number, line in enumerate([data] if is_one else data.splitlines(), start=1):
