@@ -102,7 +102,6 @@ def test_an_accepted_answer_counts_in_later_runs(history, monkeypatch, capsys):
     assert (row["parsed_output"]["agreement"], row["parsed_output"]["accepted"]) == ("other_tool", True)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no such terminals")
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pipes in folders")
 @pytest.mark.parametrize("is_link", [True, False])
 def test_no_decision_is_written_through_a_link(history, tmp_path, capsys, is_link):
@@ -116,6 +115,7 @@ def test_no_decision_is_written_through_a_link(history, tmp_path, capsys, is_lin
     assert not (tmp_path / ".profile").exists()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no such terminals")
 def test_a_terminal_needs_no_enter(history, monkeypatch):
     """One key decides, and the terminal is left as it was."""
     import pty
