@@ -69,7 +69,6 @@ def gitlab_commands(log):
 
 
 def teamcity_commands(log):
-    """The opening of a service message, which TeamCity finds anywhere in a line."""
     return [Command(name) for name in re.findall(r"##teamcity\[([A-Za-z][\w.-]*)\s", log)]
 
 

@@ -66,7 +66,6 @@ def pytest_runtest_teardown() -> None:
 
 @pytest.fixture
 def scratch(tmp_path, monkeypatch):
-    """The folder for scratch folders; each is removed when its use has ended."""
     folder = tmp_path / "scratch"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))

@@ -36,7 +36,6 @@ def find_claude(folder):
 
 
 def find_openclaw(folder):
-    """Return Node and OpenClaw's script under `folder`; None unless both exist."""
     script, node = folder / "node_modules/openclaw/openclaw.mjs", _node_in(folder)
     if not script.is_file() or not node.is_file():
         return None

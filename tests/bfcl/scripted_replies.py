@@ -150,7 +150,6 @@ class _Maker:
 
 
 def _chosen(answer, choice):
-    """Return a right object from one in which each key has a list of right values."""
     return {
         key: ([value for value in values if value != ""] or values)[choice]
         if isinstance(values, list)

@@ -19,7 +19,6 @@ class CommandLine:
         return json.loads(self(*words, "--json", status=status).out)
 
     def refused(self, *words):
-        """Return the only line of a command that ends with 4, without its beginning."""
         shown = self(*words, status=4)
         assert (shown.out, shown.err.count("\n")) == ("", 1)
         return shown.err.partition(f" {words[0]}: ")[2].rstrip("\n")

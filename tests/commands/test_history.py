@@ -27,7 +27,6 @@ def _at(day, target, prompt_id, **changes):
 
 
 def _summarize(path):
-    """Write the summary that a session would have written for a stored run."""
     (path / "summary.json").write_text(json.dumps(to_json(summary_of(load_run(path)))))
     return path
 

@@ -25,7 +25,6 @@ NIGHTLY, SHARDS = _files("nightly.md"), _files("shards.md")
 
 @pytest.fixture
 def lab(tmp_path):
-    """A project with a predictable model and enough prompts to see a great loss."""
     terminal = made(tmp_path, f"{LAB}openclaw_verdict = gate\n")
     suite = "".join(PROMPT.format(number) for number in range(N_PROMPTS))
     terminal.write(File(path="benchmarks/prompts_a.toml", text=suite))

@@ -29,7 +29,6 @@ class RunFolder(StoredRun):
         return results.read_bytes().count(b"\n") if results.exists() else 0
 
     def rows_of(self, provider):
-        """The rows of one provider by prompt id; each prompt must have exactly one."""
         rows = [row for row in self.rows if row["provider"] == provider]
         by_id = {row["prompt_id"]: row for row in rows}
         assert len(by_id) == len(rows), "a cell has one row"

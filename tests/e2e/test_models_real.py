@@ -57,7 +57,6 @@ def misread(row):
 
 
 def objects_in(text):
-    """Yield the JSON objects in code fences, and the text itself if it is one."""
     for part in (*re.findall(r"```(?:json)?\s*(\{.*?\})\s*```", text, re.DOTALL), text):
         try:
             value = json.loads(part)

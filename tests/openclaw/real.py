@@ -41,7 +41,6 @@ class RealOpenClaw:
 
     @property
     def environ(self):
-        """An environment in which its Node is found, and nothing else of this machine."""
         return {"PATH": os.pathsep.join([str(Path(self.node).parent), os.defpath])}
 
 

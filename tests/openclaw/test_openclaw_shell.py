@@ -35,7 +35,6 @@ def staged():
 
 
 def _sh(scratch, *arguments, cwd=None, **environ):
-    """Call the shell as OpenClaw does, and return its exit status and output."""
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     given = {"cwd": cwd or scratch.workspace, "env": {"PATH": os.defpath} | environ, **streams}
     done = subprocess.run([str(scratch.shell), *arguments], timeout=PATIENCE_S, **given)

@@ -180,7 +180,6 @@ print(json.dumps([to_json(summary), render_markdown(summary)]))
 
 
 def _results(copy):
-    """The config of a session, the summary of the stored run, and its page."""
     copy.pytest("--openclaw-run-id=r")
     (copy.project / "summarize.py").write_text(SUMMARIZE)
     summary, page = json.loads(copy.run("summarize"))
@@ -216,7 +215,6 @@ def _comparable(results, part):
 
 
 def _lines(page, used):
-    """The lines of a page outside tables, without the texts that a part adds."""
     texts = re.compile("|".join(used.texts) or "(?!)")
     lines = [line for line in page.splitlines() if line and not line.startswith("|")]
     return [texts.sub("", line) for line in lines if not any(re.match(one, line) for one in used.lines)]

@@ -179,7 +179,6 @@ class Project:
         return path
 
     def suite(self, prompts, name="prompts_a.toml"):
-        """Write a suite: TOML text, whole prompts, or prompt id → (prompt, validator)."""
         if isinstance(prompts, dict):
             prompts = [
                 {"id": key, "prompt": text, "validator": rule} for key, (text, rule) in prompts.items()

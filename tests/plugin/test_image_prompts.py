@@ -42,7 +42,6 @@ def gallery(project):
 
 
 def sees(body):
-    """Answer by whether there is an image, or the prompt has the answer in it."""
     last = body["messages"][-1]
     text = "7" if last.get("images") or "7" in last["content"] else "I see no image."
     return answer(lines(said(text), done())) if body["stream"] else Script.answer(done(content=text))

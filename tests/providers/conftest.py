@@ -27,7 +27,6 @@ def api(request):
 
 @pytest.fixture(params=(CHAT, OLLAMA), ids=["events", "lines"])
 def form(request):
-    """One API of each form of streams, which are received by the same code."""
     return request.param
 
 

@@ -436,7 +436,6 @@ WRITES = ["mcp__openclaw__write", '{"path": "done.md", "content": "milk"}']
 
 
 def play(*turns, world=WORLD, **request):
-    """Let the fake play these turns, each a text and its calls, in a world."""
     return ask(environ_of("plays", json.dumps(turns)), tools=PLAYED, world=world, **request)
 
 

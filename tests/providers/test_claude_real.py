@@ -58,7 +58,6 @@ def files_under(folder):
 
 
 def own_texts(body):
-    """The texts of a request's messages that are not the CLI's own reminders."""
     blocks = [block for message in body["messages"] for block in message["content"]]
     return [block["text"] for block in blocks if not block["text"].startswith("<system-reminder>")]
 
@@ -278,7 +277,6 @@ def test_a_server_that_does_not_start_is_an_error(environ, monkeypatch):
 
 
 def servers_of_tools():
-    """Our servers among the processes that this one and its children have started."""
     found = []
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):  # a zombie, or gone meanwhile

@@ -218,7 +218,6 @@ def test_signatures_of_thoughts_go_back(server, stream):
 
 
 def requires_reasoning(request):
-    """Reject a conversation without the model's own thinking, as DeepSeek does."""
     said = [message for message in request.json["messages"] if message["role"] == "assistant"]
     if all("reasoning_content" in message for message in said):
         return Script.stream(CHAT.text("Hi."), CHAT.end())

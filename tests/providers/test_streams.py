@@ -40,7 +40,6 @@ def _silence(monkeypatch):
 
 
 def read(*chunks):
-    """All events of these chunks, including the one without its blank line."""
     stream = EventReader()
     events = [event for chunk in chunks for event in stream.feed(chunk)]
     return [*events, *stream.close()]

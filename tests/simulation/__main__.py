@@ -85,7 +85,6 @@ def percentile_table(n_runs):
 
 
 def _range(shares):
-    """Return the lowest and the highest share, or a dash if there are none."""
     known = [f"{share:.1%}" for share in sorted(share for share in shares if share is not None)]
     if not known:
         return "–"

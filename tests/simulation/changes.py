@@ -76,8 +76,6 @@ def simulate(model, *, n_prompts, repeats, n_targets=1, n_runs, seed=1, change=0
 
 
 def beta(mean, resemblance):
-    """Prompts have rates of their own, more or less alike; repeats are drawn anew."""
-
     def draw(rng, n_prompts, repeats):
         rates = [_rate(rng, mean, resemblance) for _ in range(n_prompts)]
         return _asked(rng, rates, repeats), _asked(rng, rates, repeats)

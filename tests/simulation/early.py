@@ -147,7 +147,6 @@ def _forbids(one):
 
 
 def _chance(one, rate, needless):
-    """The chance of a call: the categories lie evenly around the true rate."""
     mean = needless if _forbids(one) else rate
     at = int(str(one.prompt.category).split()[1]) / (N_CATEGORIES - 1)
     return mean + (2 * at - 1) * HARDNESS * min(mean, 1 - mean)

@@ -22,7 +22,6 @@ def _simulate(rate, needless, n_runs, **more):
 
 
 def _is_rarely_wrong(found, level=LEVEL):
-    """Whether the errors stay under the level, but for chance 999 times in 1000."""
     return max(found.against, found.trusting) <= level + 3.1 * sqrt(level * (1 - level) / found.n)
 
 

@@ -16,7 +16,6 @@ KINDS = ("right", "wrong", "resisted")
 
 
 def without(spec, path):
-    """Return a copy of nested tables and lists without the value at this path."""
     changed = deepcopy(spec)
     inner = changed
     for key in path[:-1]:

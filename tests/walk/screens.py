@@ -49,7 +49,6 @@ class Shown:
         return bool(re.search(r"\x1b\[[0-9;]*m", self.raw))
 
     def picture(self, title):
-        """Return the screen as an HTML page, which a browser makes a picture of."""
         n = len(self.text.splitlines())
         rows = "\n".join("".join(_spans(row)).rstrip() for row in self.rows[:n])
         return (

@@ -155,7 +155,6 @@ def unplayed():
 
 
 def why_not_real(prompt):
-    """Return why the real agent does not play a prompt's world; empty if it does."""
     fields = ("prompt", "messages", "turns", "world")
     asked = {name: getattr(prompt, name) for name in fields}
     return why_not_askable(Request(model="m", tools=prompt.tools or (), **asked))

@@ -45,7 +45,6 @@ LONG_CHARS = 4000
 
 
 def alike(text):
-    """Return a text without the parts that may differ, shortened if it is long."""
     for pattern, replacement, _ in JUSTIFIED:
         text = re.sub(pattern, replacement, text)
     return shortened(text)

@@ -394,7 +394,6 @@ _SHOWN = [
 
 
 def rows_in(name):
-    """The rows of a table in a file next to the tests, a JSON object in each line."""
     text = Path(__file__).parents[1].joinpath(name).read_text("utf-8")
     return [json.loads(line) for line in text.splitlines()]
 

@@ -146,7 +146,6 @@ class MisbehavingServer:
         self._queue.extend(scripts)
 
     def wait_for(self, condition, *, timeout_s=60.0):
-        """Wait until the condition holds, for example `lambda: server.in_flight == 3`."""
         latest = time.monotonic() + timeout_s
         while not condition():
             assert time.monotonic() < latest, "the condition did not come about"

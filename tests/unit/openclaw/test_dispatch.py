@@ -25,7 +25,6 @@ def _dispatch(name, arguments, tools=DIRECT):
 
 
 def _complaints(answer):
-    """The lines between the head of a refusal and the arguments that it repeats."""
     head, *lines = answer.message.partition("\n\nReceived arguments:\n")[0].split("\n")
     assert head == f'Validation failed for tool "{answer.tool}":'
     return [line.removeprefix("  - ") for line in lines]

@@ -43,8 +43,6 @@ def _refusal(*paths):
 
 @pytest.fixture
 def two(tmp_path):
-    """Stores the run `one` of the prompt P1, and the run `two` of P2 with changes."""
-
     def stored(**changes):
         return store(tmp_path / "one", [row(A, "P1")]), store(tmp_path / "two", [row(A, "P2")], **changes)
 

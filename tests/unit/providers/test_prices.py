@@ -34,7 +34,6 @@ def target_of(model, name="p", level=None):
 
 
 def price(pattern, *usd):
-    """An own price; without a third figure cached input has the price of input."""
     return OwnPrice(pattern=pattern, input_usd=usd[0], output_usd=usd[1], cached_usd=(*usd, usd[0])[2])
 
 

@@ -66,7 +66,6 @@ def _many():
 
 
 def _alone():
-    """One target that was interrupted: repeats of prompts, tools in text only."""
     rows = [
         (record if repeat <= passed else missed)(GOOD, prompt_id=f"P{passed}", repeat=repeat, ttft_ms=None)
         for passed in (0, 3, 4)

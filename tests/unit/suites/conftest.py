@@ -24,5 +24,4 @@ class Says:
 
 @pytest.fixture(scope="session")
 def registry():
-    """The rule `says`; an absent validator is `noop` without being registered."""
     return build_registry([("the tests", Says)])

