@@ -30,9 +30,9 @@ JsonObject = dict[str, Any]
 
 DEEPEST = 200
 """The most levels of a value. A row has at most 150, and recursive functions can handle this number."""
-MOST_BYTES = 512 << 20
-"""Of a file with one value, or of a row; more would not fit into the memory of some machines."""
+MOST_BYTES = 512 << 20  # of a file with one value, or of a row
 
+_AT_ONCE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 # --- opening ------------------------------------------------------------------------------------
 
@@ -52,15 +52,11 @@ def open_file(path: Path) -> BinaryIO:
     """Open a file of a run folder; raise `OpenClawError` if it is missing or not a regular file."""
     check_regular(path)
     try:
-        return open(path, "rb", opener=_open_at_once)
+        # A link or a pipe that took its place since then is not followed or waited for.
+        return open(path, "rb", opener=lambda name, flags: os.open(name, flags | _AT_ONCE))
     except OSError as error:
         where = f"{path}: {error.strerror or error}"
         raise OpenClawError(f"{where}; is {path.parent} a run directory?") from None
-
-
-def _open_at_once(name: str, flags: int) -> int:
-    """Open a file that was regular; a link or a pipe that took its place since then is not followed."""
-    return os.open(name, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 @contextlib.contextmanager

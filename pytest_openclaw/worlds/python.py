@@ -11,6 +11,7 @@ import importlib.util
 import os
 import random
 import re
+import stat
 import sys
 import tempfile
 import threading
@@ -39,7 +40,7 @@ MOST_MEMORY_BYTES = 640 << 20
 MOST_OUTPUT_BYTES = 4 << 20
 #: what Python may write to the files of a world
 MOST_FILES, MOST_FILE_BYTES = 5000, 64 << 20
-#: files that it may have open, and their numbers; a path in bytes
+#: files that it may have open, and their numbers; bytes of a path, below which nothing can be seen
 MOST_OPEN, _MOST_NUMBERS, _LONGEST_PATH = 128, 1024, 2000
 _TICK_S = 0.05
 _LIBRARY = "/usr/lib/python3/site-packages"
@@ -198,14 +199,16 @@ def load(*, for_grader: bool = False) -> tuple[Engine, Module]:
 
 @contextmanager
 def _cache_folder() -> Iterator[Path]:
-    """Yield this user's folder for caches, or a temporary one if it cannot be written, or others can."""
+    """Yield this user's folder for caches, or a temporary one if only others, or they too, can change it."""
     base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
     folder = Path(base or Path.home() / ".cache") / "pytest-openclaw"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.stat()
-        if sys.platform != "win32" and (found.st_uid not in (0, os.getuid()) or found.st_mode & 0o022):
-            raise PermissionError("compiled code of others is not run")
+        folder = folder.resolve()
+        for one in (folder, *folder.parents) if sys.platform != "win32" else ():
+            found, is_sticky = one.stat(), one != folder and one.stat().st_mode & stat.S_ISVTX
+            if found.st_uid not in (0, os.getuid()) or (found.st_mode & 0o022 and not is_sticky):
+                raise PermissionError("compiled code of others is not run")
         with LockFile(folder / "lock", waits=True):
             pass
     except OSError:
@@ -242,7 +245,7 @@ def run(
 
     engine, module = load(for_grader=host is not None)
     deadline = time.process_time() + seconds
-    with tempfile.TemporaryDirectory(prefix="openclaw-world-", ignore_cleanup_errors=True) as scratch:
+    with tempfile.TemporaryDirectory(None, f"openclaw-{os.getpid()}-", ignore_cleanup_errors=True) as scratch:
         root, library, given = Path(scratch, "root"), Path(scratch, "library"), Path(scratch, "stdin")
         _lay_out(root, files, folders)
         library.mkdir()
@@ -295,8 +298,7 @@ def run(
         finally:
             store.close()  # and with it the program's files
         ended.stdout, ended.stderr = out.content, errors.content
-        if is_full := _is_too_full(Path(scratch)):  # it may have ended between two looks
-            ended.timed_out = True
+        ended.timed_out |= (is_full := _is_too_full(Path(scratch)))  # it may have ended between two looks
         ended.result = b"" if is_full else _content(private / RESULT)
         if not ended.timed_out:
             _read_back(root, files, ended)
@@ -369,21 +371,17 @@ def _read_back(root: Path, files: Mapping[str, bytes], ended: Ended) -> None:
 
 
 def _replace_functions(linker: Any) -> None:
-    """Fix the clock and random numbers, but not monotonic clocks, and accept each exit status.
-
-    A program does not wait: its monotonic clocks are put forward instead.
-    """
+    """Fix the clock and random numbers, put other clocks forward to wait, and accept each exit status."""
     from wasmtime import FuncType, ValType
 
     source = random.Random(1)  # noqa: S311 (it is to be the same in each run)
     waited_ns = 0
 
-    def monotonic_ns() -> int:
-        return (time.monotonic_ns() + waited_ns) % (1 << 63)
+    def now(clock: int) -> int:
+        return _NOW_NS if clock == 0 else (time.monotonic_ns() + waited_ns) % (1 << 63)
 
     def clock_time_get(caller: Caller, clock: int, _precision: int, at: int) -> int:
-        now = _NOW_NS if clock == 0 else monotonic_ns()
-        caller["memory"].write(caller, now.to_bytes(8, "little"), at)  # type: ignore[union-attr]
+        caller["memory"].write(caller, now(clock).to_bytes(8, "little"), at)  # type: ignore[union-attr]
         return 0
 
     def random_get(caller: Caller, at: int, n: int) -> int:
@@ -395,8 +393,8 @@ def _replace_functions(linker: Any) -> None:
         memory: Any = caller["memory"]
         events = [memory.read(caller, at, at + 48) for at in range(asked, asked + 48 * n, 48)]
         if all(event[8] == 0 for event in events):  # clocks, otherwise a file, which is ready
-            until = (int.from_bytes(one[24:32], "little") - (one[40] and monotonic_ns()) for one in events)
-            waited_ns += max(0, min(until))
+            waits = (int.from_bytes(one[24:32], "little") - (one[40] and now(one[16])) for one in events)
+            waited_ns += max(0, min(waits))
         happened = b"".join(event[:8] + bytes((0, 0, event[8])) + bytes(21) for event in events)
         memory.write(caller, happened, answers)
         memory.write(caller, n.to_bytes(4, "little"), n_at)
@@ -466,7 +464,6 @@ def watching(is_over: Callable[[], bool], end: Callable[[], None]) -> Iterator[N
 
 
 def _is_too_full(root: Path) -> bool:
-    """Whether a program has written or opened too much; also below a path that is too long to look there."""
     n = n_open = size = 0
     for folder, below, names in os.walk(root):
         n += len(below) + len(names)

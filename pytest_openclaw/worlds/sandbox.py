@@ -33,7 +33,7 @@ from pytest_openclaw.worlds.shell import PATIENCE, find_answer
 from pytest_openclaw.worlds.workspace import HOME, ROOT, SCRATCH, absolute, normal_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from bashkit import BuiltinContext, ExecResult, FileSystem
 
@@ -484,8 +484,9 @@ class _Run:
             return True
         globs = {words: escape(" ".join(words)).replace(_EXPANDED, "*") for words in commands}
         computed = [glob for words, glob in globs.items() if _EXPANDED in words[0]]
-        plain = {*globs.values()} - {*computed}
-        left = [part for part in map(" ".join, self.parts) if computed and not _fits_any(part, plain)]
+        left = [*map(" ".join, self.parts)]
+        for glob in {*globs.values()} - {*computed} if computed else ():
+            left = [part for part in left if not fnmatchcase(part, glob)]
         return not all(any(fnmatchcase(part, glob) for part in left) for glob in computed)
 
     def _answers(self, context: BuiltinContext) -> BuiltinResult:
@@ -586,10 +587,6 @@ class _Run:
         else:
             context.fs.write_file(path, b"")
         return BuiltinResult(f"{path}\n")
-
-
-def _fits_any(text: str, globs: Iterable[str]) -> bool:
-    return any(fnmatchcase(text, glob) for glob in globs)
 
 
 def _not_found(context: BuiltinContext) -> BuiltinResult:

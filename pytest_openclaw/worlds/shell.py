@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -249,16 +250,13 @@ class Sandbox:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
-        self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._has_python = False
 
     def play(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Run a command; see `sandbox.play`. Raises `OpenClawError` as `Exec.run` does."""
         with self._lock:
             if self._child is None or self._child.poll() is not None:
-                self.close()
-                self._scratch = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-                self._child, self._has_python = _start_child(self._scratch.name), False
+                self._child, self._has_python = _start_child(), False
             loading_s = _START_S if asked["python"] and not self._has_python else 0.0
             answer = _ask(self._child, json.dumps(asked), asked["seconds"] + _RECORD_S + loading_s)
             self._has_python |= asked["python"]
@@ -268,17 +266,14 @@ class Sandbox:
         return done
 
     def close(self) -> None:
-        """End the child, and remove what it left if it was killed."""
+        """End the child."""
         if self._child is not None:
             _end(self._child)
-        if self._scratch is not None:
-            self._scratch.cleanup()
 
 
-def _start_child(scratch: str) -> subprocess.Popen[bytes]:
+def _start_child() -> subprocess.Popen[bytes]:
     import_path = [path or str(Path.cwd()) for path in sys.path]
-    code = f"import sys, tempfile; sys.path[:] = {import_path!r}; tempfile.tempdir = {scratch!r}\n"
-    code += f"from {SANDBOX_MODULE} import main\nmain()"
+    code = f"import sys; sys.path[:] = {import_path!r}\nfrom {SANDBOX_MODULE} import main\nmain()"
     child = subprocess.Popen(  # noqa: S603
         [sys.executable, "-I", "-S", "-c", code],
         stdin=subprocess.PIPE,
@@ -335,6 +330,8 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     child.kill()
     with suppress(OSError):  # from an unfinished line
         child.communicate()
+    for left in Path(tempfile.gettempdir()).glob(f"openclaw-{child.pid}-*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 SANDBOX, GRADERS = Sandbox(), Sandbox()  # a model does not wait for the grader of another cell

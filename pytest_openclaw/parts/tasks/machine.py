@@ -31,15 +31,8 @@ MOST_RESULT_BYTES = 4 << 20
 _NAMESPACES = ("--user", "--map-root-user", "--mount", "--pid", "--net", "--ipc", "--uts")
 _SHOWN = (
     *("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc/alternatives"),
-    *(
-        "/etc/ld.so.cache",
-        "/etc/passwd",
-        "/etc/group",
-        "/dev/null",
-        "/dev/zero",
-        "/dev/random",
-        "/dev/urandom",
-    ),
+    *("/etc/ld.so.cache", "/etc/passwd", "/etc/group"),
+    *("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"),
 )
 _SETUP = """\
 set -e

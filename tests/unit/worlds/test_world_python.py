@@ -2,8 +2,10 @@
 
 import signal
 import sys
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -182,6 +184,17 @@ def test_a_wait_takes_no_time(calls_in, code):
     assert time.monotonic() - begun < 60
 
 
+def test_a_sandbox_that_is_killed_leaves_no_files(calls_in):
+    """As it is for its memory or time; its folder on disk has its number."""
+    call = calls_in(World(python=True))
+    call.sh("python3 -c 'print(1)'")
+    child = shell.SANDBOX._child
+    threading.Timer(1.0, child.kill).start()
+
+    assert call.sh('python3 -c \'while True: open("f", "w")\'').startswith("Command timed out")
+    assert [*Path(tempfile.gettempdir()).glob(f"openclaw-{child.pid}-*")] == []
+
+
 def test_python_runs_once_though_its_command_is_recorded():
     """The record repeats its effects: what depends on them is known."""
     _, files, ran = played(
@@ -232,13 +245,29 @@ def test_another_file_is_not_run(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no permission bits")
-@pytest.mark.parametrize("mode", [0o700, 0o770, 0o702])
-def test_compiled_code_of_others_is_not_run(tmp_path, monkeypatch, mode):
-    """A folder for caches that other users can write is not used."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    own = tmp_path / "pytest-openclaw"
-    own.mkdir()
+@pytest.mark.parametrize(
+    ("mode", "above", "is_used"),
+    [
+        (0o700, 0o755, True),
+        (0o700, 0o1777, True),  # as of /tmp: others cannot exchange the folder
+        (0o770, 0o755, False),
+        (0o702, 0o755, False),
+        (0o1777, 0o755, False),
+        (0o700, 0o777, False),
+    ],
+)
+@pytest.mark.parametrize("is_link", [False, True])
+def test_compiled_code_of_others_is_not_run(tmp_path, monkeypatch, mode, above, is_used, is_link):
+    """A folder for caches that other users can write, or exchange, is not used; also where a link leads."""
+    own = tmp_path / "above" / "pytest-openclaw"
+    own.mkdir(parents=True)
     own.chmod(mode)
+    own.parent.chmod(above)
+    base = tmp_path / "home" if is_link else own.parent
+    if is_link:
+        base.mkdir()
+        (base / own.name).symlink_to(own)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(base))
 
     with python._cache_folder() as folder:
-        assert (folder == own) == (mode == 0o700)
+        assert (folder == own) == is_used
