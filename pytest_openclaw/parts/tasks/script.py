@@ -211,6 +211,7 @@ def main() -> None:
     """Grade the task of this folder."""
     task = json.loads((FOLDER / "task.json").read_text())
     sys.path.insert(0, str(FOLDER))
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     os.environ["WORKSPACE"] = task["workspace"]  # as some verifiers of claw-bench read it
     if sys.platform == "wasi":
         enter_world()

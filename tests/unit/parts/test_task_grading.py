@@ -235,6 +235,11 @@ ON_THE_MACHINE = pytest.param(
         (IMPORT, "import os\nos.truncate('/run/grader/result.jsonl', 1 << 40)\nx = 0", False),
         (IMPORT, "import os\nopen('big', 'w').truncate(1 << 40)\nos.system('ls')\nx = 0", False),
         (IMPORT, "import os\nos.makedirs('d/' * 200)\nos.system('ls')\nx = 0", False),
+        (
+            RUN,
+            "import os, time\nfor _ in range(400): os.fork() or (time.sleep(2), os._exit(0))\nprint('right')",
+            False,
+        ),
     ],
 )
 def test_a_model_cannot_turn_a_miss_into_a_fault(monkeypatch, code, file, passed, on_machine):
@@ -244,6 +249,14 @@ def test_a_model_cannot_turn_a_miss_into_a_fault(monkeypatch, code, file, passed
     verdict = _grade(code, on_machine=on_machine).check(_left(a=file))
 
     assert (verdict.passed, verdict.parsed["score"]) == (passed, float(passed))
+
+
+@pytest.mark.skipif(bool(machine.why_not()), reason=machine.why_not())
+def test_no_program_changes_what_later_programs_of_a_grader_load():
+    """Its system is read only; a test file is graded there without plugins of this machine."""
+    verdict = _grade(RUN, on_machine=True).check(_left(a="open('/etc/ld.so.preload', 'w')\nprint('right')"))
+
+    assert not verdict.passed
 
 
 READ = """import pathlib, json
