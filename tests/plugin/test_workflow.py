@@ -223,10 +223,11 @@ def test_the_starter_looks_for_a_release(tmp_path):
     """Once a week npm is asked for the newest one."""
     hub = GitHub(tmp_path)
     known = '[ "$*" = "view openclaw version" ]'
-    hub.program("npm", f"#!/bin/sh\nif {known}; then echo 2099.1.1; else exit 7; fi\n")
+    hub.program("npm", f"#!/bin/sh\nif {known}; then echo 2099.1.1; echo ::error::no; else exit 7; fi\n")
 
     assert hub.play("release") == {}, hub.text
     assert "::warning::openclaw-2099.1.1 is out" in hub.text
+    assert "::error::" not in hub.text
 
 
 @pytest.mark.parametrize("workflow", [BENCHMARKS, TESTS, NIGHTLY, STARTER], ids=lambda path: path.name)
