@@ -220,7 +220,9 @@ def main() -> None:
         return
     import ctypes
     import resource
+    import signal
 
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # which Linux keeps from a first process
     ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     for limit, most in LIMITS.items():
         resource.setrlimit(getattr(resource, limit), (most, most))

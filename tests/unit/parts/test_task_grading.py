@@ -259,6 +259,14 @@ def test_no_program_changes_what_later_programs_of_a_grader_load():
     assert not verdict.passed
 
 
+@pytest.mark.skipif(bool(machine.why_not()), reason=machine.why_not())
+def test_no_signal_of_a_program_ends_a_grader():
+    """Not one of those that Python has a handler for, either."""
+    send = "import os\nfor n in (2, 15, 1, 10): os.kill(os.getppid(), n)\nprint('right')"
+
+    assert _grade(RUN, on_machine=True).check(_left(a=send)).passed
+
+
 READ = """import pathlib, json
     file = pathlib.Path(workspace_path, "a.py")
     if not file.exists(): return {"a": 0.0}
