@@ -206,13 +206,10 @@ class Stream:
         read_messages({**message, "type": "message", "stop_reason": None}, self.answer)
 
     def _read_results(self, blocks: list[JsonObject]) -> None:
-        message = self._messages[-1]
-        ours = {call.id for call in message.answer.reply().tool_calls}
         for block in blocks:
             call_id, content = wire.text_in(block, "tool_use_id"), block.get("content")
-            if call_id in ours:
-                parts = [wire.text_in(part, "text") for part in wire.objects_in(content)]
-                message.results[call_id] = valid_text("\n".join(parts or [wire.text_in(content)]))
+            parts = [wire.text_in(part, "text") for part in wire.objects_in(content)]
+            self._messages[-1].results[call_id] = valid_text("\n".join(parts or [wire.text_in(content)]))
 
     def _read_event(self, event: JsonObject) -> None:
         """Read an event of the Messages API, whose stop reason is kept unchanged."""
@@ -236,6 +233,8 @@ class Stream:
         Later work of the CLI is not part of the model's time.
         """
         message = self._messages[-1]
+        if message.is_done:  # the calls are read once: a server may send any number of ends
+            return
         message.end()
         calls = message.answer.reply().tool_calls if self._is_exchange else ()
         # The tool does not matter here; checking its arguments would take too long.
@@ -244,9 +243,10 @@ class Stream:
 
     def _read_request(self) -> None:
         """Start another message if calls were answered; end the stream if the CLI continues by itself."""
-        if not self._messages[-1].is_done:
+        message = self._messages[-1]
+        if not message.is_done:
             return
-        if self._messages[-1].results:
+        if any(call.id in message.results for call in message.answer.reply().tool_calls):
             self._messages.append(_Message(self._begin()))
         else:
             self._end()

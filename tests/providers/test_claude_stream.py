@@ -1,6 +1,7 @@
 """Parsing stream-json lines, without a process."""
 
 import json
+import time
 from itertools import count
 
 import pytest
@@ -272,6 +273,17 @@ def test_the_result_of_a_call(content, text):
     stream = played(*message("a", "t1"), answered("t1", content), REQUESTING, *message("b"), result())
 
     assert stream.reply().turns[0].results == (text,)
+
+
+def test_ends_and_results_sent_again_take_no_time():
+    """A long message is read once, not for each end and each result that a server or the CLI sends."""
+    began = time.process_time()
+    lines = [*([text("x" * 100)] * 10_000), *([STOP] * 5_000), *([answered("t2")] * 5_000)]
+
+    reply = played(START, *lines, result()).reply()
+
+    assert (len(reply.text), len(reply.turns)) == (1_000_000, 1)
+    assert time.process_time() - began < 5
 
 
 def test_a_turn_with_a_broken_call_has_no_results():
