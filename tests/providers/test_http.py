@@ -6,6 +6,7 @@ import gzip
 import socket
 import threading
 import time
+import zlib
 
 import pytest
 
@@ -35,6 +36,7 @@ from tests.providers.servers.misbehaving import (
     Pause,
     Reset,
     Script,
+    chunk,
     head,
     sse,
     unused_port,
@@ -249,10 +251,57 @@ def test_a_body_that_swells(form, stream, server, monkeypatch):
     assert fault.message == f"{form.kind.name}: the answer cannot be read: it is longer than 1 MiB."
 
 
-def test_bytes_after_the_end_of_compressed_data(form, stream, server, monkeypatch):
-    """They are limited as they were sent, because a decoder would keep all of them and show none."""
+def _raw_deflate(data):
+    packer = zlib.compressobj(wbits=-15)
+    return packer.compress(data) + packer.flush()
+
+
+@pytest.mark.parametrize("size", [1, 1 << 20], ids=["bytes", "whole"])
+@pytest.mark.parametrize(
+    ("coding", "packed"),
+    [
+        pytest.param("gzip", gzip.compress, id="gzip"),
+        pytest.param("X-GZip", gzip.compress, id="x-gzip"),
+        pytest.param("gzip", lambda data: gzip.compress(data[:9]) + gzip.compress(data[9:]), id="members"),
+        pytest.param("gzip", lambda data: gzip.compress(data) + bytes(600), id="padded"),
+        pytest.param("deflate", zlib.compress, id="zlib"),
+        pytest.param("deflate", _raw_deflate, id="without-a-header"),
+    ],
+)
+def test_compressed_answers(form, server, coding, packed, size):
+    """A gateway may compress although no compression is asked for; the pieces may be cut anywhere."""
+    body = packed(form.text("Hi.") + form.end())
+    parts = (body[start : start + size] for start in range(0, len(body), size))
+    server.enqueue(Script.stream(*parts, content_type=form.content_type, content_encoding=coding))
+
+    assert ask(form.provider(server.url)).text == "Hi."
+
+
+def test_a_large_compressed_answer(form, server):
+    """Nothing is lost where a small piece becomes a large text."""
+    body = zlib.compress(form.text("ab" * (1 << 20)) + form.end())
+    server.enqueue(Script.stream(body, content_type=form.content_type, content_encoding="deflate"))
+
+    assert ask(form.provider(server.url)).text == "ab" * (1 << 20)
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_nothing_is_read_after_the_end_of_compressed_data(form, stream, server, status):
+    """A decoder that kept it would copy all of it with each of the next chunks."""
+    more = chunk(b"x") * 100_000
+    first = head(status, transfer_encoding="chunked", content_encoding="gzip") + chunk(gzip.compress(b" "))
+    server.enqueue(Script.of(first + chunk(b"x" * (8 << 20)), more, Hang()))
+
+    fault = ask(form.provider(server.url), stream=stream, timeout_s=30.0)
+
+    assert fault.failure_type != "timeout"
+
+
+def test_compressed_data_without_a_byte_is_limited(form, stream, server, monkeypatch):
+    """What can be decompressed to nothing is limited as it was sent."""
     monkeypatch.setattr(reading, "MOST_EVENT_BYTES", 1 << 20)
-    server.enqueue(Script.answer(gzip.compress(b" ") + bytes(2 << 20), content_encoding="gzip"))
+    named = b"\x1f\x8b\x08\x08" + bytes(6) + b"A" * (2 << 20)
+    server.enqueue(Script.answer(named, content_encoding="gzip"))
 
     fault = ask(form.provider(server.url), stream=stream)
 
