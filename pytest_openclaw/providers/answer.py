@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw.providers.repairs import Calls, Text, joined_values
-from pytest_openclaw.providers.wire import load_object, settled
+from pytest_openclaw.providers.wire import MOST_ITEMS, load_object, settled
 from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.values.faults import WireError
 from pytest_openclaw.values.replies import ANSWER, THINKING, Reply, Timing, Usage, meaning_of
@@ -139,6 +139,8 @@ class Answer:
 
         Without a key, the piece is a whole block. Texts are joined; of other values, the last counts.
         """
+        if len(self._blocks) >= MOST_ITEMS:
+            return
         block = self._blocks.setdefault(object() if key is None else key, {})
         for name, value in piece.items():
             block.setdefault(name, []).append(value)

@@ -183,7 +183,7 @@ def _texts_in(message: JsonObject) -> dict[Channel, str]:
     for detail in [] if reasoning else wire.objects_in(message, "reasoning_details"):
         reasoning += wire.text_in(detail, "text") or wire.text_in(detail, "summary")
     content, text, refusal = message.get("content"), "", wire.text_in(message, "refusal")
-    for part in content if isinstance(content, list) else [content]:
+    for part in content[: wire.MOST_ITEMS] if isinstance(content, list) else [content]:
         text += wire.text_in(part) or wire.text_in(part, "text")
         refusal += wire.text_in(part, "refusal")
         reasoning += wire.text_in(part, "thinking")  # a text, or a list of texts

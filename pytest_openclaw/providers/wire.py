@@ -28,6 +28,8 @@ TEMPLATE_BYTES = 4096
 # An upper bound for an image: gpt-4o-mini, the most of all known models, counts 2,833 tokens and 5,667 for
 # each of at most 8 tiles.
 IMAGE_TOKENS = 50_000
+MOST_ITEMS = 10_000
+"""The most items of an array that are read: more than any answer has, and so few that they take no time."""
 LARGEST_COUNT = 2**40
 """More tokens than any request has, and so few that sums over all turns and requests stay below 2**53."""
 SMALLEST_NUMBER = 0.05
@@ -84,15 +86,15 @@ def object_in(value: Any, path: str = "") -> JsonObject:
 
 
 def objects_in(value: Any, path: str = "") -> list[JsonObject]:
-    """Return the objects in an array; empty for another type."""
+    """Return the objects in an array, of its first `MOST_ITEMS` items; empty for another type."""
     value = value_in(value, path)
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return [item for item in value[:MOST_ITEMS] if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def texts_in(value: Any, path: str = "") -> list[str]:
     """Return the strings in an array; empty for another type."""
     value = value_in(value, path)
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+    return [item for item in value[:MOST_ITEMS] if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def json_text(value: Any) -> str:

@@ -176,6 +176,29 @@ def test_thousands_of_calls(is_again):
     assert time.process_time() - began < 10
 
 
+MILLIONS = [{}] * 3_000_000
+
+
+@pytest.mark.parametrize(
+    ("api", "payload"),
+    [
+        pytest.param(CHAT, {"choices": MILLIONS}, id="choices"),
+        pytest.param(CHAT, {"choices": [{"delta": {"tool_calls": MILLIONS}}]}, id="calls"),
+        pytest.param(CHAT, {"choices": [{"delta": {"content": MILLIONS}}]}, id="content"),
+        pytest.param(RESPONSES, {"object": "response", "output": MILLIONS}, id="output"),
+        pytest.param(MESSAGES, {"type": "message", "content": MILLIONS}, id="blocks"),
+        pytest.param(GEMINI, {"candidates": [{"content": {"parts": MILLIONS}}]}, id="parts"),
+        pytest.param(ollama.OLLAMA, {"message": {"tool_calls": MILLIONS}}, id="ollama"),
+    ],
+)
+def test_millions_of_items(api, payload):
+    """All items of an array after the first 10,000 are left out: reading them would block other requests."""
+    began = time.process_time()
+
+    assert reading(api.kind.dialect.read)(*[payload] * 9).text == ""
+    assert time.process_time() - began < 5
+
+
 @pytest.mark.parametrize("piece", ["x", "{", "{}", "}"])
 def test_arguments_in_pieces_of_one_byte(piece):
     """Their time is linear: 60,000 pieces would take minutes if each read all before it."""
