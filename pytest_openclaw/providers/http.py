@@ -43,6 +43,7 @@ PROXY_REFUSES = "the proxy of this machine refuses the request:"
 # A proxy that compresses would delay tokens until it has enough of them.
 _HEADERS = {"user-agent": "pytest-openclaw", "accept-encoding": "identity"}
 _ZLIB = {"gzip", "x-gzip", "deflate"}
+_BROKEN = (httpx2.HTTPError, ssl.SSLError)  # the library passes on the latter while it reads
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ETIMEDOUT, errno.EADDRNOTAVAIL)
 
 # Otherwise these libraries log every request from the asker's thread into whichever test is running.
@@ -110,7 +111,7 @@ class HttpClient:
                 yield response
         except TimeoutError:
             raise CallFailed(faults.timed_out(self.name, timeout_s)) from None
-        except httpx2.HTTPError as error:
+        except _BROKEN as error:
             raise CallFailed(self._broken(error)) from None
 
     async def _response(
@@ -136,7 +137,7 @@ class HttpClient:
         )
         try:
             return await self._client.send(request, stream=True)
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        except (*_BROKEN, httpx2.InvalidURL) as error:
             if has_connected or is_second or not _is_loss(error):
                 raise CallFailed(self._no_answer(call, error)) from None
         # Servers may close an idle connection at any time (llama.cpp after each stream), even just as it is
@@ -169,7 +170,7 @@ class HttpClient:
 
     # --- failures ---------------------------------------------------------------------------------
 
-    def _broken(self, error: httpx2.HTTPError) -> Fault:
+    def _broken(self, error: Exception) -> Fault:
         said = shortened(str(error))
         if isinstance(error, httpx2.DecodingError):
             return faults.malformed(self.name, f"its compression is broken: {said}")
@@ -261,7 +262,7 @@ async def _limited(pieces: AsyncGenerator[bytes, None], coding: str) -> AsyncGen
 async def _beginning(response: httpx2.Response, most_bytes: int) -> bytes:
     """Return the beginning of a body, or the bytes before the connection was lost."""
     body = bytearray()
-    with suppress(httpx2.HTTPError):
+    with suppress(*_BROKEN):
         async for piece in response.aiter_bytes():
             body += piece
             if len(body) >= most_bytes:
@@ -286,8 +287,9 @@ def _absence(reason: BaseException) -> str | None:
         case ConnectionRefusedError():
             return "connection refused"
         case ssl.SSLCertVerificationError():
-            why = f"its certificate is not trusted: {reason.verify_message}"
-            return f"{why}; set SSL_CERT_FILE to the certificate that signed it"
+            why = f"its certificate is not trusted: {reason.verify_message.rstrip('.')}"
+            is_unknown = reason.verify_code in (18, 19, 20, 21)  # OpenSSL's, of an unknown signer
+            return f"{why}; set SSL_CERT_FILE to the certificate that signed it" if is_unknown else why
         case ssl.SSLError() if reason.reason == "WRONG_VERSION_NUMBER":
             return "it does not speak TLS; does its address begin with http://?"
         case OSError() if reason.errno in _NO_WAY:

@@ -34,6 +34,7 @@ from tests.providers.servers.misbehaving import (
     Hang,
     MisbehavingServer,
     Pause,
+    Raw,
     Reset,
     Script,
     chunk,
@@ -453,6 +454,29 @@ def test_a_certificate_is_trusted_if_the_environment_names_it(monkeypatch):
 
     assert (refused.retryable, refused.scope) == (False, "endpoint")
     assert "its certificate is not trusted: self-signed certificate; set SSL_CERT_FILE" in refused.message
+
+
+NO_RECORD = Raw(b"\x17\x03\x03\x00\x20" + b"x" * 32)
+
+
+@pytest.mark.parametrize(
+    ("steps", "failure_type"),
+    [
+        pytest.param([], "malformed_response", id="before-the-head"),
+        pytest.param([head(content_type="text/event-stream")], "stream_error", id="after-the-head"),
+        pytest.param([head(), CHAT.text("Hi.")], "stream_error", id="in-the-answer"),
+        pytest.param([head(500)], "http_500", id="in-an-error"),
+        pytest.param([head(), CHAT.text("Hi."), CHAT.end()], None, id="after-the-end"),
+    ],
+)
+def test_tls_that_breaks(monkeypatch, steps, failure_type):
+    """It is a fault of the cell like any broken connection, and no error of ours; a whole answer counts."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+    with MisbehavingServer(has_tls=True) as server:
+        server.on("*", Script.of(*steps, NO_RECORD, Close()))
+        result = ask(CHAT.provider(server.url))
+
+    assert getattr(result, "failure_type", None) == failure_type
 
 
 def test_a_server_without_tls():

@@ -21,6 +21,7 @@ with the `with` block.
 
 import itertools
 import json
+import os
 import socket
 import ssl
 import struct
@@ -58,11 +59,18 @@ class Close:
     """End the connection with FIN."""
 
 
+@dataclass(frozen=True)
+class Raw:
+    """Send bytes that TLS has not made, also to a client of TLS."""
+
+    data: bytes
+
+
 class Hang:
     """Send nothing more and keep the connection open until the server stops."""
 
 
-Step = Send | Pause | Wait | Reset | Close | Hang
+Step = Send | Pause | Wait | Reset | Close | Raw | Hang
 
 
 @dataclass(frozen=True)
@@ -238,6 +246,8 @@ class MisbehavingServer:
             case Wait(event):
                 while not event.wait(0.02) and not self._stopping.is_set():
                     pass
+            case Raw(data):
+                os.write(connection.fileno(), data)
             case Hang():
                 self._stopping.wait()
             case Reset():
