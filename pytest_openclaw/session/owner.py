@@ -270,10 +270,11 @@ class Owner(ProcessRole):
         if not _is_whole(session, exitstatus):
             self.asker.stop()
         self.end_tests()
-        result = yield
-        self.keep(self.late_records())
-        self._conclude(session, exitstatus)
-        return result
+        try:
+            return (yield)
+        finally:  # also if a signal or an error ends another plugin's work here
+            self.keep(self.late_records())
+            self._conclude(session, exitstatus)
 
     def end_tests(self) -> None:
         """End the tests that still wait for a reply in other processes."""

@@ -288,6 +288,16 @@ def test_a_signal_while_a_reply_is_judged(folder, number):
     continues(folder, rows(folder))
 
 
+@pytest.mark.parametrize("error", ["KeyboardInterrupt", "RuntimeError"])
+def test_another_plugin_that_breaks_at_the_end(folder, error):
+    """It may be a second Ctrl-C that stops it; the summary is written."""
+    add(folder, f"def pytest_sessionfinish():\n    raise {error}")
+    with started(folder, "--openclaw-run-id=r", MODELS) as process:
+        assert process.wait(RUN_S) != 0
+
+    assert summary(folder, "r")["n_rows"] == 12
+
+
 def check_interrupted(folder, before, number):
     """Check that earlier rows are kept, and that the run says what happened and how to continue."""
     text, n_rows = (folder / "out.txt").read_text(), len(rows(folder))
