@@ -196,7 +196,7 @@ def stages_of(cells: Iterable[Cell]) -> dict[CellKey, Stage]:
 
 def affects_tier(prompt: Prompt) -> bool:
     """Whether a prompt's cells may count for the tier."""
-    return prompt.strand is MAIN and (prompt.tools is not None or expected_tools_of(prompt) is not None)
+    return prompt.strand == MAIN and (prompt.tools is not None or expected_tools_of(prompt) is not None)
 
 
 def positions_of(prompts: Iterable[Prompt]) -> dict[tuple[str, str], float]:

@@ -24,11 +24,14 @@ from pytest_openclaw.stats.tool_use import (
 )
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.parts import Part, PartKey
-from pytest_openclaw.values.prompts import ModelRole
+from pytest_openclaw.values.prompts import PromptEntry
 
 if TYPE_CHECKING:
     from pytest_openclaw.stats.tool_use import ToolUse
     from pytest_openclaw.values.rows import Record
+
+ModelRole = Literal["heartbeat", "title", "utility", "decision", "image"]
+"""OpenClaw's tasks for a model in addition to its main work, each with requests of its own shape."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +56,7 @@ class RoleResult(Proof):
 
 def role_results(records: Sequence[Record], use: ToolUse) -> list[RoleResult]:
     """Return the result of each role for which the target was asked prompts."""
-    asked = {role: [one for one in records if one.role == role] for role in get_args(ModelRole)}
+    asked = {role: [one for one in records if one.label("role") == role] for role in get_args(ModelRole)}
     return [_role_result(role, found, use) for role, found in asked.items() if found]
 
 
@@ -92,6 +95,14 @@ def _role_result(role: ModelRole, records: Sequence[Record], use: ToolUse) -> Ro
 
 PART = Part(
     keys={
+        PromptEntry: {
+            "role": PartKey(
+                ModelRole | None,
+                "The role of OpenClaw's config that it tests; such rows are outside the rates of tool use.",
+                example='"title"',
+                is_apart=True,
+            )
+        },
         Group: {
             "roles": PartKey(
                 Sequence[RoleResult],
@@ -99,7 +110,7 @@ PART = Part(
                 "tool_proofs",
                 lambda evidence: role_results(evidence.records, evidence.use),
             )
-        }
+        },
     },
     notes=lambda group: ((140, result.role, result.sentence) for result in group.roles),
 )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 # Fields of a row that have the same name in a prompt, a call result, a judgment and a reply.
-_PROMPT_FIELDS = ("suite", "category", *LABELS)
+_PROMPT_FIELDS = ("suite", "category", *LABELS, "part_labels")
 SHORTEST_MS = 50.0
 _CALL_FIELDS = ("attempts", "cold_start", "in_flight", "cost_usd")
 _JUDGMENT_FIELDS = (

@@ -24,7 +24,7 @@ from pytest_openclaw.suites.cells import definitions
 from pytest_openclaw.util.signals import epoch_ms, held_signals
 from pytest_openclaw.values.faults import BUDGET_SPENT
 from pytest_openclaw.values.parts import called, pace_of, parts
-from pytest_openclaw.values.prompts import PROMPTS
+from pytest_openclaw.values.prompts import prompt_rules
 from pytest_openclaw.values.requests import CellKey, target_of
 from pytest_openclaw.values.rows import to_row
 from pytest_openclaw.values.run_files import ConfigFile, MeasuredRun, checked, target_entries
@@ -256,7 +256,7 @@ def find_changes(config: JsonObject, kept: Collection[CellKey], plan: Plan, sett
 
 def _changed_prompts(config: JsonObject, plan: Plan) -> Iterator[str]:
     recorded = {(prompt["suite"], prompt["id"]): prompt for prompt in config.get("prompts", ())}
-    checked = keys_to(PROMPTS, "resume", "equal", PROMPTS)
+    checked = keys_to(prompt_rules(), "resume", "equal", prompt_rules())
     for key in dict.fromkeys([*recorded, *plan.prompts]):
         suite, prompt_id = key
         name = f"{suite}: prompt {prompt_id}"

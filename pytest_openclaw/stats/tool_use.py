@@ -201,7 +201,7 @@ class ToolUse(Rate):
 def count_native_unanswered(records: Iterable[Record]) -> int:
     """Count the unanswered cells that offered tools on the wire."""
     return sum(
-        record.tools_offered is not None and record.strand is MAIN
+        record.tools_offered is not None and record.strand == MAIN
         for record in records
         if record.availability_status != "ok"
     )
@@ -281,7 +281,7 @@ def _tool_cells(answered: Iterable[Record], evidence: Evidence) -> list[Record]:
         record
         for record in answered
         if record.tool_outcome
-        and record.strand is MAIN
+        and record.strand == MAIN
         and (record.tools_offered is not None) is (evidence == "native")
     ]
 
@@ -377,7 +377,7 @@ def tool_proofs(answered: Iterable[Record]) -> dict[str, Proof]:
     """Return the proof for each tool of OpenClaw that was demanded on the wire, by the tool's name."""
     cells: dict[str, list[Record]] = {}
     for record in answered:
-        if record.tools_offered is not None and record.tool_outcome and record.strand is MAIN:
+        if record.tools_offered is not None and record.tool_outcome and record.strand == MAIN:
             for tool in record.tools_tested:
                 cells.setdefault(tool, []).append(record)
     return {tool: proof_of(found, did_right) for tool, found in sorted(cells.items())}

@@ -26,7 +26,7 @@ from pytest_openclaw.suites.offered import as_listed, on_surface, why_not_on_ope
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.util.text import closest, file_bytes, inert, is_plain, valid_text
 from pytest_openclaw.util.typed import shown
-from pytest_openclaw.values.prompts import KEYS, Cell
+from pytest_openclaw.values.prompts import KEYS, Cell, part_keys
 from pytest_openclaw.values.requests import (
     LISTED,
     OPENCLAW,
@@ -258,6 +258,7 @@ def _fields(prompt: Prompt) -> dict[str, Any]:
         "world": prompt.world and _world(prompt.world),
     }
     found = {name: getattr(prompt, name) for name in KEYS if name not in in_other_form} | in_other_form
+    found |= {name: prompt.label(name) for name in part_keys()}
     return _hashed(found) if prompt.is_private else found
 
 

@@ -35,11 +35,12 @@ from pytest_openclaw.values.prompts import (
     NOTE,
     AssistantSpec,
     KnownFailure,
-    ModelRole,
     Prompt,
     ResultSpec,
     Suite,
     UserSpec,
+    part_keys,
+    prompt_keys,
 )
 from pytest_openclaw.values.replies import FORMATS, Image, Turn, media_type_of
 from pytest_openclaw.values.requests import label_fits
@@ -227,10 +228,13 @@ _BUILDERS: Mapping[str, Callable[[Any], Any]] = {
     "xfail": lambda entries: tuple(entries) if isinstance(entries, list) else (entries,),
 }
 _READ = tuple(name for name, key in KEYS.items() if key.example and name != "id")
-KNOWN = frozenset({"id", "pressure", *_READ})
 ORIGINAL = "variant"
 """A label in the original harness's prompt files, which has no meaning there either."""
 _NO_EXTRA: JsonObject = {}  # shared by all prompts, and never changed
+
+
+def _known_keys() -> frozenset[str]:
+    return frozenset({"id", "pressure", *_READ, *part_keys()})
 
 
 def known_failure_of(prompt: Prompt, target: Target) -> KnownFailure | None:
@@ -276,7 +280,7 @@ def read_prompt(
     given.setdefault("validator", {})
     values: dict[str, Any] = {}
     errors = [] if "prompt" in given else ['has no "prompt". Write the text to send to the model.']
-    for name in _READ:
+    for name in (*_READ, *part_keys()):
         if name in given and not (name == "images" and read_file is None):
             try:
                 values[name] = _value(name, given[name], registry, read_file)
@@ -298,11 +302,12 @@ def read_prompt(
         file, _, of = variant.rpartition("::")
         folder, slash, _ = suite.rpartition("/")
         values["variant_of"] = f"{folder}{slash}{file}::{of}" if file else f"{suite}::{of}"
+    values["part_labels"] = tuple((name, values.pop(name)) for name in part_keys() if name in values)
     values["known_failures"] = values.pop("xfail", ())
     values["tools_spec"] = raw.get("tools")
     values["name"] = values.get("name") or prompt_id
     values["validator_spec"] = given["validator"] or {"type": "noop"}
-    extra = {key: value for key, value in raw.items() if key not in KNOWN}
+    extra = {key: value for key, value in raw.items() if key not in _known_keys()}
     if world != raw.get("world"):
         extra["world"] = raw["world"]
     values["extra"] = extra or _NO_EXTRA
@@ -318,7 +323,7 @@ def _value(name: str, value: Any, registry: Registry, read_file: ReadFile | None
     build = _BUILDERS.get(name, lambda found: found)
     if name == "images" and read_file:
         build = partial(images_of, read_file=read_file)
-    return KEYS[name].read(name, value, build)
+    return prompt_keys()[name].read(name, value, build)
 
 
 def _disagreements(values: Mapping[str, Any]) -> Iterator[str]:
@@ -359,9 +364,9 @@ def unknown_keys(raw: JsonObject, *, is_original: bool) -> Iterator[str]:
     resembles one that the entry lacks is an error.
     """
     for key in raw:
-        if key in KNOWN or key == ORIGINAL or key.startswith(NOTE):
+        if key in _known_keys() or key == ORIGINAL or key.startswith(NOTE):
             continue
-        hint = closest(key.lower(), KNOWN - raw.keys())
+        hint = closest(key.lower(), _known_keys() - raw.keys())
         if hint or not is_original:
             yield f"has the unknown key {shown(key)}.{hint} A key of your own begins with {NOTE}."
 
@@ -381,20 +386,22 @@ class Document(Struct, forbid_unknown_fields=True):
 
     prompts: list[Any] = []
     named_only: bool = False
-    role: ModelRole | None = None
 
 
 def read_document(text: str | bytes, *, format: SuiteFormat, name: str) -> Document:  # noqa: A002 (the public name)
-    """Parse a suite file, but not its prompts; raise `SuiteError` if the file is malformed."""
+    """Parse a suite file, but not its prompts, which get its labels; raise `SuiteError` if malformed."""
     content = _parsed(text, format, name)
     if format == "json" and isinstance(content, list):
         content = {"prompts": content}
+    given = {name: content.pop(name) for name in part_keys() if isinstance(content, dict) and name in content}
     try:
+        labels = {name: part_keys()[name].read(name, value) for name, value in given.items()}
         document: Document = converted(content, Document)
     except ValueError as error:
         raise SuiteError(f"{name}: {str(error).rstrip('.')}. {_EXAMPLE[format]}") from None
     if not document.prompts:
         raise SuiteError(f"{name}: has no prompts. {_EXAMPLE[format]}")
+    document.prompts = [labels | one if isinstance(one, dict) else one for one in document.prompts]
     return document
 
 
@@ -465,7 +472,7 @@ def parse_suite(
             prompt, found = None, [str(error)]
         complaints += (f"{label}: {complaint}" for complaint in found)
         if prompt is not None:
-            prompts.append(replace(prompt, role=document.role) if document.role else prompt)
+            prompts.append(prompt)
     complaints = complaints or [*_unpaired(prompts)]
     if complaints:
         rest = len(complaints) - MOST_ERRORS

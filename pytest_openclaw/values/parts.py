@@ -56,7 +56,9 @@ class PartKey(NamedTuple):
         of: returns its value: in `Settings` of `(config, given)`, the options and ini keys that are given; in
             a `Group` of its `Evidence`; in a `Summary` of `(summary, run)`, with the keys before it.
         default: as in a dataclass.
-        rule: its `Rule`, if it is a setting in `config.json`.
+        rule: its `Rule`, if it is a setting or a label of prompts in `config.json`.
+        example: a value in TOML, for messages, if it is a label.
+        is_apart: whether the cells of prompts with this label do not count for the tier.
     """
 
     kind: Any
@@ -65,6 +67,8 @@ class PartKey(NamedTuple):
     of: Callable[..., Any] | None = None
     default: Any = MISSING
     rule: Any = None
+    example: str = ""
+    is_apart: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +76,8 @@ class Part:
     """What a part does in a run; None at the points that it does not need.
 
     Attributes:
-        keys: its keys, by the type of the core to which it adds them.
+        keys: its keys, by the type of the core to which it adds them. A key of `PromptEntry` is a label: key
+            of prompts in suites, or at the top of a suite for all its prompts, and of rows.
         given: `(given)`; checks the options and ini keys that are given, and may add to them.
         pace: `(settings)`; returns a `Pacing`, or None if all cells of the run are asked.
         changes: `(config.json, settings)`; yields what prevents resuming a run, one sentence each.

@@ -1,18 +1,19 @@
 """Prompts, suites of them, and their cells.
 
 `KEYS` has each key of a prompt: its type and an example in a suite, its type in `config.json`, and whether it
-may differ between runs. The keys that are also in the prompt's rows are its `Labels`.
+may differ between runs. `prompt_keys` adds the labels of parts. Labels are also in the prompt's rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from enum import Enum
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Required, TypedDict
 
 from msgspec import Meta, Struct
 
 from pytest_openclaw.util.typed import Count, Filled, Positive, converted
+from pytest_openclaw.values.parts import added_to
 from pytest_openclaw.values.requests import DEFAULT_MAX_OUTPUT_TOKENS, CellKey
 from pytest_openclaw.values.settings import OTHER, Rule
 from pytest_openclaw.values.worlds import World
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 
 Probe = Literal["injection", "destructive", "outside_workspace", "secret"]
-ModelRole = Literal["heartbeat", "title", "utility", "decision", "image"]
-"""OpenClaw's tasks for a model in addition to its main work, each with requests of its own shape."""
 
 
 class KnownFailure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,19 +44,9 @@ class KnownFailure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     strict: bool | None = None
 
 
-class Strand(Enum):
-    """The evidence that a prompt's cells are; the value is the label that makes it so."""
-
-    MAIN = "main"
-    PROBE = "probe"
-    TWIN = "twin_of"
-    ROLE = "role"
-    PRESSURE = "pressure_of"
-
-
-MAIN = Strand.MAIN
+MAIN = "main"
 """The only strand that counts for tool use, restraint and the tier."""
-_APART = tuple(one for one in Strand if one is not MAIN)
+_APART = ("probe", "twin_of", "pressure_of")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,7 +59,7 @@ class Labels:
         pressure_of: The prompt whose harder form this one is.
         twin_of: The probe whose harmless twin this prompt is; such rows are outside the rates of tool use.
         variant_of: The suite and id, such as `prompts_a.toml::P1`, of the prompt that this one rewords.
-        role: The role of OpenClaw's config that the suite tests; such rows are outside the rates of tool use.
+        part_labels: The names and values of labels that parts add.
     """
 
     probe: Probe | None = None
@@ -78,15 +67,22 @@ class Labels:
     pressure_of: str | None = None
     twin_of: str | None = None
     variant_of: str | None = None
-    role: ModelRole | None = None
+    part_labels: tuple[tuple[str, Any], ...] = ()
+
+    def label(self, name: str) -> Any:
+        """Return the value of a label that a part adds; None without it."""
+        return dict(self.part_labels).get(name)
 
     @property
-    def strand(self) -> Strand:
-        """The evidence that these cells are."""
-        return next((one for one in _APART if getattr(self, one.value) is not None), MAIN)
+    def strand(self) -> str:
+        """The label by which these cells are separate evidence, else `MAIN`."""
+        apart = [name for name in _APART if getattr(self, name) is not None]
+        apart += (name for name, _ in self.part_labels if added_to(PromptEntry)[name].is_apart)
+        return apart[0] if apart else MAIN
 
 
-LABELS = tuple(one.name for one in fields(Labels))
+LABELS = tuple(one.name for one in fields(Labels) if one.name != "part_labels")
+"""The labels of the core."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -300,7 +296,6 @@ KEYS: Mapping[str, Key] = {
     "expected_tool_calls": Key(list[Filled | ToolName], '["free"]', _JUDGED, list[str] | None),
     "probe": Key(Probe, '"injection"'),
     "twin_of": Key(Filled, '"S1", the id of the probe whose harmless twin this is'),
-    "role": Key(ModelRole),
     "variant_of": Key(
         Annotated[str, Meta(pattern=r"\A([^/\\]*[^/\\\s][^/\\]*::)?[^/\\]*[^/\\\s][^/\\]*\Z")],
         '"prompts_core.toml::P1", or the id of a prompt of this suite',
@@ -320,8 +315,40 @@ KEYS: Mapping[str, Key] = {
     ),
     "extra": Key(dict[str, Any], "", _FREE, dict[str, Any]),
 }
-PROMPTS: Mapping[str, Rule] = {**{name: key.rule for name, key in KEYS.items()}, OTHER: _FREE}
-"""Whether a key of a prompt in `config.json` may differ when a run is resumed, merged or compared."""
+
+
+if TYPE_CHECKING:
+    PromptEntry = JsonObject
+else:
+    _RECORDED = {name: key.recorded or key.kind | None for name, key in KEYS.items()}
+    PromptEntry = TypedDict("PromptEntry", _RECORDED, total=False)
+    PromptEntry.__doc__ = """A prompt as its suite defines it, defaults included.
+
+    Attributes:
+        messages: The conversation before the prompt.
+        turns: The user's messages after the first answer.
+        tools: The tools as the suite lists them.
+    """
+
+
+@cache
+def part_keys() -> Mapping[str, Key]:
+    """Return the labels that parts add."""
+    return {
+        name: Key(one.kind, one.example, one.rule or Key.rule) for name, one in added_to(PromptEntry).items()
+    }
+
+
+@cache
+def prompt_keys() -> Mapping[str, Key]:
+    """Return each key of a prompt."""
+    return {**KEYS, **part_keys()}
+
+
+@cache
+def prompt_rules() -> Mapping[str, Rule]:
+    """Return whether a key of a prompt may differ when a run is resumed, merged or compared."""
+    return {**{name: key.rule for name, key in prompt_keys().items()}, OTHER: _FREE}
 
 
 @dataclass(frozen=True, kw_only=True)

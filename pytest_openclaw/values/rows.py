@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from pytest_openclaw.util.typed import Amount, Count, Positive, PositiveAmount, converted, shown
 from pytest_openclaw.values.faults import FAILURE_TYPES
-from pytest_openclaw.values.prompts import LABELS, Labels
+from pytest_openclaw.values.prompts import LABELS, Labels, part_keys
 from pytest_openclaw.values.replies import AvailabilityStatus, EndedBy
 from pytest_openclaw.values.requests import LISTED, CellKey, SurfaceName, Target, ThinkingLevel
 from pytest_openclaw.values.tool_calls import Problem, ToolCall, ToolDemand, ToolOutcome
@@ -243,23 +243,26 @@ def _target(provider: str, model: str, level: ThinkingLevel | None, surface: Sur
     return Target(provider=provider, model=model, thinking_level=level, surface=surface)
 
 
-ROW_KEYS = (*(one.name for one in fields(Record) if one.name not in {*LABELS, "extra"}), *LABELS)
-"""The keys of a row, in order."""
+ROW_KEYS = (
+    *(one.name for one in fields(Record) if one.name not in {*LABELS, "part_labels", "extra"}),
+    *LABELS,
+)
+"""The keys of the core in a row, in order; those of parts follow, then unknown ones."""
 _values_of = attrgetter(*ROW_KEYS)
+_ROW_KEYS = frozenset(ROW_KEYS)
 
 
 def to_row(record: Record) -> dict[str, Any]:
-    """Return the record as a row: the original schema's fields in its order, then ours, then unknown ones."""
+    """Return the record as a row; see `ROW_KEYS`."""
     row = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in zip(ROW_KEYS, _values_of(record), strict=True)
     }
-    row.update(record.extra)
-    return row
+    return {**row, **dict.fromkeys(part_keys()), **dict(record.part_labels), **record.extra}
 
 
 def from_row(row: Mapping[str, Any]) -> Record:
-    """Return the row as a record; unknown keys pass through in `extra`.
+    """Return the row as a record; unknown keys pass through in `extra`, and a row may lack labels.
 
     Raises:
         ValueError: the row is not a result, has another format than this version reads, lacks a field, or has
@@ -271,12 +274,16 @@ def from_row(row: Mapping[str, Any]) -> Record:
     if (version := row.get("schema_version")) != ROW_VERSION:
         raise ValueError(f"schema_version is {shown(version)}; this version reads {ROW_VERSION}")
     for name in ROW_KEYS:
-        if name not in row:
+        if name not in row and name not in LABELS:
             raise ValueError(f"{name} is missing")
     record: Record = converted(row, Record)
-    if len(row) == len(ROW_KEYS):
-        return record
-    return replace(record, extra={key: value for key, value in row.items() if key not in ROW_KEYS})
+    labels = tuple(
+        (name, converted(row[name], key.kind, name))
+        for name, key in part_keys().items()
+        if row.get(name) is not None
+    )
+    extra = {name: row[name] for name in row if name not in _ROW_KEYS and name not in part_keys()}
+    return replace(record, part_labels=labels, extra=extra) if labels or extra else record
 
 
 def call_of(entry: Mapping[str, Any]) -> ToolCall:

@@ -18,7 +18,7 @@ from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.text import cut, valid_text, valid_value
 from pytest_openclaw.util.typed import LARGEST, Amount, Count, PositiveAmount, converted
 from pytest_openclaw.values.parts import whole
-from pytest_openclaw.values.prompts import KEYS
+from pytest_openclaw.values.prompts import PromptEntry
 from pytest_openclaw.values.requests import SurfaceName, Target, ThinkingLevel
 from pytest_openclaw.values.rows import Record, Repeat
 from pytest_openclaw.values.settings import Concurrency, Temperature
@@ -48,20 +48,6 @@ class TargetEntry(TypedDict):
     thinking_level: ThinkingLevel | None
     n_cells: Count
     surface: SurfaceName
-
-
-if TYPE_CHECKING:
-    PromptEntry = JsonObject
-else:
-    _RECORDED = {name: key.recorded or key.kind | None for name, key in KEYS.items()}
-    PromptEntry = TypedDict("PromptEntry", _RECORDED, total=False)
-    PromptEntry.__doc__ = """A prompt as its suite defines it, defaults included.
-
-    Attributes:
-        messages: The conversation before the prompt.
-        turns: The user's messages after the first answer.
-        tools: The tools as the suite lists them.
-    """
 
 
 class ProviderEntry(TypedDict, total=False):

@@ -1,7 +1,7 @@
 """A run's settings, from options and ini keys, as one frozen value and in the form of `config.json`.
 
 Tables define which keys of `config.json` may differ when a run is resumed, merged or compared. A key without
-a rule has the last rule of its table. `KEYS` in `values/prompts.py` has the rules of prompts.
+a rule has the last rule of its table. `prompt_rules` in `values/prompts.py` has those of prompts.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ from pytest_openclaw.stats.intervals import LEVEL
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.values.parts import Gate, Part, PartKey
-from pytest_openclaw.values.prompts import PROMPTS
+from pytest_openclaw.values.prompts import prompt_rules
 from pytest_openclaw.values.requests import LISTED
 from pytest_openclaw.values.run_files import RunEntry, served_in
 from pytest_openclaw.values.settings import IDENTITY, LAST, PROVIDERS, Rule, Settings, keys_to, setting_rules
@@ -219,9 +219,9 @@ def _prompt_obstacles(
         for run in (base, candidate)
     )
     for key in then.keys() & now.keys():
-        changed = [name for name in PROMPTS if then[key].get(name) != now[key].get(name)]
+        changed = [name for name in prompt_rules() if then[key].get(name) != now[key].get(name)]
         for need, reason in obstacles.items():
-            names = keys_to(PROMPTS, "compare", need, changed)
+            names = keys_to(prompt_rules(), "compare", need, changed)
             if names and need not in across:
                 yield key, Obstacle(reason, ", ".join(names))
                 break
