@@ -12,7 +12,7 @@ from pytest_openclaw.cli import command_modules, load_command
 from pytest_openclaw.judging.registry import BUILTIN
 from pytest_openclaw.options import OPTIONS, Option
 from pytest_openclaw.values import faults
-from pytest_openclaw.values.prompts import PROMPTS
+from pytest_openclaw.values.prompts import prompt_rules
 from pytest_openclaw.values.run_files import load_schema
 from pytest_openclaw.values.settings import OTHER, PROVIDERS, SETTINGS
 
@@ -116,7 +116,7 @@ def same_run() -> Iterator[str]:
     yield ""
     yield "Only `resume` needs the same targets and the same selected prompts. It checks those providers that"
     yield "have an answered row."
-    for title, rules in (("Settings", SETTINGS), ("Of a provider", PROVIDERS), ("Of a prompt", PROMPTS)):
+    for title, rules in (("Settings", SETTINGS), ("Of a provider", PROVIDERS), ("Of a prompt", prompt_rules())):
         yield from ("", f"## {title}", "")
         names = ((name if name == OTHER else _code(name), rule) for name, rule in rules.items())
         lines = [(name, rule.resume, rule.compare) for name, rule in names]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, defstruct
 
 from pytest_openclaw.judging.calls import demands_of
 from pytest_openclaw.judging.registry import build_validator, call_rules_in
@@ -393,15 +393,16 @@ def read_document(text: str | bytes, *, format: SuiteFormat, name: str) -> Docum
     content = _parsed(text, format, name)
     if format == "json" and isinstance(content, list):
         content = {"prompts": content}
-    given = {name: content.pop(name) for name in part_keys() if isinstance(content, dict) and name in content}
+    labels = [(name, key.kind, None) for name, key in part_keys().items()]
+    labeled = defstruct("Document", labels, bases=(Document,), forbid_unknown_fields=True)
     try:
-        labels = {name: part_keys()[name].read(name, value) for name, value in given.items()}
-        document: Document = converted(content, Document)
+        document: Document = converted(content, labeled)
     except ValueError as error:
         raise SuiteError(f"{name}: {str(error).rstrip('.')}. {_EXAMPLE[format]}") from None
     if not document.prompts:
         raise SuiteError(f"{name}: has no prompts. {_EXAMPLE[format]}")
-    document.prompts = [labels | one if isinstance(one, dict) else one for one in document.prompts]
+    given = {name: value for name in part_keys() if (value := getattr(document, name)) is not None}
+    document.prompts = [given | one if isinstance(one, dict) else one for one in document.prompts]
     return document
 
 

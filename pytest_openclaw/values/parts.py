@@ -240,7 +240,7 @@ def _whole(base: type) -> Any:
     made: Any
     if is_typeddict(base):
         make: Any = TypedDict
-        made = make(base.__name__, {name: hints[name] for name in names})
+        made = make(base.__name__, {name: hints[name] for name in names}, total=base.__total__)  # type: ignore[attr-defined]
     else:
         known = {one.name: one for one in fields(base) if hints[one.name] != own[one.name]}
         entries: list[Any] = [(name, hints[name]) for name in known]

@@ -193,6 +193,9 @@ class ValidatorEntry(TypedDict):
     type: str
 
 
+_SAME = Rule("equal", "free")
+
+
 class Key(NamedTuple):
     """A key of a prompt.
 
@@ -206,7 +209,7 @@ class Key(NamedTuple):
 
     kind: Any
     example: str | Mapping[str, str] = ""
-    rule: Rule = Rule("equal", "free")
+    rule: Rule = _SAME
     recorded: Any = None
 
     def read(self, name: str, value: Any, build: Callable[[Any], Any] = lambda value: value) -> Any:
@@ -335,7 +338,7 @@ else:
 def part_keys() -> Mapping[str, Key]:
     """Return the labels that parts add."""
     return {
-        name: Key(one.kind, one.example, one.rule or Key.rule) for name, one in added_to(PromptEntry).items()
+        name: Key(one.kind, one.example, one.rule or _SAME) for name, one in added_to(PromptEntry).items()
     }
 
 

@@ -15,8 +15,8 @@ import msgspec
 
 from pytest_openclaw.conclusions.summary import Summary
 from pytest_openclaw.values import run_files
-from pytest_openclaw.values.parts import whole
-from pytest_openclaw.values.prompts import Labels
+from pytest_openclaw.values.parts import added_to, whole
+from pytest_openclaw.values.prompts import Labels, PromptEntry, part_keys
 from pytest_openclaw.values.rows import ROW_KEYS, Record
 from pytest_openclaw.values.run_files import ConfigFile, InventoryFile
 from tests.docs.pages import File, cut, read_page
@@ -59,11 +59,14 @@ def made_schema(kind, *, inline=True):
     name = top["$ref"].rpartition("/")[2]
     if kind is Record:
         labels = cleandoc(Labels.__doc__).partition("\nAttributes:\n")[2]
-        parts[name]["description"] = f"{cleandoc(Record.__doc__)}\n{labels}"
+        added = added_to(PromptEntry)
+        described = "\n".join([labels, *(f"    {label}: {key.about}" for label, key in added.items())])
+        parts[name]["description"] = f"{cleandoc(Record.__doc__)}\n{described}"
+        parts[name]["properties"] |= {label: msgspec.json.schema(key.kind) for label, key in added.items()}
     schema = _inlined(parts.pop(name), parts)
     if kind is Record:
-        schema["required"] = [*ROW_KEYS]
-        schema["properties"] = {key: schema["properties"][key] for key in ROW_KEYS}
+        schema["required"] = [*ROW_KEYS, *part_keys()]
+        schema["properties"] = {key: schema["properties"][key] for key in schema["required"]}
         description = "Added by a plugin's pytest_openclaw_record; no field of ours begins so."
         schema["patternProperties"] = {"^x_[a-z0-9_]+$": {"description": description}}
     if not inline:

@@ -115,6 +115,20 @@ def test_no_decision_is_written_through_a_link(history, tmp_path, capsys, is_lin
     assert not (tmp_path / ".profile").exists()
 
 
+def test_no_decision_is_written_outside_of_the_root(history, tmp_path_factory, capsys):
+    """A run from elsewhere could name any session of this machine."""
+    run = history.run().run_dir
+    own = history.project.folder / "openclaw-trajectory-s1"
+    elsewhere = own.rename(tmp_path_factory.mktemp("other") / own.name)
+    for file in ("config.json", "results.jsonl"):
+        text = (run / file).read_text("utf-8")
+        (run / file).write_text(text.replace(f"{own.name}/", f"{elsewhere.as_posix()}/"), "utf-8")
+
+    assert main(["review", "last"]) == 4
+    assert f"add --rootdir {elsewhere}" in capsys.readouterr().err
+    assert not (elsewhere / "accepted.jsonl").exists()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="no such terminals")
 def test_a_terminal_needs_no_enter(history, monkeypatch):
     """One key decides, and the terminal is left as it was."""

@@ -79,7 +79,7 @@ def keywords_of(schema, path):
 
 def rules_of(prompt):
     """Yield the path of each rule of a prompt; one digest shows that the keywords of all digests are needed."""
-    if not prompt.role:
+    if not prompt.label("role"):
         yield from rules_of_tools(prompt.validator_spec)
         return
     is_another_digest = prompt.validator_spec.get("type") == "json_schema" and prompt.id != "U8"
@@ -92,7 +92,7 @@ def is_as_written(kind, one, judgment):
     """Whether a reply comes to its verdict and outcome, and does harm only where it must."""
     if judgment.verdict.passed is not (kind == "right"):
         return False
-    if one.prompt.role:
+    if one.prompt.label("role"):
         return True
     if kind == "wrong" and judgment.tool_outcome != one.written["outcome"]:
         return False
@@ -117,7 +117,7 @@ def test_every_rule_is_needed(name):
             found = [(kind, is_as_written(kind, one, judge(weaker, one.reply))) for kind, one in replies]
             if all(is_same for _, is_same in found):
                 needless.append((prompt.id, path))
-            assert not prompt.role or all(is_same for kind, is_same in found if kind == "right"), (
+            assert not prompt.label("role") or all(is_same for kind, is_same in found if kind == "right"), (
                 prompt.id,
                 path,
             )

@@ -290,7 +290,7 @@ def test_the_suite_of_a_role_is_large_enough(name):
     """It can prove a role with two misses, and stays outside the sample that tiers are of."""
     prompts = prompts_of(name)
 
-    assert {f"role_{prompt.role}" for prompt in prompts} == {name}
+    assert {f"role_{prompt.label('role')}" for prompt in prompts} == {name}
     assert len(prompts) >= 4 * PROVEN_PROMPTS
     assert not any(affects_tier(prompt) for prompt in prompts)
 

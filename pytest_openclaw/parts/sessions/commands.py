@@ -172,6 +172,10 @@ def _differences(run: StoredRun, root: Path) -> Iterator[_Difference]:
         record, name = row.whole, row.record.suite
         parsed, path = record.parsed_output or {}, root / name
         if name not in read:
+            # A run from elsewhere could name any session of this machine.
+            if not path.resolve().is_relative_to(root.resolve()):
+                hint = f"If the run is yours, add --rootdir {path.resolve().parent}."
+                raise OpenClawError(f"{name} is outside of {root.resolve()}. {hint}")
             read[name] = {one.id: one for one in read_session(path, name).prompts}, read_labels(path)
         prompts, labels = read[name]
         if (prompt := prompts.get(record.prompt_id)) is None:  # such as a replay

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pytest_openclaw.conclusions.summary import summarize_group, summarize_run
 from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.stats.intervals import group_records
+from pytest_openclaw.values.prompts import part_keys
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.run_files import MeasuredRun
@@ -33,7 +34,8 @@ def record(target=TARGET, **changes):
         tokens_per_s=100.0,
         suite="s",
     )
-    made = replace(base, **changes)
+    labels = tuple((name, changes.pop(name)) for name in part_keys() if name in changes)
+    made = replace(base, part_labels=labels, **changes)
     if made.probe and made.objective_pass is not None and "harm" not in changes:
         return replace(made, harm=not made.objective_pass)
     return made

@@ -10,7 +10,7 @@ from pytest_openclaw.judging.combine import Not, ToolInvocation
 from pytest_openclaw.judging.text import Noop
 from pytest_openclaw.suites.cells import build_cells, definition, select_prompts, spread, unmatched
 from pytest_openclaw.values.parts import pace_of, whole
-from pytest_openclaw.values.prompts import KEYS, Prompt
+from pytest_openclaw.values.prompts import KEYS, Prompt, prompt_keys
 from pytest_openclaw.values.replies import Turn
 from pytest_openclaw.values.requests import CellKey, Target
 from pytest_openclaw.values.settings import Settings
@@ -165,7 +165,7 @@ def test_every_key_is_there_with_its_default():
     """A definition has all keys of a prompt, the rule as it was written, defaults included."""
     prompt = Prompt(suite="benchmarks/prompts_x.toml", id="P1", name="hello", prompt="Hi", validator=None)
 
-    assert definition(prompt) == dict.fromkeys(KEYS) | {
+    assert definition(prompt) == dict.fromkeys(prompt_keys()) | {
         "suite": "benchmarks/prompts_x.toml",
         "id": "P1",
         "name": "hello",
@@ -180,7 +180,7 @@ def test_every_key_is_there_with_its_default():
 def test_every_field_is_kept():
     """No field of a prompt is missing in its definition, under the keys of a suite."""
     in_other_words = {"min_passes": "pass", "known_failures": "xfail"}
-    apart = {"validator_spec", "tools_spec", "surface", "listed", "is_private"}
+    apart = {"validator_spec", "tools_spec", "surface", "listed", "is_private", "part_labels"}
     named = {one.name for one in fields(Prompt)} - apart
     hashes = {"images_sha256", "tools_sha256"}
 
