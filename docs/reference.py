@@ -116,7 +116,11 @@ def same_run() -> Iterator[str]:
     yield ""
     yield "Only `resume` needs the same targets and the same selected prompts. It checks those providers that"
     yield "have an answered row."
-    for title, rules in (("Settings", SETTINGS), ("Of a provider", PROVIDERS), ("Of a prompt", prompt_rules())):
+    for title, rules in (
+        ("Settings", SETTINGS),
+        ("Of a provider", PROVIDERS),
+        ("Of a prompt", prompt_rules()),
+    ):
         yield from ("", f"## {title}", "")
         names = ((name if name == OTHER else _code(name), rule) for name, rule in rules.items())
         lines = [(name, rule.resume, rule.compare) for name, rule in names]

@@ -26,6 +26,7 @@ from pytest_openclaw.cli.result import CliCommand, CommandResult, add_filters, a
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_there, parse_json, replacing
 from pytest_openclaw.util.text import UNSEEN, counted, valid_text
+from pytest_openclaw.values.prompts import part_keys
 from pytest_openclaw.values.rows import ROW_KEYS
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
         raise OpenClawError(f"{into} exists already; name a file that does not")
     run = read_run(arguments, even_active=True)
     chosen = [row for row in run.rows.values() if is_chosen(row.record, arguments)]
-    names = [*ROW_KEYS, *sorted({key for row in chosen for key in row.whole.extra})]
+    names = [*ROW_KEYS, *part_keys(), *sorted({key for row in chosen for key in row.whole.extra})]
     # Read line by line: the texts of a large run do not fit into memory.
     text = render_csv((parse_json(row.line) for row in chosen), names)
     data = {"run": run.name, "into": str(into) if into else None, "n_rows": len(chosen), "columns": names}

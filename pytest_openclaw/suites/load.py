@@ -233,7 +233,8 @@ ORIGINAL = "variant"
 _NO_EXTRA: JsonObject = {}  # shared by all prompts, and never changed
 
 
-def _known_keys() -> frozenset[str]:
+def known_keys() -> frozenset[str]:
+    """Return the keys of an entry, except the author's own."""
     return frozenset({"id", "pressure", *_READ, *part_keys()})
 
 
@@ -307,7 +308,7 @@ def read_prompt(
     values["tools_spec"] = raw.get("tools")
     values["name"] = values.get("name") or prompt_id
     values["validator_spec"] = given["validator"] or {"type": "noop"}
-    extra = {key: value for key, value in raw.items() if key not in _known_keys()}
+    extra = {key: value for key, value in raw.items() if key not in known_keys()}
     if world != raw.get("world"):
         extra["world"] = raw["world"]
     values["extra"] = extra or _NO_EXTRA
@@ -364,9 +365,9 @@ def unknown_keys(raw: JsonObject, *, is_original: bool) -> Iterator[str]:
     resembles one that the entry lacks is an error.
     """
     for key in raw:
-        if key in _known_keys() or key == ORIGINAL or key.startswith(NOTE):
+        if key in known_keys() or key == ORIGINAL or key.startswith(NOTE):
             continue
-        hint = closest(key.lower(), _known_keys() - raw.keys())
+        hint = closest(key.lower(), known_keys() - raw.keys())
         if hint or not is_original:
             yield f"has the unknown key {shown(key)}.{hint} A key of your own begins with {NOTE}."
 
