@@ -27,9 +27,10 @@ Example:
 from __future__ import annotations
 
 import argparse
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, partial
+from functools import cache, partial, reduce
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
@@ -54,10 +55,10 @@ from pytest_openclaw.runs.summaries import summary_of_rows
 from pytest_openclaw.session.settings import lines_of
 from pytest_openclaw.stats.intervals import (
     cut_percent,
-    distribution_of,
     has_passed,
     is_judged,
     percent_range,
+    percentile,
     rate_of,
     whole_percent,
 )
@@ -74,7 +75,7 @@ from pytest_openclaw.values.run_files import RunEntry
 from pytest_openclaw.values.settings import Rule, Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     import pytest
@@ -93,6 +94,12 @@ Tier = Annotated[int, Meta(ge=1, le=3)]
 Ruling = Literal["passed", "failed", "no_verdict"]
 Verdict = Literal["passed", "failed", "no_verdict", "not_gated"]
 STATUS: Mapping[str, int] = {"passed": 0, "failed": 1, "no_verdict": 10}
+_LABELS: Mapping[Ruling, str] = {
+    "failed": "gate FAILED",
+    "no_verdict": "gate NO VERDICT",
+    "passed": "gate passed",
+}
+"""Labels of rulings, in the order in which they are shown; the first one is the verdict."""
 WORDS = {
     "passed": "gates passed",
     "failed": "gates failed",
@@ -111,14 +118,9 @@ JUDGED_CELLS, TOOL_CELLS = "judged cells passed", "tool cells succeeded"
 
 @cache
 def known_gates() -> Mapping[str, Gate]:
-    """Return the gates of all parts by their fields, in their order."""
+    """Return the gates of all parts by their fields, in their order; `conclusive` changes the others."""
     found = {field: gate for part in parts().values() for field, gate in part.gates.items()}
     return dict(sorted(found.items(), key=lambda pair: pair[1].rank))
-
-
-def gate_options() -> dict[str, str]:
-    """Return the option of each gate, and of the switch for all of them, by its field."""
-    return {**{name: gate.option for name, gate in known_gates().items()}, "conclusive": "gate-conclusive"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,13 +137,9 @@ class GateLine:
 
     def __post_init__(self) -> None:
         """Reject changes that a hand-written `config.json` may have."""
-        if unknown := self.changes.keys() - gate_options().keys():
+        if unknown := self.changes.keys() - known_gates().keys():
             raise ValueError(f"has unknown gates: {', '.join(sorted(unknown))}.")
         converted(dict(self.changes), _gates_entry())
-
-    def fits(self, label: str) -> bool:
-        """Whether the line applies to the target with this label."""
-        return label_fits(label, self.target)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,92 +148,70 @@ class GateSettings:
 
     Attributes:
         limits: by the field of the gate, in their order; None, or no entry, requires nothing.
-        conclusive: the whole 95 % interval of a rate or percentile must meet the gate, not only the figure
-            itself; a tier must always be conclusive.
         by_target: gates for some targets; a later line has precedence.
     """
 
     limits: Mapping[str, Any] = field(default_factory=dict)
-    conclusive: bool = False
     by_target: tuple[GateLine, ...] = ()
 
     def __post_init__(self) -> None:
-        found = {
-            name: limit
-            for name, gate in known_gates().items()
-            if (limit := gate.read(self.limits.get(name))) is not None
-        }
+        found = {name: gate.read(self.limits.get(name)) for name, gate in known_gates().items()}
+        found = {name: limit for name, limit in found.items() if limit is not None}
         object.__setattr__(self, "limits", found)
 
     @classmethod
-    def of(
-        cls, *, conclusive: bool = False, by_target: Sequence[GateLine] = (), **limits: Any
-    ) -> GateSettings:
+    def of(cls, *, by_target: Sequence[GateLine] = (), **limits: Any) -> GateSettings:
         """Return gates with these limits."""
-        return cls(limits=limits, conclusive=conclusive, by_target=tuple(by_target))
-
-    def with_changes(self, changes: Mapping[str, Any]) -> GateSettings:
-        """Return the gates with other limits, and another `conclusive` if the changes have it."""
-        limits = {**self.limits, **{name: value for name, value in changes.items() if name != "conclusive"}}
-        return replace(self, limits=limits, conclusive=changes.get("conclusive", self.conclusive))
+        return cls(limits=limits, by_target=tuple(by_target))
 
     @property
     def of_any_target(self) -> dict[str, Any]:
         """The limits that are set for any target."""
-        lines = (GateSettings(limits=line.changes).limits for line in self.by_target)
-        return {name: limit for one in (self.limits, *lines) for name, limit in one.items()}
+        limits = (self.limits, *(line.changes for line in self.by_target))
+        return {name: limit for one in limits for name, limit in one.items() if limit is not None}
 
     def of_target(self, label: str) -> GateSettings:
         """Return the gates that apply to one target."""
-        found = self
-        for line in self.by_target:
-            if line.fits(label):
-                found = found.with_changes(line.changes)
-        return replace(found, by_target=())
+        lines = (line.changes for line in self.by_target if label_fits(label, line.target))
+        return GateSettings.of(**reduce(operator.or_, lines, {**self.limits}))
 
-    def firm(self, chosen: GateSettings, given: Collection[str]) -> GateSettings:
-        """Return the gates with those of the command line, which override every line for a target.
-
-        `given` are the names of the options on the command line.
-        """
-        values = {**chosen.limits, "conclusive": chosen.conclusive}
-        firm = {name: values.get(name) for name, option in gate_options().items() if option in given}
+    def firm(self, changes: Mapping[str, Any]) -> GateSettings:
+        """Return the gates with other limits, which override every line for a target."""
         lines = (
-            replace(line, changes={name: value for name, value in line.changes.items() if name not in firm})
+            replace(
+                line, changes={name: limit for name, limit in line.changes.items() if name not in changes}
+            )
             for line in self.by_target
         )
-        return replace(self.with_changes(firm), by_target=tuple(lines))
+        return GateSettings.of(**{**self.limits, **changes}, by_target=tuple(lines))
 
     def to_json(self) -> JsonObject:
         """Return the gates as in `config.json`."""
-        limits = {name: self.limits.get(name) for name in known_gates()}
-        return {**limits, "conclusive": self.conclusive, "by_target": [asdict(one) for one in self.by_target]}
+        off = {name: False if gate.kind is bool else None for name, gate in known_gates().items()}
+        return {**off, **self.limits, "by_target": [asdict(one) for one in self.by_target]}
 
 
 @cache
 def _gates_entry() -> type:
-    limits: dict[str, Any] = {name: NotRequired[gate.kind | None] for name, gate in known_gates().items()}
-    own = {"conclusive": NotRequired[bool], "by_target": NotRequired[tuple[GateLine, ...]]}
-    make: Any = TypedDict
-    entry = make("Gates", limits | own)
-    about = {name: gate.about for name, gate in known_gates().items()} | {
-        "conclusive": "the whole 95 % interval of a rate or percentile must meet the gate, not only the "
-        "figure itself; a tier must always be conclusive.",
-        "by_target": "gates for some targets; a later line has precedence.",
+    entry: Any = {
+        name: NotRequired[gate.kind if gate.kind is bool else gate.kind | None]
+        for name, gate in known_gates().items()
     }
+    make: Any = TypedDict
+    made = make("Gates", entry | {"by_target": NotRequired[tuple[GateLine, ...]]})
+    about = {name: gate.about for name, gate in known_gates().items()}
+    about["by_target"] = "gates for some targets; a later line has precedence."
     lines = (f"    {name}: {text}" for name, text in about.items())
-    entry.__doc__ = "\n".join(
+    made.__doc__ = "\n".join(
         ("The requirements on each target; None requires nothing.\n\nAttributes:", *lines)
     )
-    return entry  # type: ignore[no-any-return]
+    return made  # type: ignore[no-any-return]
 
 
 def gates_of(config: JsonObject) -> GateSettings | None:
     """Return the gates of a `config.json`; None if the run was merged from runs with different gates."""
-    if (values := config.get("gates")) is None:
-        return None
-    checked = converted(values, _gates_entry())
-    return GateSettings.of(**checked)
+    values = config.get("gates")
+    return None if values is None else GateSettings.of(**converted(values, _gates_entry()))
 
 
 def parse_gate_line(line: str) -> GateLine:
@@ -246,22 +222,22 @@ def parse_gate_line(line: str) -> GateLine:
     """
     form = "Write for example `ollama_openai/*: min-pass-rate=0.9 require-tier=off`."
     target, _, rest = (part.strip() for part in line.rpartition(":"))
-    # A switch has the name of its field here, because `gate-` would repeat the key's name.
-    by_name = options.by_name()
-    known: dict[str, Callable[[str], Any] | None] = {
-        name.replace("_", "-"): options.on_off if name == "conclusive" else by_name[option].parse
-        for name, option in gate_options().items()
+    # The names are those of the fields, because the `gate-` of a switch would repeat the key's name.
+    parsers = {
+        name.replace("_", "-"): options.by_name()[gate.option].parse or options.on_off
+        for name, gate in known_gates().items()
     }
     changes: dict[str, Any] = {}
     for word in rest.split():
         name, _, text = word.partition("=")
-        parse = known.get(name)
         changed = name.replace("-", "_")
-        if parse is None or changed in changes:
-            what = "is set twice" if parse else f"is not a gate; there are {', '.join(known)}"
-            raise ValueError(f"{target}: {shown(word)} {what}.{'' if parse else closest(name, known)} {form}")
+        if name not in parsers:
+            known = f"there are {', '.join(parsers)}.{closest(name, parsers)}"
+            raise ValueError(f"{target}: {shown(word)} is not a gate; {known} {form}")
+        if changed in changes:
+            raise ValueError(f"{target}: {shown(word)} is set twice. {form}")
         try:
-            changes[changed] = parse(text)
+            changes[changed] = parsers[name](text)
         except ValueError as error:
             raise ValueError(f"{target}: {word}: {error}") from None
     if not changes or not target or " " in target:
@@ -302,34 +278,41 @@ def _rulings(summary: Summary, run: MeasuredRun) -> tuple[GateResult, ...]:
 
 def _verdict(summary: Any, _: MeasuredRun) -> Verdict:
     rulings = {result.ruling for result in summary.gates}
-    ordered: tuple[Ruling, ...] = ("failed", "no_verdict", "passed")
-    return next((ruling for ruling in ordered if ruling in rulings), "not_gated")
+    return next((ruling for ruling in _LABELS if ruling in rulings), "not_gated")
 
 
 def _unmatched(_: Summary, run: MeasuredRun) -> tuple[str, ...]:
-    lines = (gates_of(run.config) or GateSettings()).by_target
+    globs = [line.target for line in (gates_of(run.config) or GateSettings()).by_target]
     labels = [target.label for target in run.n_selected]
-    return tuple(line.target for line in lines if not any(map(line.fits, labels)))
+    return tuple(glob for glob in globs if not any(label_fits(label, glob) for label in labels))
 
 
 def _rule(gates: GateSettings, group: Group, summary: Summary, run: MeasuredRun) -> Iterator[GateResult]:
     label = group.target.label
-    own = gates.of_target(label)
+    limits = {**gates.of_target(label).limits}
+    is_conclusive = limits.pop("conclusive", False)
     rows = run.rows_of.get(group.target, ())
     n_missing = max(0, run.n_selected.get(group.target, 0) - len(rows))
-    lost = sum(row.availability_status != "ok" for row in rows) + n_missing
-    gap = _gap(group, len(rows), n_missing)
-    against = gap or (f"{lost} of {len(rows) + n_missing} cells have no answer" if lost else None)
+    n_lost = sum(row.availability_status != "ok" for row in rows) + n_missing
+    n_unpaid = group.failures.get(BUDGET_SPENT, 0)
+    # No gate can pass with the first two of these.
+    counts = {
+        "were unavailable": group.n_skipped_unavailable - n_unpaid,
+        "were not asked": n_missing + n_unpaid,
+        "have no answer": n_lost,
+    }
+    reasons = {what: f"{n} of {len(rows) + n_missing} cells {what}" for what, n in counts.items() if n}
+    gap = reasons.get("were unavailable") or reasons.get("were not asked")
     # The rows, and the rows as if all unanswered cells were right, or wrong.
-    cases = [rows, *(_as_if(rows, n_missing, well=well) for well in (True, False) if lost)]
-    for name, limit in own.limits.items():
+    cases = [rows, *(_as_if(rows, n_missing, well=well) for well in (True, False) if n_lost)]
+    for name, limit in limits.items():
         gate = known_gates()[name]
         result = partial(GateResult, gate=gate.name or gate.option, target=label)
-        if gate.check is None:
-            assert gate.rule, "a gate has one of them"
+        if gate.rule:
             yield result(**gate.rule(label, summary, gap))
             continue
-        found, *extremes = (gate.check(group, case, limit, own.conclusive) for case in cases)
+        assert gate.check, "a gate has one of them"
+        found, *extremes = (gate.check(group, case, limit, is_conclusive) for case in cases)
         states = {found.state, *(extreme.state for extreme in extremes)}
         ruling: Ruling = "no_verdict"
         reason = found.text
@@ -340,19 +323,9 @@ def _rule(gates: GateSettings, group: Group, summary: Summary, run: MeasuredRun)
             ruling = "failed"
         elif states == {"passes"} and not gap:
             ruling = "passed"
-        elif against:
-            reason += f", but {against}"
+        elif reasons:
+            reason += f", but {next(iter(reasons.values()))}"
         yield result(wanted=limit, found=found.found, ruling=ruling, reason=reason)
-
-
-def _gap(group: Group, n_rows: int, n_missing: int) -> str | None:
-    """Return the reason why no gate can pass: cells whose target was unavailable, or that were not asked."""
-    n_budget = group.failures.get(BUDGET_SPENT, 0)
-    unavailable = group.n_skipped_unavailable - n_budget
-    for n, what in ((unavailable, "unavailable"), (n_missing + n_budget, "not asked")):
-        if n:
-            return f"{n} of {n_rows + n_missing} cells were {what}"
-    return None
 
 
 def _as_if(rows: Sequence[Record], n_missing: int, *, well: bool) -> list[Record]:
@@ -363,12 +336,14 @@ def _as_if(rows: Sequence[Record], n_missing: int, *, well: bool) -> list[Record
     return known
 
 
-_WELL: Mapping[ToolDemand | None, ToolOutcome] = {"call": "valid", "restraint": "restrained"}
-_WRONG: Mapping[ToolDemand | None, ToolOutcome] = {"call": "no_call", "restraint": "called_needlessly"}
+_OUTCOMES: Mapping[ToolDemand | None, Mapping[bool, ToolOutcome]] = {
+    "call": {True: "valid", False: "no_call"},
+    "restraint": {True: "restrained", False: "called_needlessly"},
+}
 
 
 def _answered(record: Record, well: bool) -> Record:
-    outcome = (_WELL if well else _WRONG).get(record.tool_demand)
+    outcome = _OUTCOMES.get(record.tool_demand, {}).get(well)
     return replace(
         record,
         availability_status="ok",
@@ -394,49 +369,44 @@ def _nothing(group: Group, what: str) -> str:
 # --- figures and limits -----------------------------------------------------------------------------
 
 
-def answered_of(rows: Iterable[Record]) -> list[Record]:
-    """Return the rows with an answer."""
+def _use_of(group: Group, rows: Sequence[Record]) -> Any:
+    return tool_use_of(_answers(rows), group.tool_use.n_targets, group.tool_use.looks)
+
+
+def _answers(rows: Sequence[Record]) -> list[Record]:
     return [row for row in rows if row.availability_status == "ok"]
 
 
-def _use_of(group: Group, rows: Sequence[Record]) -> Any:
-    return tool_use_of(answered_of(rows), group.tool_use.n_targets, group.tool_use.looks)
+def _check_passed(_: Group, rows: Sequence[Record], limit: float, is_conclusive: bool) -> Checked:
+    rate = rate_of(filter(is_judged, rows), has_passed)
+    return _check_rate(rate, JUDGED_CELLS, limit, rate.interval_95 if is_conclusive else None)
 
 
-def _check_passed(_: Group, rows: Sequence[Record], limit: float, sure: bool) -> Checked:
-    return _check_rate(rate_of(filter(is_judged, rows), has_passed), JUDGED_CELLS, limit, sure)
+def _check_tool_rate(group: Group, rows: Sequence[Record], limit: float, is_conclusive: bool) -> Checked:
+    use = _use_of(group, rows)
+    return _check_rate(use, TOOL_CELLS, limit, use.interval_95 if is_conclusive else None)
 
 
-def _check_tool_rate(group: Group, rows: Sequence[Record], limit: float, sure: bool) -> Checked:
-    return _check_rate(_use_of(group, rows), TOOL_CELLS, limit, sure)
-
-
-def _check_rate(rate: Rate, what: str, limit: float, sure: bool) -> Checked:
-    if rate.rate is None or rate.interval_95 is None:
+def _check_rate(rate: Rate, what: str, limit: float, interval: Interval | None, joint: str = "") -> Checked:
+    """Compare a rate with a limit, which its whole interval must reach if there is one."""
+    if rate.rate is None:
         return Checked(None, what)
-    if sure:
-        return _check_interval(rate, rate.interval_95, what, limit)
-    text = f"{rate.n_success} of {rate.n} {what} ({cut_percent(rate.rate)}), {whole_percent(limit)} wanted"
-    return Checked("passes" if rate.rate >= limit else "fails", text, rate.rate)
+    low, high = (interval.low, interval.high) if interval else (rate.rate, rate.rate)
+    shown_rate = f"95 % interval {percent_range(interval)}{joint}" if interval else cut_percent(rate.rate)
+    end = "a lower end of " if interval else ""
+    text = f"{rate.n_success} of {rate.n} {what} ({shown_rate}), {end}{whole_percent(limit)} wanted"
+    if low < limit <= high:
+        return Checked("open", f"{NOT_CONCLUSIVE}{text}", rate.rate)
+    return Checked("passes" if low >= limit else "fails", text, rate.rate)
 
 
-def _check_interval(rate: Rate, interval: Interval, what: str, limit: float, joint: str = "") -> Checked:
-    found = f"{rate.n_success} of {rate.n} {what} (95 % interval {percent_range(interval)}{joint})"
-    text = f"{found}, a lower end of {whole_percent(limit)} wanted"
-    if interval.low >= limit:
-        return Checked("passes", text, rate.rate)
-    if interval.high < limit:
-        return Checked("fails", text, rate.rate)
-    return Checked("open", f"{NOT_CONCLUSIVE}{text}", rate.rate)
-
-
-def _check_tier(group: Group, rows: Sequence[Record], limit: int, _sure: bool) -> Checked:
+def _check_tier(group: Group, rows: Sequence[Record], limit: int, _: bool) -> Checked:
     """Compare tool use with a tier; the evidence must exclude every worse tier, or every better one."""
     use = _use_of(group, rows)
-    if use.tier is None or use.tier_interval is None:
+    if use.tier is None:
         return Checked(None, TOOL_CELLS)
     joint = f", for {use.joint_over} together" if use.joint_over else ""
-    state, text, _ = _check_interval(use, use.tier_interval, TOOL_CELLS, TIER_FLOORS[limit], joint)
+    state, text, _found = _check_rate(use, TOOL_CELLS, TIER_FLOORS[limit], use.tier_interval, joint)
     if use.tier > limit and use.capped_by and use.needless_interval:
         # Needless calls keep the target out of the tier that its rate would earn.
         needless = f"{use.needless.n_success} of {use.restraint.n} cells that forbid tools had a call"
@@ -448,12 +418,13 @@ def _check_tier(group: Group, rows: Sequence[Record], limit: int, _sure: bool) -
 
 
 def _check_p95(_: Group, rows: Sequence[Record], limit: float, _sure: bool) -> Checked:
-    successes = [row for row in answered_of(rows) if row.success]
-    if (p95 := distribution_of(successes, lambda record: record.e2e_ms).values["p95"]) is None:
+    times = [row.e2e_ms for row in _answers(rows) if row.success]
+    if not times:
         return Checked(None, "successful cells")
+    p95 = percentile(times, 95)
     # Rounded as everywhere, unless it would seem to meet a limit that it misses.
     exact = f"{p95:.1f}" if round(p95) <= limit < p95 else f"{p95:.0f}"
-    text = f"p95 {exact} ms of {len(successes)} successful cells, at most {limit:.10g} ms wanted"
+    text = f"p95 {exact} ms of {len(times)} successful cells, at most {limit:.10g} ms wanted"
     return Checked("passes" if p95 <= limit else "fails", text, p95)
 
 
@@ -461,34 +432,32 @@ def _check_p95(_: Group, rows: Sequence[Record], limit: float, _sure: bool) -> C
 
 
 def _gates_given(config: pytest.Config, given: Mapping[str, Any]) -> GateSettings:
-    limits = {name: given[option] for name, option in gate_options().items() if option in given}
-    lines = tuple(lines_of(config, "gates", parse_gate_line))
-    gates = replace(GateSettings().with_changes(limits), by_target=lines)
-    return gates.firm(gates, options.options_given(config))
+    limits = {name: given.get(gate.option) for name, gate in known_gates().items()}
+    gates = GateSettings.of(**limits, by_target=lines_of(config, "gates", parse_gate_line))
+    return gates.firm(_chosen(gates, options.options_given(config)))
 
 
 def _resumed(config: JsonObject, settings: Any, given: Collection[str]) -> dict[str, Any]:
     recorded = gates_of(config)
-    return {} if recorded is None else {"gates": recorded.firm(settings.gates, given)}
+    return {} if recorded is None else {"gates": recorded.firm(_chosen(settings.gates, given))}
+
+
+def _chosen(gates: GateSettings, given: Collection[str]) -> dict[str, Any]:
+    """Return the limits of the options on the command line, whose names are `given`."""
+    return {name: gates.limits.get(name) for name, gate in known_gates().items() if gate.option in given}
 
 
 def _findings(summary: Any) -> Iterator[tuple[int, SummaryFinding]]:
-    together: dict[tuple[str, str, str], list[str]] = {}
-    for gate in summary.gates:
-        together.setdefault((gate.ruling, gate.target, gate.reason), []).append(gate.asked)
     for ruling, label in _LABELS.items():
-        for (found, target, reason), gates in together.items():
-            if found == ruling:
-                yield RULINGS, SummaryFinding(label=label, text=f"{', '.join(gates)}, {target}: {reason}")
+        together: dict[tuple[str, str], list[str]] = {}
+        for gate in summary.gates:
+            if gate.ruling == ruling:
+                together.setdefault((gate.target, gate.reason), []).append(gate.asked)
+        for (target, reason), gates in together.items():
+            yield RULINGS, SummaryFinding(label=label, text=f"{', '.join(gates)}, {target}: {reason}")
     for glob in summary.unmatched_gates:
-        yield (
-            RULINGS,
-            SummaryFinding(label="no such target", text=f"openclaw_gates: {glob} fits none of this run"),
-        )
-
-
-_LABELS = {"failed": "gate FAILED", "no_verdict": "gate NO VERDICT", "passed": "gate passed"}
-"""Labels of rulings, in the order in which they are shown."""
+        text = f"openclaw_gates: {glob} fits none of this run"
+        yield RULINGS, SummaryFinding(label="no such target", text=text)
 
 
 def _ruling(summary: Any) -> tuple[str, str]:
@@ -574,6 +543,14 @@ PART = Part(
             "the maximum of the 95th percentile of the latencies.",
             _check_p95,
         ),
+        "conclusive": Gate(
+            7,
+            "gate-conclusive",
+            bool,
+            "the whole 95 % interval of a rate or percentile must meet the gate, not only the figure "
+            "itself; a tier must always be conclusive.",
+            read=lambda is_on: is_on or None,
+        ),
     },
     findings=_findings,
     ruling=_ruling,
@@ -587,8 +564,8 @@ PART = Part(
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
-    for name, option_name in gate_options().items():
-        option = options.by_name()[option_name]
+    for name, gate in known_gates().items():
+        option = options.by_name()[gate.option]
         text = option.help.removeprefix("Gate: ").removesuffix(".")
         shared: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS}
         if option.parse is None:
@@ -646,20 +623,19 @@ def _gates(arguments: argparse.Namespace, run: StoredRun) -> GateSettings:
     Raises:
         OpenClawError: no gate is set, or there is no baseline to compare with.
     """
-    names = gate_options()
-    chosen = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
     recorded = gates_of(run.config)
     own = recorded or GateSettings()
     own = replace(own, by_target=(*own.by_target, *arguments.gates))
-    gates = own.firm(GateSettings().with_changes(chosen), {names[name] for name in chosen})
-    if not gates.of_any_target:
+    gates = own.firm({name: value for name, value in vars(arguments).items() if name in known_gates()})
+    limits = gates.of_any_target
+    if not limits.keys() - {"conclusive"}:
         differ = "its parts had different gates; name those that count"
         why = differ if recorded is None else "it has no gate of its own; name one"
         raise OpenClawError(f"{run.name}: {why}, {_FOR_EXAMPLE}")
-    for name in gates.of_any_target:
-        if (needs := known_gates()[name].needs) and not getattr(arguments, needs):
-            given = f"--{names[name]} {gates.of_any_target[name]}"
-            raise OpenClawError(f"{given} needs a run to compare with: add --{needs} RUN")
+    for gate, limit in ((known_gates()[name], limit) for name, limit in limits.items()):
+        if gate.needs and not getattr(arguments, gate.needs):
+            given = f"--{gate.option} {limit}"
+            raise OpenClawError(f"{given} needs a run to compare with: add --{gate.needs} RUN")
     return gates
 
 

@@ -51,7 +51,7 @@ HALF, MOST, FAST = (
     GateSettings.of(min_pass_rate=0.9),
     GateSettings.of(max_p95_ms=100.0),
 )
-SURE = replace(MOST, conclusive=True)
+SURE = GateSettings.of(min_pass_rate=0.9, conclusive=True)
 SLOW = {"e2e_ms": 101}
 WIRE = {"suite": "native", "tools_offered": 11}
 TIER_1, CAPPED = (
