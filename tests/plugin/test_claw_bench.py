@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.parts.tasks.oracle import installed_tasks
+from pytest_openclaw.parts.tasks.formats import installed_tasks
 from tests.conftest import skip_or_fail
 
 pytestmark = [pytest.mark.newest, pytest.mark.usefixtures("world_python")]

@@ -25,7 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Name the folder of installed tasks, and the target of an oracle."""
     name, given_by = options.lookup(config, "tasks")
     if name and options.is_used(config):
-        from pytest_openclaw.parts.tasks.oracle import installed_tasks
+        from pytest_openclaw.parts.tasks.formats import installed_tasks
 
         folder = installed_tasks(name)
         named = config.getoption("file_or_dir", None) or []
@@ -33,9 +33,9 @@ def pytest_configure(config: pytest.Config) -> None:
             config.option.file_or_dir = [*named, folder]
             config.args = [*(config.args if named or given_by == "openclaw_tasks" else ()), folder]
     if options.lookup(config, "oracle")[0]:
-        from pytest_openclaw.parts.tasks import oracle
+        from pytest_openclaw.parts.tasks import task
 
-        config.pluginmanager.register(oracle, "openclaw-oracle")
+        config.pluginmanager.register(task, "openclaw-oracle")
         if hasattr(config, "workerinput"):
             return
         if options.lookup(config, "models")[1] == "--openclaw-models":
@@ -58,14 +58,14 @@ def _is_bench(file: Path) -> bool:
 
 def pytest_openclaw_suite(path: Path, config: pytest.Config) -> Callable[[str], Suite] | None:
     """Read a task as a suite of one prompt."""
-    from pytest_openclaw.parts.tasks import clawbench, pinchbench, probench, task
+    from pytest_openclaw.parts.tasks import formats, task
 
     if _is_bench(path):
-        reader = clawbench.read_task
-    elif probench.is_scenario(path):
-        reader = probench.read_task
+        reader = formats.read_claw_bench
+    elif formats.is_scenario(path):
+        reader = formats.read_scenario
     elif path.match("task_*.md") and _is_named(path, config):
-        reader = pinchbench.read_task
+        reader = formats.read_pinch_bench
     else:
         return None
     pass_at = options.lookup(config, "tasks-pass")[0]
@@ -85,7 +85,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     with_manifest = [folder for folder in folders if (folder / "manifest.yaml").is_file()]
     if not with_manifest:
         return
-    from pytest_openclaw.parts.tasks.task import read_manifest
+    from pytest_openclaw.parts.tasks.formats import read_manifest
 
     names = dict[Path, list[str]]()
     for folder in with_manifest:

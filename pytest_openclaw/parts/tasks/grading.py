@@ -13,7 +13,6 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from itertools import takewhile
 from symtable import symtable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -74,19 +73,18 @@ def numbers_in(values: Any) -> dict[str, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Grader:
-    """The code that grades a task.
+    """The code that grades a task; workers send it, so its functions are those of a module.
 
     Attributes:
         run: the file with its code, a pytest file or one with functions.
         files: the grader's own files, by their path in its folder.
-        arguments: makes of the reply and the path of the workspace a list for pytest, or one for each
-            function that the file may have.
+        arguments: makes of the reply a list for pytest, or one for each function that the file may have.
         score: makes a score of what each of these returned, and of the reply.
     """
 
     run: str
     files: Mapping[str, str]
-    arguments: Callable[[Reply, str], list[str] | dict[str, list[Any]]]
+    arguments: Callable[[Reply], list[str] | dict[str, list[Any]]]
     score: Callable[[Any, Reply], Score] = mean_score
 
 
@@ -130,7 +128,7 @@ class Grade:
 
     def _graded(self, files: Mapping[str, str], reply: Reply) -> tuple[Score, str]:
         grader = self.grader
-        arguments = grader.arguments(reply, ROOT)
+        arguments = grader.arguments(reply)
         task = json.dumps({"grader": grader.run, "arguments": arguments, "workspace": ROOT})
         own = {**grader.files, SCRIPT: _script(), "task.json": task, "pytest.ini": "[pytest]\n"}
         done = (machine if self.on_machine else shell).grade(own, SCRIPT, files, GRADE_S)
@@ -240,25 +238,3 @@ def trace_of(prompt: str, reply: Reply) -> JsonObject:
     metrics = {"assistant_turns": len(reply.steps), "tool_calls": n_calls, **tokens}
     events = [{**event, "seq": n} for n, event in enumerate(events)]
     return {"events": events, "metrics": metrics, "audit_state": {}}
-
-
-def trace_arguments(prompt: str, reply: Reply, workspace: str) -> dict[str, list[Any]]:
-    """Return the arguments of OpenClawProBench's checks."""
-    trace = trace_of(prompt, reply)
-    calls = [event for event in trace["events"] if event["type"] == "tool_call"]
-    return {"grade": [workspace, trace, calls], "grade_process": [trace, calls]}
-
-
-def fit_of_tools(tools: Sequence[str], expected: Sequence[str], ideal: Sequence[str], steps: int) -> float:
-    """Return OpenClawProBench's score of the tools that were called, for checks without a score of their own.
-
-    It compares them with the expected tools, with their ideal order, and with the optimal number of steps.
-    """
-    if not tools and not expected:
-        return 1.0
-    ideal = ideal or expected
-    fitting = 2 * len({*tools} & {*expected}) / (len({*tools}) + len({*expected})) if expected else 1.0
-    rest = iter(tools)
-    in_order = len([*takewhile(lambda tool: tool in rest, ideal)]) / len(ideal) if ideal else 1.0
-    redundant = max(0, len(tools) - max(1, steps)) / max(1, len(tools))
-    return round(0.4 * fitting + 0.3 * in_order + 0.3 * (1 - redundant), 4)

@@ -1,6 +1,7 @@
 """A task of any format, and its suite: one prompt in a world, with OpenClaw's tools, a shell and Python.
 
-Also here are the rules that several formats share: YAML, files of the workspace, code that grades.
+Also here are what a grader needs of a machine, and the provider that plays reference solutions, which tests
+tasks, worlds and graders.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from pytest_openclaw.openclaw.dispatch import BRIDGE
 from pytest_openclaw.parts.tasks import machine
 from pytest_openclaw.parts.tasks.grading import Grade, Grader
@@ -23,14 +22,18 @@ from pytest_openclaw.suites.load import check_id
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.util.errors import OpenClawError, SuiteError
 from pytest_openclaw.util.text import counted, listed
-from pytest_openclaw.util.typed import converted, shown
 from pytest_openclaw.values.prompts import Prompt, Suite
+from pytest_openclaw.values.protocols import Provider
+from pytest_openclaw.values.replies import Reply
+from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import World
-from pytest_openclaw.worlds.workspace import is_inside, normal_path
+from pytest_openclaw.worlds.workspace import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from pytest_openclaw.values.requests import Request
 
 STEPS, OUTPUT_TOKENS = 30, 2048  # the suites limit the time only
 TOOLS, OPTIONAL = "direct", ("sessions_yield", *BRIDGE)  # OpenClaw's default
@@ -131,96 +134,23 @@ def _why_left_out(task: Task, needs: str, settings: TaskSettings) -> str:
     return f"{why}, and {no_machine}" if (no_machine := machine.why_not()) else ""
 
 
-# --- what formats share ---------------------------------------------------------------------------
+class Oracle(Provider):
+    """Runs the reference solution, which is in the world, then ends its turn."""
+
+    name = "oracle"
+    takes_tools = True
+
+    async def ask(self, request: Request) -> Reply:
+        """Return the call that runs the solution."""
+        if request.history:
+            return Reply(text="Done.")
+        command = {"command": f"bash {SOLUTION} {ROOT}"}
+        return Reply(tool_calls=(ToolCall(name="exec", arguments=json.dumps(command)),))
 
 
-class FileSpec(Struct):
-    """A file of the workspace: `path` with `content`, or `source` in a folder of the suite with `dest`."""
-
-    path: str = ""
-    content: str | None = None
-    source: str = ""
-    dest: str = ""
-
-    def __post_init__(self) -> None:
-        if not (self.path and self.content is not None) and not (self.source and (self.dest or self.path)):
-            raise ValueError("has neither path with content nor source with dest.")
-
-
-def files_of(specs: Iterable[FileSpec], folder: Path, *bases: Path) -> dict[str, str]:
-    """Return the files of the workspace; a source that is a folder has all of its files. See `inside`."""
-    files: dict[str, str] = {}
-    for spec in specs:
-        path = normal_path(given := spec.dest or spec.path)
-        if not path or not is_inside(path):
-            raise ValueError(f"workspace_files has {shown(given)}, which is not a file of the workspace.")
-        if spec.content is not None:
-            files[path] = spec.content
-        else:
-            source = inside(folder, spec.source, "workspace_files", *bases)
-            found = texts_in(folder, source) or {source: _text(folder / source)}
-            files |= {f"{path}{name.removeprefix(source)}": text for name, text in found.items()}
-    return files
-
-
-def inside(folder: Path, name: str, key: str, *bases: Path) -> str:
-    """Return the path of an existing file or folder of the suite; `name` may be relative to `bases`."""
-    paths = ((base / name).resolve() for base in (*bases, folder))
-    path, real = next((path for path in paths if path.exists()), None), folder.resolve()
-    if path is None or not path.is_relative_to(real):
-        raise ValueError(f"{key} has {shown(name)}, which is not in {folder}.")
-    return path.relative_to(real).as_posix()
-
-
-def texts_in(folder: Path, below: str) -> dict[str, str]:
-    """Return the files below a path in a folder, by their path in the folder; no link leads out of it."""
-    real = folder.resolve()
-    return {
-        path.relative_to(folder).as_posix(): _text(path)
-        for path in sorted((folder / below).rglob("*"))
-        if path.is_file() and path.resolve().is_relative_to(real) and "__pycache__" not in path.parts
-    }
-
-
-def _text(file: Path) -> str:
-    # Bytes that are not UTF-8 are surrogate escapes, as in all worlds.
-    return file.read_bytes().decode("utf-8", "surrogateescape")
-
-
-def parsed_yaml(text: str, what: str) -> Any:
-    """Return what a text in YAML says."""
-    try:
-        import yaml
-    except ImportError:
-        raise ValueError("needs PyYAML: pip install 'pytest-openclaw[tasks]'") from None
-    try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ValueError(f"{what} is not YAML: {error}") from None
-
-
-MANIFEST = "manifest.yaml"
-_LISTS = dict[str, list[str] | dict[str, list[str] | None] | None]
-
-
-def read_manifest(folder: Path) -> tuple[list[str], dict[str, str]]:
-    """Return the names of a folder's tasks in their order, and their categories; empty without a manifest."""
-    file = folder / MANIFEST
-    lists = converted(parsed_yaml(file.read_text("utf-8"), MANIFEST), _LISTS) if file.is_file() else {}
-    category = {task: name for name, tasks in (lists.get("categories") or {}).items() for task in tasks or ()}
-    order = [*(lists.get("run_first") or ()), *(lists.get("tasks") or ()), *category]
-    return [*dict.fromkeys(order)], category
-
-
-def check_code(code: str, what: str, function: str) -> None:
-    """Refuse code that is not Python, or does not define a function."""
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError) as error:
-        raise ValueError(f"{what} are not Python: {error}.") from None
-    name = function.partition("(")[0]
-    if not any(isinstance(node, ast.FunctionDef) and node.name == name for node in tree.body):
-        raise ValueError(f"{what} define no {function}.")
+def pytest_openclaw_providers() -> list[type[Provider]]:
+    """Register what plays the solutions; this module is a plugin only with `--openclaw-oracle`."""
+    return [Oracle]
 
 
 # --- what a grader needs ---------------------------------------------------------------------------

