@@ -13,8 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.blocks import Details, FindingList, Section, section_data
-from pytest_openclaw.reports.cells import as_text, joined, measured, message_texts, turns_of, usual_of
-from pytest_openclaw.reports.due import brief_call, did_of, due_of
+from pytest_openclaw.reports.cells import (
+    as_text,
+    brief_call,
+    did_of,
+    due_of,
+    joined,
+    measured,
+    message_texts,
+    turns_of,
+    usual_of,
+)
 from pytest_openclaw.reports.facts import answers, findings, ruling_of, sections_of, targets_table
 from pytest_openclaw.reports.numbers import one_line, render_duration, render_time
 from pytest_openclaw.util.text import counted, first_few, valid_text

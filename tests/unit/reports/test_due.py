@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.reports.cells import turns_of
-from pytest_openclaw.reports.due import brief_call, did_of, due_of, miss_of
+from pytest_openclaw.reports.cells import brief_call, did_of, due_of, miss_of, turns_of
 from tests.unit.reports.summaries import fault, missed, record
 
 READ = {"name": "read", "arguments": {"path": "a.txt"}}
