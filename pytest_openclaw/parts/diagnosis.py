@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 from pytest_openclaw.asking.sending import request_for
 from pytest_openclaw.conclusions.summary import Group, leaked_in_words
@@ -220,87 +220,53 @@ def _hides_tools(repeats: Mapping[str, Repeat], evidence: JsonObject) -> str | N
 # --- the repeats of a cell --------------------------------------------------------------------------
 
 
-class _Suspect(NamedTuple):
-    """A cell without a call, and its row."""
-
-    cell: Cell
-    row: Record
-
-    @property
-    def rank(self) -> tuple[bool, int]:
-        """Order by preference: a single turn, which can be repeated exactly, before an exchange."""
-        assert self.row.tool_outcome is not None, "it is a symptom"
-        return self.cell.prompt.world is not None, SYMPTOMS.index(self.row.tool_outcome)
-
-
 class Suspects(Watcher):
     """The cells that a diagnosis repeats, one per target of a local server."""
 
     def __init__(self, asker: Asker, providers: Mapping[str, Provider], settings: Settings) -> None:
         self._asker, self._providers, self._settings = asker, providers, settings
-        self._found: dict[Target, _Suspect] = {}
+        self._found: dict[Target, tuple[Cell, Record]] = {}
+        self._ranks: dict[Target, tuple[bool, int]] = {}
 
     def note(self, cell: Cell, record: Record) -> None:
         """Keep a cell if it is the best one of its target to repeat."""
         # Requests are kept as evidence, so they must not contain images.
         if record.tool_outcome not in SYMPTOMS or not cell.prompt.tools or cell.prompt.images:
             return
-        suspect = _Suspect(cell, replace(record, raw_output="", turns=None))
-        known = self._found.get(cell.target)
-        is_local = _is_local(self._providers[cell.target.provider])
-        if is_local and (known is None or suspect.rank < known.rank):
-            self._found[cell.target] = suspect
+        # A single turn can be repeated exactly, an exchange cannot.
+        rank = cell.prompt.world is not None, SYMPTOMS.index(record.tool_outcome)
+        known = self._ranks.get(cell.target)
+        if _is_local(self._providers[cell.target.provider]) and (known is None or rank < known):
+            self._ranks[cell.target] = rank
+            self._found[cell.target] = cell, replace(record, raw_output="", turns=None)
 
     def examine(self) -> Iterator[tuple[Target, str, JsonObject, JsonObject]]:
         """Repeat the cell of each target, and yield the evidence, without and with the requests."""
-        for target, suspect in self._found.items():
-            provider = self._providers[target.provider]
-            whole = _examine(self._asker, provider, suspect, self._settings)
+        for target, (cell, row) in self._found.items():
+            whole = _examine(self._asker, self._providers[target.provider], cell, row, self._settings)
             tries = [{key: value for key, value in one.items() if key != "body"} for one in whole["tries"]]
             yield target, "diagnosis", {**whole, "tries": tries}, whole
 
 
-def _examine(asker: Asker, provider: Provider, suspect: _Suspect, settings: Settings) -> JsonObject:
+def _examine(asker: Asker, provider: Provider, cell: Cell, row: Record, settings: Settings) -> JsonObject:
     assert isinstance(provider, OverHttp), "only these are noted"
-    cell, row = suspect.cell, suspect.row
     # An exchange is repeated up to its first answer. First repeats are always sent.
     single = replace(cell, prompt=replace(cell.prompt, world=None, turns=()), repeat=1)
     asked = replace(request_for(cell, settings, provider), world=None, turns=(), lookup_turns=0)
-    tries: list[JsonObject] = []
-
-    def note(change: str, request: Request, **found: Any) -> None:
-        tries.append({"change": change, **found, "body": provider.body(request)})
-
-    def repeat(change: str, request: Request) -> None:
-        token = f"{cell.id} {change}"
-        try:
-            result = asker.ask(token, single, request).result
-        except Exception as error:  # a broken provider is evidence too
-            note(change, request, outcome="fault", message=f"{type(error).__name__}: {error}")
-            return
-        finally:
-            asker.done(token)
-        if isinstance(result, Fault):
-            note(change, request, outcome="fault", message=result.message)
-            return
-        note(
-            change,
-            request,
-            outcome=_outcome(result, replace(single.prompt, tools=request.tools)),
-            input_tokens=result.input_tokens,
-            output_tokens=result.output_tokens,
-            text=cut(strip_thinking(result.text), MOST_TEXT),
-            called=[call.name for call in result.tool_calls],
-        )
-
+    unstreamed = replace(asked, stream=False)
     counts: JsonObject = {}
     if cell.prompt.world is None:  # else the row has the sums of its turns
         counts = {"input_tokens": row.input_tokens, "output_tokens": row.output_tokens}
-    note("as_asked", asked, outcome=row.tool_outcome, **counts)
-    repeat("unstreamed", replace(asked, stream=False))
-    repeat("without_tools", replace(asked, stream=False, tools=(), max_output_tokens=1))
-    if asked.stream and tries[1]["outcome"] == "called":
-        repeat("streamed_again", asked)
+    first = {"change": "as_asked", "outcome": row.tool_outcome, **counts, "body": provider.body(asked)}
+    tries = [first]
+    for change, request in {
+        "unstreamed": unstreamed,
+        "without_tools": replace(unstreamed, tools=(), max_output_tokens=1),
+        "streamed_again": asked,
+    }.items():
+        if request is not asked or (asked.stream and tries[1]["outcome"] == "called"):
+            found = _repeat(asker, f"{cell.id} {change}", single, request)
+            tries.append({"change": change, **found, "body": provider.body(request)})
     return {
         "suite": cell.prompt.suite,
         "prompt_id": cell.prompt.id,
@@ -308,6 +274,24 @@ def _examine(asker: Asker, provider: Provider, suspect: _Suspect, settings: Sett
         "tools_offered": len(asked.tools),
         "url": f"{provider.describe().get('base_url') or ''}{provider.route(asked)}",
         "tries": tries,
+    }
+
+
+def _repeat(asker: Asker, token: str, cell: Cell, request: Request) -> JsonObject:
+    try:
+        result = asker.ask(token, cell, request).result
+    except Exception as error:  # a broken provider is evidence too
+        return {"outcome": "fault", "message": f"{type(error).__name__}: {error}"}
+    finally:
+        asker.done(token)
+    if isinstance(result, Fault):
+        return {"outcome": "fault", "message": result.message}
+    return {
+        "outcome": _outcome(result, replace(cell.prompt, tools=request.tools)),
+        "input_tokens": result.input_tokens,
+        "output_tokens": result.output_tokens,
+        "text": cut(strip_thinking(result.text), MOST_TEXT),
+        "called": [call.name for call in result.tool_calls],
     }
 
 
@@ -377,9 +361,7 @@ def _advise(group: Any, outcome: ToolOutcome) -> str:
 
 PART = Part(
     keys={
-        Settings: {
-            "diagnose": PartKey(bool, of=lambda _, given: given.get("diagnose", False), default=False)
-        },
+        Settings: {"diagnose": PartKey(bool, default=False)},
         TargetFacts: {"diagnosis": PartKey(NotRequired[DiagnosisEntry | None])},
         Group: {
             "diagnosis": PartKey(

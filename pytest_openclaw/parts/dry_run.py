@@ -207,9 +207,7 @@ def _join(owner: Owner, config: pytest.Config) -> None:
 
 
 PART = Part(
-    keys={
-        Settings: {"dry_run": PartKey(bool, of=lambda _, given: given.get("dry-run", False), default=False)}
-    },
+    keys={Settings: {"dry_run": PartKey(bool, default=False)}},
     hinders=lambda settings: settings.dry_run,
     join=_join,
 )

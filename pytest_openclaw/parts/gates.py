@@ -493,7 +493,7 @@ PART = Part(
     keys={
         Settings: {
             "gates": PartKey(GateSettings, of=_gates_given, default=field(default_factory=GateSettings)),
-            "verdict": PartKey(str, of=lambda _, given: given.get("verdict", "cells"), default="cells"),
+            "verdict": PartKey(str, default="cells"),
         },
         RunEntry: {
             "verdict": PartKey(NotRequired[Literal["cells", "gate"] | None], place="<shard", rule=_KEPT),

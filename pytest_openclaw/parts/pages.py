@@ -253,6 +253,6 @@ def _join(owner: Owner, config: Any) -> None:
 
 
 PART = Part(
-    keys={Settings: {"report": PartKey(bool, of=lambda _, given: given.get("report", False), default=False)}},
+    keys={Settings: {"report": PartKey(bool, default=False)}},
     join=_join,
 )

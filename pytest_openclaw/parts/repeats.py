@@ -413,11 +413,7 @@ def _notes(group: Any) -> Iterator[tuple[int, str, str]]:
 
 PART = Part(
     keys={
-        Settings: {
-            "until_conclusive": PartKey(
-                bool, of=lambda _, given: given.get("until-conclusive", False), default=False
-            )
-        },
+        Settings: {"until_conclusive": PartKey(bool, default=False)},
         RunEntry: {
             "until_conclusive": PartKey(NotRequired[bool | None], place="repeat", rule=Rule("kept", "free")),
             "looks": PartKey(
