@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from pytest_openclaw.providers.llama_cpp.provider import CONTEXT_TOKENS, engine_spec, start_engine
+from pytest_openclaw.providers.llama_cpp.provider import start_engine
 from pytest_openclaw.providers.llama_cpp.weights import EMBEDDED_MODEL
 from tests.conftest import require_claude, require_engine
 from tests.e2e.sessions import Project
@@ -19,9 +19,8 @@ def embedded_model():
 
 @pytest.fixture(scope="session")
 def engine(embedded_model):
-    spec = engine_spec(embedded_model, context_tokens=CONTEXT_TOKENS)
     with asyncio.Runner() as runner:
-        engine = runner.run(start_engine(spec, os.environ))
+        engine = runner.run(start_engine(embedded_model, os.environ))
         yield engine
         runner.run(engine.process.stop())
 

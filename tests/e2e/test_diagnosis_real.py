@@ -4,11 +4,11 @@ import asyncio
 import json
 import os
 from contextlib import contextmanager
+from unittest.mock import patch
 
 import pytest
 
-from pytest_openclaw.providers.llama_cpp.provider import EngineSpec, start_engine
-from pytest_openclaw.providers.llama_cpp.weights import find_weights
+from pytest_openclaw.providers.llama_cpp import provider
 from tests.e2e.sessions import Project
 
 pytestmark = [pytest.mark.engine, pytest.mark.nightly]
@@ -27,9 +27,9 @@ PROMPT = {
 
 @contextmanager
 def serving(model):
-    spec = EngineSpec(weights=find_weights(model), alias=model, template=None)
     with asyncio.Runner() as runner:
-        engine = runner.run(start_engine(spec, os.environ))
+        with patch.object(provider, "template_for", lambda _: None):
+            engine = runner.run(provider.start_engine(model, os.environ))
         try:
             yield engine
         finally:

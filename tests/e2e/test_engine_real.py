@@ -40,7 +40,7 @@ from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
 
 async def use():
     provider = LlamaCpp(ProviderSetup(name="llama_cpp"))
-    async with provider._serving("smollm2:135m") as engine:
+    async with provider.serving("smollm2:135m") as engine:
         print(engine.process.pid, flush=True)
         await asyncio.sleep(600)
 
@@ -63,7 +63,7 @@ class Lab:
 
     def engine_pid(self, model=MODEL):
         async def look():
-            async with self.provider._serving(model) as engine:
+            async with self.provider.serving(model) as engine:
                 return engine.process.pid
 
         return self.run(look())
@@ -141,7 +141,7 @@ def test_the_count_of_a_prompt_is_the_engines_own(lab, how):
     """The count beforehand equals the number of tokens that the engine reports."""
 
     async def count():
-        async with lab.provider._serving(MODEL):
+        async with lab.provider.serving(MODEL):
             provider = lab.provider
             body = provider.body(Request(**{"model": MODEL, **how}))
             counted = await provider.fetch(f"{provider.path}/input_tokens", body, timeout_s=BOUND_S)
@@ -165,11 +165,11 @@ def test_fingerprint_describes_the_server_without_a_path(lab):
     assert ".gguf" not in str(found)
 
 
-def test_only_a_client_with_the_key_may_ask(lab):
+def test_only_a_client_with_the_key_may_ask(lab, monkeypatch):
     """The engine answers only its own clients, though every process of the machine can reach its port."""
     pid = lab.engine_pid()
-    token, lab.provider._token = lab.provider._token, "wrong"
-    assert len(token) >= 32
+    assert len(lab.provider.key()) >= 32
+    monkeypatch.setattr(lab.provider, "key", lambda: "wrong")
 
     with pytest.raises(CallFailed) as caught:
         lab.run(lab.provider.fetch(f"{lab.provider.address.base_url}/models", timeout_s=BOUND_S))

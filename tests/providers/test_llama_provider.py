@@ -1,5 +1,6 @@
 """The provider of the embedded engine, with fake engines."""
 
+import json
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 from pytest_openclaw.providers.llama_cpp import provider as llama_cpp
 from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
 from pytest_openclaw.util.errors import EngineError, TargetError
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.requests import Request
 from tests.providers.servers.apis import CHAT, ask, described, using
@@ -29,16 +32,15 @@ def provider():
 
 @pytest.fixture
 def start(monkeypatch):
-    monkeypatch.setattr(llama_cpp, "find_weights", Path)
     start = AsyncMock()
-    monkeypatch.setattr("pytest_openclaw.providers.llama_cpp.provider.start_engine", start)
+    monkeypatch.setattr(llama_cpp, "start_engine", start)
     return start
 
 
 def engine_at(url, *, dies):
     has_died = AsyncMock(return_value=dies)
     process = SimpleNamespace(has_exited=False, stop=AsyncMock())
-    return SimpleNamespace(url=url, token="dummy", process=process, has_died=has_died)
+    return SimpleNamespace(model=MODEL, url=url, token="dummy", process=process, has_died=has_died)
 
 
 def test_the_description(provider):
@@ -54,25 +56,27 @@ def test_the_description(provider):
 
 
 @pytest.mark.parametrize(
-    ("model", "options", "context", "is_stretched"),
+    ("model", "options", "context", "trained"),
     [
-        pytest.param("smollm2:135m", {}, 8192, False, id="as-trained"),
-        pytest.param("smollm2:135m", {"num_ctx": "16384"}, 16384, True, id="longer-than-trained"),
-        pytest.param("model.gguf", {"num_ctx": "16384"}, 16384, False, id="a-file"),
+        pytest.param("smollm2:135m", {}, 8192, 8192, id="as-trained"),
+        pytest.param("smollm2:135m", {"num_ctx": "16384"}, 16384, 8192, id="longer-than-trained"),
+        pytest.param("model.gguf", {"num_ctx": "16384"}, 16384, None, id="a-file"),
     ],
 )
-def test_the_ini_sets_the_context(start, model, options, context, is_stretched):
+def test_the_ini_sets_the_context(monkeypatch, model, options, context, trained):
     """A context that is longer than in the embedded model's training is stretched."""
-    start.side_effect = EngineError("this is enough.")
+    start = AsyncMock(side_effect=CallFailed(faults.cli_failed("the engine", "this is enough.")))
+    monkeypatch.setattr(llama_cpp, "engine_is_installed", lambda: True)
+    monkeypatch.setattr(llama_cpp, "find_weights", Path)
+    monkeypatch.setattr(llama_cpp, "start", start)
     setup = ProviderSetup(name="llama_cpp", options=options)
 
     ask(LlamaCpp(setup), model=model)
 
     assert LlamaCpp(setup).describe()["context_tokens"] == context
     assert LlamaCpp(setup).context_tokens(REQUEST) == context
-    spec = start.call_args.args[0]
-    assert spec.context_tokens == context
-    assert bool(spec.trained_tokens and spec.trained_tokens < context) is is_stretched
+    spec = json.loads(start.call_args.args[1].argv[-1])
+    assert (spec["context_tokens"], spec["trained_tokens"]) == (context, trained)
 
 
 def test_body_turns_the_prompt_cache_off(provider):

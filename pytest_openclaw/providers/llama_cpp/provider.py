@@ -11,8 +11,7 @@ import re
 import signal
 import sys
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -40,7 +39,7 @@ from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.requests import OPENCLAW
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Mapping
 
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.protocols import ProviderSetup
@@ -91,14 +90,10 @@ class LlamaCpp(OllamaOpenAI):
             TargetError: the ini file sets an address.
         """
         super().__init__(setup)
-        self._token: str | None = None
         self._context_tokens = int(setup.options.get("num_ctx") or CONTEXT_TOKENS)
-
-    @cached_property
-    def _engines(self) -> Engines:
-        """Made in the event loop that uses it."""
-        spec_of = partial(engine_spec, context_tokens=self._context_tokens)
-        return Engines(spec_of, self.setup.environ)
+        self._engine: Engine | None = None
+        self._n_users = 0
+        self._changed = asyncio.Condition()
 
     def find_address(self) -> Address:
         """Return a placeholder, because an engine has no address before it starts."""
@@ -130,7 +125,7 @@ class LlamaCpp(OllamaOpenAI):
 
     def key(self) -> str | None:
         """Return the running engine's own key, which is in no variable."""
-        return self._token
+        return self._engine.token if self._engine else None
 
     def body(self, request: Request) -> JsonObject:
         """Return the JSON body for `request`; the prompt cache is on if the surface is OpenClaw's."""
@@ -138,7 +133,7 @@ class LlamaCpp(OllamaOpenAI):
 
     async def ask(self, request: Request) -> Reply:
         """Start the model's engine if it is not running, and send the request once; see `Provider.ask`."""
-        async with self._serving(request.model) as engine:
+        async with self.serving(request.model) as engine:
             try:
                 return await super().ask(request)
             except CallFailed as failed:
@@ -160,75 +155,61 @@ class LlamaCpp(OllamaOpenAI):
         """Return llama.cpp's facts about the model, its package's version and the weights' SHA-256."""
         version = {"server_version": f"xllamacpp {engine_version()}"}
         try:
-            async with self._serving(model):
+            async with self.serving(model):
                 facts = await super().fingerprint(model)
             digest = await asyncio.to_thread(sha256_of, find_weights(model))
         except (CallFailed, EngineError):
             return version  # the cells report the reason; a fingerprint has only known facts
         return {**facts, **version, "digest": f"sha256:{digest}"}
 
+    @asynccontextmanager
+    async def serving(self, model: str) -> AsyncIterator[Engine]:
+        """Keep an engine for `model` at this provider's address while the body runs.
+
+        Raises:
+            CallFailed: the engine cannot be started.
+        """
+        async with self._changed:
+            # Two models at once would compete for processors and memory.
+            await self._changed.wait_for(lambda: not self._n_users or self._runs(model))
+            if not (self._engine and self._runs(model)):
+                await self._stop_engine()
+                try:
+                    self._engine = await start_engine(model, self.setup.environ, self._context_tokens)
+                except EngineError as error:
+                    raise CallFailed(faults.not_installed(self.setup.name, str(error), "target")) from None
+                self.address = parse_address(self._engine.url, source=self.setup.name)
+            self._n_users += 1
+        try:
+            yield self._engine
+        finally:
+            self._n_users -= 1
+            async with self._changed:
+                self._changed.notify_all()
+
     async def aclose(self) -> None:
         """Close the connections and end the engine."""
         await super().aclose()
-        if "_engines" in vars(self):
-            await self._engines.aclose()
+        await self._stop_engine()
 
-    # --- how ----------------------------------------------------------------------------------
+    def _runs(self, model: str) -> bool:
+        engine = self._engine
+        return engine is not None and engine.model == model and not engine.process.has_exited
 
-    @asynccontextmanager
-    async def _serving(self, model: str) -> AsyncIterator[Engine]:
-        """Set this provider's address to the model's engine while the body runs."""
-        try:
-            async with self._engines.serving(model) as engine:
-                self.address = parse_address(engine.url, source=self.setup.name)
-                self._token = engine.token
-                yield engine
-        except EngineError as error:
-            raise CallFailed(faults.not_installed(self.setup.name, str(error), "target")) from None
-
-
-def engine_spec(model: str, *, context_tokens: int) -> EngineSpec:
-    """Return the engine of a model; the embedded model can have more context than it was trained for.
-
-    Raises:
-        EngineError: there are no such weights.
-    """
-    return EngineSpec(
-        weights=find_weights(model),
-        alias=model,
-        template=template_for(model),
-        context_tokens=context_tokens,
-        trained_tokens=EMBEDDED_TRAINED_TOKENS if model == EMBEDDED_MODEL else None,
-    )
+    async def _stop_engine(self) -> None:
+        if self._engine:
+            await self._engine.process.stop()
+        self._engine = None
 
 
 # --- the engine ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
-class EngineSpec:
-    """The model and settings of an engine.
-
-    Attributes:
-        weights: an absolute path to a GGUF file.
-        alias: the model's name in requests and replies, as the user wrote it.
-        template: a chat template that replaces the template in the weights.
-        context_tokens: the longest prompt and reply together.
-        trained_tokens: the context for which the model was trained, which YaRN stretches to a longer context;
-            None uses the number in the weights.
-    """
-
-    weights: Path
-    alias: str
-    template: Path | None = None
-    context_tokens: int = CONTEXT_TOKENS
-    trained_tokens: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Engine:
-    """A running engine, with its address without a path, and the key for its HTTP server."""
+    """A running engine: its model, its address without a path, and the key for its HTTP server."""
 
+    model: str
     url: str
     token: str = field(repr=False)
     process: Running
@@ -239,63 +220,29 @@ class Engine:
         return self.process.has_exited
 
 
-class Engines:
-    """Keeps one engine at a time, for the model in use; a crashed engine is started again."""
+async def start_engine(
+    model: str, environ: Mapping[str, str], context_tokens: int = CONTEXT_TOKENS
+) -> Engine:
+    """Start a model's engine and wait until it has loaded the model.
 
-    def __init__(self, spec_of: Callable[[str], EngineSpec], environ: Mapping[str, str]) -> None:
-        self._spec_of = spec_of
-        self._environ = environ
-        self._model = ""
-        self._engine: Engine | None = None
-        self._n_users = 0
-        self._changed = asyncio.Condition()
-
-    @asynccontextmanager
-    async def serving(self, model: str) -> AsyncIterator[Engine]:
-        """Keep an engine for `model` while the body runs.
-
-        Raises:
-            EngineError: the engine cannot be started.
-        """
-        async with self._changed:
-            # Two models at once would compete for processors and memory.
-            await self._changed.wait_for(lambda: not self._n_users or self._running(model))
-            engine = self._running(model) or await self._start(model)
-            self._n_users += 1
-        try:
-            yield engine
-        finally:
-            self._n_users -= 1
-            async with self._changed:
-                self._changed.notify_all()
-
-    async def aclose(self) -> None:
-        """End the engine."""
-        if self._engine:
-            await self._engine.process.stop()
-        self._engine = None
-
-    def _running(self, model: str) -> Engine | None:
-        engine = self._engine if model == self._model else None
-        return engine if engine and not engine.process.has_exited else None
-
-    async def _start(self, model: str) -> Engine:
-        spec = self._spec_of(model)
-        await self.aclose()
-        self._engine = await start_engine(spec, self._environ)
-        self._model = model
-        return self._engine
-
-
-async def start_engine(spec: EngineSpec, environ: Mapping[str, str]) -> Engine:
-    """Start an engine and wait until it has loaded its model.
+    `context_tokens` limits a prompt and its reply together. The embedded model can have more of them than it
+    was trained for.
 
     Raises:
-        EngineError: the engine is not installed, exited, or was not ready in time.
+        EngineError: there are no such weights, or the engine is not installed, exited, or was not ready in
+            time.
     """
+    weights, template = find_weights(model), template_for(model)
     if not engine_is_installed():
         raise EngineError(f"the embedded engine is not installed. Run: {install_engine()}")
-    argv = (*SERVER, json.dumps(asdict(spec), default=str))
+    spec = {
+        "weights": str(weights),
+        "alias": model,
+        "template": template and str(template),
+        "context_tokens": context_tokens,
+        "trained_tokens": EMBEDDED_TRAINED_TOKENS if model == EMBEDDED_MODEL else None,
+    }
+    argv = (*SERVER, json.dumps(spec))
     # It exits at the end of its input.
     program = Program(argv=argv, env=child_environ(environ), cwd=Path.cwd(), keeps_stdin=True)
     try:
@@ -306,12 +253,12 @@ async def start_engine(spec: EngineSpec, environ: Mapping[str, str]) -> Engine:
         async with asyncio.timeout(READY_WITHIN_S):
             while (line := await process.next_line()) is not None:
                 if ready := load_object(line.decode("utf-8", "replace").removeprefix(READY)):
-                    return Engine(**ready, process=process)
+                    return Engine(model=model, **ready, process=process)
         await process.wait_exit(LAST_BREATH_S)
-        why = why_it_ended(process.exit_status, _words_of(process, spec), spec.alias)
+        why = why_it_ended(process.exit_status, process.stderr.replace(str(weights), model), model)
     except TimeoutError:
-        why = f"the embedded engine did not load {spec.alias} within {READY_WITHIN_S} s"
-        why = f"{why}: {_reason(_words_of(process, spec))}"
+        said = _reason(process.stderr.replace(str(weights), model))
+        why = f"the embedded engine did not load {model} within {READY_WITHIN_S} s: {said}"
     except BaseException:
         await process.stop()
         raise
@@ -323,10 +270,6 @@ def child_environ(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the engine's environment: the system's variables, our import path, and how threads wait."""
     passed_on = {name: environ[name] for name in _PASSED_ON if name in environ}
     return {**passed_on, **_SPIN, "PYTHONPATH": import_path()}
-
-
-def _words_of(process: Running, spec: EngineSpec) -> str:
-    return process.stderr.replace(str(spec.weights), spec.alias)
 
 
 def why_it_ended(returncode: int | None, log: str, model: str) -> str:

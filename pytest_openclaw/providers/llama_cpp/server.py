@@ -1,9 +1,9 @@
 """The engine's own process: `python -m pytest_openclaw.providers.llama_cpp.server SPEC`.
 
-SPEC is an `EngineSpec` as JSON. The process serves one model on 127.0.0.1 at a free port, one request at a
-time. When the model is loaded, it prints one line: `READY` and a JSON object with `url` and `token`, the key
-for its port. It exits at the end of its input, which is closed when the process that started it ends for any
-reason. No other module imports llama.cpp.
+SPEC is the JSON object that `start_engine` makes. The process serves one model on 127.0.0.1 at a free port,
+one request at a time. When the model is loaded, it prints one line: `READY` and a JSON object with `url` and
+`token`, the key for its port. It exits at the end of its input, which is closed when the process that started
+it ends for any reason. No other module imports llama.cpp.
 """
 
 from __future__ import annotations

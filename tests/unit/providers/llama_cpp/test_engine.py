@@ -13,9 +13,11 @@ from unittest.mock import patch
 import pytest
 
 from pytest_openclaw.providers.llama_cpp import provider as checks
-from pytest_openclaw.providers.llama_cpp.provider import Engines, EngineSpec, child_environ, start_engine
+from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp, child_environ, start_engine
 from pytest_openclaw.providers.llama_cpp.server import thread_count
 from pytest_openclaw.util.errors import EngineError
+from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.protocols import ProviderSetup
 from tests.e2e.processes import BOUND_S, is_gone, wait_until
 from tests.unit.providers.llama_cpp.fake_engine import FAKE, engine_of, failing, never_ready
 
@@ -23,13 +25,12 @@ OWNER = """
 import asyncio, json, sys
 from pathlib import Path
 from pytest_openclaw.providers.llama_cpp import provider as checks
-from pytest_openclaw.providers.llama_cpp.provider import EngineSpec, start_engine
 checks.engine_is_installed = lambda: True
+checks.find_weights = Path
 checks.SERVER = json.loads(sys.argv[1])
 
 async def own():
-    spec = EngineSpec(weights=Path("a.gguf"), alias="a.gguf")
-    engine = await start_engine(spec, {})
+    engine = await checks.start_engine("a.gguf", {})
     print(engine.process.pid, flush=True)
     await asyncio.sleep(600)
 
@@ -41,20 +42,17 @@ asyncio.run(own())
 def _any_machine(monkeypatch):
     """This machine can run the engine, whatever is installed: the engines of these tests are fake."""
     monkeypatch.setattr(checks, "engine_is_installed", lambda: True)
-
-
-def spec_of(model):
-    return EngineSpec(weights=Path("/private") / model, alias=model)
+    monkeypatch.setattr(checks, "find_weights", Path("/private").joinpath)
 
 
 async def start(command, within_s=60):
     with patch.multiple(checks, SERVER=command, READY_WITHIN_S=within_s):
-        return await start_engine(spec_of("a.gguf"), {})
+        return await start_engine("a.gguf", {})
 
 
 @asynccontextmanager
 async def open_engines():
-    engines = Engines(spec_of, {})
+    engines = LlamaCpp(ProviderSetup(name="llama_cpp"))
     with patch.object(checks, "SERVER", FAKE):
         try:
             yield engines
@@ -259,7 +257,7 @@ def test_an_engine_that_does_not_start_leaves_others_usable():
     async def use():
         async with open_engines() as engines:
             for _ in range(2):
-                with pytest.raises(EngineError, match="exit status 3"):
+                with pytest.raises(CallFailed, match="exit status 3"):
                     await served_by(engines, "broken")
             await served_by(engines, "a")
 
