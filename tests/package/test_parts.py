@@ -245,6 +245,51 @@ def test_a_part_can_be_removed(part, whole, tmp_path):
         assert f"there is no command {command}" in copy.run("pytest_openclaw", command, status=2)
 
 
+SEASONS = """
+from typing import Literal
+from pytest_openclaw.stats.intervals import rate_of
+from pytest_openclaw.values.parts import Checked, Gate, Part, PartKey
+from pytest_openclaw.values.prompts import PromptEntry
+
+def check(_group, rows, limit, _sure):
+    passed = rate_of([row for row in rows if row.label("season")], lambda row: row.objective_pass is True)
+    return Checked("passes" if passed.rate >= limit else "fails", f"{passed.n_success} in season", passed.rate)
+
+PART = Part(
+    keys={PromptEntry: {"season": PartKey(Literal["spring", "fall"] | None, "When.", example='"fall"', is_apart=True)}},
+    gates={"min_season": Gate(9, "min-season", float, "Asked in season.", check)},
+)
+"""
+ENTRY = """    "seasons": Entry(
+        in_runs=True, options=(Option("min-season", "Gate: in season.", "RATE", gate(RATE), needs="gates"),)
+    ),
+"""
+
+
+def test_a_part_adds_a_label_and_a_gate_on_it(tmp_path):
+    """A module and an entry in the table suffice, and older rows are read without the label."""
+    copy = Copy(tmp_path)
+    copy.pytest("--openclaw-run-id=old")
+    table = copy.package / "parts/__init__.py"
+    table.write_text(
+        table.read_text("utf-8").replace('    "roles": Entry(', ENTRY + '    "roles": Entry(', 1), "utf-8"
+    )
+    (copy.package / "parts/seasons.py").write_text(SEASONS, "utf-8")
+    suite = copy.project / "benchmarks/prompts_two.toml"
+    suite.write_text(suite.read_text("utf-8").replace('id = "P1"', 'id = "P1"\nseason = "fall"'), "utf-8")
+
+    copy.pytest("--openclaw-run-id=new", "--openclaw-min-season=0.5", "--openclaw-report")
+    rows = [json.loads(line) for line in copy.read("new", "results.jsonl").splitlines()]
+    assert [row["season"] for row in rows] == ["fall", None]
+    assert "1 in season" in copy.read("new", "summary.md")
+    config = json.loads(copy.read("new", "config.json"))
+    assert [prompt["season"] for prompt in config["prompts"]] == ["fall", None]
+    assert "P1" in copy.run("pytest_openclaw", "show", "old")
+    assert "prompt P1: its season has changed" in copy.pytest("--openclaw-resume=old", status=4)
+    suite.write_text(suite.read_text("utf-8").replace('"fall"', '"winter"'), "utf-8")
+    assert 'season is "winter"' in copy.pytest(status=4)
+
+
 @pytest.mark.parametrize(
     "part", [pytest.param(one, marks=pytest.mark.nightly) for one in TABLE if one not in USED]
 )
