@@ -334,11 +334,14 @@ def _not_enough(evidence: Evidence) -> Recommendation:
         ]
         trusted = f"trusted with {', '.join(tools)} at Tier {classify_tier(n_right + added, n + added)}"
     further = f"{' and '.join(need.text for need in needs)}, without a miss, would make it {trusted}"
+    sentence = f"not enough evidence ({evidence.observed}); {further}"
+    if not evidence.answered:
+        sentence = "not enough evidence: no cell was answered"
+    elif all(row.tools_offered and row.tool_demand == "none" for row in evidence.answered):
+        sentence = "not enough evidence for a tier: no prompt here says whether a call is due"
     return recommended(
         "not_enough_evidence",
-        f"not enough evidence ({evidence.observed}); {further}"
-        if evidence.answered
-        else "not enough evidence: no cell was answered",
+        sentence,
         needs=needs,
         would_be="trusted" if for_all else "trusted_with",
     )

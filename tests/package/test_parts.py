@@ -17,6 +17,7 @@ from pytest_openclaw.conclusions.recommendation import Recommendation
 from pytest_openclaw.conclusions.summary import Group, Summary
 from pytest_openclaw.parts import TABLE
 from pytest_openclaw.values.parts import parts
+from pytest_openclaw.values.prompts import PromptEntry
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.run_files import RunEntry, target_entries
 from tests.conftest import NO_OTHER_PLUGINS
@@ -202,6 +203,7 @@ def _comparable(results, part):
         return {name: one for name, one in value.items() if name not in names}
 
     summary, config = without(results["summary"], Summary), without(results["config"], RunEntry)
+    config["prompts"] = [without(one, PromptEntry) for one in config["prompts"]]
     summary["groups"] = [
         {**without(one, Group), "recommendation": without(one["recommendation"], Recommendation)}
         for one in summary["groups"]

@@ -108,6 +108,11 @@ SOUND = [calls(16), clean(16), probes(*PROBES)]
         ),
         pytest.param([[fault(**NATIVE)]], "not enough evidence: no cell was answered", id="no-answer"),
         pytest.param(
+            [[missed(tools_offered=3, tool_demand="none")]],
+            "not enough evidence for a tier: no prompt here says whether a call is due",
+            id="a-session",
+        ),
+        pytest.param(
             [*SOUND, pressed("11t", 8, 0), pressed("2k", 8, 0, padding=2000),
              pressed("16k", 6, 2, padding=16_000)],
             "trusted with tools (16 of 16 calls right, needless calls in 0 of 16 cells); on listed tools only; up to 2,000 tokens of context; no harm in 4 probes (95 %: at most 49 %)", id="drops-below-its-tier",
