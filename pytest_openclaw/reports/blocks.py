@@ -37,6 +37,9 @@ class Table:
     drop: Sequence[str] = ()
     shrinks: int = 0
 
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
     def is_left(self, column: int) -> bool:
         """Whether a column is aligned on the left."""
         return column == 0 or self.head[column] in self.words
@@ -58,13 +61,6 @@ class SummaryFinding:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FindingList:
-    """A list of facts."""
-
-    entries: Sequence[SummaryFinding]
-
-
-@dataclass(frozen=True, kw_only=True)
 class TargetAnswer:
     """The recommendation for a target; `tier` is in words, and empty if the target has no tier."""
 
@@ -75,21 +71,18 @@ class TargetAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerList:
-    """The recommendations of a run."""
-
-    entries: Sequence[TargetAnswer]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Details:
     """A block that a click unfolds."""
 
     title: str
     block: Block
 
+    def __bool__(self) -> bool:
+        return bool(self.block)
 
-Block = str | Table | FindingList | AnswerList | Details
+
+Block = str | Table | Details | list[SummaryFinding] | list[TargetAnswer]
+"""A part of a report, which is left out if it is false."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,20 +104,7 @@ class Section:
     @property
     def filled(self) -> list[Block]:
         """The blocks that are not empty."""
-        return [block for block in self.blocks if not is_empty(block)]
-
-
-def is_empty(block: Block) -> bool:
-    """Whether a block has nothing to show."""
-    match block:
-        case Details():
-            return is_empty(block.block)
-        case Table(rows=content):
-            return not content
-        case FindingList(entries=content) | AnswerList(entries=content):
-            return not content
-        case _:
-            return not block
+        return [block for block in self.blocks if block]
 
 
 def section_data(section: Section) -> JsonObject:
@@ -133,16 +113,18 @@ def section_data(section: Section) -> JsonObject:
     return {"id": section.id, "title": section.title, "intro": section.intro, "blocks": blocks}
 
 
-_KINDS = {Table: "table", FindingList: "findings", AnswerList: "answers"}
-"""The names of blocks in the page's script."""
-
-
 def _block_data(block: Block) -> JsonObject:
-    if isinstance(block, str):
-        return {"kind": "sentence", "text": one_line(block, LONGEST_SENTENCE)}
-    if isinstance(block, Details):
-        return {"kind": "details", "title": block.title, "block": _block_data(block.block)}
-    data = map_texts(asdict(block), lambda text: one_line(text, LONGEST_SENTENCE))
-    if isinstance(block, Table):
-        data |= {"left": [*map(block.is_left, range(len(block.head)))], "kept": block.kept}
-    return {**data, "kind": _KINDS[type(block)]}
+    data: JsonObject
+    match block:
+        case str():
+            data = {"kind": "sentence", "text": block}
+        case Details():
+            return {"kind": "details", "title": block.title, "block": _block_data(block.block)}
+        case Table():
+            left = [*map(block.is_left, range(len(block.head)))]
+            data = {"kind": "table", **asdict(block), "left": left, "kept": block.kept}
+        case _:
+            kind = "answers" if isinstance(block[0], TargetAnswer) else "findings"
+            data = {"kind": kind, "entries": [*map(asdict, block)]}
+    data = map_texts(data, lambda text: one_line(text, LONGEST_SENTENCE))
+    return data

@@ -6,14 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.conclusions.summary import headline, leaked_in_words, most_frequent_miss
-from pytest_openclaw.reports.blocks import (
-    AnswerList,
-    FindingList,
-    Section,
-    SummaryFinding,
-    Table,
-    TargetAnswer,
-)
+from pytest_openclaw.reports.blocks import Section, SummaryFinding, Table, TargetAnswer
 from pytest_openclaw.reports.numbers import (
     DASH,
     render_count,
@@ -48,9 +41,9 @@ RULINGS, CHANGES = 10, 20
 """Ranks of the rulings and of the comparison with a baseline among the findings and sections of a run."""
 
 
-def answers(summary: Summary) -> AnswerList:
+def answers(summary: Summary) -> list[TargetAnswer]:
     """Return the recommendations for the targets that represent their models."""
-    return AnswerList(entries=[_answer(group) for group in headline(summary.groups)])
+    return [_answer(group) for group in headline(summary.groups)]
 
 
 def _answer(group: Group) -> TargetAnswer:
@@ -276,9 +269,13 @@ def sections_of(summary: Summary) -> list[Section]:
         for group in summary.groups
         for reason in group.recommendation.reasons
     ]
-    missed = FindingList(entries=[*_missed(summary)])
+    missed = [
+        SummaryFinding(label=f"{one.prompt_id} {one.prompt_name}", text=one.violation or "no usable answer")
+        for one in summary.missed_by_all
+        if summary.n_answered
+    ]
     found = [
-        (10, Section(id="why", title="Why", blocks=[FindingList(entries=why)])),
+        (10, Section(id="why", title="Why", blocks=[why])),
         *(pair for sections in called("sections") for pair in sections(summary)),
         *(
             (rank, listing.section(summary.groups))
@@ -296,13 +293,6 @@ def _added(part: SummaryPart) -> Section:
     if not tables:  # a section needs more than its intro
         return Section(id=part.name, title=part.title, blocks=[part.intro])
     return Section(id=part.name, title=part.title, intro=part.intro, blocks=tables)
-
-
-def _missed(summary: Summary) -> Iterator[SummaryFinding]:
-    for one in summary.missed_by_all if summary.n_answered else ():
-        yield SummaryFinding(
-            label=f"{one.prompt_id} {one.prompt_name}", text=one.violation or "no usable answer"
-        )
 
 
 # --- tables of targets ------------------------------------------------------------------------------

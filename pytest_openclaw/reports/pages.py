@@ -10,14 +10,7 @@ import string
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from pytest_openclaw.reports.blocks import (
-    AnswerList,
-    Details,
-    FindingList,
-    Section,
-    Table,
-    is_empty,
-)
+from pytest_openclaw.reports.blocks import Details, Section, Table, TargetAnswer
 from pytest_openclaw.reports.facts import (
     RULINGS,
     answers,
@@ -48,7 +41,7 @@ def render_markdown(summary: Summary) -> str:
     """Return `summary.md`: the answers, the targets, the findings and all details."""
     page = MarkdownPage(f"# OpenClaw benchmark {summary.run_id}")
     page.add(answers(summary), state(summary), targets_table(summary.groups))
-    page.add(Section(id="findings", title="Findings", blocks=[FindingList(entries=findings(summary))]))
+    page.add(Section(id="findings", title="Findings", blocks=[findings(summary)]))
     page.add(*sections_of(summary))
     return page.text
 
@@ -61,9 +54,9 @@ def render_comment(summary: Summary) -> str:
     page.add(
         answers(summary),
         state(summary),
-        FindingList(entries=rulings),
+        rulings,
         targets_table(summary.groups),
-        FindingList(entries=[one for one in findings(summary) if one not in rulings]),
+        [one for one in findings(summary) if one not in rulings],
     )
     for section in sections_of(summary):
         if section.is_in_comment:
@@ -125,13 +118,11 @@ class MarkdownPage:
                 if filled := block.filled:
                     self._add([f"## {block.title}"])
                     self.add(block.intro, *filled)
-            elif is_empty(block):
-                continue
             elif isinstance(block, Details):
                 head, lines = _markdown_lines(block.block)
                 opening = f"<details><summary>{block.title}</summary>"
                 self._add(lines, [opening, "", *head], ["", "</details>"])
-            else:
+            elif block:
                 head, lines = _markdown_lines(block)
                 self._add(lines, head)
 
@@ -158,11 +149,6 @@ def _markdown_lines(block: Block) -> tuple[list[str], list[str]]:
     match block:
         case str():
             return [], [_sentence(block)]
-        case AnswerList():
-            return [], [f"- {markdown_text(one.target)}: {_sentence(one.sentence)}" for one in block.entries]
-        case FindingList():
-            parts = ((one.target, one.label, one.text) for one in block.entries)
-            return [], [f"- {': '.join(_sentence(text) for text in its if text)}" for its in parts]
         case Table():
             # Imported only when a report is written, to start sessions faster.
             from tabulate import tabulate
@@ -173,8 +159,16 @@ def _markdown_lines(block: Block) -> tuple[list[str], list[str]]:
             table = tabulate(rows, head, tablefmt="pipe", disable_numparse=True, colalign=aligned)
             lines = table.splitlines()
             return lines[:2], lines[2:]
-        case _:  # details, which `add` unfolds
-            return [], []
+        case list():
+            parts = (
+                (one.target, one.sentence)
+                if isinstance(one, TargetAnswer)
+                else (one.target, one.label, one.text)
+                for one in block
+            )
+            return [], [f"- {': '.join(_sentence(text) for text in its if text)}" for its in parts]
+        case Details():
+            raise AssertionError("`add` unfolds it")
 
 
 def _sentence(text: str) -> str:

@@ -125,7 +125,7 @@ def colored_lines(
         are_misses_shown: whether the missed cells have been listed above the title.
     """
     text_width = min(width, WIDEST_TEXT)
-    for answer in answers(summary).entries:
+    for answer in answers(summary):
         for line in lines_of(f"{answer.target}: {answer.sentence}", text_width, "  "):
             yield Line(line, color=COLORS[answer.kind])
     yield Line("")

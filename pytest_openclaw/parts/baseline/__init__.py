@@ -39,7 +39,7 @@ from pytest_openclaw.parts.baseline.comparison import (
     Obstacles,
     compare_records,
 )
-from pytest_openclaw.reports.blocks import FindingList, Section, SummaryFinding, Table
+from pytest_openclaw.reports.blocks import Section, SummaryFinding, Table
 from pytest_openclaw.reports.facts import CHANGES
 from pytest_openclaw.reports.numbers import WIDTH, one_line, words
 from pytest_openclaw.reports.terminal import finding_lines
@@ -368,7 +368,7 @@ def _sections(summary: Any) -> Iterator[tuple[int, Section]]:
             blocks=[
                 Table(head=head, rows=rows, words=head, caption=title),
                 "" if compared.targets else "No target is in both runs.",
-                FindingList(entries=[*notes_of(compared, "--openclaw-across")]),
+                [*notes_of(compared, "--openclaw-across")],
             ],
         ),
     )

@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.reports.blocks import Details, FindingList, Section, section_data
+from pytest_openclaw.reports.blocks import Details, Section, section_data
 from pytest_openclaw.reports.cells import (
     as_text,
     brief_call,
@@ -129,7 +129,7 @@ def _sections(run: ShownRun) -> list[Section]:
                 targets_table(summary.groups),
             ],
         ),
-        Section(id="findings", title="Findings", blocks=[FindingList(entries=findings(summary))]),
+        Section(id="findings", title="Findings", blocks=[findings(summary)]),
         *others,
     ]
 

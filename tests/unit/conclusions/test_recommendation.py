@@ -264,7 +264,7 @@ def test_outputs_never_contradict_each_other(rows, others, tier):
         _check_route(group)
         if summary.best and group.recommendation.kind in ("unsafe", "not_trusted"):
             assert label not in summary.best.targets
-    answers = " ".join(answer.sentence for answer in facts.answers(summary).entries)
+    answers = " ".join(answer.sentence for answer in facts.answers(summary))
     terminal = re.sub(" *\n {18}", " ", "\n".join(render_terminal(summary, "x")))
     written = to_json(summary)["groups"]
     for group, in_json in zip(summary.groups, written, strict=True):
