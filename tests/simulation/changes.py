@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass
 from functools import cache
 
-from pytest_openclaw.parts.baseline.comparison import Obstacles, compare_records
+from pytest_openclaw.parts.baseline.comparison import compare_records
 from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.values.requests import Target
 from tests.unit.reports.summaries import record, summary_of
@@ -58,7 +58,7 @@ def simulate(model, *, n_prompts, repeats, n_targets=1, n_runs, seed=1, change=0
             base += rows_of(rng, target, before)
             candidate += rows_of(rng, target, after)
         compared = compare_records(
-            base, candidate, [(target, target) for target in targets], Obstacles(), baseline="base"
+            base, candidate, [(target, target) for target in targets], {}, baseline="base"
         )
         n_selected = dict.fromkeys(targets, n_prompts * repeats)
         summary = summary_of(candidate, n_selected=n_selected, gates=GATES, comparison=compared)

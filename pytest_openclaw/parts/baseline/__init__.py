@@ -36,7 +36,6 @@ from pytest_openclaw.parts.baseline.comparison import (
     NO_DIFFERENCE,
     ComparedRuns,
     Obstacle,
-    Obstacles,
     compare_records,
 )
 from pytest_openclaw.reports.blocks import Section, SummaryFinding, Table
@@ -90,21 +89,17 @@ def compare_runs(
     each has only one, these two are compared.
     """
     paired = _default_pairs(base, candidate, across) if targets is None else list(targets)
-    obstacles = Obstacles(
-        of_targets={
-            other: obstacle
-            for one, other in paired
-            if (obstacle := _target_obstacle(base, candidate, one, other, across))
-        },
-        of_prompts=dict(_prompt_obstacles(base, candidate, across)),
-        with_answering_model="serving" not in across and all(one == other for one, other in paired),
-    )
+    obstacles: dict[Target | PromptKey, Obstacle] = dict(_prompt_obstacles(base, candidate, across))
+    for one, other in paired:
+        if found := _target_obstacle(base, candidate, one, other, across):
+            obstacles[other] = found
     return compare_records(
         base.records,
         candidate.records,
         paired,
         obstacles,
         baseline=base.run_id,
+        same_model="serving" not in across and all(one == other for one, other in paired),
         unfinished=candidate.unfinished,
         notes=[*_notes(base, candidate)],
     )

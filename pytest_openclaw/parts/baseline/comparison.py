@@ -7,8 +7,9 @@ prompt counts once, however often it was repeated.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from math import exp, log
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -78,33 +79,22 @@ class Obstacle(NamedTuple):
     detail: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Obstacles:
-    """Differences between two runs, outside their rows, that prevent a comparison.
+Obstacles = Mapping["Target | PromptKey", Obstacle]
+"""Differences outside the rows of two runs, by the candidate's target, or by a prompt's suite and id."""
 
-    Attributes:
-        of_targets: by the candidate's target.
-        of_prompts: by suite and id.
-        with_answering_model: whether it is an obstacle if the server reports another answering model.
-    """
 
-    of_targets: Mapping[Target, Obstacle] = field(default_factory=dict)
-    of_prompts: Mapping[PromptKey, Obstacle] = field(default_factory=dict)
-    with_answering_model: bool = True
-
-    def between(self, base: Record, candidate: Record) -> Obstacle | None:
-        """Return why two rows of one cell are not compared."""
-        found = self.of_targets.get(candidate.target) or self.of_prompts.get((base.suite, base.prompt_id))
-        if found:
-            return found
-        if not _is_answered(base):
-            return Obstacle("not_answered_in_baseline")
-        if not _is_answered(candidate):
-            return Obstacle("not_answered_in_candidate")
-        models = base.effective_model, candidate.effective_model
-        if self.with_answering_model and all(models) and models[0] != models[1]:
-            return Obstacle("served_differently", f"answered by {models[0]} -> {models[1]}")
-        return None
+def _obstacle(obstacles: Obstacles, same_model: bool, old: Record, new: Record) -> Obstacle | None:
+    """Return why two rows of one cell are not compared."""
+    if found := obstacles.get(new.target) or obstacles.get((old.suite, old.prompt_id)):
+        return found
+    if not _is_answered(old):
+        return Obstacle("not_answered_in_baseline")
+    if not _is_answered(new):
+        return Obstacle("not_answered_in_candidate")
+    models = old.effective_model, new.effective_model
+    if same_model and all(models) and models[0] != models[1]:
+        return Obstacle("served_differently", f"answered by {models[0]} -> {models[1]}")
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +131,11 @@ class _Paired(NamedTuple):
 
 
 def _pair(
-    base: Iterable[Record], candidate: Iterable[Record], obstacles: Obstacles, *, is_unfinished: bool
+    base: Iterable[Record],
+    candidate: Iterable[Record],
+    between: Callable[[Record, Record], Obstacle | None],
+    *,
+    is_unfinished: bool,
 ) -> _Paired:
     """Pair the cells of a target by suite, prompt id and repeat; a cell's last row counts."""
     before, after = (
@@ -158,7 +152,7 @@ def _pair(
             apart[Obstacle("only_in_baseline")].append(old)
             if is_unfinished and _is_answered(old):
                 still_open.append(old)
-        elif found := obstacles.between(old, new):
+        elif found := between(old, new):
             apart[found].append(new)
             if found.reason == "not_answered_in_candidate":
                 still_open.append(old)
@@ -420,16 +414,19 @@ def compare_records(
     obstacles: Obstacles,
     *,
     baseline: str,
+    same_model: bool = True,
     unfinished: frozenset[Target] = frozenset(),
     notes: Sequence[str] = (),
 ) -> ComparedRuns:
     """Compare two runs by the cells that were answered in both; their rows may lack texts.
 
     `unfinished` are the candidate's targets with cells that were not asked; `notes` are about all targets.
+    With `same_model` it is an obstacle if another model has answered.
     """
+    between = partial(_obstacle, obstacles, same_model)
     before, after = group_records(base), group_records(candidate)
     paired = [
-        _pair(before.get(one, ()), after.get(other, ()), obstacles, is_unfinished=other in unfinished)
+        _pair(before.get(one, ()), after.get(other, ()), between, is_unfinished=other in unfinished)
         for one, other in targets
     ]
     apart = [one for each in paired for one in each.set_aside]

@@ -17,7 +17,7 @@ from pytest_openclaw.parts.baseline import (
     parse_across,
     read_baseline,
 )
-from pytest_openclaw.parts.baseline.comparison import Obstacle, Obstacles, adjusted_together
+from pytest_openclaw.parts.baseline.comparison import Obstacle, adjusted_together
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.stats import intervals
@@ -118,13 +118,13 @@ def test_cells_that_were_not_asked_are_open(unfinished, n_open):
 @pytest.mark.parametrize(
     ("base", "candidate", "obstacles", "reason"),
     [
-        pytest.param("++", "+", Obstacles(), ("only_in_baseline", "", 1), id="gone"),
-        pytest.param("+", "++", Obstacles(), ("only_in_candidate", "", 1), id="new"),
-        pytest.param("+?", "++", Obstacles(), ("not_answered_in_baseline", "", 1), id="baseline-silent"),
-        pytest.param("++", "+?", Obstacles(), ("not_answered_in_candidate", "", 1), id="candidate-silent"),
-        pytest.param("++", "++", Obstacles(of_prompts={("s", "P2"): Obstacle("prompt_changed", "system")}), ("prompt_changed", "system", 1), id="prompt"),
-        pytest.param("++", "++", Obstacles(of_targets={TARGET: Obstacle("served_differently", "digest")}), ("served_differently", "digest", 2), id="serving"),
-        pytest.param("++", "+?", Obstacles(of_prompts={("s", "P2"): Obstacle("validator_changed")}), ("validator_changed", "", 1), id="changed-goes-before-silent"),
+        pytest.param("++", "+", {}, ("only_in_baseline", "", 1), id="gone"),
+        pytest.param("+", "++", {}, ("only_in_candidate", "", 1), id="new"),
+        pytest.param("+?", "++", {}, ("not_answered_in_baseline", "", 1), id="baseline-silent"),
+        pytest.param("++", "+?", {}, ("not_answered_in_candidate", "", 1), id="candidate-silent"),
+        pytest.param("++", "++", {("s", "P2"): Obstacle("prompt_changed", "system")}, ("prompt_changed", "system", 1), id="prompt"),
+        pytest.param("++", "++", {TARGET: Obstacle("served_differently", "digest")}, ("served_differently", "digest", 2), id="serving"),
+        pytest.param("++", "+?", {("s", "P2"): Obstacle("validator_changed")}, ("validator_changed", "", 1), id="changed-goes-before-silent"),
     ],
 )  # fmt: skip
 def test_cells_that_cannot_be_compared_are_set_aside(base, candidate, obstacles, reason):
@@ -143,7 +143,7 @@ def test_another_model_that_answers_is_another_serving(used, n):
     base = [*cells("+", effective_model="m-1"), *cells("+", repeat=2)]
     candidate = [*cells("+", effective_model="m-2"), *cells("+", repeat=2, effective_model="m-2")]
 
-    compared = compare(base, candidate, obstacles=Obstacles(with_answering_model=used))
+    compared = compare(base, candidate, same_model=used)
 
     assert compared.targets[0].verdicts.n_cells == n
     reasons = [("served_differently", "answered by m-1 -> m-2")] if used else []

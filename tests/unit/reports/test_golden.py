@@ -8,7 +8,7 @@ import pytest
 from pytest_openclaw.conclusions.summary import Budget
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.parts.baseline import render_comparison
-from pytest_openclaw.parts.baseline.comparison import Obstacle, Obstacles
+from pytest_openclaw.parts.baseline.comparison import Obstacle
 from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.reports.cells import render_failure
 from pytest_openclaw.reports.pages import render_comment, render_markdown
@@ -82,7 +82,7 @@ def _compared():
         fault(GOOD, prompt_id="Q"),
         record(GOOD, prompt_id="F"),
     ]
-    changed = Obstacles(of_prompts={("s", "P9"): Obstacle("validator_changed", "validator")})
+    changed = {("s", "P9"): Obstacle("validator_changed", "validator")}
     compared = compare(base, candidate, [(GOOD, GOOD)], obstacles=changed, notes=["an older run"])
     return summary_of(candidate, gates=GateSettings.of(fail_on="regression"), comparison=compared)
 

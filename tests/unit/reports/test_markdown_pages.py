@@ -10,7 +10,7 @@ from cmarkgfm.cmark import Options
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.parts.baseline.comparison import Obstacle, Obstacles, compare_records
+from pytest_openclaw.parts.baseline.comparison import Obstacle, compare_records
 from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.reports.facts import HEADERS
 from pytest_openclaw.reports.pages import LONGEST_COMMENT as LONGEST
@@ -81,9 +81,7 @@ def _everywhere(text):
         fault(other, prompt_id="P3", fault_message=text),
     ]
     changed = {("s", f"{text}9"): Obstacle("prompt_changed", text)}
-    comparison = compare_records(
-        rows, rows, [(target, target)], Obstacles(of_prompts=changed), baseline=text, notes=[text]
-    )
+    comparison = compare_records(rows, rows, [(target, target)], changed, baseline=text, notes=[text])
     gates = GateSettings.of(min_pass_rate=0.5, fail_on="regression")
     summary = summary_of(rows, gates=gates, comparison=comparison)
     return replace(summary, run_id=text, unmatched_gates=[text])
