@@ -18,7 +18,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.openclaw import recovery
-from pytest_openclaw.openclaw.dispatch import is_forgotten, is_lookup, promoted_calls
+from pytest_openclaw.openclaw.dispatch import LOOKUPS, is_forgotten, promoted_calls
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.prices import summed, together, total_usd
 from pytest_openclaw.util.errors import OpenClawError
@@ -162,7 +162,7 @@ class _Exchange:
         calls = native or promoted_calls(strip_thinking(reply.text), self.offered)
         if not calls:
             return (), (), "answer"
-        looks_up = all(is_lookup(playing.dispatched(call)) for call in calls)
+        looks_up = all(playing.dispatched(call).tool in LOOKUPS for call in calls)
         if self._request.lookup_turns and not looks_up:
             return calls, (), "call"
         # OpenClaw executes no calls of a turn that was cut off, and a conversation of texts has no tools.

@@ -28,7 +28,7 @@ from pytest_openclaw.util.text import cut, valid_text, valid_value
 from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from jsonschema.exceptions import ValidationError
 
@@ -183,8 +183,8 @@ def coerce(value: Any, schema: Mapping[str, Any]) -> Any:
     if parts := schema.get("anyOf"):
         return _as_one_of(value, parts)
     kind = schema.get("type")
-    if isinstance(kind, str) and kind in _CONVERSIONS:
-        value = _CONVERSIONS[kind](value)
+    if isinstance(kind, str):
+        value = _converted(value, kind)
     if kind == "object" and isinstance(value, dict):
         known, others = schema.get("properties", {}), schema.get("additionalProperties")
         rules = {name: known.get(name, others) for name in value}
@@ -209,51 +209,26 @@ def _as_one_of(value: Any, parts: Sequence[Any]) -> Any:
     return value
 
 
-def _to_number(value: Any) -> Any:
-    if value is None or isinstance(value, bool):
-        return int(value or 0)
-    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
-        number = _number(value.strip())
-        return value if isinstance(number, str) else number
-    return value
-
-
-def _to_integer(value: Any) -> Any:
-    number = _to_number(value)
-    is_safe = isinstance(number, int) and abs(number) <= _LARGEST_SAFE
-    return number if is_safe or not isinstance(value, str) else value
-
-
-def _to_boolean(value: Any) -> Any:
-    if isinstance(value, list | dict):
-        return value
-    return {None: False, "false": False, 0: False, "true": True, 1: True}.get(value, value)
-
-
-def _to_text(value: Any) -> Any:
+def _converted(value: Any, kind: str) -> Any:
+    """Return the value as a `kind` of JSON Schema; unchanged if it cannot be converted."""
     if value is None:
-        return ""
-    return json.dumps(value) if isinstance(value, bool | int | float) else value
-
-
-def _read_as(kind: type) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
-        if not isinstance(value, str) or not value.strip() or len(value) > MAX_JSON_CHARS:
-            return value
+        return {"number": 0, "integer": 0, "boolean": False, "string": ""}.get(kind)
+    if kind == "string":
+        return json.dumps(value) if isinstance(value, bool | int | float) else value
+    if kind == "boolean":
+        words = {"false": False, 0: False, "true": True, 1: True}
+        return value if isinstance(value, list | dict) else words.get(value, value)
+    if kind in ("number", "integer"):
+        if isinstance(value, bool):
+            return int(value)
+        is_number = isinstance(value, str) and _NUMBER.fullmatch(value.strip())
+        number = _number(value.strip()) if is_number else value
+        is_safe = isinstance(number, int) and abs(number) <= _LARGEST_SAFE
+        return number if is_safe or (kind == "number" and isinstance(number, float | int)) else value
+    if kind in ("array", "object") and isinstance(value, str) and len(value) <= MAX_JSON_CHARS:
         held = read_json(value)
-        return held if isinstance(held, kind) else value
-
-    return read
-
-
-_CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
-    "number": _to_number,
-    "integer": _to_integer,
-    "boolean": _to_boolean,
-    "string": _to_text,
-    "array": _read_as(list),
-    "object": _read_as(dict),
-}
+        return held if isinstance(held, list if kind == "array" else dict) else value
+    return value
 
 
 def _fits(part: Mapping[str, Any], value: Any) -> bool:
@@ -453,6 +428,7 @@ BRIDGE = (SEARCH, DESCRIBE, CALL)
 LOOKUPS = frozenset({SEARCH, DESCRIBE})
 LONGEST_NAME = 200
 MOST_MEANT = 3
+_WORD = re.compile("[a-z0-9]+")
 _RECOVERY = (
     "Use tool_search to find a tool, tool_describe to inspect it, then tool_call with the exact id or name."
 )
@@ -488,14 +464,28 @@ def inner_call(made: Dispatched, offered: Sequence[Tool]) -> Dispatched | None:
     inner = dispatch(call, (tool,), over_bridge=True)
     if inner.is_executed:
         return inner
+    wrong = "; ".join(line[4:] for line in inner.message.split("\n") if line.startswith("  - "))
+    expected = signature(tool.parameters)
+    shown = "" if expected == UNKNOWN else f" Expected input: {expected}."
+    refusal = f'Invalid arguments for tool "{id_of(tool.name)}": {wrong or inner.message}.{shown}'
     # The run continues despite malformed arguments.
-    return replace(inner, problem="bad_arguments", message=_bridge_refusal(tool, inner))
+    return replace(inner, problem="bad_arguments", message=refusal)
 
 
 def unknown_id(tool_id: str, reached: Sequence[Tool]) -> str:
     """Return the bridge's message for an unknown id."""
-    near = _like(tool_id, reached)
-    meant = f" Did you mean: {', '.join(near)}?" if near else ""
+    needle = tool_id.strip().lower()[:LONGEST_NAME]
+    words = {*_WORD.findall(needle)}
+
+    def score(tool: Tool) -> int:
+        name, known_id = tool.name.lower(), id_of(tool.name).lower()
+        near = 40 * (name in needle or needle in known_id) + 40 * (name in words)
+        return near + 12 * len(
+            words.intersection(_WORD.findall(f"{name} {known_id} {tool.description}".lower()))
+        )
+
+    near = sorted((-points, tool.name) for tool in reached if (points := score(tool)))[:MOST_MEANT]
+    meant = f" Did you mean: {', '.join(name for _, name in near)}?" if near else ""
     return f"Unknown tool id: {cut(tool_id.strip(), 200)}.{meant} {_RECOVERY}"
 
 
@@ -504,11 +494,6 @@ def reaching(made: Sequence[Dispatched], offered: Sequence[Tool]) -> tuple[Dispa
     return tuple(
         replace(call, inner=inner_call(call, offered)) if call.tool == CALL else call for call in made
     )
-
-
-def is_lookup(made: Dispatched) -> bool:
-    """Whether a call only looks up tools."""
-    return made.tool in LOOKUPS
 
 
 def id_of(tool: str) -> str:
@@ -533,31 +518,6 @@ def _carried(arguments: Mapping[str, Any]) -> tuple[str, str]:
     return arguments[selector], inner if isinstance(inner, str) else json.dumps(inner)
 
 
-def _bridge_refusal(tool: Tool, inner: Dispatched) -> str:
-    wrong = "; ".join(line[4:] for line in inner.message.split("\n") if line.startswith("  - "))
-    expected = signature(tool.parameters)
-    shown = "" if expected == UNKNOWN else f" Expected input: {expected}."
-    return f'Invalid arguments for tool "{id_of(tool.name)}": {wrong or inner.message}.{shown}'
-
-
-def _like(text: str, tools: Sequence[Tool]) -> list[str]:
-    """Return the names of tools that share words with an unknown id."""
-    needle = text.strip().lower()[:LONGEST_NAME]
-    words = _words(needle)
-
-    def score(tool: Tool) -> int:
-        name, tool_id = tool.name.lower(), id_of(tool.name).lower()
-        near = 40 * (name in needle or needle in tool_id) + 40 * (name in words)
-        return near + 12 * len(words & _words(f"{name} {tool_id} {tool.description}"))
-
-    scores = sorted((-score(tool), tool.name) for tool in tools)
-    return [name for points, name in scores if points][:MOST_MEANT]
-
-
-def _words(text: str) -> set[str]:
-    return set(re.findall("[a-z0-9]+", text.lower()))
-
-
 def with_inner_calls(made: Sequence[Dispatched]) -> tuple[Dispatched, ...]:
     """Return the calls, each followed by the call that it carries through the bridge, if any."""
     return tuple(one for call in made for one in (call, call.inner) if one is not None)
@@ -573,11 +533,8 @@ MOST_BYTES = 256_000
 MOST_CHARS = 1_000_000
 """A longer reply is left as text."""
 
-_OPEN = re.compile(
-    r"\s*\[(?:(tool:)([A-Za-z0-9_-]{1,120})\]\s*|([A-Za-z0-9_-]{1,120})\][ \t]*\r?\n\s*)(?=\{)"
-)
-_CLOSE = re.compile(r"\s*(?:\[END_TOOL_REQUEST\]|\[/([A-Za-z0-9_-]{1,120})\])\s*")
-_BLANKS = re.compile(r"\s*")
+_OPEN = re.compile(r"\s*\[(?P<tool>tool:)?(?P<name>[A-Za-z0-9_-]{1,120})\](?(tool)\s*|[ \t]*\r?\n\s*)(?=\{)")
+_CLOSE = re.compile(r"\s*(?:\[(?P<mark>END_TOOL_REQUEST|/[A-Za-z0-9_-]{1,120})\]\s*)?")
 _DECODER = json.JSONDecoder()
 
 
@@ -586,31 +543,22 @@ def promoted_calls(text: str, tools: Sequence[Tool]) -> tuple[ToolCall, ...]:
     calls: list[ToolCall] = []
     position = 0 if len(text) <= MOST_CHARS else len(text)
     while position < len(text):
-        block = _block(text, position, tools)
-        if block is None:
+        if not (opening := _OPEN.match(text, position)):
             return ()
-        call, position = block
-        calls.append(call)
+        name = opening["name"]
+        try:
+            arguments, end = _DECODER.raw_decode(text, opening.end())
+        except (ValueError, RecursionError):
+            return ()
+        written = text[opening.end() : end]
+        is_usable = isinstance(arguments, dict) and any(same_tool(tool.name, name) for tool in tools)
+        closing = _CLOSE.match(text, end)
+        if not (closing and is_usable) or len(written.encode("utf-8", "replace")) > MOST_BYTES:
+            return ()
+        if closing["mark"] not in ("END_TOOL_REQUEST", f"/{name}") and (
+            closing["mark"] or not opening["tool"]
+        ):
+            return ()
+        calls.append(ToolCall(name=name, arguments=written))
+        position = closing.end()
     return tuple(calls)
-
-
-def _block(text: str, start: int, tools: Sequence[Tool]) -> tuple[ToolCall, int] | None:
-    opening = _OPEN.match(text, start)
-    name = (opening[2] or opening[3]) if opening else ""
-    if opening is None or not any(same_tool(tool.name, name) for tool in tools):
-        return None
-    try:
-        arguments, end = _DECODER.raw_decode(text, opening.end())
-    except (ValueError, RecursionError):
-        return None
-    written = text[opening.end() : end]
-    if not isinstance(arguments, dict) or len(written.encode("utf-8", "replace")) > MOST_BYTES:
-        return None
-    closing = _CLOSE.match(text, end)
-    if closing is not None and closing[1] not in (None, name):
-        closing = None
-    if closing is None and not opening[1]:
-        return None
-    blanks = _BLANKS.match(text, end)
-    assert blanks is not None, "the pattern matches the empty text"
-    return ToolCall(name=name, arguments=written), (closing or blanks).end()
