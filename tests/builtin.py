@@ -1,8 +1,8 @@
 """The built-in validators, and one of them from the keys of a suite."""
 
-from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
+from pytest_openclaw.judging.registry import BUILTIN, build_validator
 
-REGISTRY = build_registry(("pytest-openclaw", validator) for validator in BUILTIN)
+REGISTRY = {validator.type: validator for validator in BUILTIN}
 
 
 def build(kind, **keys):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
@@ -25,7 +25,6 @@ from pytest_openclaw.judging.text import (
     RegexFullmatch,
 )
 from pytest_openclaw.judging.world import WorldReached
-from pytest_openclaw.util.errors import SuiteError
 from pytest_openclaw.util.typed import Count, converted, shown
 from pytest_openclaw.values.protocols import Validator
 
@@ -34,26 +33,6 @@ _RESEMBLANCE = 0.8
 
 Registry = Mapping[str, "type[Validator]"]
 """The validators that a suite can use, by `type`."""
-
-
-def build_registry(claims: Iterable[tuple[str, type[Validator]]]) -> Registry:
-    """Collect validators.
-
-    Raises:
-        SuiteError: a type is registered twice, or a class is not a validator.
-    """
-    types: dict[str, type[Validator]] = {}
-    claimants: dict[str, str] = {}
-    for claimant, validator in claims:
-        name = _type_of(claimant, validator)
-        if name in types:
-            raise SuiteError(
-                f"the validator type {shown(name)} is claimed twice, by {claimants[name]} and by {claimant}."
-                " Rename one of them."
-            )
-        types[name] = validator
-        claimants[name] = claimant
-    return types
 
 
 def build_validator(spec: object, registry: Registry) -> Validator:
@@ -166,17 +145,6 @@ def call_rules_in(validator: Validator) -> Iterator[Validator]:
         nested = getattr(validator, name)
         for part in nested if isinstance(nested, tuple) else [nested] if nested else []:
             yield from call_rules_in(part)
-
-
-def _type_of(claimant: str, validator: object) -> str:
-    name = getattr(validator, "type", None)
-    is_validator = dataclasses.is_dataclass(validator) and callable(getattr(validator, "check", None))
-    if not isinstance(validator, type) or not isinstance(name, str) or not is_validator:
-        raise SuiteError(
-            f"{claimant} registers {getattr(validator, '__name__', validator)!r}, which is not a validator."
-            ' Write a frozen dataclass with `type: ClassVar[str] = "my_rule"` and a method check(reply).'
-        )
-    return name
 
 
 BUILTIN: tuple[type[Validator], ...] = (

@@ -1,7 +1,6 @@
 """A run directory: created once, locked while its run is active, appended to row by row.
 
-Also the run's environment: the machine, its resources before and after, the targets' servers, which are in
-`inventory.json` and `resources_<target>_<before|after>.txt`; and the requests of a diagnosis.
+Also facts about the machine, and snapshots of it in `resources_<target>_<before|after>.txt`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import psutil
 
-from pytest_openclaw.asking.sending import collect_snapshot
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import LockFile, check_regular, is_there, replacing
 from pytest_openclaw.util.json_text import line_of
@@ -225,7 +223,7 @@ def _taken(path: Path) -> str:
     return f"{where}; {how}, or change or omit --openclaw-run-id"
 
 
-# --- the environment of a run ---------------------------------------------------------------------
+# --- the machine ----------------------------------------------------------------------------------
 
 NAME = "pytest-openclaw"
 
@@ -288,65 +286,19 @@ def _gpus() -> list[JsonObject]:
     return [dict(zip(("name", "memory_mib", "driver"), row, strict=True)) for row in rows if len(row) == 3]
 
 
-class Environment:
-    """Collects facts about the targets as the rows arrive, and writes them.
-
-    Attributes:
-        host: the name of this machine.
-        inventory: the content of `inventory.json`.
-    """
-
-    def __init__(
-        self, directory: RunDirectory, targets: Iterable[Target], release: str, earlier: JsonObject
-    ) -> None:
-        self._directory = directory
-        self._names = file_names(targets)
-        here = collect_inventory()
-        self.host: str = here["host"]["name"]
-        self._facts: dict[str, JsonObject] = dict(earlier.get("targets", {}))
-        self.inventory = {
-            "run_id": directory.run_id,
-            "openclaw_release": release,
-            **{name: earlier.get(name, value) for name, value in here.items()},
-            "targets": self._facts,
-        }
-
-    def take(self, target: Target, facts: JsonObject) -> None:
-        """Add new facts about a target (see `Asker.facts`); the first fact of each name counts."""
-        known = self._facts.setdefault(target.label, {})
-        if BEFORE in facts:
-            known.pop(AFTER, None)  # from an earlier session: it would precede cells of this one
-        for name, value in facts.items():
-            if name not in known:
-                known[name] = value
-                write_snapshot(self._directory, self._names[target], target.label, name, value)
-            elif name == "server" and known[name] != value:
-                known["server_when_resumed"] = value
-        self.write()
-
-    def take_evidence(self, target: Target, name: str, evidence: JsonObject, whole: JsonObject) -> None:
-        """Add the evidence of a part, and write the whole evidence to a file."""
-        self._directory.write_json(f"{name}_{self._names[target]}.json", whole)
-        self._facts.setdefault(target.label, {})[name] = evidence
-        self.write()
-
-    def end(self, targets: Iterable[Target]) -> None:
-        """Take the "after" snapshots that these targets still lack."""
-        for target in targets:
-            known = self._facts.get(target.label, {})
-            if BEFORE in known and AFTER not in known:
-                self.take(target, {AFTER: collect_snapshot()})
-
-    def write(self) -> None:
-        """Write `inventory.json`."""
-        self._directory.write_json(INVENTORY, self.inventory)
-
-
 def write_snapshot(directory: RunDirectory, name: str, label: str, fact: str, value: Any) -> None:
-    """Write a fact about a target as text for people if it is a snapshot of the machine."""
-    if fact in (BEFORE, AFTER) and value is not None:  # null if merged runs disagree
-        moment = fact.removeprefix("resources_")
-        directory.write_text(f"resources_{name}_{moment}.txt", render_snapshot(label, moment, value))
+    """Write a fact about a target as text for people if it is a snapshot of the machine.
+
+    The text has a line `# target, moment`, then one `name value` per line.
+    """
+    if fact not in (BEFORE, AFTER) or value is None:  # null if merged runs disagree
+        return
+    moment = fact.removeprefix("resources_")
+    lines = [f"# {label}, {moment}"]
+    for key, figure in value.items():
+        human = f"  ({figure / 1024**3:.1f} GiB)" if key.endswith("_bytes") and figure is not None else ""
+        lines.append(f"{key:<24}{figure}{human}")
+    directory.write_text(f"resources_{name}_{moment}.txt", "\n".join([*lines, ""]))
 
 
 def file_names(targets: Iterable[Target]) -> dict[Target, str]:
@@ -361,12 +313,3 @@ def file_names(targets: Iterable[Target]) -> dict[Target, str]:
             name, number = f"{base}_{number}", number + 1
         names[target] = name
     return names
-
-
-def render_snapshot(target: str, moment: str, snapshot: JsonObject) -> str:
-    """Return a snapshot as text: a `# target, moment` line, then one `name value` per line."""
-    lines = [f"# {target}, {moment}"]
-    for name, value in snapshot.items():
-        human = f"  ({value / 1024**3:.1f} GiB)" if name.endswith("_bytes") and value is not None else ""
-        lines.append(f"{name:<24}{value}{human}")
-    return "\n".join(lines) + "\n"

@@ -14,10 +14,19 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.asking.sending import collect_snapshot
 from pytest_openclaw.conclusions.summary import Budget, Summary, summarize_run
 from pytest_openclaw.openclaw.catalog import release_of
 from pytest_openclaw.reports.numbers import shorten
-from pytest_openclaw.runs.directory import CONFIG, SUMMARY, SURFACE, Environment
+from pytest_openclaw.runs.directory import (
+    CONFIG,
+    INVENTORY,
+    SUMMARY,
+    SURFACE,
+    collect_inventory,
+    file_names,
+    write_snapshot,
+)
 from pytest_openclaw.runs.reading import in_planned_order, repeats_of, without_texts
 from pytest_openclaw.runs.summaries import Plugins, write_summary
 from pytest_openclaw.suites.cells import definitions
@@ -27,7 +36,7 @@ from pytest_openclaw.values.parts import called, pace_of, parts
 from pytest_openclaw.values.prompts import prompt_rules
 from pytest_openclaw.values.requests import CellKey, target_of
 from pytest_openclaw.values.rows import to_row
-from pytest_openclaw.values.run_files import ConfigFile, MeasuredRun, checked, target_entries
+from pytest_openclaw.values.run_files import AFTER, BEFORE, ConfigFile, MeasuredRun, checked, target_entries
 from pytest_openclaw.values.settings import (
     CONFIG_VERSION,
     PROVIDERS,
@@ -310,7 +319,7 @@ class RunSession:
     Attributes:
         records: the rows so far, without texts, which would take too much memory.
         decisions: on the targets' repeats, oldest first; the caller removes the decisions that it publishes.
-        environment: receives facts about the targets.
+        inventory: the content of `inventory.json`: facts about the machine and the targets.
 
     Raises:
         OpenClawError: on creation, if a provider's settings or a prompt cannot be read back.
@@ -333,8 +342,16 @@ class RunSession:
         self.decisions: deque[Decision] = deque()
         self._settings = settings
         self._held = held or {}
-        release = release_of(settings.catalogue_file)
-        self.environment = Environment(directory, plan.targets, release, earlier.inventory if earlier else {})
+        here, known = collect_inventory(), earlier.inventory if earlier else {}
+        self._host: str = here["host"]["name"]
+        self._facts: dict[str, JsonObject] = dict(known.get("targets", {}))
+        self.inventory = {
+            "run_id": directory.run_id,
+            "openclaw_release": release_of(settings.catalogue_file),
+            **{name: known.get(name, value) for name, value in here.items()},
+            "targets": self._facts,
+        }
+        self._file_names = file_names(plan.targets)
         self._left_out: set[CellKey] = set()
         self._n_open = Counter(plan.n_selected)
         self._recorded: set[CellKey] = set()
@@ -352,7 +369,7 @@ class RunSession:
         config = self._config()
         # Before a request: no command could read the run otherwise.
         checked(directory.path / CONFIG, ConfigFile, config)
-        self.environment.write()
+        directory.write_json(INVENTORY, self.inventory)
         directory.write_json(CONFIG, config)  # last: a directory without it is not a run
 
     def add(self, record: Record) -> None:
@@ -362,7 +379,7 @@ class RunSession:
         """
         if record.key in self._recorded:
             return
-        record = replace(record, run_id=self.directory.run_id, host=self.environment.host)
+        record = replace(record, run_id=self.directory.run_id, host=self._host)
         row = to_row(record)
         row |= self.plugins.added_keys(row)
         with held_signals():  # otherwise an interrupt could leave a row out of the summary
@@ -390,7 +407,31 @@ class RunSession:
     def _end_cell(self, target: Target) -> None:
         self._n_open[target] -= 1
         if self._n_open[target] == 0:
-            self.environment.end([target])
+            self._end_target(target)
+
+    def _end_target(self, target: Target) -> None:
+        known = self._facts.get(target.label, {})
+        if BEFORE in known and AFTER not in known:
+            self.take_facts(target, {AFTER: collect_snapshot()})
+
+    def take_facts(self, target: Target, facts: JsonObject) -> None:
+        """Write new facts about a target (see `Asker.facts`); the first fact of each name counts."""
+        known = self._facts.setdefault(target.label, {})
+        if BEFORE in facts:
+            known.pop(AFTER, None)  # from an earlier session: it would precede cells of this one
+        for name, value in facts.items():
+            if name not in known:
+                known[name] = value
+                write_snapshot(self.directory, self._file_names[target], target.label, name, value)
+            elif name == "server" and known[name] != value:
+                known["server_when_resumed"] = value
+        self.directory.write_json(INVENTORY, self.inventory)
+
+    def take_evidence(self, target: Target, name: str, evidence: JsonObject, whole: JsonObject) -> None:
+        """Write the evidence of a part, and the whole evidence to a file."""
+        self.directory.write_json(f"{name}_{self._file_names[target]}.json", whole)
+        self._facts.setdefault(target.label, {})[name] = evidence
+        self.directory.write_json(INVENTORY, self.inventory)
 
     def _decide(self, decisions: Iterable[Decision]) -> None:
         made = [*decisions]
@@ -403,12 +444,13 @@ class RunSession:
         records = in_planned_order(self.records, self.plan.targets, self.plan.prompts)
         config = self._config()  # without cells that were skipped
         self.directory.write_json(CONFIG, config)
-        self.environment.end(dict.fromkeys(record.target for record in records))
+        for target in dict.fromkeys(record.target for record in records):
+            self._end_target(target)
         measured = MeasuredRun(
             run_id=self.directory.run_id,
             records=tuple(records),
             config=config,
-            inventory=self.environment.inventory,
+            inventory=self.inventory,
             n_selected=self._n_selected(),
             held=self._held,
         )

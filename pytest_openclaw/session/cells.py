@@ -20,7 +20,7 @@ from pytest_openclaw.util.text import printable
 from pytest_openclaw.values.faults import BUDGET_SPENT
 from pytest_openclaw.values.prompts import NOTE, Cell
 from pytest_openclaw.values.replies import Verdict
-from pytest_openclaw.values.rows import KeptVerdict, LeftOut
+from pytest_openclaw.values.rows import KeptVerdict, LeftOut, Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from pytest_openclaw.runs.session import EarlierVerdict
     from pytest_openclaw.util.redact import Redactor
     from pytest_openclaw.values.prompts import Prompt
-    from pytest_openclaw.values.replies import CallResult, Fault, Reply
+    from pytest_openclaw.values.replies import CallResult, Reply
     from pytest_openclaw.values.requests import CellKey
-    from pytest_openclaw.values.rows import Payload, Record
+    from pytest_openclaw.values.rows import Payload
     from pytest_openclaw.values.settings import Settings
 
 
@@ -109,28 +109,26 @@ class CellRun:
             self.result = JudgedCell(cell=cell, call=parts.ask(token, cell))
         except CellNotSent as why:
             self._is_settled = True
-            raise pytest.skip.Exception(str(why), _use_item_location=True) from None
+            self._end(str(why), is_skipped=True)
         except Exception as error:
             self.result = JudgedCell.never_sent(cell, error)
             if isinstance(error, AskerFailed):  # our traceback would show nothing more
-                self._fail(f"{cell.id}: {error}")
+                self._end(f"{cell.id}: {error}")
             raise
-        if self.result.fault and self.result.outcome.pytest != "failed":
+        if (fault := self.result.fault) and self.result.outcome.pytest != "failed":
             self._judge()
-            self._end_without_reply(self.result.fault)
+            is_spent = fault.failure_type == BUDGET_SPENT  # the user's own limit, not a missing server
+            is_missing = fault.status == "skipped_unavailable"
+            is_skipped = is_missing and (is_spent or not parts.settings.fail_unavailable)
+            self._end(fault.message, is_skipped=is_skipped)
         return self.result
 
-    def _end_without_reply(self, fault: Fault) -> NoReturn:
-        is_spent = fault.failure_type == BUDGET_SPENT  # the user's own limit, not a missing server
-        is_skipped = fault.status == "skipped_unavailable"
-        if is_skipped and (is_spent or not self.parts.settings.fail_unavailable):
+    def _end(self, why: str, *, is_skipped: bool = False) -> NoReturn:
+        text = printable(self.parts.redactor.text(why))
+        if is_skipped:
             # At the item's place, so that pytest's summary counts them by suite and not by this line.
-            message = printable(self.parts.redactor.text(fault.message))
-            raise pytest.skip.Exception(message, _use_item_location=True)
-        self._fail(fault.message)
-
-    def _fail(self, message: str) -> NoReturn:
-        raise pytest.fail.Exception(printable(self.parts.redactor.text(message)), pytrace=False) from None
+            raise pytest.skip.Exception(text, _use_item_location=True) from None
+        raise pytest.fail.Exception(text, pytrace=False) from None
 
     def _judge(self) -> None:
         """Add the verdict of the suite's validator, or the harm that was done before a fault."""
@@ -171,19 +169,13 @@ class CellRun:
 
     # --- the report ---
 
-    def payload(self, call: pytest.CallInfo[None], report: pytest.TestReport) -> Payload:
+    def payload(self, call: pytest.CallInfo[None], report: pytest.TestReport) -> Payload:  # noqa: ARG002
         """Return the report's payload: the row, or `LeftOut` if the cell was not sent."""
         result = self.result_after(call)
-        if result is None:
-            suite, prompt_id, target, repeat = self.cell.key
-            return LeftOut(
-                suite=suite,
-                prompt_id=prompt_id,
-                target=target.label,
-                repeat=repeat,
-                is_settled=self._is_settled,
-            )
-        return self.record(result, report)
+        if result is not None:
+            return self._row(result)
+        key, is_settled = self.cell.key, self._is_settled
+        return LeftOut(**{**key._asdict(), "target": key.target.label}, is_settled=is_settled)
 
     def result_after(self, call: pytest.CallInfo[None]) -> JudgedCell | None:
         """Return the cell's result after a phase; None if it was skipped before it was sent."""
@@ -193,10 +185,6 @@ class CellRun:
         if error is None or isinstance(error, pytest.skip.Exception):
             return None
         return JudgedCell.never_sent(self.cell, error)
-
-    def record(self, result: JudgedCell, report: pytest.TestReport) -> Record:  # noqa: ARG002 - for benchmarks
-        """Return the cell's row."""
-        return self._row(result)
 
     def _row(self, result: JudgedCell) -> Record:
         run_id, redactor = self.parts.settings.run_id, self.parts.redactor
@@ -360,18 +348,15 @@ class BenchmarkRun(CellRun):
             return result.with_verdict(Verdict(passed=False, violation=violation))
         return result.broken(error)
 
-    def record(self, result: JudgedCell, report: pytest.TestReport) -> Record:
-        """Return the cell's row; the test's marks say whether it was expected to fail."""
-        return replace(super().record(result, report), known_failure=_expectation_of(report))
-
-
-def _expectation_of(report: pytest.TestReport) -> str | None:
-    """Return the reason of an xfail, whether the test failed or passed; None without an xfail."""
-    if passed_strictly(report):
-        return str(report.longrepr).removeprefix(STRICT) or "expected to fail"
-    why: str | None = getattr(report, "wasxfail", None)
-    # The reason of `pytest.xfail()` in a test has a prefix.
-    return why if why is None else why.removeprefix("reason: ") or "expected to fail"
+    def payload(self, call: pytest.CallInfo[None], report: pytest.TestReport) -> Payload:
+        """Return the report's payload; the test's marks say whether the cell was expected to fail."""
+        payload, why = super().payload(call, report), getattr(report, "wasxfail", None)
+        if passed_strictly(report):
+            why = str(report.longrepr).removeprefix(STRICT)
+        if why is None or not isinstance(payload, Record):
+            return payload
+        # The reason of `pytest.xfail()` in a test has a prefix.
+        return replace(payload, known_failure=why.removeprefix("reason: ") or "expected to fail")
 
 
 def _with_parameters(cell: Cell, callspec_id: str) -> Cell:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections import Counter
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -119,22 +118,23 @@ class SessionSuites:
         return suite
 
     def left_out(self, suite: Suite) -> Mapping[str, str]:
-        """Return the reasons why entries of a suite are not asked, by id; empty if prompts are selected."""
-        self.prompt_ids |= {*suite.left_out}
-        return {} if self._settings.prompts else suite.left_out
+        """Return the reasons why entries of a suite are not asked, by id."""
+        lacking = {prompt.id: python.hint() for prompt in suite.prompts if _lacks_python(prompt)}
+        left_out = {**suite.left_out, **lacking}
+        self.prompt_ids |= {*left_out}
+        return left_out
 
-    def cells_of(self, prompts: Sequence[Prompt]) -> list[Cell]:
+    def cells_of(self, prompts: Sequence[Prompt]) -> tuple[Cell, ...]:
         """Return the cells of the selected prompts, one per target and repeat, ordered by target."""
         settings = self._settings
         self.prompt_ids |= {prompt.id for prompt in prompts}
-        cells = build_cells(
+        return build_cells(
             select_prompts(prompts, settings.prompts),
             settings.targets,
             settings.repeat,
-            repeats_of=self._pace.repeats_of if self._pace else None,
+            repeats_of=self._pace and self._pace.repeats_of,
             surface=settings.surface,
         )
-        return [*cells]
 
     def name_of(self, path: Path) -> str:
         """Return a suite's name in rows: its path from the root folder, with `/`."""
@@ -162,7 +162,7 @@ class SessionSuites:
         """Return the error about selected prompt ids that no suite has; empty if all exist."""
         ids = sorted(self.prompt_ids)
         unknown = unmatched(self._settings.prompts, ids)
-        if not unknown:
+        if not unknown or self._config.getoption("lf", False):  # `--lf` skips files, so suites may be missing
             return ""
         hint = closest(unknown[0], ids) or f" There are {', '.join(ids[:20]) or 'no prompts'}."
         return f"--openclaw-prompts: no prompt has the id {', '.join(unknown)}.{hint}"
@@ -182,14 +182,15 @@ class SuiteFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         """Yield an item for each of the suite's cells, and for each entry that is left out."""
         try:
-            suite = _playable(self._read(self._suites.name_of(self.path)))
+            suite = self._read(self._suites.name_of(self.path))
         except (SuiteError, pytest.UsageError) as error:
             raise self.CollectError(printable(str(error))) from None
-        for prompt_id, reason in self._suites.left_out(suite).items():
+        left_out = self._suites.left_out(suite)
+        for prompt_id, reason in left_out.items() if not self._parts.settings.prompts else ():
             item = SuiteItem.from_parent(self, name=prompt_id)
             item.add_marker(pytest.mark.skip(reason=printable(reason)))
             yield item
-        for cell in self._suites.cells_of(suite.prompts):
+        for cell in self._suites.cells_of([one for one in suite.prompts if one.id not in left_out]):
             # An id that pytest makes from the name has no separate parameters, which `--lf` compares.
             nodeid = f"{self.nodeid}::{cell.id}"
             yield CellItem.from_parent(
@@ -200,12 +201,6 @@ class SuiteFile(pytest.File):
 def _lacks_python(prompt: Prompt) -> bool:
     """Whether a prompt's world needs Python, which is not installed; no smaller one takes its place."""
     return prompt.world is not None and prompt.world.python and not python.is_installed()
-
-
-def _playable(suite: Suite) -> Suite:
-    lacking = {prompt.id: python.hint() for prompt in suite.prompts if _lacks_python(prompt)}
-    prompts = tuple(prompt for prompt in suite.prompts if prompt.id not in lacking)
-    return replace(suite, prompts=prompts, left_out={**suite.left_out, **lacking}) if lacking else suite
 
 
 class SuiteItem(pytest.Item):
@@ -253,7 +248,7 @@ def hint_on_suites(config: pytest.Config) -> str:
 # --- the hooks -------------------------------------------------------------------------------------
 
 
-class ProcessRole(ABC):
+class ProcessRole:
     """The role of a process, which is our only plugin in it: it runs cells, owns the run, or both."""
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -263,9 +258,11 @@ class ProcessRole(ABC):
         with self.quiet():
             return (yield)
 
-    @abstractmethod
     def handle(self, report: pytest.TestReport) -> None:
-        """Handle a report."""
+        """Handle a report; each class calls the next one first."""
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Handle an interruption; each class calls the next one first."""
 
     def quiet(self) -> AbstractContextManager[None]:
         """Show nothing of ours while other plugins write."""
@@ -281,7 +278,6 @@ class Runner(ProcessRole):
         self._endpoints = {name: provider.endpoint for name, provider in providers.items()}
         self._suites = SessionSuites(config, parts.settings)
         self._divided: str | None = None
-        self._unknown_ids = ""
         self._nodeids: frozenset[str] = frozenset()  # of cells
         self._running: pytest.Item | None = None
         self._n_repeats: Counter[CellKey] = Counter()
@@ -307,8 +303,6 @@ class Runner(ProcessRole):
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, object, object]:
         """Order cells by endpoint, let an id in `-k` match its prompt only, and keep the shard."""
-        if not config.getoption("lf", False):  # `--lf` skips files, so suites may be missing
-            self._unknown_ids = self._suites.unknown_ids()
         for item in items:
             add_cell(item, self._parts)
         _order_cells(self._endpoints, items, pace_of(self._parts.settings))
@@ -328,7 +322,7 @@ class Runner(ProcessRole):
             for item in session.items
             if (cell := cell_of(item)) is not None
         )
-        return Collected(cells=cells, divided=self._divided, unknown_ids=self._unknown_ids)
+        return Collected(cells=cells, divided=self._divided, unknown_ids=self._suites.unknown_ids())
 
     # --- running ---
 
@@ -352,6 +346,7 @@ class Runner(ProcessRole):
 
     def pytest_keyboard_interrupt(self) -> None:
         """Do not judge a reply again whose judging was interrupted: its validator may never end."""
+        super().pytest_keyboard_interrupt()
         run = run_of(self._running) if self._running else None
         if self._running and run and run.result and not (run.result.judgment or run.result.fault):
             self._parts.done(self._running.nodeid)
@@ -382,6 +377,7 @@ class Runner(ProcessRole):
 
     def handle(self, report: pytest.TestReport) -> None:
         """Make a cell's report safe before a worker sends it, and before anything shows it."""
+        super().handle(report)
         if report.nodeid in self._nodeids:
             clean_report(report, self._parts.redactor, self._config)
 

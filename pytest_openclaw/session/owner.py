@@ -171,6 +171,7 @@ class Owner(ProcessRole):
 
     def handle(self, report: pytest.TestReport) -> None:
         """Decide whether a repeat fails, and write the row."""
+        super().handle(report)
         self._threshold.decide(report)
         # pytest keeps every report. The row is removed, as ten thousand replies would fill the memory.
         payload = vars(report).pop(PAYLOAD, None)
@@ -194,11 +195,9 @@ class Owner(ProcessRole):
             case KeptVerdict():
                 self._n_verdicts_failed += report.failed and (not payload.passed or passed_strictly(report))
             case Record():
-                try:
-                    self._add(run, payload)
-                except OSError as error:
-                    self._write_error = error
-                    self._cannot_record(run, error)
+                self._add(run, payload)
+                if self._write_error:
+                    self._cannot_record(run, self._write_error)
                 if report.failed:
                     self._count_failure(report, payload)
                 for watcher in self.watchers:
@@ -206,9 +205,14 @@ class Owner(ProcessRole):
                         watcher.note(cell, payload)
 
     def _add(self, run: RunSession, record: Record) -> None:
-        run.add(record)
-        while self.asker.facts:
-            run.environment.take(*self.asker.facts.popleft())
+        """Write a row, unless an earlier one could not be written."""
+        try:
+            if not self._write_error:
+                run.add(record)
+                while self.asker.facts:
+                    run.take_facts(*self.asker.facts.popleft())
+        except OSError as error:
+            self._write_error = error
 
     def _count_failure(self, report: pytest.TestReport, record: Record) -> None:
         if record.availability_status == "ok":
@@ -223,13 +227,9 @@ class Owner(ProcessRole):
 
     def keep(self, records: Iterable[Record]) -> None:
         """Record rows that arrive without a report, at the session's end."""
-        if self.run is None or self._write_error:
-            return
-        try:
+        if (run := self.run) and not self._write_error:
             for record in records:
-                self._add(self.run, record)
-        except OSError as error:
-            self._write_error = error
+                self._add(run, record)
 
     # --- what the terminal shows meanwhile ---
 
@@ -257,6 +257,7 @@ class Owner(ProcessRole):
 
     def pytest_keyboard_interrupt(self) -> None:
         """Stop sending."""
+        super().pytest_keyboard_interrupt()
         self.hide()
         self.asker.stop()
 
@@ -290,7 +291,12 @@ class Owner(ProcessRole):
                 self._hint = hint_on_suites(session.config)
             return
         self._stop_asking(run, is_whole=_is_whole(session, exitstatus))
-        summary = self._finish(run)
+        try:
+            self._summary = summary = run.finish(spent_usd=self.asker.spent_usd)
+        except OSError as error:
+            self._cannot_record(run, error)
+        if self._write_error:
+            self._cannot_record(run, self._write_error)
         for watcher in self.watchers:
             self._notes += watcher.written(run.directory.path)
         ended = SessionEnd(
@@ -316,7 +322,7 @@ class Owner(ProcessRole):
                 for watcher in self.watchers:
                     for target, name, evidence, whole in watcher.examine():
                         clean = self._redactor.value
-                        run.environment.take_evidence(target, name, clean(evidence), clean(whole))
+                        run.take_evidence(target, name, clean(evidence), clean(whole))
             except OSError as error:
                 self._write_error = error
         replies = self.asker.close()
@@ -334,16 +340,6 @@ class Owner(ProcessRole):
         record = record_of(settings.run_id, cell, result.call, result.judgment or result.done, self._redactor)
         return replace(record, reported=False)
 
-    def _finish(self, run: RunSession) -> Summary:
-        """Write the summary; end the session if the summary or an earlier row cannot be written."""
-        try:
-            self._summary = run.finish(spent_usd=self.asker.spent_usd)
-        except OSError as error:
-            self._cannot_record(run, error)
-        if self._write_error:
-            self._cannot_record(run, self._write_error)
-        return self._summary
-
     def _cannot_record(self, run: RunSession, error: OSError) -> NoReturn:
         """End the session, because further measurements would be lost; the rows so far are on disk."""
         pytest.exit(
@@ -353,8 +349,7 @@ class Owner(ProcessRole):
         )
 
     def _resume_command(self, run: RunSession) -> str:
-        command = resume_command(self._config.invocation_params.args, run.directory.run_id)
-        return self._redactor.text(command)
+        return self._redactor.text(resume_command(self._config.invocation_params.args, run.directory.run_id))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(
@@ -391,16 +386,6 @@ class PlainSession(Owner, Runner):
         """Start the run of the selected cells."""
         if not session.testsfailed or session.config.option.continue_on_collection_errors:
             self.begin(self.collected(session))
-
-    def handle(self, report: pytest.TestReport) -> None:
-        """Make the report safe, then write its row."""
-        Runner.handle(self, report)
-        Owner.handle(self, report)
-
-    def pytest_keyboard_interrupt(self) -> None:
-        """Judge no reply twice, and stop sending."""
-        Runner.pytest_keyboard_interrupt(self)
-        Owner.pytest_keyboard_interrupt(self)
 
 
 def _is_whole(session: pytest.Session, exitstatus: int | pytest.ExitCode) -> bool:

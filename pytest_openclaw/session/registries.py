@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Mapping
@@ -10,16 +11,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from pytest_openclaw.judging.registry import Registry, build_registry
 from pytest_openclaw.providers import Builtin
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.protocols import Provider, ProviderSetup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     import pluggy
 
+    from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.reports.pages import Report
     from pytest_openclaw.runs.summaries import PluginHook, Plugins
     from pytest_openclaw.util.files import JsonObject
@@ -42,47 +43,33 @@ def provider_classes(config: pytest.Config) -> dict[str, type[Provider] | Builti
     Raises:
         pytest.UsageError: a name is registered twice, or a class is not a provider.
     """
-    claims = []
-    for claimant, provider in _claims(config.hook.pytest_openclaw_providers):
-        name = getattr(provider, "name", None)
+
+    def problem(provider: Any, name: object) -> str:
         is_class = isinstance(provider, Builtin) or Provider in getattr(provider, "__mro__", ())
         if not is_class or not isinstance(name, str) or not name or "/" in name:
-            raise pytest.UsageError(
-                f"{claimant}: {provider!r} is not a provider: derive the class from "
-                "pytest_openclaw.Provider, with a name without / and an async ask."
-            )
-        if getattr(provider, "ask", None) is Provider.ask:
-            raise pytest.UsageError(
-                f"{claimant}: {provider!r} has no ask; write async def ask(self, request) -> Reply."
-            )
-        claims.append((name, claimant, provider))
-    return _by_name("provider", claims)
+            hint = "derive the class from pytest_openclaw.Provider, with a name without / and an async ask"
+            return f"is not a provider: {hint}."
+        has_ask = getattr(provider, "ask", None) is not Provider.ask
+        return "" if has_ask else "has no ask; write async def ask(self, request) -> Reply."
 
-
-def _by_name(what: str, claims: Iterable[tuple[str, str, T]]) -> dict[str, T]:
-    """Return the registered values by name; names ignore case, as some file systems do."""
-    claimants: dict[str, str] = {}
-    found: dict[str, T] = {}
-    for name, claimant, value in claims:
-        if other := claimants.get(name.lower()):
-            raise pytest.UsageError(
-                f"the {what} {name!r} is claimed by {other} and by {claimant}; rename one."
-            )
-        claimants[name.lower()] = claimant
-        found[name] = value
-    return found
+    return {name: one for name, (_, one) in _registered(config, "provider", "name", problem).items()}
 
 
 def validator_registry(config: pytest.Config) -> Registry:
     """Return every validator by its type.
 
     Raises:
-        pytest.UsageError: a type is registered twice.
+        pytest.UsageError: a type is registered twice, or a class is not a validator.
     """
-    try:
-        return build_registry(_claims(config.hook.pytest_openclaw_validators))
-    except OpenClawError as error:
-        raise pytest.UsageError(str(error)) from None
+
+    def problem(validator: Any, name: object) -> str:
+        can_check = dataclasses.is_dataclass(validator) and callable(getattr(validator, "check", None))
+        if isinstance(validator, type) and isinstance(name, str) and can_check:
+            return ""
+        hint = 'write a frozen dataclass with `type: ClassVar[str] = "my_rule"` and a method check(reply)'
+        return f"is not a validator: {hint}."
+
+    return {name: one for name, (_, one) in _registered(config, "validator", "type", problem).items()}
 
 
 def reports_of(config: pytest.Config) -> tuple[tuple[str, Report], ...]:
@@ -91,21 +78,45 @@ def reports_of(config: pytest.Config) -> tuple[tuple[str, Report], ...]:
     Raises:
         pytest.UsageError: a name is registered twice or is not a file name, or a class is not a report.
     """
-    claims = []
-    for claimant, returned in _claims(config.hook.pytest_openclaw_reports):
-        report = _made(claimant, returned) if isinstance(returned, type) else returned
-        name = getattr(report, "name", None)
+
+    def problem(report: Any, name: object) -> str:
         if not isinstance(name, str) or not callable(getattr(report, "render", None)):
+            return "is not a report: it needs a name and a render(summary)."
+        is_free = _REPORT_NAME.fullmatch(name) and not _TAKEN_NAMES.fullmatch(name)
+        return "" if is_free else f"cannot be named {name!r}; give a plain file name, such as tiers.csv."
+
+    return tuple(_registered(config, "report", "name", problem).values())
+
+
+def _registered(
+    config: pytest.Config, what: str, key: str, problem: Callable[[Any, object], str]
+) -> dict[str, tuple[str, Any]]:
+    """Return what plugins register through a hook, each with the name of its plugin.
+
+    The result is in order, by the attribute `key`, which ignores case, as some file systems do. `problem`
+    returns the rest of an error about a wrong item.
+    """
+    hook: pluggy.HookCaller = getattr(config.hook, f"pytest_openclaw_{what}s")
+    claimants: dict[str, str] = {}
+    found: dict[str, tuple[str, Any]] = {}
+    for implementation in hook.get_hookimpls():  # a call of the hook does not return the plugins
+        claimant, returned = implementation.plugin_name, implementation.function()
+        if not isinstance(returned, list | tuple):
             raise pytest.UsageError(
-                f"{claimant}: {returned!r} is not a report: it needs a name and a render(summary)."
+                f"{claimant}: {hook.name} returned {returned!r}, not a list of classes."
+                " Write for example `return [MyClass]`, or `return []` for none."
             )
-        if not _REPORT_NAME.fullmatch(name) or _TAKEN_NAMES.fullmatch(name):
-            raise pytest.UsageError(
-                f"{claimant}: a report cannot be named {name!r}; give a plain file name of its own, "
-                "such as tiers.csv."
-            )
-        claims.append((name, claimant, (claimant, report)))
-    return tuple(_by_name("report", claims).values())
+        for item in returned:
+            value = _made(claimant, item) if what == "report" and isinstance(item, type) else item
+            name: Any = getattr(value, key, None)
+            if why := problem(value, name):
+                raise pytest.UsageError(f"{claimant}: {item!r} {why}")
+            if other := claimants.get(name.lower()):
+                both = f"{other} and by {claimant}"
+                raise pytest.UsageError(f"the {what} {name!r} is claimed by {both}; rename one.")
+            claimants[name.lower()] = claimant
+            found[name] = claimant, value
+    return found
 
 
 def _made(owner: str, cls: Callable[..., T], *arguments: object) -> T:
@@ -172,16 +183,3 @@ def describe(providers: Mapping[str, Provider]) -> dict[str, JsonObject]:
         }
         for name, provider in providers.items()
     }
-
-
-def _claims(hook: pluggy.HookCaller) -> Iterable[tuple[str, Any]]:
-    """Yield each class with the name of its plugin, which a hook call does not return."""
-    for implementation in hook.get_hookimpls():
-        returned = implementation.function()
-        if not isinstance(returned, list | tuple):
-            raise pytest.UsageError(
-                f"{implementation.plugin_name}: {hook.name} returned {returned!r}, not a list of classes."
-                " Write for example `return [MyClass]`, or `return []` for none."
-            )
-        for item in returned:
-            yield implementation.plugin_name, item

@@ -5,7 +5,6 @@ import re
 
 import pytest
 
-from pytest_openclaw.judging.registry import build_registry
 from pytest_openclaw.judging.text import Noop
 from pytest_openclaw.reports.cells import render_cell, turns_of
 from pytest_openclaw.suites import cells
@@ -183,9 +182,7 @@ def test_a_scripted_exchange_turn_by_turn(runs, command):
 def test_openclaws_reading_of_a_call(runs, command):
     """If the offered tools are known, the calls of a single question are judged again for the reader."""
     text = json.dumps([{"id": "N1", "prompt": "Read it.", "tools": ["read"], "validator": {"type": "noop"}}])
-    (prompt,) = parse_suite(
-        text, format="json", name=SUITE, registry=build_registry([("ours", Noop)])
-    ).prompts
+    (prompt,) = parse_suite(text, format="json", name=SUITE, registry={Noop.type: Noop}).prompts
     made = {"id": "1", "name": "Functions.read", "arguments": "{}"}
     native = row(A, "N1", tool_call_details=(made,), tools_offered=1)
     known = cells.definition(prompt)

@@ -195,7 +195,7 @@ def test_a_wrong_plugin_ends_the_session(plain_project):
     plain_project.extend_conftest("\ndef pytest_openclaw_validators():\n    return ['exact']\n")
     plain_project.suite(SUITE)
 
-    plain_project.run().is_refused("conftest.py registers 'exact', which is not a validator")
+    plain_project.run().is_refused("conftest.py: 'exact' is not a validator")
 
 
 BROKEN = '''

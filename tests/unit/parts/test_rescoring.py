@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_openclaw import __version__
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
+from pytest_openclaw.judging.registry import BUILTIN, build_validator
 from pytest_openclaw.parts.rescoring import rescore_record, rescore_run, suite_files, todays_rules
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.rows import record_of
@@ -54,7 +54,7 @@ class Exchanged:
         return Verdict(passed=True, parsed=parsed)
 
 
-REGISTRY = build_registry(("tests", validator) for validator in (*BUILTIN, Exchanged, Broken))
+REGISTRY = {validator.type: validator for validator in (*BUILTIN, Exchanged, Broken)}
 
 
 def _write(root, *prompts):

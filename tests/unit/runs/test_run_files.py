@@ -13,7 +13,7 @@ from pytest_openclaw.asking import sending
 from pytest_openclaw.asking.sending import collect_snapshot
 from pytest_openclaw.parts.repeats import EarlyStopping, Stage
 from pytest_openclaw.runs import directory as directories
-from pytest_openclaw.runs.directory import RunDirectory, collect_inventory, file_names, render_snapshot
+from pytest_openclaw.runs.directory import RunDirectory, collect_inventory, file_names, write_snapshot
 from pytest_openclaw.runs.session import Plan, RunSession
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.parts import whole
@@ -223,12 +223,12 @@ def test_the_description_of_a_server_is_put_together(directory):
     session = _session(directory, {A: 3})
     warm_up = {"warm_up": {"ok": True, "e2e_ms": 5, "message": None}}
 
-    session.environment.take(A, warm_up)
-    session.environment.take(A, {"server": {"version": "1"}})
+    session.take_facts(A, warm_up)
+    session.take_facts(A, {"server": {"version": "1"}})
     facts = {**warm_up, "server": {"version": "1"}}
     assert _load(directory, "inventory.json")["targets"] == {"p/a": facts}
 
-    session.environment.take(A, {"server": {"version": "2"}})
+    session.take_facts(A, {"server": {"version": "2"}})
     facts["server_when_resumed"] = {"version": "2"}
     assert _load(directory, "inventory.json")["targets"] == {"p/a": facts}
 
@@ -236,8 +236,8 @@ def test_the_description_of_a_server_is_put_together(directory):
 def test_snapshots_are_files_and_in_the_summary(directory):
     """The one after is taken with the last cell of a target, or at the end."""
     session = _session(directory, {A: 1, B: 2})
-    session.environment.take(A, {"resources_before": {"n": 1}})
-    session.environment.take(B, {"resources_before": {"n": 5}})
+    session.take_facts(A, {"resources_before": {"n": 1}})
+    session.take_facts(B, {"resources_before": {"n": 5}})
     session.add(record(A))
     assert (directory.path / "resources_p__a_after.txt").exists()
     session.add(record(B))
@@ -287,7 +287,7 @@ def test_a_conclusive_target_still_needs_its_fixed_repeats(directory):
     [OSError("hidden"), RuntimeError("no vmstat"), NotImplementedError(), psutil.AccessDenied()],
     ids=lambda error: type(error).__name__,
 )
-def test_an_unknown_fact_about_the_machine_is_null(monkeypatch, error):
+def test_an_unknown_fact_about_the_machine_is_null(tmp_path, monkeypatch, error):
     """A container that hides its figures loses the figures and no cell."""
 
     def hidden(*_, **__):
@@ -299,12 +299,15 @@ def test_an_unknown_fact_about_the_machine_is_null(monkeypatch, error):
     snapshot = collect_snapshot()
 
     assert {key for key, value in snapshot.items() if value is not None} == {"taken_at_ms"}
-    assert "memory_total_bytes      None\n" in render_snapshot("p/m", "before", snapshot)
+    write_snapshot(RunDirectory(tmp_path), "p__m", "p/m", "resources_before", snapshot)
+    assert "memory_total_bytes      None\n" in (tmp_path / "resources_p__m_before.txt").read_text()
 
 
-def test_a_snapshot_as_text():
+def test_a_snapshot_as_text(tmp_path):
     """Bytes are shown in readable units, too."""
-    assert render_snapshot("p/m", "after", {"load_1m": 0.5, "disk_free_bytes": 3 * 1024**3}) == (
+    snapshot = {"load_1m": 0.5, "disk_free_bytes": 3 * 1024**3}
+    write_snapshot(RunDirectory(tmp_path), "p__m", "p/m", "resources_after", snapshot)
+    assert (tmp_path / "resources_p__m_after.txt").read_text() == (
         "# p/m, after\nload_1m                 0.5\ndisk_free_bytes         3221225472  (3.0 GiB)\n"
     )
 

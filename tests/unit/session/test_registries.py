@@ -1,7 +1,7 @@
 """Wrong classes of plugins, and the link of an xdist worker to its controller."""
 
 import pickle
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import pluggy
@@ -45,8 +45,11 @@ class _NeedsArgument:
 
 
 WRONG = {
-    "validator-twice": ("validators", [Exact], 'type "exact" is claimed twice, by built-in and by mine'),
-    "no-validator": ("validators", ["exact"], "mine registers 'exact', which is not a validator"),
+    "validator-twice": ("validators", [Exact], "the validator 'exact' is claimed by built-in and by mine; rename one"),
+    "no-validator": ("validators", ["exact"], "mine: 'exact' is not a validator: write a frozen dataclass"),
+    "validator-without-a-dataclass": ("validators", [type("Plain", (), {"type": "plain", "check": lambda self, reply: None})], "Plain'> is not a validator"),
+    "validator-without-a-type": ("validators", [dataclass(type("Plain", (), {"check": lambda self, reply: None}))], "Plain'> is not a validator"),
+    "validator-without-check": ("validators", [dataclass(type("Plain", (), {"type": "plain"}))], "Plain'> is not a validator"),
     "provider-twice": ("providers", [_provider("ollama_openai")], "'ollama_openai' is claimed by built-in and by mine"),
     "provider-with-a-slash": ("providers", [_provider("a/b")], "is not a provider: derive the class from pytest_openclaw.Provider"),
     "provider-without-a-name": ("providers", [type("Mine", (), {})], "is not a provider"),
@@ -56,11 +59,11 @@ WRONG = {
     "number": ("providers", [7], "mine: 7 is not a provider"),
     "no-list": ("validators", 7, "mine: pytest_openclaw_validators returned 7, not a list of classes"),
     "report-twice": ("reports", [_report("SUMMARY.MD")], "the report 'SUMMARY.MD' is claimed by built-in and by mine"),
-    "rows": ("reports", [_report("results.jsonl")], "a report cannot be named 'results.jsonl'"),
-    "config-in-capitals": ("reports", [_report("Config.json")], "a report cannot be named 'Config.json'"),
-    "snapshot": ("reports", [_report("resources_x_after.txt")], "a report cannot be named"),
-    "path": ("reports", [_report("../x")], "a report cannot be named '../x'"),
-    "lock": ("reports", [_report(".lock")], "a report cannot be named '.lock'"),
+    "rows": ("reports", [_report("results.jsonl")], "cannot be named 'results.jsonl'"),
+    "config-in-capitals": ("reports", [_report("Config.json")], "cannot be named 'Config.json'"),
+    "snapshot": ("reports", [_report("resources_x_after.txt")], "cannot be named"),
+    "path": ("reports", [_report("../x")], "cannot be named '../x'"),
+    "lock": ("reports", [_report(".lock")], "cannot be named '.lock'"),
     "report-without-render": ("reports", [7], "mine: 7 is not a report: it needs a name and a render(summary)"),
     "report-that-cannot-be-made": ("reports", [_NeedsArgument], "mine: _NeedsArgument cannot be made: TypeError"),
 }  # fmt: skip

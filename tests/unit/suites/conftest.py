@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import pytest
 
-from pytest_openclaw.judging.registry import build_registry
 from pytest_openclaw.values.replies import Verdict
 
 
@@ -24,4 +23,4 @@ class Says:
 
 @pytest.fixture(scope="session")
 def registry():
-    return build_registry([("the tests", Says)])
+    return {Says.type: Says}

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.judging.registry import build_registry
 from pytest_openclaw.suites.load import MOST_BYTES, load_suite, read_prompt
 from pytest_openclaw.util.errors import SuiteError
 from tests.images import JPEG, png
@@ -32,7 +31,7 @@ def said(keys, folder):
     file = suite / "prompts_x.toml"
     file.write_text(f'[[prompts]]\nid = "P1"\nprompt = "Hi"\n{keys}\n', "utf-8")
     with pytest.raises(SuiteError) as caught:
-        load_suite(file, name="x.toml", registry=build_registry([("the tests", Says)]))
+        load_suite(file, name="x.toml", registry={Says.type: Says})
     text = str(caught.value)
     assert text.startswith("x.toml: prompt P1: ")
     return text.removeprefix("x.toml: prompt P1: ").replace(str(suite), "FOLDER")
