@@ -84,7 +84,7 @@ class World(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
         pages: URL → text.
         answers: the first that matches a call is used.
         optional_tools: offered tools that the task does not need; the real agent may lack them.
-        python: whether commands may run `python3`, a small embedded interpreter, never the machine's.
+        python: whether commands may run `python3`: CPython in a sandbox, never the machine's.
         steps: the maximum number of turns for each message of the user.
         player: the class that plays it, for `pkgutil.resolve_name`; a subclass of `worlds.playing.Playing`.
     """
