@@ -14,31 +14,34 @@ names, with OpenClaw's descriptions. Our plugin adds the tools that OpenClaw doe
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.chat_completions import OllamaOpenAI
-from pytest_openclaw.providers.mcp_tools import what_broke
 from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.providers.openclaw.call import (
-    Call,
+    arguments_of,
     environment,
     find_command,
-    find_envelope,
-    read_envelope,
     scratch_folder,
+    sections_of,
+    why_no_shell,
     why_not_askable,
+    write_config,
+    write_images,
 )
-from pytest_openclaw.providers.openclaw.relay import Relay, broken_after, reply_of
+from pytest_openclaw.providers.openclaw.relay import Relay, broken_after
 from pytest_openclaw.providers.prices import summed
 from pytest_openclaw.providers.processes import Program, ProgramProvider
-from pytest_openclaw.providers.server_errors import shortened
 from pytest_openclaw.util.errors import TargetError
+from pytest_openclaw.util.files import write_private
+from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import Fault
@@ -68,7 +71,6 @@ class OpenClawAgent(ProgramProvider):
     def __init__(self, setup: ProviderSetup) -> None:
         super().__init__(setup)
         self._servers: dict[str, OverHttp] = {}
-        self._kept: tempfile.TemporaryDirectory[str] | None = None
 
     @property
     def is_local(self) -> bool:
@@ -115,28 +117,31 @@ class OpenClawAgent(ProgramProvider):
         provider, model, server = self._way_to(request.model)
         if request.images and not await server.may_see(model):
             raise CallFailed(faults.sees_no_images(name, request.model))
-        compiled, calls = self._kept_folders()
-        with scratch_folder(request.world, compiled=compiled, within=calls) as scratch:
-            call = Call(request, scratch, provider, model, server.api)
-            if why := call.why_no_shell:
+        with scratch_folder(request.world, within=Path(self._kept.name)) as scratch:
+            if why := why_no_shell(request, scratch):
                 raise CallFailed(faults.cannot_play(name, why))
-            relay = Relay(server, model, name=name, request=request)
-            async with relay.running():
-                call.write_files(relay.url, relay.token)
-                outcome = await self._converse(call, relay, server)
-            if broken := what_broke(scratch.world_file):
-                outcome = faults.broke(name, f"the shell of the world: {broken}")
+            relay = Relay(server, model, name=name, request=request, scratch=scratch)
+            async with relay.running() as (url, token):
+                scratch.connect_shell(url, token)
+                entry = {
+                    "id": model,
+                    "reasoning": request.thinking_level is not None,
+                    "input": ["text", "image"] if request.images else ["text"],
+                    "maxTokens": request.max_output_tokens,
+                }
+                sections = sections_of(request, scratch)
+                write_config(scratch, provider, entry, url=url, key=token, api=server.api, **sections)
+                outcome = await self._converse(request, scratch, relay)
             if isinstance(outcome, Fault):
                 raise CallFailed(outcome)
-            return replace(outcome, world=scratch.state(request.world)) if request.world else outcome
+            return replace(outcome, world=await asyncio.to_thread(scratch.state))
 
     async def aclose(self) -> None:
         """Close connections and folders."""
         for server in self._servers.values():
             await server.aclose()
-        if self._kept is not None:
+        if "_kept" in vars(self):
             self._kept.cleanup()
-            self._kept = None
 
     def _program(self, scratch: Scratch, *arguments: str) -> Program:
         return Program(
@@ -145,18 +150,14 @@ class OpenClawAgent(ProgramProvider):
             cwd=scratch.workspace,
         )
 
-    def _kept_folders(self) -> tuple[Path, Path]:
-        """Return the folder of Node's compile cache, and the parent of the folders of calls.
+    @cached_property
+    def _kept(self) -> tempfile.TemporaryDirectory[str]:
+        """The parent of the folders of calls.
 
         OpenClaw's system prompt names the folders of a call. If they differed, a server's prompt cache would
         end at the first name, and the server would read most of the prompt again for each call.
         """
-        if self._kept is None:
-            self._kept = tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True)
-        folders = Path(self._kept.name) / "compiled", Path(self._kept.name) / "calls"
-        for folder in folders:
-            folder.mkdir(exist_ok=True)
-        return folders
+        return tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True)
 
     def _way_to(self, name: str) -> tuple[str, str, OverHttp]:
         """Return OpenClaw's names of a model's provider and of the model, and the real server."""
@@ -185,15 +186,16 @@ class OpenClawAgent(ProgramProvider):
         key_env = own.key_env or (KEY_ENV if own.environ.get(KEY_ENV) else None)
         return OllamaOpenAI(replace(own, base_url=base, key_env=key_env))
 
-    async def _converse(self, call: Call, relay: Relay, server: OverHttp) -> Reply | Fault:
+    async def _converse(self, request: Request, scratch: Scratch, relay: Relay) -> Reply | Fault:
         """Start OpenClaw once for each message of the user, until a run ends without an answer."""
         runs: list[Reply] = []
-        for text in (call.write_images(), *call.request.turns):
-            relay.begin_run()
-            if (prompt := in_new_conversation(text)) is not None:
-                call = replace(call, session=call.session + 1)
-            call.write_message(prompt or text)
-            outcome = await self._run(call, relay, server.address.base_url)
+        session = 0
+        for text in (write_images(request, scratch), *request.turns):
+            prompt = in_new_conversation(text)
+            session += prompt is not None
+            sent = scratch.with_real_paths(prompt or text) if request.world else prompt or text
+            write_private(scratch.message, valid_text(sent).encode())
+            outcome = await relay.run(self._program(scratch, *arguments_of(request, scratch, session)))
             if isinstance(outcome, Fault):
                 return broken_after(runs, outcome)
             if runs:
@@ -203,27 +205,3 @@ class OpenClawAgent(ProgramProvider):
             if outcome.ended_by != "answer":
                 break
         return summed(runs)
-
-    async def _run(self, call: Call, relay: Relay, where: str) -> Reply | Fault:
-        name, run, request = self.setup.name, relay.run, call.request
-        plain = call.scratch.with_world_paths if request.world else str
-        n_turns = request.world.steps if request.world else 1 + request.lookup_turns
-        program = self._program(call.scratch, *call.arguments())
-        printed = await processes.run(name, program, within_s=request.timeout_s * n_turns, until=run.over)
-        if run.broke is not None:
-            raise run.broke
-        if run.fault is not None:  # models of another server may still be available
-            return replace(run.fault, scope="target" if run.fault.scope == "endpoint" else run.fault.scope)
-        if printed.timed_out:
-            return faults.timed_out(name, request.timeout_s, run.steps[-1].answer.raw() if run.steps else "")
-        if run.over.is_set():
-            return reply_of(run, None, request, plain=plain)
-        envelope = find_envelope(printed.stdout)
-        if envelope is None:
-            words = f": {shortened(printed.stderr)}" if printed.stderr else ""
-            how = f" without its JSON{words}"
-            return faults.program_ended(name, "OpenClaw", printed.exit_status, how)
-        result = read_envelope(envelope, request, name=name, where=where)
-        if isinstance(result, Fault):
-            return result
-        return reply_of(run, result, request, plain=plain)

@@ -89,13 +89,13 @@ def find_answer(
 
 
 class Exec:
-    """Answers the calls of `exec`."""
+    """Answers the calls of `exec` on a workspace, which may be replaced between two calls."""
 
     def __init__(self, workspace: Workspace, world: World) -> None:
         self.ran: list[str] = []
         self.parts: list[tuple[Words, ...]] = []
         self.unrecorded: list[int] = []
-        self._workspace = workspace
+        self.workspace = workspace
         self._world = world
 
     def answer(self, arguments: Mapping[str, Any]) -> str:
@@ -105,7 +105,7 @@ class Exec:
             raise ToolError("Provide a command to start.")
         workdir = str(arguments.get("workdir") or "")
         folder = checked_path(workdir)
-        if not self._workspace.is_folder(folder):
+        if not self.workspace.is_folder(folder):
             return f'workdir "{workdir}" is unavailable or not a directory: command was not executed.'
         env = arguments.get("env")
         ran = self.run(command, folder, env if isinstance(env, dict) else {})
@@ -123,7 +123,7 @@ class Exec:
             TimedOutError: the command needs too much time or memory; it then has no effect.
             OpenClawError: a suite's pattern cannot be decided.
         """
-        world, workspace = self._world, self._workspace
+        world, workspace = self._world, self.workspace
         self.ran.append(command)
         self.parts.append(())
         known = find_answer(world.commands, command, workspace.files.get)
@@ -146,7 +146,7 @@ class Exec:
 
     def _played(self, command: str, folder: str, env: Mapping[str, Any]) -> dict[str, Any] | None:
         """Run a command in the sandbox, and record its simple commands; None if there are too many files."""
-        world, workspace = self._world, self._workspace
+        world, workspace = self._world, self.workspace
         if sum(map(len, workspace.files.values())) > MOST_FILE_BYTES:
             self.unrecorded.append(len(self.ran) - 1)
             return None
@@ -172,7 +172,7 @@ class Exec:
 
     def _apply(self, done: Mapping[str, Any]) -> None:
         """Apply the changes of a command, which had a copy of the workspace, to the workspace."""
-        workspace = self._workspace
+        workspace = self.workspace
         kept = {*done["folders"]}
         for path in (*done["gone"], *sorted(workspace.folders - kept, reverse=True)):
             workspace.remove(path)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.openclaw.call import find_envelope, read_envelope
-from pytest_openclaw.providers.openclaw.relay import RecordedRun, RelayedRequest, reply_of
+from pytest_openclaw.providers.openclaw.relay import RelayedRequest, reply_of
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import ToolCall
@@ -119,7 +119,7 @@ def test_other_forms_of_an_error(envelope, failure_type):
 
 def test_calls_without_offered_tools_are_marked():
     """OpenClaw answers them like calls of an unknown tool, and makes no call of a text there."""
-    run = RecordedRun()
+    steps = []
     for text, is_call, offers, results in (
         ("", True, True, ("one",)),
         ("", False, True, ()),
@@ -132,10 +132,10 @@ def test_calls_without_offered_tools_are_marked():
         if is_call:
             exchange.receive_tool_call(ToolCall(name="read", arguments='{"path": "a.txt"}'))
         exchange.receive_end("stop")
-        run.steps.append(RelayedRequest(exchange, offers, results))
+        steps.append(RelayedRequest(exchange, offers, results))
     request = Request(model="m", prompt="p", tools=load_catalogue().surface("direct"), world=World())
 
-    reply = reply_of(run, None, request)
+    reply = reply_of(steps, None, request)
 
     calls = [[(call.name, call.unoffered) for call in turn.calls] for turn in reply.turns]
     assert calls == [[("read", False)], [], [("read", True)], [], []]

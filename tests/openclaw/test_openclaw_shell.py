@@ -1,10 +1,11 @@
 """The program that replaces the shell, called as OpenClaw calls it; OpenClaw itself is not needed."""
 
+import asyncio
 import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.mcp_tools import what_broke
+from pytest_openclaw.providers.chat_completions import OllamaOpenAI
 from pytest_openclaw.providers.openclaw.call import scratch_folder
-from pytest_openclaw.providers.openclaw.workspace import Scratch, play
+from pytest_openclaw.providers.openclaw.relay import Relay
+from pytest_openclaw.providers.openclaw.workspace import Scratch
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.worlds import ScriptedCommand, World
 from pytest_openclaw.worlds.shell import Exec, Ran
 from pytest_openclaw.worlds.workspace import ToolError, Workspace
@@ -28,10 +32,29 @@ pytestmark = [
 PATIENCE_S = 60.0
 
 
+@contextmanager
+def _staged(**world):
+    """The folders of a call, with the relay that plays commands."""
+    request = Request(model="tiny", prompt="Hi", world=World(**world))
+    server = OllamaOpenAI(ProviderSetup(name="local", base_url="http://127.0.0.1:9/v1"))
+    loop = asyncio.new_event_loop()
+    with scratch_folder(request.world) as scratch, ThreadPoolExecutor(1) as pool:
+        relay = Relay(server, "tiny", name="local", request=request, scratch=scratch)
+        running = relay.running()
+        scratch.connect_shell(*loop.run_until_complete(running.__aenter__()))
+        pool.submit(loop.run_forever)
+        yield scratch
+        loop.call_soon_threadsafe(loop.stop)
+    loop.run_until_complete(running.__aexit__(None, None, None))
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
+    assert relay.failure is None
+
+
 @pytest.fixture
 def staged():
     with ExitStack() as stack:
-        yield lambda **world: stack.enter_context(scratch_folder(World(**world)))
+        yield lambda **world: stack.enter_context(_staged(**world))
 
 
 def _sh(scratch, *arguments, cwd=None, **environ):
@@ -51,7 +74,7 @@ def test_a_command_is_played_on_the_files(staged):
     assert _sh(scratch, "-c", "ls") == (0, "c.txt\nempty\n")
     assert _sh(scratch, "-c", "cat a.txt") == (1, "cat: a.txt: No such file or directory\n")
     assert sorted(path.name for path in scratch.workspace.iterdir()) == ["c.txt", "empty"]
-    state = scratch.state(World(**world))
+    state = scratch.state()
     assert state.files == {"c.txt": "one\n"}
     assert state.changed == ("a.txt", "c.txt", "deep/b.txt")
     assert state.ran[0] == "cat a.txt deep/b.txt"
@@ -70,7 +93,7 @@ def test_a_suites_commands_answer(staged):
     assert _sh(scratch, "-c", " make check ") == (3, "V is old")
     (scratch.workspace / "V").write_text("2\n")  # as OpenClaw's own tools write it
     assert _sh(scratch, "-c", "make check") == (0, "ok")
-    assert scratch.state(World(**world)).files == {"log": "passed\n"}
+    assert scratch.state().files == {"log": "passed\n"}
 
 
 def test_no_command_is_run(staged, tmp_path):
@@ -86,7 +109,7 @@ def test_no_command_is_run(staged, tmp_path):
         f"rm -rf {tmp_path}": 0,
         f"{sys.executable} -c 'print(1)'": 127,
         f"touch {tmp_path}/d; nc": 127,
-        "cat ../world.json ../played.json": 1,
+        "cat ../shell.py ../openclaw.json": 1,
         f"echo `nc`; echo $(touch {tmp_path}/e)": 0,
     }.items():
         status, printed = _sh(scratch, "-c", command)
@@ -105,7 +128,7 @@ def test_files_outside_the_workspace_are_not_on_the_disk(staged):
     assert _sh(scratch, "-c", "cat ~/.ssh/id /etc/motd") == (0, "secret\nhi\n")
     assert _sh(scratch, "-c", "rm -rf ~/.ssh") == (0, "")
     assert _sh(scratch, "-c", "cat ~/.ssh/id")[0] == 1
-    state = scratch.state(World(**world))
+    state = scratch.state()
     assert state.changed == ("/home/openclaw/.ssh/id",)
     assert state.files == {"a": "", "/etc/motd": "hi\n"}
     assert [file.name for file in scratch.workspace.iterdir()] == ["a"]
@@ -124,7 +147,7 @@ def test_the_workspace_has_two_names(staged):
     assert _sh(scratch, "-c", f"show {here}/b.txt") == (0, f"B of {here}")
     assert _sh(scratch, "-c", f"cat {here}/b.txt > {here}/c.txt") == (0, "")
     assert _sh(scratch, "-c", f"echo {here}/x >> a.txt") == (0, "")
-    state = scratch.state(World(**world))
+    state = scratch.state()
     assert state.ran[1] == "show /workspace/b.txt"
     assert state.files["a.txt"] == world["files"]["a.txt"] + "/workspace/x\n"
     assert state.changed == ("a.txt", "c.txt")
@@ -157,7 +180,7 @@ def test_commands_at_once_lose_nothing(staged):
         for number in numbers:
             pool.submit(_sh, scratch, "-c", f"echo {number} >> log")
 
-    state = scratch.state(World(files={"log": ""}))
+    state = scratch.state()
     assert sorted(state.files["log"].split()) == [str(number) for number in numbers]
     assert len(state.ran) == len(numbers)
 
@@ -190,8 +213,8 @@ def test_on_the_disk_as_in_memory(commands):
 
     with scratch_folder(world) as scratch:
         here = str(scratch.workspace)
-        ran = [play(scratch, command.replace("/workspace", here), here) for command in commands]
-        state = scratch.state(world)
+        ran = [scratch.play(here, ["-c", command.replace("/workspace", here)]) for command in commands]
+        state = scratch.state()
 
     assert [replace(one, output=one.output.replace(here, "/workspace")) for one in ran] == expected
     assert (state.files, state.ran) == (workspace.files, tuple(memory.ran))
@@ -212,7 +235,6 @@ def test_a_name_that_the_disk_refuses(staged):
     assert _sh(scratch, "-c", f"cp a {name}")[0] == 1
     assert _sh(scratch, "-c", f"mkdir -p {name}/b; cat a")[1].endswith("A\n")
     assert _sh(scratch, "-c", "cat a") == (0, "A\n")
-    assert what_broke(scratch.world_file) == ""
 
 
 def test_a_file_that_goes_while_it_is_read(staged, monkeypatch):
@@ -227,4 +249,4 @@ def test_a_file_that_goes_while_it_is_read(staged, monkeypatch):
 
     monkeypatch.setattr(Path, "read_bytes", taken)
 
-    assert play(scratch, "ls; cat b", str(scratch.workspace)) == Ran("b\nB\n", 0)
+    assert scratch.play(str(scratch.workspace), ["-c", "ls; cat b"]) == Ran("b\nB\n", 0)

@@ -43,16 +43,16 @@ async def send(server, data, n_images):
     setup = ProviderSetup(name="local", base_url=server.url)
     images = (Image(path="a.png", media_type="image/png", data=b""),) * n_images
     asked = Request(model="tiny", prompt="Hi", timeout_s=60.0, images=images)
-    relay = Relay(OllamaOpenAI(setup), "tiny", name="local", request=asked)
-    async with relay.running():
-        host, port = relay.url.removeprefix("http://").split(":")
+    relay = Relay(OllamaOpenAI(setup), "tiny", name="local", request=asked, scratch=None)
+    async with relay.running() as (url, token):
+        host, port = url.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         answer = b""
         with suppress(ConnectionError):  # refused before all of it was sent
-            writer.write(data.replace(b"TOKEN", relay.token.encode()))
+            writer.write(data.replace(b"TOKEN", token.encode()))
             answer = await asyncio.wait_for(reader.read(), 60)
         writer.close()
-        return Seen(answer, server.total, relay.run.fault, relay.run.over.is_set())
+        return Seen(answer, server.total, relay.failure, relay.over.is_set())
 
 
 def sent(script, data, n_images=0):

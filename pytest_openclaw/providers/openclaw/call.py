@@ -16,7 +16,6 @@ import re
 import sys
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,7 @@ from pytest_openclaw.openclaw.dispatch import BRIDGE, LOOKUPS
 from pytest_openclaw.providers.openclaw.workspace import Scratch
 from pytest_openclaw.providers.processes import fault_of_words, find_program, new_folders
 from pytest_openclaw.providers.server_errors import shortened
-from pytest_openclaw.providers.wire import object_in, objects_in, text_in
+from pytest_openclaw.providers.wire import function_of, object_in, objects_in, text_in
 from pytest_openclaw.util.files import write_private
 from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.values import faults
@@ -37,7 +36,7 @@ from pytest_openclaw.worlds.tools import is_note
 from pytest_openclaw.worlds.workspace import normal_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_openclaw.util.files import JsonObject
@@ -82,13 +81,14 @@ def find_command(setup: ProviderSetup) -> tuple[str, ...]:
 
 
 @contextmanager
-def scratch_folder(
-    world: World | None = None, *, compiled: Path | None = None, within: Path | None = None
-) -> Iterator[Scratch]:
-    """Create the folders of a call, and remove them at the end, except `compiled`; see `new_folders`."""
+def scratch_folder(world: World | None = None, *, within: Path | None = None) -> Iterator[Scratch]:
+    """Create the folders of a call, and remove them at the end; see `new_folders`.
+
+    Node's compile cache, with which later starts take two thirds of the time, is kept in `within`.
+    """
     with new_folders("workspace", "home", "state", "tmp", within=within) as folder:
-        scratch = Scratch(folder, compiled)
-        scratch.lay_out(world)
+        scratch = Scratch(folder, world, compiled=(within or folder) / "compiled")
+        scratch.lay_out()
         yield scratch
 
 
@@ -239,138 +239,110 @@ def is_lookup(call: ToolCall) -> bool:
     return call.name.strip().casefold() in LOOKUPS
 
 
-@dataclass(frozen=True)
-class Call:
-    """A request and the folders in which OpenClaw runs it; `session` counts its conversations."""
+def why_no_shell(request: Request, scratch: Scratch) -> str:
+    """Return as a sentence why a world with commands cannot use our shell; empty if it can."""
+    needs_it = request.world and COMMANDS.intersection(tool.name for tool in request.tools)
+    if not needs_it or os.access(scratch.shell, os.X_OK):
+        return ""
+    folder = os.path.realpath(tempfile.gettempdir())
+    why = f"its world offers commands, and no program can be started in {folder}"
+    return f"{why}. Set TMPDIR to a folder that is not mounted noexec."
 
-    request: Request
-    scratch: Scratch
-    provider: str
-    model: str
-    api: str
-    session: int = 0
 
-    @property
-    def why_no_shell(self) -> str:
-        """A sentence why a world with commands cannot use our shell; empty if it can."""
-        request = self.request
-        needs_it = request.world and COMMANDS.intersection(tool.name for tool in request.tools)
-        if not needs_it or os.access(self.scratch.shell, os.X_OK):
-            return ""
-        folder = os.path.realpath(tempfile.gettempdir())
-        why = f"its world offers commands, and no program can be started in {folder}"
-        return f"{why}. Set TMPDIR to a folder that is not mounted noexec."
+def arguments_of(request: Request, scratch: Scratch, session: int) -> tuple[str, ...]:
+    """Return OpenClaw's arguments for a message of the user in the session with this number.
 
-    def arguments(self) -> tuple[str, ...]:
-        """Return OpenClaw's arguments for a turn of the call's session.
+    The only text of the request among them is the model's thinking level.
+    """
+    return (
+        *("agent", "--local", "--json", "--session-id", f"benchmark{session or ''}"),
+        *("--message-file", str(scratch.message)),
+        *(("--thinking", request.thinking_level) if request.thinking_level else ()),
+        # Our own timeout is the effective one; this one ends a process that was abandoned.
+        *("--timeout", str(round(request.timeout_s) + 60)),
+    )
 
-        The only text of the request among them is the model's thinking level.
-        """
-        request = self.request
-        return (
-            *("agent", "--local", "--json", "--session-id", f"benchmark{self.session or ''}"),
-            *("--message-file", str(self.scratch.message)),
-            *(("--thinking", request.thinking_level) if request.thinking_level else ()),
-            # Our own timeout is the effective one; this one ends a process that was abandoned.
-            *("--timeout", str(round(request.timeout_s) + 60)),
-        )
 
-    def write_files(self, url: str, token: str) -> None:
-        """Write config and plugin, with the relay's address and token."""
-        request = self.request
-        model = {
-            "id": self.model,
-            "reasoning": request.thinking_level is not None,
-            "input": ["text", "image"] if request.images else ["text"],
-            "maxTokens": request.max_output_tokens,
-        }
-        sections: JsonObject = {
-            "tools": {
-                "profile": "coding",
-                "codeMode": {"enabled": False},
-                **self._policy(),
-                "fs": {"workspaceOnly": True},
-                # On this machine, not on another one that a gateway knows.
-                "exec": {"host": "gateway", "security": "full", "ask": "off"},
-                "elevated": {"enabled": False},
-            },
-            # By words; a search by meaning would need a server for embeddings.
-            "memory": {"search": {"provider": "none"}},
-            "env": {"shellEnv": {"enabled": False}},
-            "skills": {"load": {"watch": False}},
-        }
-        if own_tools(request):
-            sections["plugins"] = self._write_plugin()
-        write_config(self.scratch, self.provider, model, url=url, key=token, api=self.api, **sections)
+def sections_of(request: Request, scratch: Scratch) -> JsonObject:
+    """Return the sections of OpenClaw's config for a request, and write the plugin with its own tools."""
+    own = own_tools(request)
+    return {
+        "tools": {
+            "profile": "coding",
+            "codeMode": {"enabled": False},
+            **_policy(request, [tool.name for tool in own]),
+            "fs": {"workspaceOnly": True},
+            # On this machine, not on another one that a gateway knows.
+            "exec": {"host": "gateway", "security": "full", "ask": "off"},
+            "elevated": {"enabled": False},
+        },
+        # By words; a search by meaning would need a server for embeddings.
+        "memory": {"search": {"provider": "none"}},
+        "env": {"shellEnv": {"enabled": False}},
+        "skills": {"load": {"watch": False}},
+        **({"plugins": _write_plugin(own, scratch.folder / "plugin")} if own else {}),
+    }
 
-    def write_message(self, text: str) -> None:
-        """Write the user's message for a turn."""
-        text = self.scratch.with_real_paths(text) if self.request.world else text
-        write_private(self.scratch.message, valid_text(text).encode())
 
-    def write_images(self) -> str:
-        """Write the prompt's images into the workspace; return the prompt with their paths behind it.
+def write_images(request: Request, scratch: Scratch) -> str:
+    """Write the prompt's images into the workspace; return the prompt with their paths behind it.
 
-        OpenClaw has no argument for them. Where its model takes images, it loads those whose paths are in
-        the message, and leaves the paths there.
-        """
-        paths = []
-        for number, image in enumerate(self.request.images, 1):
-            name = f"image-{number}.{image.media_type.partition('/')[2]}"
-            (self.scratch.workspace / name).write_bytes(image.data)
-            paths.append(f"./{name}")
-        return "\n\n".join([self.request.prompt, *(["\n".join(paths)] if paths else [])])
+    OpenClaw has no argument for them. Where its model takes images, it loads those whose paths are in
+    the message, and leaves the paths there.
+    """
+    paths = []
+    for number, image in enumerate(request.images, 1):
+        name = f"image-{number}.{image.media_type.partition('/')[2]}"
+        (scratch.workspace / name).write_bytes(image.data)
+        paths.append(f"./{name}")
+    return "\n\n".join([request.prompt, *(["\n".join(paths)] if paths else [])])
 
-    def _policy(self) -> JsonObject:
-        """Return which tools OpenClaw offers: the tools of the request, or on `openclaw` its default tools.
 
-        There it offers all of them for a single question, and carries out only searches for tools;
-        with a world only those that it may carry out.
-        """
-        own = [tool.name for tool in own_tools(self.request)]
-        if self.request.surface != LISTED:
-            if self.request.world:
-                return {"allow": sorted((*PLAYED, *BRIDGE))}
-            return {"alsoAllow": own} if own else {}
-        names = sorted(offered_tools(self.request))
-        if not names:
-            return {"deny": ["*"], "toolSearch": False}
-        return {
-            # Any other profile has none of a plugin's tools, also of those that are allowed.
-            **({"profile": "full"} if own else {}),
-            "allow": names,
-            # An agent with write gets apply_patch too, unless it is denied.
-            "deny": sorted((CONTAINED | NOTES | COMMANDS).difference(names)),
-            "toolSearch": False,
-        }
+def _policy(request: Request, own: list[str]) -> JsonObject:
+    """Return which tools OpenClaw offers: the tools of the request, or on `openclaw` its default tools.
 
-    def _write_plugin(self) -> JsonObject:
-        """Write the plugin that adds the suite's own tools; return the part of the config that loads it.
+    There it offers all of them for a single question, and carries out only searches for tools;
+    with a world only those that it may carry out. `own` has the names of the plugin's tools.
+    """
+    if request.surface != LISTED:
+        if request.world:
+            return {"allow": sorted((*PLAYED, *BRIDGE))}
+        return {"alsoAllow": own} if own else {}
+    names = sorted(offered_tools(request))
+    if not names:
+        return {"deny": ["*"], "toolSearch": False}
+    return {
+        # Any other profile has none of a plugin's tools, also of those that are allowed.
+        **({"profile": "full"} if own else {}),
+        "allow": names,
+        # An agent with write gets apply_patch too, unless it is denied.
+        "deny": sorted((CONTAINED | NOTES | COMMANDS).difference(names)),
+        "toolSearch": False,
+    }
 
-        OpenClaw describes them to the model like the tools of any plugin. They are never carried out.
-        """
-        folder = self.scratch.folder / "plugin"
-        folder.mkdir()
-        own = [
-            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-            for tool in own_tools(self.request)
-        ]
-        manifest = {
-            "id": _PLUGIN,
-            "name": "Benchmark",
-            "description": "Adds the tools of a prompt.",
-            # OpenClaw offers only tools that the manifest names.
-            "contracts": {"tools": [tool["name"] for tool in own]},
-            "configSchema": {"type": "object", "properties": {"tools": {"type": "array"}}},
-        }
-        package = {"name": _PLUGIN, "version": "1.0.0", "type": "module"}
-        script = resources.files("pytest_openclaw.providers.openclaw").joinpath("agent_plugin.js")
-        files = {
-            "index.js": script.read_text("utf-8"),
-            "openclaw.plugin.json": json.dumps(valid_value(manifest)),
-            "package.json": json.dumps({**package, "openclaw": {"extensions": ["./index.js"]}}),
-        }
-        for name, text in files.items():
-            (folder / name).write_text(text, "utf-8")
-        entry = {"enabled": True, "config": {"tools": valid_value(own)}}
-        return {"load": {"paths": [str(folder)]}, "entries": {_PLUGIN: entry}}
+
+def _write_plugin(tools: Sequence[Tool], folder: Path) -> JsonObject:
+    """Write the plugin that adds the suite's own tools; return the part of the config that loads it.
+
+    OpenClaw describes them to the model like the tools of any plugin. They are never carried out.
+    """
+    folder.mkdir()
+    manifest = {
+        "id": _PLUGIN,
+        "name": "Benchmark",
+        "description": "Adds the tools of a prompt.",
+        # OpenClaw offers only tools that the manifest names.
+        "contracts": {"tools": [tool.name for tool in tools]},
+        "configSchema": {"type": "object", "properties": {"tools": {"type": "array"}}},
+    }
+    package = {"name": _PLUGIN, "version": "1.0.0", "type": "module"}
+    script = resources.files("pytest_openclaw.providers.openclaw").joinpath("agent_plugin.js")
+    files = {
+        "index.js": script.read_text("utf-8"),
+        "openclaw.plugin.json": json.dumps(valid_value(manifest)),
+        "package.json": json.dumps({**package, "openclaw": {"extensions": ["./index.js"]}}),
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text, "utf-8")
+    entry = {"enabled": True, "config": {"tools": valid_value([*map(function_of, tools)])}}
+    return {"load": {"paths": [str(folder)]}, "entries": {_PLUGIN: entry}}

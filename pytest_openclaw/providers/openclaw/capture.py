@@ -29,7 +29,7 @@ from pytest_openclaw.providers.openclaw.call import (
     scratch_folder,
     write_config,
 )
-from pytest_openclaw.providers.openclaw.relay import Incoming, Outgoing, listening, messages_of, text_of
+from pytest_openclaw.providers.openclaw.relay import Outgoing, listening, messages_of, text_of
 from pytest_openclaw.providers.processes import Program, Running, run
 from pytest_openclaw.providers.server_errors import shortened
 from pytest_openclaw.providers.wire import object_in, objects_in, text_in
@@ -71,8 +71,8 @@ def capture(environ: Mapping[str, str]) -> JsonObject:
 
 async def _capture(environ: Mapping[str, str]) -> JsonObject:
     command = find_command(ProviderSetup(name=_NAME, environ=environ))
-    with tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True) as compiled:
-        with scratch_folder(compiled=Path(compiled)) as scratch:
+    with tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True) as kept:
+        with scratch_folder(within=Path(kept)) as scratch:
             printed = await _run(scratch, (*command, "--version"), environ)
         release = _RELEASE.search(printed.stdout)
         if release is None:
@@ -80,7 +80,7 @@ async def _capture(environ: Mapping[str, str]) -> JsonObject:
             raise OpenClawError(f"OpenClaw does not print its release{_quoted(output)}")
         sent = {}
         for surface, policy in POLICIES.items():
-            with scratch_folder(compiled=Path(compiled)) as scratch:
+            with scratch_folder(within=Path(kept)) as scratch:
                 try:
                     sent[surface] = await _first_request(scratch, policy, command, environ)
                 except (OpenClawError, ValueError) as error:
@@ -95,9 +95,9 @@ async def _first_request(
     body: JsonObject = {}
     received = asyncio.Event()
 
-    async def answer(incoming: Incoming) -> Outgoing:
-        if incoming.body and not body:
-            body.update(incoming.body)
+    async def answer(_path: str, _authorization: str, sent: JsonObject | None) -> Outgoing:
+        if sent and not body:
+            body.update(sent)
             received.set()
         return Outgoing(503)
 

@@ -11,7 +11,7 @@ import hmac
 import json
 import secrets
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,36 +21,41 @@ import h11
 from pytest_openclaw.openclaw.dispatch import dispatch, is_forgotten, promoted_calls
 from pytest_openclaw.openclaw.recovery import at_last_step, is_broken, is_given_up
 from pytest_openclaw.openclaw.thinking import strip_thinking
+from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.answer import Answer
-from pytest_openclaw.providers.openclaw.call import is_lookup, offered_tools, own_tools
+from pytest_openclaw.providers.openclaw.call import (
+    find_envelope,
+    is_lookup,
+    offered_tools,
+    own_tools,
+    read_envelope,
+)
+from pytest_openclaw.providers.openclaw.workspace import SHELL_PATH
 from pytest_openclaw.providers.prices import summed
+from pytest_openclaw.providers.server_errors import shortened
 from pytest_openclaw.providers.stream import AnswerBody
 from pytest_openclaw.providers.wire import load_object, objects_in, text_in
+from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.replies import Fault
 from pytest_openclaw.values.requests import LISTED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
+    from pytest_openclaw.providers.openclaw.workspace import Scratch
     from pytest_openclaw.providers.over_http import OverHttp
+    from pytest_openclaw.providers.processes import Program
     from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.replies import EndedBy, Fault, Reply, Turn
+    from pytest_openclaw.values.replies import EndedBy, Reply, Turn
     from pytest_openclaw.values.requests import Request
     from pytest_openclaw.values.tool_calls import Tool
 
 REQUEST_TIMEOUT_S = 30.0
 _PIECE_BYTES = 64 << 10
 _REFUSED = b'{"error": {"message": "this request is not forwarded", "type": "invalid_request_error"}}'
-
-
-class Incoming(NamedTuple):
-    """A request; `body` is None unless it is a JSON object."""
-
-    path: str
-    authorization: str
-    body: JsonObject | None
 
 
 class Outgoing(NamedTuple):
@@ -62,14 +67,19 @@ class Outgoing(NamedTuple):
 
 
 @asynccontextmanager
-async def listening(answer: Callable[[Incoming], Awaitable[Outgoing]]) -> AsyncIterator[str]:
-    """Run a server and yield its base URL, such as `http://127.0.0.1:4711`."""
+async def listening(
+    answer: Callable[[str, str, JsonObject | None], Awaitable[Outgoing]],
+) -> AsyncIterator[str]:
+    """Run a server and yield its base URL, such as `http://127.0.0.1:4711`.
+
+    `answer` receives the path and `Authorization` of a request and its body, None unless it is a JSON object.
+    """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT_S):
-                incoming = await _read(reader)
-            status, kind, body = await answer(incoming)
+                request = await _read(reader)
+            status, kind, body = await answer(*request)
             phrase = HTTPStatus(status).phrase
             head = f"HTTP/1.1 {status} {phrase}\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n"
             writer.write(head.encode("latin-1") + body)
@@ -86,7 +96,7 @@ async def listening(answer: Callable[[Incoming], Awaitable[Outgoing]]) -> AsyncI
         server.close()
 
 
-async def _read(reader: asyncio.StreamReader) -> Incoming:
+async def _read(reader: asyncio.StreamReader) -> tuple[str, str, JsonObject | None]:
     parser = h11.Connection(h11.SERVER)
     path = authorization = ""
     data = bytearray()
@@ -100,7 +110,7 @@ async def _read(reader: asyncio.StreamReader) -> Incoming:
             data += event.data
         else:
             raise ConnectionResetError
-    return Incoming(path, authorization, load_object(data.decode("utf-8", "replace")))
+    return path, authorization, load_object(data.decode("utf-8", "replace"))
 
 
 def messages_of(body: JsonObject) -> list[JsonObject]:
@@ -122,26 +132,6 @@ class RelayedRequest:
     results: tuple[str, ...] | None = None
 
 
-@dataclass
-class RecordedRun:
-    """The record of one run of OpenClaw.
-
-    Attributes:
-        broke: an exception in our own code.
-        over: set when the run should be ended.
-    """
-
-    steps: list[RelayedRequest] = field(default_factory=list)
-    fault: Fault | None = None
-    broke: Exception | None = None
-    over: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def end(self, fault: Fault) -> None:
-        """End the run with a fault."""
-        self.fault = fault
-        self.over.set()
-
-
 class Relay:
     """The server.
 
@@ -149,54 +139,92 @@ class Relay:
 
     The steps of the request's world are the most requests to forward in a run. Without a world, an answer
     with other calls than searches for tools is not forwarded, and ends the run.
+
+    Attributes:
+        steps: the requests of the current run of OpenClaw.
+        failure: a fault that ended the run, or an exception in our own code.
+        over: set when the run should be ended.
     """
 
-    def __init__(self, server: OverHttp, model: str, *, name: str, request: Request) -> None:
+    def __init__(
+        self, server: OverHttp, model: str, *, name: str, request: Request, scratch: Scratch
+    ) -> None:
         # Imported here: it loads the HTTP library, which only the process that sends requests needs.
         from pytest_openclaw.providers.http import HttpClient
 
-        self.run = RecordedRun()
-        self.token = secrets.token_urlsafe(24)
-        self.url = ""
-        self._server, self._model, self._request = server, model, request
-        self._is_checked = False
+        self._token = secrets.token_urlsafe(24)
+        self._server, self._model, self._request, self._scratch = server, model, request, scratch
         self._client = HttpClient(name)
         self._n_known_messages = 0
+        self._begin_run()
 
-    def begin_run(self) -> None:
-        """Record another run of OpenClaw, after the previous run has ended."""
-        self.run = RecordedRun()
+    def _begin_run(self) -> None:
+        self.steps: list[RelayedRequest] = []
+        self.failure: Fault | Exception | None = None
+        self.over = asyncio.Event()
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Listen at `url`."""
-        async with listening(self._answer) as self.url:
+    async def running(self) -> AsyncIterator[tuple[str, str]]:
+        """Run the server; yield its base URL and its token."""
+        async with listening(self._answer) as url:
             try:
-                yield
+                yield url, self._token
             finally:
                 await self._client.aclose()
 
-    async def _answer(self, incoming: Incoming) -> Outgoing:
-        try:
-            return await self._receive(incoming)
-        except Exception as error:
-            self.run.broke = error  # the provider raises it
-            self.run.over.set()
-            return Outgoing(500)
+    async def run(self, openclaw: Program) -> Reply | Fault:
+        """Run OpenClaw once, and return its exchange with the model as one reply."""
+        self._begin_run()
+        name, request = self._client.name, self._request
+        n_turns = (request.world.steps if request.world else 1) + request.lookup_turns
+        printed = await processes.run(name, openclaw, within_s=request.timeout_s * n_turns, until=self.over)
+        if isinstance(self.failure, Exception):
+            raise self.failure
+        if fault := self.failure:  # models of another server may still be available
+            return replace(fault, scope="target" if fault.scope == "endpoint" else fault.scope)
+        if printed.timed_out:
+            said = self.steps[-1].answer.raw() if self.steps else ""
+            return faults.timed_out(name, request.timeout_s, said)
+        plain = self._scratch.with_world_paths if request.world else str
+        if self.over.is_set():
+            return reply_of(self.steps, None, request, plain=plain)
+        if (envelope := find_envelope(printed.stdout)) is None:
+            words = f": {shortened(printed.stderr)}" if printed.stderr else ""
+            return faults.program_ended(name, "OpenClaw", printed.exit_status, f" without its JSON{words}")
+        result = read_envelope(envelope, request, name=name, where=self._server.address.base_url)
+        if isinstance(result, Fault):
+            return result
+        return reply_of(self.steps, result, request, plain=plain)
 
-    async def _receive(self, incoming: Incoming) -> Outgoing:
-        if not hmac.compare_digest(incoming.authorization.encode(), f"Bearer {self.token}".encode()):
+    async def _answer(self, path: str, authorization: str, body: JsonObject | None) -> Outgoing:
+        if not hmac.compare_digest(authorization.encode(), f"Bearer {self._token}".encode()):
             return Outgoing(401)
-        if incoming.path != self._server.path:
+        if path not in (self._server.path, SHELL_PATH):
             return Outgoing(404)
-        if incoming.body is None:
-            self.run.end(faults.cli_failed(self._client.name, "OpenClaw sent a request that is not JSON."))
-            return Outgoing(400)
-        if not self._is_checked and (why := self._what_is_missing(incoming.body)):
-            self.run.end(faults.cannot_play(self._client.name, f"this OpenClaw {why}"))
-            return Outgoing(502)
-        self._is_checked = True
-        return await self._pass_on(incoming.body)
+        name = self._client.name
+        if body is None:
+            return self._end(faults.cli_failed(name, "OpenClaw sent a request that is not JSON."), 400)
+        try:
+            if path == SHELL_PATH:
+                return await self._play(body)
+            if not self._n_known_messages and (why := self._what_is_missing(body)):
+                return self._end(faults.cannot_play(name, f"this OpenClaw {why}"))
+            return await self._pass_on(body)
+        except Exception as error:
+            return self._end(error)  # the provider raises it
+
+    def _end(self, failure: Fault | Exception | None = None, status: int = 502) -> Outgoing:
+        """End the run; the first failure counts."""
+        self.failure = self.failure or failure
+        self.over.set()
+        return Outgoing(status)
+
+    async def _play(self, body: JsonObject) -> Outgoing:
+        try:
+            ran = await asyncio.to_thread(self._scratch.play, body["folder"], body["arguments"])
+        except OpenClawError as error:
+            return self._end(faults.broke(self._client.name, f"the shell of the world: {error}"))
+        return Outgoing(200, body=json.dumps(asdict(ran)).encode())
 
     def _what_is_missing(self, body: JsonObject) -> str:
         """Return which images or tools the first request lacks; empty if it lacks none."""
@@ -214,29 +242,25 @@ class Relay:
         return f"does not offer {', '.join(missing[:3])} without a gateway." if missing else ""
 
     async def _pass_on(self, body: JsonObject) -> Outgoing:
-        run, request, messages = self.run, self._request, messages_of(body)
-        if run.steps and run.steps[-1].results is None:
-            run.steps[-1].results = _results_in(messages[self._n_known_messages :])
+        request, messages, server = self._request, messages_of(body), self._server
+        if self.steps and self.steps[-1].results is None:
+            self.steps[-1].results = _results_in(messages[self._n_known_messages :])
         self._n_known_messages = len(messages)
         # A single question without look-ups has no limit: OpenClaw may repeat it after an empty answer.
         most = request.world.steps if request.world else request.lookup_turns and 1 + request.lookup_turns
-        if run.over.is_set() or 0 < most <= len(run.steps):
-            run.over.set()
-            return Outgoing(502)
+        if self.over.is_set() or 0 < most <= len(self.steps):
+            return self._end()
         answer = Answer(streaming=True)
-        run.steps.append(RelayedRequest(answer, offers_tools=bool(body.get("tools"))))
-        server = self._server
-        call = server.call(server.path, body, model=self._model)
+        self.steps.append(RelayedRequest(answer, offers_tools=bool(body.get("tools"))))
         held = _Held(self._client.name, self._model, server.dialect, answer)
+        call = server.call(server.path, body, model=self._model)
         try:
             await self._client.send(call, held, timeout_s=request.timeout_s)
         except CallFailed as failed:
             # The run makes and counts retries; OpenClaw would retry for a minute.
-            run.end(failed.fault)
-            return Outgoing(502)
+            return self._end(failed.fault)
         if request.world is None and not all(map(is_lookup, answer.reply().tool_calls)):
-            run.over.set()
-            return Outgoing(502)
+            return self._end()
         return Outgoing(200, held.kind, b"".join(held.pieces))
 
 
@@ -281,7 +305,11 @@ def _n_images_in(message: JsonObject) -> int:
 
 
 def reply_of(
-    run: RecordedRun, result: Reply | None, request: Request, *, plain: Callable[[str], str] = str
+    steps: Sequence[RelayedRequest],
+    result: Reply | None,
+    request: Request,
+    *,
+    plain: Callable[[str], str] = str,
 ) -> Reply:
     """Return the exchange as one reply.
 
@@ -289,10 +317,10 @@ def reply_of(
     `result` is OpenClaw's own result; None if OpenClaw was ended before.
     `plain` replaces the real path of the workspace in texts and calls; the raw text is unchanged.
     """
-    if not run.steps:  # it answered by itself
+    if not steps:  # it answered by itself
         assert result is not None, "without a request it was not ended"
         return result
-    replies = [_reply_of(step, request, plain) for step in run.steps]
+    replies = [_reply_of(step, request, plain) for step in steps]
     whole = replace(
         summed(replies),
         # The model's text has precedence over OpenClaw's version of it.
@@ -302,7 +330,7 @@ def reply_of(
         return whole
     turns = [
         _turn(reply, step.results and [*map(plain, step.results)], request.tools if step.offers_tools else ())
-        for reply, step in zip(replies, run.steps, strict=True)
+        for reply, step in zip(replies, steps, strict=True)
     ]
     ended_by = _ended_by(turns, request, is_over=result is not None)
     if ended_by == "call":  # it is not carried out

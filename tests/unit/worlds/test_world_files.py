@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from pytest_openclaw.providers.openclaw.workspace import Scratch, play
+from pytest_openclaw.providers.openclaw.workspace import Scratch
 from pytest_openclaw.util.text import file_bytes
 from pytest_openclaw.values.worlds import World
 
@@ -287,12 +287,12 @@ def test_a_binary_file_in_a_played_world(calls_in):
 
 def test_a_binary_file_of_the_real_agent(tmp_path):
     """Its folder has the bytes, a command copies them, and the state has them."""
-    scratch = Scratch(tmp_path)
+    scratch = Scratch(tmp_path, WORLD)
     scratch.workspace.mkdir()
-    scratch.lay_out(WORLD)
-    play(scratch, "cp data.bin copy.bin", str(scratch.workspace))
+    scratch.lay_out()
+    scratch.play(str(scratch.workspace), ["-c", "cp data.bin copy.bin"])
 
     assert (scratch.workspace / "copy.bin").read_bytes() == DATA
-    state = scratch.state(WORLD)
+    state = scratch.state()
     assert state.changed == ("copy.bin",)
     assert file_bytes(state.files["data.bin"]) == DATA
