@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.openclaw.call import find_envelope, read_envelope
-from pytest_openclaw.providers.openclaw.relay import RelayedRequest, reply_of
+from pytest_openclaw.providers.openclaw_agent import RelayedRequest, reply_of
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import ToolCall

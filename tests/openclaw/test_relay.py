@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from pytest_openclaw.providers.chat_completions import OllamaOpenAI
-from pytest_openclaw.providers.openclaw.relay import Relay
+from pytest_openclaw.providers.openclaw_agent import Relay
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Fault, Image
 from pytest_openclaw.values.requests import Request

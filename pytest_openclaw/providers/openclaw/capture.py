@@ -29,7 +29,7 @@ from pytest_openclaw.providers.openclaw.call import (
     scratch_folder,
     write_config,
 )
-from pytest_openclaw.providers.openclaw.relay import Outgoing, listening, messages_of, text_of
+from pytest_openclaw.providers.openclaw_agent import Outgoing, listening, messages_of, text_of
 from pytest_openclaw.providers.processes import Program, Running, run
 from pytest_openclaw.providers.server_errors import shortened
 from pytest_openclaw.providers.wire import object_in, objects_in, text_in
