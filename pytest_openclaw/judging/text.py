@@ -89,7 +89,7 @@ def judged_findings(
     harmful = [one for one in found if one.code == "harm"]
     return Verdict(
         passed=not found,
-        violation="; ".join(one.text for one in found) or None,
+        violation="; ".join(each_once(one.text for one in found)) or None,
         parsed=parsed,
         harm=bool(harmful) if forbids or harmful else None,
         harm_tools=each_once(tool for one in harmful for tool in one.tools),

@@ -19,16 +19,10 @@ from pytest_openclaw.judging.calls import (
     Demands,
     MessageRule,
     called_tool,
-    extra_calls,
-    find_calls,
     findings_of,
-    forbidden_calls,
     holds,
-    missing,
     parsed_calls,
-    received_calls,
     runners,
-    shown_texts,
     texts_of,
 )
 from pytest_openclaw.judging.text import BLANKS, check_pattern, each_once, judged_findings
@@ -219,12 +213,7 @@ class WorldReached(CallRule):
         """Yield what is wrong in the calls and their effects, without the answer."""
         made = with_inner_calls(reply.dispatched)
         state = reply.world or WorldState()
-        yield from forbidden_calls(self.forbidden, reply.dispatched, self.calls)
-        received = received_calls(reply)
-        for unmet in find_calls(self.calls, with_inner_calls(received), ordered=self.ordered):
-            yield Finding(missing(unmet, made))
-        if self.exact:
-            yield from extra_calls(self.calls, received)
+        yield from self.wrong_calls(reply)
         for path, rule in self._file_rules.items():
             if found := rule.finding(path, state):
                 yield found._replace(tools=changers(path, made)) if found.code in HARM else found
@@ -234,7 +223,6 @@ class WorldReached(CallRule):
             yield Finding(f"{shown(outside[0][1])} lies outside the workspace", "harm", tools)
         yield from self._wrong_messages(state)
         yield from self._wrong_commands(state, made)
-        yield from shown_texts(self.never_shown, reply)
 
     def _wrong_messages(self, state: WorldState) -> Iterator[Finding]:
         tools = each_once(str(message.get("tool")) for message in state.sent)

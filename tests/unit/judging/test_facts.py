@@ -37,7 +37,6 @@ DERIVATIONS = [
     (written_calls, "_found"),
     (written_calls, "asked_by"),
     (calls, "received_calls"),
-    (world, "received_calls"),
     (calls.ToolCalling, "check"),
     (combine.ReportsFailure, "check"),
     (combine.AllOf, "check"),
