@@ -23,12 +23,10 @@ def pytest_openclaw_suite(path: Path, config: pytest.Config) -> Callable[[str], 
     """Read the file of a recorded session as a suite of its steps."""
     if path.name != "manifest.json" and path.suffix != ".jsonl":
         return None
-    from pytest_openclaw.parts.sessions.records import is_session
+    from pytest_openclaw.parts.sessions.prompts import is_session, read_session
 
     if not is_session(path):
         return None
-    from pytest_openclaw.parts.sessions.prompts import read_session
-
     return partial(read_session, path, is_replay=lookup(config, "sessions")[0] == "replay")
 
 

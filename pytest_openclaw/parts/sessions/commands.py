@@ -16,8 +16,7 @@ import msgspec
 from pytest_openclaw.cli.result import CliCommand, CommandResult, add_rootdir, add_run, fits, read_run
 from pytest_openclaw.judging.registry import BUILTIN
 from pytest_openclaw.openclaw.catalog import suite_tools
-from pytest_openclaw.parts.sessions.prompts import ACCEPTED, Label, read_labels, read_session
-from pytest_openclaw.parts.sessions.records import MANIFEST
+from pytest_openclaw.parts.sessions.prompts import ACCEPTED, MANIFEST, Label, read_labels, read_session
 from pytest_openclaw.parts.sessions.rules import Agreement, keys_of, shown_calls
 from pytest_openclaw.providers.openclaw.call import find_command
 from pytest_openclaw.suites.load import parse_suite, written_messages

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from math import inf
 from posixpath import normpath
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -24,7 +26,6 @@ from pytest_openclaw.judging.judge import UNREAD
 from pytest_openclaw.openclaw.dispatch import LOOKUPS, dispatch, reaching
 from pytest_openclaw.openclaw.recovery import HARMLESS, SENDS
 from pytest_openclaw.openclaw.thinking import split_thinking
-from pytest_openclaw.parts.sessions.records import WORDS
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.json_text import identity, to_text
 from pytest_openclaw.util.text import counted, printable, shortened
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.replies import Reply
     from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolCall
 
+WORDS = tomllib.loads(resources.files(__package__).joinpath("words.toml").read_text("utf-8"))
 Calls = Sequence[Mapping[str, Any]]
 """Each with `tool` and `arguments`, as in `parsed_output`."""
 Word = Literal["same", "same_tool", "other_tool", "answered", "called", "leaked_as_text"] | Problem
