@@ -40,7 +40,7 @@ from pytest_openclaw.parts.baseline.comparison import (
 )
 from pytest_openclaw.reports.blocks import Section, SummaryFinding, Table
 from pytest_openclaw.reports.facts import CHANGES
-from pytest_openclaw.reports.numbers import WIDTH, one_line, words
+from pytest_openclaw.reports.numbers import WIDTH, one_line, shorten, words
 from pytest_openclaw.reports.terminal import finding_lines
 from pytest_openclaw.runs.directory import is_active
 from pytest_openclaw.runs.reading import is_run, load_run, runs_by_age
@@ -57,9 +57,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Collection, Iterator, Sequence
 
-    from pytest_openclaw.parts.baseline.comparison import Comparison, Reason, SetAside, VerdictChange
+    from pytest_openclaw.parts.baseline.comparison import Comparison, Reason, VerdictChange
     from pytest_openclaw.runs.reading import StoredRun
-    from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.requests import PromptKey, Target
     from pytest_openclaw.values.run_files import MeasuredRun
@@ -235,15 +234,11 @@ def _notes(base: MeasuredRun, candidate: MeasuredRun) -> Iterator[str]:
 
 
 def _change(what: str, before: str, after: str) -> str:
-    return f"{what} {_shortened(before)} -> {_shortened(after)}"
+    return f"{what} {shorten(before, LONGEST_VALUE)} -> {shorten(after, LONGEST_VALUE)}"
 
 
 def _as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
 
 
 # --- in words ----------------------------------------------------------------------------------------
@@ -260,13 +255,23 @@ def _findings(summary: Any) -> Iterator[tuple[int, SummaryFinding]]:
         return
     found = [SummaryFinding(label="compared with", text=compared.baseline)]
     for one in compared.targets:
-        label = one.verdicts.word.removesuffix(" seen")
-        notes = "".join(f"; but {note}" for note in one.notes)
-        found.append(SummaryFinding(label=label, text=f"{name_of(one)}: {in_short(one)}{notes}"))
+        verdicts = one.verdicts
+        passed = f"{_passed(verdicts)}, p {verdicts.p:.2g}" if verdicts.n_cells else NOT_COMPARED
+        changed = [
+            f"{TITLES[name]} {ratio.ratio:.2f}x ({ratio.word})"
+            for name, ratio in one.ratios.items()
+            if ratio.word != NO_DIFFERENCE
+        ]
+        text = "; ".join([f"{name_of(one)}: {passed}", *changed, *(f"but {note}" for note in one.notes)])
+        found.append(SummaryFinding(label=verdicts.word.removesuffix(" seen"), text=text))
     if not compared.targets:
         found.append(SummaryFinding(label="not compared", text="no target is in both runs"))
-    if apart := _reasons_in_short(compared):
-        found.append(SummaryFinding(label="set aside", text=apart))
+    counts: Counter[Reason] = Counter()
+    for cells in compared.set_aside:
+        counts[cells.reason] += cells.n_cells
+    if counts:
+        apart = (f"{counted(n, 'cell')} {words('set_aside')[reason]}" for reason, n in counts.items())
+        found.append(SummaryFinding(label="set aside", text=", ".join(apart)))
     found += [SummaryFinding(label="note", text=note) for note in compared.notes]
     yield from ((CHANGES, finding) for finding in found)
 
@@ -278,47 +283,25 @@ def name_of(comparison: Comparison) -> str:
     return f"{comparison.base_target} -> {comparison.target}"
 
 
-def in_short(comparison: Comparison) -> str:
-    """Return the verdicts and the other differences: `31/36 -> 24/36, p 0.02; latency 1.40x (slower)`."""
-    verdicts = comparison.verdicts
-    passed = f"{_passed(verdicts)}, p {verdicts.p:.2g}" if verdicts.n_cells else NOT_COMPARED
-    ratios = [
-        f"{TITLES[name]} {ratio.ratio:.2f}x ({ratio.word})"
-        for name, ratio in comparison.ratios.items()
-        if ratio.word != NO_DIFFERENCE
-    ]
-    return "; ".join([passed, *ratios])
-
-
 def notes_of(compared: ComparedRuns, option: str) -> Iterator[SummaryFinding]:
     """Yield why cells are set aside, and the notes; `option` is the option that compares such cells."""
     for cells in compared.set_aside:
-        yield SummaryFinding(label="set aside", text=_set_aside(cells, option))
+        detail = f" ({cells.detail})" if cells.detail else ""
+        across = words("across").get(cells.reason)
+        hint = f"; {option}={across} compares them" if across else ""
+        why = f"{words('set_aside')[cells.reason]}{detail}: {first_few(cells.prompts, MOST_PROMPTS)}{hint}"
+        text = f"{counted(cells.n_cells, 'cell')} of {cells.target}: {why}"
+        yield SummaryFinding(label="set aside", text=text)
     yield from (SummaryFinding(label="note", text=note) for note in compared.notes)
-
-
-def _set_aside(cells: SetAside, option: str) -> str:
-    detail = f" ({cells.detail})" if cells.detail else ""
-    word = words("across").get(cells.reason)
-    across = f"; {option}={word} compares them" if word else ""
-    named = first_few(cells.prompts, MOST_PROMPTS)
-    how_many = counted(cells.n_cells, "cell")
-    return f"{how_many} of {cells.target}: {words('set_aside')[cells.reason]}{detail}: {named}{across}"
-
-
-def _reasons_in_short(compared: ComparedRuns) -> str:
-    counts: Counter[Reason] = Counter()
-    for cells in compared.set_aside:
-        counts[cells.reason] += cells.n_cells
-    reasons = words("set_aside")
-    return ", ".join(f"{counted(n, 'cell')} {reasons[reason]}" for reason, n in counts.items())
 
 
 def details_of(comparison: Comparison) -> Iterator[tuple[str, str]]:
     """Yield title and text of each change, with its interval and its p-value."""
     verdicts = comparison.verdicts
     if verdicts.n_cells and verdicts.difference is not None:
-        change = f"{_points(verdicts.difference, verdicts.interval_95)}; p {verdicts.p:.2g}"
+        interval = verdicts.interval_95
+        limits = f", 95 % {100 * interval.low:+.0f} to {100 * interval.high:+.0f}" if interval else ""
+        change = f"{100 * verdicts.difference:+.0f} points{limits}; p {verdicts.p:.2g}"
         yield "passed", f"{_passed(verdicts)}: {change}"
         yield "prompts", f"{verdicts.n_prompts}: {verdicts.n_better} better, {verdicts.n_worse} worse"
     else:
@@ -336,11 +319,6 @@ def details_of(comparison: Comparison) -> Iterator[tuple[str, str]]:
 
 def _passed(verdicts: VerdictChange) -> str:
     return f"{verdicts.n_base}/{verdicts.n_cells} -> {verdicts.n_candidate}/{verdicts.n_cells}"
-
-
-def _points(difference: float, interval: Interval | None) -> str:
-    limits = f", 95 % {100 * interval.low:+.0f} to {100 * interval.high:+.0f}" if interval else ""
-    return f"{100 * difference:+.0f} points{limits}"
 
 
 def _sections(summary: Any) -> Iterator[tuple[int, Section]]:
