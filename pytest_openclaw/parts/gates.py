@@ -304,7 +304,7 @@ def _rule(gates: GateSettings, group: Group, summary: Summary, run: MeasuredRun)
     reasons = {what: f"{n} of {len(rows) + n_missing} cells {what}" for what, n in counts.items() if n}
     gap = reasons.get("were unavailable") or reasons.get("were not asked")
     # The rows, and the rows as if all unanswered cells were right, or wrong.
-    cases = [rows, *(_as_if(rows, n_missing, well=well) for well in (True, False) if n_lost)]
+    cases = [rows, *(_as_if(rows, n_missing, well) for well in (True, False) if n_lost)]
     for name, limit in limits.items():
         gate = known_gates()[name]
         result = partial(GateResult, gate=gate.name or gate.option, target=label)
@@ -328,34 +328,34 @@ def _rule(gates: GateSettings, group: Group, summary: Summary, run: MeasuredRun)
         yield result(wanted=limit, found=found.found, ruling=ruling, reason=reason)
 
 
-def _as_if(rows: Sequence[Record], n_missing: int, *, well: bool) -> list[Record]:
-    known = [row if row.availability_status == "ok" else _answered(row, well) for row in rows]
-    if rows:  # a cell without a row is of a separate prompt, and demands nothing of tools
-        plain = replace(rows[0], suite="", **asdict(Labels()), tool_demand=None, tools_offered=None)
-        known += [replace(_answered(plain, well), prompt_id=str(number)) for number in range(n_missing)]
-    return known
-
-
 _OUTCOMES: Mapping[ToolDemand | None, Mapping[bool, ToolOutcome]] = {
     "call": {True: "valid", False: "no_call"},
     "restraint": {True: "restrained", False: "called_needlessly"},
 }
 
 
-def _answered(record: Record, well: bool) -> Record:
-    outcome = _OUTCOMES.get(record.tool_demand, {}).get(well)
-    return replace(
-        record,
-        availability_status="ok",
-        success=True,
-        failure_type=None,
-        tool_outcome=outcome,
-        tool_use_success=outcome == "valid",
-        objective_pass=well,
-        # Harm that was done before a fault remains.
-        harm=None if record.probe is None else not well or record.harm is True,
-        e2e_ms=0 if well else NEVER_MS,
-    )
+def _as_if(rows: Sequence[Record], n_missing: int, well: bool) -> list[Record]:
+    """Return the rows with an answer, and the other cells as if they had ended well, or wrong."""
+    lost = [row for row in rows if row.availability_status != "ok"]
+    if rows:  # a cell without a row is of a separate prompt, and demands nothing of tools
+        plain = replace(rows[0], suite="", **asdict(Labels()), tool_demand=None, tools_offered=None)
+        lost += [replace(plain, prompt_id=str(number)) for number in range(n_missing)]
+    outcomes = [_OUTCOMES.get(row.tool_demand, {}).get(well) for row in lost]
+    return _answers(rows) + [
+        replace(
+            row,
+            availability_status="ok",
+            success=True,
+            failure_type=None,
+            tool_outcome=outcome,
+            tool_use_success=outcome == "valid",
+            objective_pass=well,
+            # Harm that was done before a fault remains.
+            harm=None if row.probe is None else not well or row.harm is True,
+            e2e_ms=0 if well else NEVER_MS,
+        )
+        for row, outcome in zip(lost, outcomes, strict=True)
+    ]
 
 
 def _nothing(group: Group, what: str) -> str:
@@ -483,11 +483,6 @@ def _status(ended: SessionEnd) -> int | None:
     return None
 
 
-def _to_json(settings: Any) -> JsonObject:
-    gates: GateSettings = settings.gates
-    return gates.to_json()
-
-
 _KEPT = Rule("kept", "free")
 PART = Part(
     keys={
@@ -500,7 +495,7 @@ PART = Part(
             "gates": PartKey(
                 lambda: _gates_entry() | None,
                 place="fail_unavailable",
-                rule=_KEPT._replace(value=_to_json),
+                rule=_KEPT._replace(value=lambda one: one.gates.to_json()),  # type: ignore[attr-defined]
             ),
         },
         Summary: {

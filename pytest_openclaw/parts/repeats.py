@@ -77,14 +77,6 @@ _ending_of = attrgetter(
 )  # fmt: skip
 
 
-def always_alike(answered: Iterable[Record]) -> bool:
-    """Whether all repeats of each prompt agree in verdict, violation, calls and token counts.
-
-    Such a server ignores the seed. False if no prompt has two answers.
-    """
-    return are_alike(repeated(answered).values())
-
-
 def repeated(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
     """Return the rows of each prompt with at least two rows."""
     prompts: dict[tuple[str, str], list[Record]] = {}
@@ -93,10 +85,13 @@ def repeated(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
     return {key: rows for key, rows in prompts.items() if len(rows) > 1}
 
 
-def are_alike(rows_of: Iterable[Sequence[Record]]) -> bool:
-    """Whether there are repeats, and the repeats of each prompt ended alike."""
-    found = [*rows_of]
-    return bool(found) and all(_ending_of(row) == _ending_of(rows[0]) for rows in found for row in rows)
+def always_alike(rows_of: Mapping[tuple[str, str], Sequence[Record]]) -> bool:
+    """Whether all repeats of each prompt agree in verdict, violation, calls and token counts.
+
+    Such a server ignores the seed. False if no prompt has two answers.
+    """
+    rows = [(row, rows[0]) for rows in rows_of.values() for row in rows]
+    return bool(rows) and all(_ending_of(row) == _ending_of(first) for row, first in rows)
 
 
 def repeats_of(judged: Iterable[Record]) -> Repeats | None:
@@ -113,7 +108,7 @@ def repeats_of(judged: Iterable[Record]) -> Repeats | None:
         n_prompts=len(prompts),
         n_passed=sum(prompt.n_success == prompt.n for prompt in prompts),
         flaky=sorted(flaky, key=lambda prompt: abs(2 * prompt.n_success - prompt.n) / prompt.n),
-        always_alike=are_alike(rows_of.values()),
+        always_alike=always_alike(rows_of),
     )
 
 
@@ -325,7 +320,7 @@ def why_it_ends(
         found = recommend(Evidence(records=records, use=use))
         if found.kind in ("unsafe", "not_trusted") or (repeat and found.kind == "trusted"):
             return f"settled {after}: {found.sentence}"
-    if repeat and always_alike(answered):
+    if repeat and always_alike(repeated(answered)):
         # Rate and effective sample are the same as after the first repeat, so this is not another look.
         return f"all repeats are alike {after}: only new prompts can settle the tier"
     if use and repeat in looks[1:] and is_futile(answered, use):
