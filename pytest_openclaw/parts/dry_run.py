@@ -90,28 +90,13 @@ class PastAnswers:
             except OpenClawError as error:
                 self.notes.append(f"left out: {error}")
 
-    def usage_of(self, key: CellKey) -> Usage:
-        """Return the tokens that a cell is likely to use, according to earlier runs."""
-        cell, target, prompt = _keys(key)
-        return Usage(
-            input_tokens=self._median("input_tokens", cell, prompt, target),
-            output_tokens=self._median("output_tokens", cell, target, prompt),
-        )
-
-    def ms_of(self, key: CellKey) -> int | None:
-        """Return the time of a cell, from earlier runs of its own target only."""
-        return self._median("e2e_ms", *_keys(key)[:2])
-
-    def knows(self, target: Target) -> bool:
-        """Whether the tokens of a target are from its own answers, and not from those of other targets."""
-        return ("output_tokens", target) in self._known
-
-    def _median(self, name: str, *keys: object) -> int | None:
+    def median(self, name: str, *keys: object) -> int | None:
+        """Return the median of a field of rows for the first key that is known."""
         known = (self._known[name, key] for key in keys if (name, key) in self._known)
         return next((round(median(values)) for values in known), None)
 
 
-def _keys(key: CellKey) -> tuple[object, object, object]:
+def _keys(key: CellKey) -> tuple[object, Target, object]:
     prompt = (key.suite, key.prompt_id)
     return (*prompt, key.target), key.target, prompt
 
@@ -132,11 +117,14 @@ def forecast(
     past, prices = PastAnswers(settings.runs_dir), Prices(providers, settings)
     by_target: dict[Target, list[Estimate]] = {}
     for cell in cells:
-        usage, target = past.usage_of(cell.key), cell.target
+        whole, target, prompt = _keys(cell.key)
+        n_in = past.median("input_tokens", whole, prompt, target)
+        n_out = past.median("output_tokens", whole, target, prompt)
+        ms = past.median("e2e_ms", whole, target)  # of its own target only
         is_open = is_wildcard(target) and not prices.is_free(target)
+        usage = Usage(input_tokens=n_in, output_tokens=n_out)
         usd = None if is_open else prices.estimate_usd(target, usage)
-        found = Estimate(usage.input_tokens, usage.output_tokens, past.ms_of(cell.key), usd)
-        by_target.setdefault(target, []).append(found)
+        by_target.setdefault(target, []).append(Estimate(n_in, n_out, ms, usd))
     everything = [one for its in by_target.values() for one in its]
     rows = [_row(target.label, its) for target, its in by_target.items()]
     if len(rows) > 1:
@@ -145,7 +133,7 @@ def forecast(
     yield ""
     is_known = any(one.input_tokens is not None or one.ms is not None for one in everything)
     runs = f"medians of {counted(past.n_runs, 'earlier run')}"
-    if others := [target.label for target in by_target if not past.knows(target)]:
+    if others := [one.label for one in by_target if past.median("output_tokens", one) is None]:
         runs += f"; for {', '.join(others)}, tokens of other targets"
     based_on = runs if is_known else "nothing: no earlier run asked this"
     remarks = [SummaryFinding(label="based on", text=based_on)]

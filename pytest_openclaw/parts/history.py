@@ -91,7 +91,17 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
         del runs[: -max(1, arguments.last or len(runs))]
     lines = [*_lines(targets, terminal_width())] or ["no run has such a target"]
     if page := arguments.page:
-        write_over_ours(Path(page), render_page(targets, str(folder), unreadable), FIRST_WORDS, "history")
+        text = document(
+            "history.html",
+            one_line(f"History of {folder}", 160),
+            styles=("page.css", "history.css"),
+            scripts=("base.js", "history.js"),
+            first_words=FIRST_WORDS,
+            islands=element(
+                "page", {"targets": targets, "unreadable": [one["reason"] for one in unreadable]}
+            ),
+        )
+        write_over_ours(Path(page), text, FIRST_WORDS, "history")
         lines = [counted(len(targets), "chart"), f"wrote {page}"]
     return CommandResult(
         lines=lines,
@@ -199,18 +209,6 @@ def _bar(rate: float, interval: Mapping[str, float], columns: int) -> str:
     line = [*" " * low, "├", *"─" * (high - low - 1), "┤"]
     line[at] = "●"
     return "".join(line)
-
-
-def render_page(targets: Sequence[JsonObject], folder: str, unreadable: Sequence[JsonObject]) -> str:
-    """Return the page with a chart and a table for each target and suite."""
-    return document(
-        "history.html",
-        one_line(f"History of {folder}", 160),
-        styles=("page.css", "history.css"),
-        scripts=("base.js", "history.js"),
-        first_words=FIRST_WORDS,
-        islands=element("page", {"targets": targets, "unreadable": [one["reason"] for one in unreadable]}),
-    )
 
 
 COMMANDS = (CliCommand(name="history", help=__doc__, add_arguments=_add_arguments, run=_run),)

@@ -227,16 +227,15 @@ class EarlyStopping(Stopping):
 
     def __init__(self, stages: Mapping[CellKey, Stage], looks: tuple[int, ...]) -> None:
         super().__init__()
-        self._looks = looks
-        self._stages = stages
-        self._n_missing: dict[Target, Counter[int]] = {}
+        self._stages, self._looks = stages, looks
+        self._n_missing: Counter[tuple[Target, int]] = Counter()
         self._last: Counter[Target] = Counter()
+        self._through = {key.target: 0 for key in stages}
         for key, stage in stages.items():
-            self._n_missing.setdefault(key.target, Counter())[stage.number] += 1
+            self._n_missing[key.target, stage.number] += 1
             if not stage.is_always_asked:
                 self._last[key.target] = max(stage.number, self._last[key.target])
-        self._records: dict[Target, list[Record]] = {target: [] for target in self._n_missing}
-        self._through: Counter[Target] = Counter()
+        self._records: list[Record] = []
         self._left_out: set[CellKey] = set()
 
     def waiting_stage(self, key: CellKey) -> int:
@@ -246,13 +245,13 @@ class EarlyStopping(Stopping):
 
     def begin(self) -> Iterator[Decision]:
         """Decide on every target."""
-        for target in self._n_missing:
+        for target in self._through:
             yield from self._decide(target)
 
     def take(self, record: Record) -> Iterator[Decision]:
         """Add the row of a cell, if it has a stage."""
         if record.key in self._stages:
-            self._records[record.target].append(record)
+            self._records.append(record)
             yield from self._end_cell(record.key)
 
     def leave_out(self, key: CellKey) -> Iterator[Decision]:
@@ -273,23 +272,23 @@ class EarlyStopping(Stopping):
         )
 
     def _end_cell(self, key: CellKey) -> Iterator[Decision]:
-        self._n_missing[key.target][self._stages[key].number] -= 1
+        self._n_missing[key.target, self._stages[key].number] -= 1
         yield from self._decide(key.target)
 
     def _decide(self, target: Target) -> Iterator[Decision]:
         while target not in self.ended:
             stage = self._through[target] + 1
-            if stage >= self._last[target] or self._n_missing[target][stage] > 0:
+            if stage >= self._last[target] or self._n_missing[target, stage] > 0:
                 return
             self._through[target] = stage
-            # Rows of later stages that arrived early do not count: a decision must not depend on speed.
-            records = [record for record in self._records[target] if self._stages[record.key].number <= stage]
             own = {key: one for key, one in self._stages.items() if key.target == target}
+            # Rows of later stages that arrived early do not count: a decision must not depend on speed.
+            records = [row for row in self._records if row.key in own and own[row.key].number <= stage]
             repeat = next((one.repeat for one in own.values() if one.number == stage), stage)
             first = [one.number for key, one in own.items() if key.repeat == 1 and not one.is_always_asked]
             n_asked, n = sum(number <= stage for number in first), len(first)
             after = f"{n_asked} of {n} prompts" if repeat is None else counted(repeat, "repeat")
-            n_targets = len(self._n_missing)
+            n_targets = len(self._through)
             if ends := why_it_ends(records, repeat, self._looks, n_targets=n_targets, after=f"after {after}"):
                 settled = Settled(repeat=repeat or 1, prompts=n_asked, of=n)
                 self.ended[target] = {"settled": asdict(settled)}
