@@ -20,7 +20,7 @@ import msgspec
 import psutil
 
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import LockFile, check_regular, is_there, replacing
+from pytest_openclaw.util.files import check_regular, is_there, locked, replacing
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.values.requests import LISTED
@@ -28,7 +28,6 @@ from pytest_openclaw.values.run_files import AFTER, BEFORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from types import TracebackType
 
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.requests import Target
@@ -51,7 +50,7 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = LockFile(path / LOCK)
+        self._open = contextlib.ExitStack()
         self._results: int | None = None
         self._is_new = True
 
@@ -90,36 +89,24 @@ class RunDirectory:
 
     def __enter__(self) -> RunDirectory:
         check_regular(self.path / LOCK)
-        try:
-            self._lock.acquire()
-        except TimeoutError:
-            why = f"the run {self.path.name} in {self.path.parent} is still active in another session"
-            raise OpenClawError(_taken(self.path) if self._is_new else f"{why}; wait until it ends") from None
-        except OSError:
-            self._remove_unbegun()
-            raise
-        try:
-            if not self._is_new:
-                for unfinished in self.path.glob(".*.tmp"):  # left by a killed run
-                    unfinished.unlink()
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._remove_unbegun)
+            try:
+                stack.enter_context(locked(self.path / LOCK, removes=True))
+            except TimeoutError:
+                stack.pop_all()  # the directory belongs to the other session
+                why = f"the run {self.path.name} in {self.path.parent} is still active in another session"
+                text = _taken(self.path) if self._is_new else f"{why}; wait until it ends"
+                raise OpenClawError(text) from None
+            for unfinished in () if self._is_new else self.path.glob(".*.tmp"):  # left by a killed run
+                unfinished.unlink()
             self._results = self._open_results()
-        except BaseException:
-            self._unlock()
-            self._remove_unbegun()
-            raise
+            stack.callback(self._close_results)
+            self._open = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        results, self._results = self._results, None
-        try:
-            if results is not None:
-                with os.fdopen(results, "ab") as file:
-                    os.fsync(file.fileno())
-        finally:
-            self._unlock()
-            self._remove_unbegun()
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
 
     def append(self, row: dict[str, Any]) -> None:
         """Append a row as one line, in one write; a row that does not fit on the disk leaves nothing behind.
@@ -180,22 +167,18 @@ class RunDirectory:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
         return os.open(self.path / RESULTS, flags, 0o666)
 
+    def _close_results(self) -> None:
+        results, self._results = self._results, None
+        if results is not None:
+            with os.fdopen(results, "ab") as file:
+                os.fsync(file.fileno())
+
     def _remove_unbegun(self) -> None:
         """Remove the directory of a new run that did not begin, so that its id is free."""
         results = self.path / RESULTS
         has_rows = is_there(results) and results.stat().st_size
         if self._is_new and not has_rows and not is_there(self.path / CONFIG):
             shutil.rmtree(self.path, ignore_errors=True)
-
-    def _unlock(self) -> None:
-        # Removed while locked: a process that waits for this file notices that it is gone, and does not lock
-        # it while a third process locks a new one.
-        with contextlib.suppress(OSError):  # Windows cannot remove an open file
-            (self.path / LOCK).unlink()
-        self._lock.release()
-        with contextlib.suppress(OSError):
-            if os.name == "nt":
-                (self.path / LOCK).unlink()
 
 
 def is_active(path: Path) -> bool:
@@ -209,7 +192,7 @@ def is_active(path: Path) -> bool:
     if not is_there(lock):  # the lock file of an active run exists while it is locked
         return False
     try:
-        with LockFile(lock):
+        with locked(lock):
             return False
     except TimeoutError:
         return True

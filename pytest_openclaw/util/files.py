@@ -158,52 +158,51 @@ def write_private(path: Path, data: bytes) -> None:
 _POLL_S = 0.02
 
 
-class LockFile:
-    """A lock, acquired by `with` or by `acquire`; the file is created if necessary, and is not removed.
+@contextlib.contextmanager
+def locked(path: Path, *, waits: bool = False, removes: bool = False) -> Iterator[None]:
+    """Have the lock of a file, which is created if necessary, in a `with` block.
+
+    Args:
+        path: the file.
+        waits: whether to wait for another holder.
+        removes: whether to remove the file at the end.
 
     Raises:
         TimeoutError: on entering, if another holder has the lock and `waits` is False.
         OSError: on entering, if the file cannot be opened.
     """
+    while (descriptor := _open_locked(path)) is None:
+        if not waits:
+            raise TimeoutError(f"{path} is locked")
+        time.sleep(_POLL_S)
+    try:
+        yield
+    finally:
+        # Removed while locked: a process that waits for this file notices that it is gone, and does not lock
+        # it while a third process locks a new one. Windows cannot remove an open file.
+        with contextlib.suppress(OSError):
+            if removes:
+                path.unlink()
+        _unlock(descriptor)
+        os.close(descriptor)
+        with contextlib.suppress(OSError):
+            if removes and os.name == "nt":
+                path.unlink()
 
-    def __init__(self, path: Path, *, waits: bool = False) -> None:
-        self._path = path
-        self._waits = waits
-        self._descriptor: int | None = None
 
-    def acquire(self) -> None:
-        """Acquire the lock; see the class."""
-        while not self._try_lock():
-            if not self._waits:
-                raise TimeoutError(f"{self._path} is locked")
-            time.sleep(_POLL_S)
-
-    def release(self) -> None:
-        """Release the lock, if it is held."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            _unlock(descriptor)
+def _open_locked(path: Path) -> int | None:
+    """Open a file with its lock; None if another holder has it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE)
+    is_ours = False
+    try:
+        # The last holder may have removed the file while this one waited.
+        is_ours = _lock(descriptor) and os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        pass
+    finally:  # also after an error, such as on a file system without locks
+        if not is_ours:
             os.close(descriptor)
-
-    def __enter__(self) -> None:
-        self.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
-
-    def _try_lock(self) -> bool:
-        """Acquire the lock if it is free, and return whether it was free."""
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, FILE_MODE)
-        try:
-            # The last holder may have removed the file while this one waited.
-            if _lock(descriptor) and os.path.samestat(os.fstat(descriptor), self._path.stat()):
-                self._descriptor = descriptor
-        except FileNotFoundError:
-            pass
-        finally:  # also after an error, such as on a file system without locks
-            if self._descriptor is None:
-                os.close(descriptor)
-        return self._descriptor is not None
+    return descriptor if is_ours else None
 
 
 if sys.platform == "win32":

@@ -25,7 +25,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import LockFile, install_command, packaged_file
+from pytest_openclaw.util.files import install_command, locked, packaged_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -183,7 +183,7 @@ def load(*, for_grader: bool = False) -> tuple[Engine, Module]:
     engine = wasmtime.Engine(config)
     with _cache_folder() as folder:
         compiled = folder / f"python-{_SHA256[:16]}-wasmtime-{version('wasmtime')}.cwasm"
-        with LockFile(folder / "lock", waits=True):
+        with locked(folder / "lock", waits=True):
             with suppress(wasmtime.WasmtimeError, OSError):  # missing, or of another machine
                 return engine, wasmtime.Module.deserialize_file(engine, str(compiled))
             data = path.read_bytes()
@@ -209,7 +209,7 @@ def _cache_folder() -> Iterator[Path]:
             found, is_sticky = one.stat(), one != folder and one.stat().st_mode & stat.S_ISVTX
             if found.st_uid not in (0, os.getuid()) or (found.st_mode & 0o022 and not is_sticky):
                 raise PermissionError("compiled code of others is not run")
-        with LockFile(folder / "lock", waits=True):
+        with locked(folder / "lock", waits=True):
             pass
     except OSError:
         with tempfile.TemporaryDirectory() as temporary:
@@ -505,7 +505,7 @@ def packages() -> Path | None:
     digest = sha256(_SHA256.encode() + b"".join(path.encode() + files[path] for path in sorted(files)))
     with _cache_folder() as folder:
         compiled = folder / f"packages-{digest.hexdigest()[:16]}"
-        with LockFile(folder / "packages.lock", waits=True):
+        with locked(folder / "packages.lock", waits=True):
             if not compiled.is_dir():
                 where = {"folders": (), "cwd": "/", "env": {}, "stdin": b""}
                 ended = run(_COMPILE, files=files, seconds=_COMPILE_S, **where)  # type: ignore[arg-type]

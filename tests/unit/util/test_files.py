@@ -1,5 +1,6 @@
 """Files of run folders: which are opened, how a new one replaces an old one, and locks."""
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import LockFile, check_regular, open_file, parse_json, replacing
+from pytest_openclaw.util.files import check_regular, locked, open_file, parse_json, replacing
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows has other kinds of files")
 
@@ -97,9 +98,9 @@ def test_a_new_file_takes_the_old_ones_place_or_does_not(tmp_path):
 HOLDER = """
 import sys
 from pathlib import Path
-from pytest_openclaw.util.files import LockFile
+from pytest_openclaw.util.files import locked
 
-with LockFile(Path(sys.argv[1]), waits=True):
+with locked(Path(sys.argv[1]), waits=True):
     print("held", flush=True)
     sys.stdin.readline()
 """
@@ -113,15 +114,15 @@ def test_another_process_has_it_until_it_ends(tmp_path, ends):
         [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
         assert holder.stdout.readline().strip() == b"held"
-        with pytest.raises(TimeoutError, match=r"x\.lock is locked"):
-            LockFile(path).acquire()
+        with pytest.raises(TimeoutError, match=r"x\.lock is locked"), locked(path):
+            pass
         if ends == "is killed":
             holder.kill()
         else:
             holder.communicate(b"\n")
         holder.wait()
 
-    with LockFile(path):
+    with locked(path):
         assert path.exists()
 
 
@@ -129,18 +130,18 @@ def test_another_process_has_it_until_it_ends(tmp_path, ends):
 def test_one_that_waits_gets_it(tmp_path, is_removed):
     """A second holder waits until the first one releases the lock, also if that removed the file before."""
     path = tmp_path / "x.lock"
-    first, second = LockFile(path), LockFile(path, waits=True)
-    first.acquire()
-    waiting = threading.Thread(target=second.acquire)
+    first, second = contextlib.ExitStack(), contextlib.ExitStack()
+    first.enter_context(locked(path))
+    waiting = threading.Thread(target=lambda: second.enter_context(locked(path, waits=True)))
     waiting.start()
     waiting.join(0.1)
     was_waiting = waiting.is_alive()
     if is_removed:
         path.unlink()
-    first.release()
+    first.close()
     waiting.join(60)
 
     assert (was_waiting, waiting.is_alive()) == (True, False)
-    with pytest.raises(TimeoutError):
-        LockFile(path).acquire()
-    second.release()
+    with pytest.raises(TimeoutError), locked(path):
+        pass
+    second.close()
