@@ -7,7 +7,6 @@ import io
 import os
 import tomllib
 from configparser import Error, RawConfigParser
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -94,14 +93,35 @@ def _section(path: Path, section: str) -> Mapping[str, object] | None:
 # --- its plugins ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
 class Project:
-    """The parts of a project and its plugins, including the built-in ones."""
+    """What a project and its plugins have, including the built-in ones; pytest fills it as its plugin.
+
+    Attributes:
+        error: why it is not filled; empty if a hook of the project ended pytest.
+    """
 
     providers: Mapping[str, type[Provider] | Builtin]
     endpoints: Sequence[Endpoint]
     validators: Registry
     plugins: Plugins
+    error = ""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_cmdline_main(self, config: pytest.Config) -> int:
+        """Call the hooks in place of a session, and end pytest."""
+        from pytest_openclaw.session.registries import plugins_of, provider_classes, validator_registry
+        from pytest_openclaw.session.settings import load_endpoints
+
+        try:
+            if not config.pluginmanager.hasplugin("openclaw"):
+                raise pytest.UsageError("the plugin openclaw is switched off there, as by -p no:openclaw")
+            self.providers = provider_classes(config)
+            self.endpoints = load_endpoints(config, self.providers)
+            self.validators = validator_registry(config)
+            self.plugins = plugins_of(config)
+        except pytest.UsageError as error:
+            self.error = str(error)
+        return 0
 
 
 def plugins_of(root: Path) -> tuple[Plugins, list[str]]:
@@ -129,43 +149,15 @@ def load_project(root: Path, suites: Sequence[Path]) -> Project:
     words = ["-p", "openclaw", "--capture=no", "--rootdir", str(root), *folders]
     # pytest warns that this package is imported already, and a project may turn warnings into errors.
     words += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
-    stop = _StopWhenLoaded()
-    output = io.StringIO()
+    project, output = Project(), io.StringIO()
     try:
         with contextlib.redirect_stderr(output), contextlib.redirect_stdout(output):
-            pytest.main(words, plugins=[stop])
+            pytest.main(words, plugins=[project])
     except SystemExit as error:
-        stop.error = pytest.UsageError(f"its code called sys.exit({error.code!r})")
+        project.error = f"its code called sys.exit({error.code!r})"
     except Exception as error:  # of the project's own hooks
-        stop.error = pytest.UsageError(f"{type(error).__name__}: {error}")
-    if stop.project is None:
-        reason = str(stop.error or output.getvalue()).strip()
+        project.error = f"{type(error).__name__}: {error}"
+    if not hasattr(project, "plugins"):
+        reason = (project.error or output.getvalue()).strip()
         raise OpenClawError(f"pytest cannot load the project in {root}: {reason}")
-    return stop.project
-
-
-class _StopWhenLoaded:
-    """Stand-in for pytest's session, which collects the project's parts."""
-
-    project: Project | None = None
-    error: pytest.UsageError | None = None
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_cmdline_main(self, config: pytest.Config) -> int:
-        """Call the hooks, and end pytest."""
-        from pytest_openclaw.session.registries import plugins_of, provider_classes, validator_registry
-        from pytest_openclaw.session.settings import load_endpoints
-
-        try:
-            if not config.pluginmanager.hasplugin("openclaw"):
-                raise pytest.UsageError("the plugin openclaw is switched off there, as by -p no:openclaw")
-            providers = provider_classes(config)
-            self.project = Project(
-                providers=providers,
-                endpoints=load_endpoints(config, providers),
-                validators=validator_registry(config),
-                plugins=plugins_of(config),
-            )
-        except pytest.UsageError as error:
-            self.error = error
-        return 0
+    return project

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.runs.reading import StoredRun
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.rows import Record
-    from pytest_openclaw.values.run_files import MeasuredRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,10 +108,10 @@ def read_run(arguments: argparse.Namespace, *, even_active: bool = False) -> Sto
     return load_run(run_path(arguments.run, arguments.runs_dir), even_active=even_active)
 
 
-def held_by(arguments: argparse.Namespace, run: StoredRun) -> MeasuredRun:
+def held_by(arguments: argparse.Namespace, run: StoredRun) -> StoredRun:
     """Return a run that is summarized again, with what parts hold for it; see `Part.arguments`."""
     held = {name: part.held_by(arguments, run) for name, part in parts().items() if part.held_by}
-    return replace(run.measured, held={name: value for name, value in held.items() if value is not None})
+    return replace(run, held={name: value for name, value in held.items() if value is not None})
 
 
 def new_run_path(name: str, runs_dir: Path) -> Path:

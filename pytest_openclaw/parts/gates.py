@@ -589,7 +589,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     run = read_run(arguments)
     gates = _gates(arguments, run)
     measured = replace(held_by(arguments, run), config={**run.config, "gates": gates.to_json()})
-    summary = replace(summary_of_rows(run, measured), generated_at_ms=epoch_ms())
+    summary = replace(summary_of_rows(measured), generated_at_ms=epoch_ms())
     rulings: Any = summary
     if not rulings.gates:
         globs = ", ".join(rulings.unmatched_gates)

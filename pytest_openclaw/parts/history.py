@@ -122,7 +122,7 @@ def _entries(path: Path) -> Iterator[JsonObject]:
     summary, records, rate = summary_of(run), run.records, ("n", "n_success", "rate", "interval_95")
     for suite in sorted({record.suite for record in records}):
         of_suite = tuple(record for record in records if record.suite == suite)
-        measured = replace(run.measured, records=of_suite)
+        measured = replace(run, records=of_suite)
         for target in dict.fromkeys(record.target for record in of_suite):
             figures = to_json(summarize_group(measured, target))
             yield {

@@ -84,7 +84,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     parts = [load_run(path, shared=shared) for path in paths]
     new, notes = merge_runs(parts, arguments.prefer)
     runs: list[JsonObject] = [
-        {"path": part.name, "run_id": part.run_id, "n_cells": part.n_cells, "n_rows": part.n_rows}
+        {"path": part.name, "run_id": part.run_id, "n_cells": part.n_cells, "n_rows": len(part.rows)}
         for part in parts
     ]
     del parts  # the keys of all cells take a quarter of the memory
@@ -260,7 +260,7 @@ def _n_selected(target: Target, parts: Sequence[StoredRun], n_rows: int) -> int:
     rows in several parts, limited by the number of cells that the prompts have.
     """
     asked = [part for part in parts if target in part.n_selected]
-    n_repeated = sum(part.n_rows_of[target] for part in asked) - n_rows
+    n_repeated = sum(part.targets[target] for part in asked) - n_rows
     cells = {
         (prompt, repeat)
         for part in asked

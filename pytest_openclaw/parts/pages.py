@@ -80,7 +80,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     run = read_run(arguments)
     measured, named = held_by(arguments, run), getattr(arguments, "baseline", None)
     baseline = load_run(run_path(named, arguments.runs_dir)) if named else None
-    summary = summary_of_rows(run, measured) if measured.held else summary_of(run)
+    summary = summary_of_rows(measured) if measured.held else summary_of(run)
     into = Path(arguments.into or run.path / (SHARED_FILE if arguments.share else FILE))
     shown, notes = write_page(run, into, summary, baseline, has_texts=not arguments.share)
     if arguments.open and not webbrowser.open(into.resolve().as_uri()):
@@ -197,8 +197,10 @@ def show_run(
     Raises:
         OpenClawError: the run has too many cells.
     """
-    if run.n_rows > MOST_CELLS:
-        raise OpenClawError(f"{run.name} has {run.n_rows:,} cells, a page at most {MOST_CELLS:,}; use export")
+    if len(run.rows) > MOST_CELLS:
+        raise OpenClawError(
+            f"{run.name} has {len(run.rows):,} cells, a page at most {MOST_CELLS:,}; use export"
+        )
     prompts = {(record.suite, record.prompt_id) for record in run.records}
     before = baseline.rows if baseline else {}
     tools = {key: offered_tools(definition) for key, definition in run.prompts.items()}

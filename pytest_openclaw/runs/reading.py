@@ -114,8 +114,8 @@ def read_rows(results: Path) -> Iterator[tuple[bytes, Record]]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoredRun:
-    """A run on disk, with consistent files.
+class StoredRun(MeasuredRun):
+    """A run on disk, with consistent files; its `records` are in planned order: by target, prompt and repeat.
 
     Attributes:
         rows: the last row of each cell, in the order of the file.
@@ -124,15 +124,7 @@ class StoredRun:
     """
 
     path: Path
-    config: JsonObject
-    inventory: JsonObject
     rows: Mapping[CellKey, StoredRow]
-    n_selected: Mapping[Target, int]
-
-    @property
-    def run_id(self) -> str:
-        """The run's id, which is the directory's name."""
-        return self.path.name
 
     @property
     def name(self) -> str:
@@ -155,37 +147,11 @@ class StoredRun:
         return sum(self.n_selected.values())
 
     @property
-    def n_rows(self) -> int:
-        """The number of cells with a row."""
-        return len(self.rows)
-
-    @cached_property
-    def n_rows_of(self) -> Counter[Target]:
-        """The number of cells with a row, by target."""
-        return Counter(key.target for key in self.rows)
-
-    @property
-    def records(self) -> list[Record]:
-        """The last row of each cell, without texts, in planned order: by target, prompt and repeat."""
-        return in_planned_order((row.record for row in self.rows.values()), self.n_selected, self.prompts)
-
-    @property
-    def measured(self) -> MeasuredRun:
-        """The part of the run that a comparison reads."""
-        return MeasuredRun(
-            run_id=self.run_id,
-            records=tuple(self.records),
-            config=self.config,
-            inventory=self.inventory,
-            n_selected=self.n_selected,
-        )
-
-    @property
     def shortcomings(self) -> list[str]:
         """Sentences about missing rows."""
-        if self.n_rows == self.n_cells:
+        if (n_missing := self.n_cells - len(self.rows)) == 0:
             return []
-        missing = f"{self.n_cells - self.n_rows} of its {self.n_cells} cells have no row"
+        missing = f"{n_missing} of its {self.n_cells} cells have no row"
         return [f"{self.name} is not finished: {missing}"]
 
 
@@ -215,18 +181,22 @@ def load_run(path: Path, *, even_active: bool = False, shared: dict[Any, Any] | 
     n_rows = Counter(key.target for key in rows)
     entries = {target_of(entry): entry["n_cells"] for entry in config["targets"]}
     n_selected = {target: max(n, n_rows[target]) for target, n in entries.items()}
+    n_selected = {**n_rows, **n_selected} if n_rows.keys() - n_selected.keys() else n_selected
+    prompts = [(entry["suite"], entry["id"]) for entry in config["prompts"]]
     return StoredRun(
+        run_id=path.name,
         path=path,
         config=config,
         inventory=load_inventory(path),
         rows=rows,
-        n_selected={**n_rows, **n_selected} if n_rows.keys() - n_selected.keys() else n_selected,
+        records=in_planned_order((row.record for row in rows.values()), n_selected, prompts),
+        n_selected=n_selected,
     )
 
 
 def in_planned_order(
     records: Iterable[Record], targets: Iterable[Target], prompts: Iterable[PromptKey]
-) -> list[Record]:
+) -> tuple[Record, ...]:
     """Sort rows by target, prompt and repeat; workers finish cells in any order."""
     target_indices = {target: index for index, target in enumerate(targets)}
     prompt_indices = {key: index for index, key in enumerate(prompts)}
@@ -235,7 +205,7 @@ def in_planned_order(
         prompt = prompt_indices.get((record.suite, record.prompt_id), len(prompt_indices))
         return target_indices.get(record.target, len(target_indices)), prompt, record.repeat
 
-    return sorted(records, key=planned)
+    return tuple(sorted(records, key=planned))
 
 
 # --- its files ------------------------------------------------------------------------------------

@@ -448,7 +448,7 @@ class RunSession:
             self._end_target(target)
         measured = MeasuredRun(
             run_id=self.directory.run_id,
-            records=tuple(records),
+            records=records,
             config=config,
             inventory=self.inventory,
             n_selected=self._n_selected(),

@@ -181,14 +181,13 @@ def stored_summary(path: Path) -> Summary | None:
 
 def summary_of(run: StoredRun) -> Summary:
     """Return a run's own summary, or the summary of the rows so far."""
-    return stored_summary(run.path) or summary_of_rows(run, run.measured)
+    return stored_summary(run.path) or summary_of_rows(run)
 
 
-def summary_of_rows(run: StoredRun, measured: MeasuredRun) -> Summary:
-    """Return a run's figures from its rows, with what parts hold for it and in another config."""
+def summary_of_rows(run: StoredRun) -> Summary:
+    """Return a run's figures from its rows, with what parts hold for it."""
     written = stored_summary(run.path)
-    last_ms = max((record.ended_at_ms for record in measured.records), default=0)
-    summary = summarize_run(measured, last_ms)
+    summary = summarize_run(run, max((record.ended_at_ms for record in run.records), default=0))
     if written is None:
         return summary
     # Only the old summary has the spending of the sessions and the parts of plugins.
@@ -256,7 +255,7 @@ def write_run(
         prompts = [(prompt["suite"], prompt["id"]) for prompt in new.config["prompts"]]
         measured = MeasuredRun(
             run_id=directory.run_id,
-            records=tuple(in_planned_order((row.record for row in new.rows), new.n_selected, prompts)),
+            records=in_planned_order((row.record for row in new.rows), new.n_selected, prompts),
             config=new.config,
             inventory=new.inventory,
             n_selected=new.n_selected,

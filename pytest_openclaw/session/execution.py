@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.prompts import Cell, Prompt, Suite
     from pytest_openclaw.values.protocols import Provider
     from pytest_openclaw.values.requests import CellKey
-    from pytest_openclaw.values.settings import Settings, Shard
+    from pytest_openclaw.values.settings import Shard
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,126 +76,32 @@ def _may_send_ahead(item: pytest.Item) -> bool:
 # --- suite files and their items -------------------------------------------------------------------
 
 
-class SessionSuites:
-    """The suites of a session."""
-
-    def __init__(self, config: pytest.Config, settings: Settings) -> None:
-        self.prompt_ids: set[str] = set()
-        self._config = config
-        self._settings = settings
-        self._pace = pace_of(settings)
-        self._owners: dict[tuple[str, str], str] = {}
-
-    @cached_property
-    def registry(self) -> Registry:
-        """The validators, collected with the first suite, so that nested conftest files are loaded."""
-        return validator_registry(self._config)
-
-    def reader_of(self, path: Path) -> Callable[[str], Suite] | None:
-        """Return the reader of a suite's file; None if the file is not a suite, or is not selected."""
-        paths = (path, path.resolve())  # a link in a folder of suites may lead elsewhere
-        in_folder = any(options.is_below(each, self._settings.suite_dirs) for each in paths)
-        is_chosen = in_folder or path.resolve() in self._named
-        if not is_chosen and not options.is_below(path.resolve(), self._named):
-            return None
-        reader: Callable[[str], Suite] | None = self._config.hook.pytest_openclaw_suite(
-            path=path, config=self._config
-        )
-        if reader is None and is_chosen and options.SUITE_NAME.match(path.name):
-            return partial(self._load, path)
-        return reader
-
-    @cached_property
-    def _named(self) -> tuple[Path, ...]:
-        return tuple(options.named_paths(self._config))
-
-    def _load(self, path: Path, name: str) -> Suite:
-        file = self._settings.catalogue_file
-        catalogue = read_catalogue(file) if file else None
-        suite = load_suite(path, name=name, registry=self.registry, catalogue=catalogue)
-        if suite.named_only and path.resolve() not in options.named_benchmarks(self._config):
-            return replace(suite, prompts=())
-        return suite
-
-    def left_out(self, suite: Suite) -> Mapping[str, str]:
-        """Return the reasons why entries of a suite are not asked, by id."""
-        lacking = {prompt.id: python.hint() for prompt in suite.prompts if _lacks_python(prompt)}
-        left_out = {**suite.left_out, **lacking}
-        self.prompt_ids |= {*left_out}
-        return left_out
-
-    def cells_of(self, prompts: Sequence[Prompt]) -> tuple[Cell, ...]:
-        """Return the cells of the selected prompts, one per target and repeat, ordered by target."""
-        settings = self._settings
-        self.prompt_ids |= {prompt.id for prompt in prompts}
-        return build_cells(
-            select_prompts(prompts, settings.prompts),
-            settings.targets,
-            settings.repeat,
-            repeats_of=self._pace and self._pace.repeats_of,
-            surface=settings.surface,
-        )
-
-    def name_of(self, path: Path) -> str:
-        """Return a suite's name in rows: its path from the root folder, with `/`."""
-        root = self._config.rootpath
-        return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
-
-    def parametrize(self, metafunc: pytest.Metafunc) -> None:
-        """Make one item per target and repeat from a marked function that takes `reply`."""
-        test = metafunc.definition
-        marker = test.get_closest_marker("openclaw")
-        if marker is None or "reply" not in metafunc.fixturenames:
-            return
-        prompt = prompt_of(marker, test, self.name_of(test.path), self.registry)
-        other = self._owners.setdefault((prompt.suite, prompt.id), test.nodeid)
-        if other != test.nodeid:
-            raise pytest.Collector.CollectError(
-                f"{test.nodeid}: {other} has the id {prompt.id!r} too. Give each a different id."
-            )
-        if _lacks_python(prompt):
-            test.add_marker(pytest.mark.skip(reason=python.hint()))
-        elif cells := self.cells_of([prompt]):
-            metafunc.parametrize("reply", cells, indirect=True, ids=[cell.label for cell in cells])
-
-    def unknown_ids(self) -> str:
-        """Return the error about selected prompt ids that no suite has; empty if all exist."""
-        ids = sorted(self.prompt_ids)
-        unknown = unmatched(self._settings.prompts, ids)
-        if not unknown or self._config.getoption("lf", False):  # `--lf` skips files, so suites may be missing
-            return ""
-        hint = closest(unknown[0], ids) or f" There are {', '.join(ids[:20]) or 'no prompts'}."
-        return f"--openclaw-prompts: no prompt has the id {', '.join(unknown)}.{hint}"
-
-
 class SuiteFile(pytest.File):
     """A prompt file; its items are cells."""
 
-    def __init__(
-        self, *, read: Callable[[str], Suite], suites: SessionSuites, parts: CellParts, **kwargs: Any
-    ) -> None:
+    def __init__(self, *, read: Callable[[str], Suite], runner: Runner, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._read = read
-        self._suites = suites
-        self._parts = parts
+        self._runner = runner
 
     def collect(self) -> Iterator[pytest.Item]:
         """Yield an item for each of the suite's cells, and for each entry that is left out."""
+        runner, parts = self._runner, self._runner.parts
         try:
-            suite = self._read(self._suites.name_of(self.path))
+            suite = self._read(runner.name_of(self.path))
         except (SuiteError, pytest.UsageError) as error:
             raise self.CollectError(printable(str(error))) from None
-        left_out = self._suites.left_out(suite)
-        for prompt_id, reason in left_out.items() if not self._parts.settings.prompts else ():
+        lacking = {prompt.id: python.hint() for prompt in suite.prompts if _lacks_python(prompt)}
+        left_out = {**suite.left_out, **lacking}
+        runner.prompt_ids |= {*left_out}
+        for prompt_id, reason in left_out.items() if not parts.settings.prompts else ():
             item = SuiteItem.from_parent(self, name=prompt_id)
             item.add_marker(pytest.mark.skip(reason=printable(reason)))
             yield item
-        for cell in self._suites.cells_of([one for one in suite.prompts if one.id not in left_out]):
+        for cell in runner.cells_of([one for one in suite.prompts if one.id not in left_out]):
             # An id that pytest makes from the name has no separate parameters, which `--lf` compares.
             nodeid = f"{self.nodeid}::{cell.id}"
-            yield CellItem.from_parent(
-                self, name=cell.id, nodeid=nodeid, held=self._parts.held(cell, CellRun)
-            )
+            yield CellItem.from_parent(self, name=cell.id, nodeid=nodeid, held=parts.held(cell, CellRun))
 
 
 def _lacks_python(prompt: Prompt) -> bool:
@@ -270,13 +176,19 @@ class ProcessRole:
 
 
 class Runner(ProcessRole):
-    """The hooks of a process that runs cells: a plain session, or a worker of xdist."""
+    """The hooks of a process that runs cells: a plain session, or a worker of xdist.
+
+    Attributes:
+        prompt_ids: the ids of all prompts in the session's suites, selected or not.
+    """
 
     def __init__(self, config: pytest.Config, parts: CellParts, providers: Mapping[str, Provider]) -> None:
+        self.parts = parts
+        self.prompt_ids: set[str] = set()
         self._config = config
-        self._parts = parts
         self._endpoints = {name: provider.endpoint for name, provider in providers.items()}
-        self._suites = SessionSuites(config, parts.settings)
+        self._pace = pace_of(parts.settings)
+        self._owners: dict[tuple[str, str], str] = {}
         self._divided: str | None = None
         self._nodeids: frozenset[str] = frozenset()  # of cells
         self._running: pytest.Item | None = None
@@ -286,17 +198,70 @@ class Runner(ProcessRole):
 
     # --- collecting ---
 
+    @cached_property
+    def registry(self) -> Registry:
+        """The validators, collected with the first suite, so that nested conftest files are loaded."""
+        return validator_registry(self._config)
+
+    @cached_property
+    def _named(self) -> tuple[Path, ...]:
+        return tuple(options.named_paths(self._config))
+
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-        """Collect a file that is a suite."""
-        if (read := self._suites.reader_of(file_path)) is None:
+        """Collect a file that is a suite, and is selected."""
+        paths = (file_path, file_path.resolve())  # a link in a folder of suites may lead elsewhere
+        in_folder = any(options.is_below(each, self.parts.settings.suite_dirs) for each in paths)
+        is_chosen = in_folder or paths[1] in self._named
+        if not is_chosen and not options.is_below(paths[1], self._named):
             return None
-        return SuiteFile.from_parent(
-            parent, path=file_path, read=read, suites=self._suites, parts=self._parts
+        read: Callable[[str], Suite] | None = self._config.hook.pytest_openclaw_suite(
+            path=file_path, config=self._config
+        )
+        if read is None and is_chosen and options.SUITE_NAME.match(file_path.name):
+            read = partial(self._load, file_path)
+        return read and SuiteFile.from_parent(parent, path=file_path, read=read, runner=self)
+
+    def _load(self, path: Path, name: str) -> Suite:
+        file = self.parts.settings.catalogue_file
+        catalogue = read_catalogue(file) if file else None
+        suite = load_suite(path, name=name, registry=self.registry, catalogue=catalogue)
+        if suite.named_only and path.resolve() not in options.named_benchmarks(self._config):
+            return replace(suite, prompts=())
+        return suite
+
+    def name_of(self, path: Path) -> str:
+        """Return a suite's name in rows: its path from the root folder, with `/`."""
+        root = self._config.rootpath
+        return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+
+    def cells_of(self, prompts: Sequence[Prompt]) -> tuple[Cell, ...]:
+        """Return the cells of the selected prompts, one per target and repeat, ordered by target."""
+        settings = self.parts.settings
+        self.prompt_ids |= {prompt.id for prompt in prompts}
+        return build_cells(
+            select_prompts(prompts, settings.prompts),
+            settings.targets,
+            settings.repeat,
+            repeats_of=self._pace and self._pace.repeats_of,
+            surface=settings.surface,
         )
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Parametrize a Python benchmark over the targets."""
-        self._suites.parametrize(metafunc)
+        """Make one item per target and repeat from a marked function that takes `reply`."""
+        test = metafunc.definition
+        marker = test.get_closest_marker("openclaw")
+        if marker is None or "reply" not in metafunc.fixturenames:
+            return
+        prompt = prompt_of(marker, test, self.name_of(test.path), self.registry)
+        other = self._owners.setdefault((prompt.suite, prompt.id), test.nodeid)
+        if other != test.nodeid:
+            raise pytest.Collector.CollectError(
+                f"{test.nodeid}: {other} has the id {prompt.id!r} too. Give each a different id."
+            )
+        if _lacks_python(prompt):
+            test.add_marker(pytest.mark.skip(reason=python.hint()))
+        elif cells := self.cells_of([prompt]):
+            metafunc.parametrize("reply", cells, indirect=True, ids=[cell.label for cell in cells])
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(
@@ -304,11 +269,11 @@ class Runner(ProcessRole):
     ) -> Generator[None, object, object]:
         """Order cells by endpoint, let an id in `-k` match its prompt only, and keep the shard."""
         for item in items:
-            add_cell(item, self._parts)
-        _order_cells(self._endpoints, items, pace_of(self._parts.settings))
+            add_cell(item, self.parts)
+        _order_cells(self._endpoints, items, self._pace)
         with _exact_ids(config, items):
             result = yield
-        if shard := self._parts.settings.shard:
+        if shard := self.parts.settings.shard:
             self._divided = _keep_shard(config, items, parse_shard(shard))
         cells = {item.nodeid: cell for item in items if (cell := cell_of(item)) is not None}
         self._nodeids = frozenset(cells)
@@ -322,7 +287,16 @@ class Runner(ProcessRole):
             for item in session.items
             if (cell := cell_of(item)) is not None
         )
-        return Collected(cells=cells, divided=self._divided, unknown_ids=self._suites.unknown_ids())
+        return Collected(cells=cells, divided=self._divided, unknown_ids=self._unknown_ids())
+
+    def _unknown_ids(self) -> str:
+        """Return the error about selected prompt ids that no suite has; empty if all exist."""
+        ids = sorted(self.prompt_ids)
+        unknown = unmatched(self.parts.settings.prompts, ids)
+        if not unknown or self._config.getoption("lf", False):  # `--lf` skips files, so suites may be missing
+            return ""
+        hint = closest(unknown[0], ids) or f" There are {', '.join(ids[:20]) or 'no prompts'}."
+        return f"--openclaw-prompts: no prompt has the id {', '.join(unknown)}.{hint}"
 
     # --- running ---
 
@@ -341,7 +315,7 @@ class Runner(ProcessRole):
         """Drop the reply of the item before, which has ended with all its reruns, or was skipped."""
         before, self._running = self._running, item
         if before and before is not item and (run := run_of(before)):
-            self._parts.done(before.nodeid)
+            self.parts.done(before.nodeid)
             run.result = None  # pytest keeps every item to the end, and an answer may have megabytes
 
     def pytest_keyboard_interrupt(self) -> None:
@@ -349,7 +323,7 @@ class Runner(ProcessRole):
         super().pytest_keyboard_interrupt()
         run = run_of(self._running) if self._running else None
         if self._running and run and run.result and not (run.result.judgment or run.result.fault):
-            self._parts.done(self._running.nodeid)
+            self.parts.done(self._running.nodeid)
 
     # --- reporting ---
 
@@ -379,12 +353,12 @@ class Runner(ProcessRole):
         """Make a cell's report safe before a worker sends it, and before anything shows it."""
         super().handle(report)
         if report.nodeid in self._nodeids:
-            clean_report(report, self._parts.redactor, self._config)
+            clean_report(report, self.parts.redactor, self._config)
 
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage, nodeid: str) -> None:
         """Make a warning printable before a worker sends it and the terminal shows it."""
         if nodeid in self._nodeids:
-            clean_warning(warning_message, self._parts.redactor)
+            clean_warning(warning_message, self.parts.redactor)
 
 
 def _order_cells(endpoints: Mapping[str, str], collected: list[pytest.Item], pace: Pacing | None) -> None:

@@ -9,13 +9,13 @@ import shutil
 import signal
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.cli import main
-from pytest_openclaw.cli.project import Project
 from pytest_openclaw.openclaw.catalog import substitute_surface
 from pytest_openclaw.parts.rescoring import suite_files
 from pytest_openclaw.runs.directory import RunDirectory
@@ -62,7 +62,7 @@ def resume(folder, run):
 def folder(tmp_path_factory):
     """Two runs and a file outside; the project has no conftest, so that no rescore loads one."""
     with pytest.MonkeyPatch.context() as patch:
-        project = Project(providers={}, endpoints=(), validators=REGISTRY, plugins=Plugins())
+        project = SimpleNamespace(validators=REGISTRY, plugins=Plugins())
         patch.setattr("pytest_openclaw.cli.project.load_project", lambda root, suites: project)
         folder = tmp_path_factory.mktemp("foreign")
         patch.chdir(folder)

@@ -431,7 +431,7 @@ def read_baseline(name: str, runs_dir: Path, *, besides: Path | None = None) -> 
         raise OpenClawError(f"there is no {other} in {runs_dir}")
     if path.resolve() == own:
         raise OpenClawError(f"{path.name} is the run that continues; name the one to compare it with")
-    return load_run(path).measured
+    return load_run(path)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -538,9 +538,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     across, named = parse_across(arguments.across), (arguments.base, arguments.candidate or arguments.base)
     if not (arguments.candidate or arguments.target):
         raise OpenClawError(f"name a second run, or two targets of {arguments.base}: --target A=B")
-    base, candidate = (
-        load_run(run_path(run, arguments.runs_dir), even_active=True).measured for run in named
-    )
+    base, candidate = (load_run(run_path(run, arguments.runs_dir), even_active=True) for run in named)
     targets = named_targets(base, candidate, arguments.target) if arguments.target else None
     compared = compare_runs(base, candidate, across=across, targets=targets)
     return CommandResult(

@@ -447,7 +447,7 @@ def test_the_value_of_across_is_checked():
 
 
 def _measured(path):
-    return load_run(path).measured
+    return load_run(path)
 
 
 def test_a_baseline_is_found_by_path_id_or_as_the_last(tmp_path):

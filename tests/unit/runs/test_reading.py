@@ -108,12 +108,12 @@ def test_an_active_run_is_refused(tmp_path):
     path = store(tmp_path / "one", [row(A, "P1")])
     before = files_of(path)
     with RunDirectory(path):
-        assert load_run(path, even_active=True).n_rows == 1
+        assert len(load_run(path, even_active=True).records) == 1
         with pytest.raises(OpenClawError, match="a run is writing there now"):
             load_run(path)
     (path / ".lock").touch()
 
-    assert load_run(path).n_rows == 1
+    assert len(load_run(path).records) == 1
     assert files_of(path) == {**before, ".lock": b""}
 
 
