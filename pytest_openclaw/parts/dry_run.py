@@ -17,7 +17,7 @@ from pytest_openclaw.reports.numbers import render_duration, render_usd
 from pytest_openclaw.reports.terminal import finding_lines, how_to_price, table_lines
 from pytest_openclaw.runs.directory import RESULTS
 from pytest_openclaw.runs.reading import read_rows, runs_by_age
-from pytest_openclaw.session.cells import run_of
+from pytest_openclaw.session.cells import cell_of
 from pytest_openclaw.session.owner import PlainSession
 from pytest_openclaw.suites.cells import is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
@@ -56,8 +56,8 @@ class DryRun:
         owner = self._owner
         if unknown := owner.collected(session).unknown_ids:
             raise pytest.UsageError(unknown)
-        selected = (run_of(item) for item in session.items if item.get_closest_marker("skip") is None)
-        cells = [run.cell for run in selected if run is not None]
+        selected = (cell_of(item) for item in session.items if item.get_closest_marker("skip") is None)
+        cells = [cell for cell in selected if cell and cell.key not in owner.start.kept]
         self._lines = ["nothing: no cell is selected, or each has its answer"]
         if cells:
             width = session.config.get_terminal_writer().fullwidth

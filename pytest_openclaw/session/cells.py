@@ -65,11 +65,9 @@ class CellParts:
     sends: bool
     kept: Mapping[CellKey, EarlierVerdict]
 
-    def held(self, cell: Cell, kind: type[CellRun]) -> CellRun | KeptCell:
-        """Return the run of a cell, or its kept verdict."""
-        if earlier := self.kept.get(cell.key):
-            return KeptCell(cell=cell, earlier=earlier, parts=self)
-        return kind(cell, self)
+    def run_of(self, cell: Cell, kind: type[CellRun]) -> CellRun:
+        """Return the run of a cell, which repeats its kept verdict if there is one."""
+        return (KeptCell if cell.key in self.kept else kind)(cell, self)
 
 
 class CellRun:
@@ -191,26 +189,21 @@ class CellRun:
         return record_of(run_id, self.cell, result.call, result.judgment or result.done, redactor)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class KeptCell:
+class KeptCell(CellRun):
     """A cell that a resumed run keeps: its test repeats the verdict."""
 
-    verdict_errors: ClassVar[tuple[type[BaseException], ...]] = (Missed,)
-
-    cell: Cell
-    earlier: EarlierVerdict
-    parts: CellParts
+    __slots__ = ()
 
     def set_up(self, token: str) -> None:
         """Send nothing."""
 
-    def payload(self, call: object, report: object) -> KeptVerdict:  # noqa: ARG002 - see `CellRun.payload`
+    def payload(self, call: pytest.CallInfo[None], report: pytest.TestReport) -> Payload:  # noqa: ARG002
         """Return the report's payload, without a row, because the run has the row already."""
-        return KeptVerdict(target=self.cell.target.label, passed=self.earlier.passed)
+        return KeptVerdict(target=self.cell.target.label, passed=self.parts.kept[self.cell.key].passed)
 
     def test(self, item: pytest.Item) -> None:
         """Fail the item as its test did before."""
-        kept = self.earlier
+        kept = self.parts.kept[self.cell.key]
         if kept.passed:
             return
         if kept.known_failure is not None and not any(item.iter_markers("xfail")):
@@ -220,23 +213,17 @@ class KeptCell:
         raise Missed(self.parts.redactor.text(text))
 
 
-def held_by(item: pytest.Item) -> CellRun | KeptCell | None:
-    """Return the run of an item's cell, or its kept verdict; None for an item without a cell."""
-    # An attribute, even on pytest's own items, because a stash takes 100 bytes more per item.
-    held = getattr(item, "held", None)
-    return held if isinstance(held, CellRun | KeptCell) else None
-
-
 def run_of(item: pytest.Item) -> CellRun | None:
-    """Return the run of an item's cell; None for kept cells and items without a cell."""
-    held = held_by(item)
-    return held if isinstance(held, CellRun) else None
+    """Return the run of an item's cell; None for an item without a cell."""
+    # An attribute, even on pytest's own items, because a stash takes 100 bytes more per item.
+    run = getattr(item, "run_of_cell", None)
+    return run if isinstance(run, CellRun) else None
 
 
 def cell_of(item: pytest.Item) -> Cell | None:
     """Return the item's cell, kept or not; None if it has no cell."""
-    held = held_by(item)
-    return held.cell if held else None
+    run = run_of(item)
+    return run.cell if run else None
 
 
 # --- benchmarks in Python ---------------------------------------------------------------------------
@@ -302,10 +289,10 @@ def add_cell(item: pytest.Item, parts: CellParts) -> None:
         return
     parameter = callspec.params.get("reply")
     if isinstance(parameter, Cell):
-        held = parts.held(_with_parameters(parameter, callspec.id), BenchmarkRun)
-        vars(item)["held"] = held
-        if isinstance(held, KeptCell):  # neither its fixtures nor its test run again
-            vars(item).update(setup=lambda: None, runtest=partial(held.test, item))
+        run = parts.run_of(_with_parameters(parameter, callspec.id), BenchmarkRun)
+        vars(item)["run_of_cell"] = run
+        if isinstance(run, KeptCell):  # neither its fixtures nor its test run again
+            vars(item).update(setup=lambda: None, runtest=partial(run.test, item))
 
 
 def fetch_reply(request: pytest.FixtureRequest) -> Reply:

@@ -14,7 +14,7 @@ import pytest
 from pytest_openclaw import options
 from pytest_openclaw.asking.asker import PlannedCell
 from pytest_openclaw.openclaw.catalog import read_catalogue
-from pytest_openclaw.session.cells import CellRun, Missed, add_cell, cell_of, held_by, prompt_of, run_of
+from pytest_openclaw.session.cells import CellRun, Missed, add_cell, cell_of, prompt_of, run_of
 from pytest_openclaw.session.registries import validator_registry
 from pytest_openclaw.session.reporting import cell_properties, clean_report, clean_warning, defer
 from pytest_openclaw.suites.cells import (
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_openclaw.judging.registry import Registry
-    from pytest_openclaw.session.cells import CellParts, KeptCell
+    from pytest_openclaw.session.cells import CellParts
     from pytest_openclaw.values.parts import Pacing
     from pytest_openclaw.values.prompts import Cell, Prompt, Suite
     from pytest_openclaw.values.protocols import Provider
@@ -101,7 +101,7 @@ class SuiteFile(pytest.File):
         for cell in runner.cells_of([one for one in suite.prompts if one.id not in left_out]):
             # An id that pytest makes from the name has no separate parameters, which `--lf` compares.
             nodeid = f"{self.nodeid}::{cell.id}"
-            yield CellItem.from_parent(self, name=cell.id, nodeid=nodeid, held=parts.held(cell, CellRun))
+            yield CellItem.from_parent(self, name=cell.id, nodeid=nodeid, run=parts.run_of(cell, CellRun))
 
 
 def _lacks_python(prompt: Prompt) -> bool:
@@ -123,22 +123,22 @@ class SuiteItem(pytest.Item):
 class CellItem(SuiteItem):
     """One prompt on one target. Set-up sends and judges; the call only asserts the verdict."""
 
-    def __init__(self, *, held: CellRun | KeptCell, **kwargs: Any) -> None:
+    def __init__(self, *, run: CellRun, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.held = held
+        self.run_of_cell = run
         self.add_marker(pytest.mark.openclaw)
         # pytest's own mark, for a cell that its suite expects to fail; a fault is still an error.
-        if (known := known_failure_of(held.cell.prompt, held.cell.target)) is not None:
+        if (known := known_failure_of(run.cell.prompt, run.cell.target)) is not None:
             strict = {} if known.strict is None else {"strict": known.strict}
             self.add_marker(pytest.mark.xfail(reason=printable(known.reason), raises=Missed, **strict))
 
     def setup(self) -> None:
         """Send the cell and judge its reply; skip or fail here if there is none."""
-        self.held.set_up(self.nodeid)
+        self.run_of_cell.set_up(self.nodeid)
 
     def runtest(self) -> None:
         """Fail with the verdict's reasons unless the reply passed."""
-        self.held.test(self)
+        self.run_of_cell.test(self)
 
 
 def hint_on_suites(config: pytest.Config) -> str:
@@ -338,15 +338,15 @@ class Runner(ProcessRole):
             return report
         # A cell has one row, whichever phase ends it.
         ends = call.when == "call" or (call.when == "setup" and call.excinfo is not None)
-        if ends and (held := held_by(item)) is not None:
+        if ends and (run := run_of(item)) is not None:
             if call.when == "call" and call.excinfo is None:
                 call = self._failed_subtest or call
-            payload = held.payload(call, report)
+            payload = run.payload(call, report)
             if self._config.getoption("xmlpath", None):
                 item.user_properties.extend(cell_properties(payload))
             setattr(report, PAYLOAD, payload)
-            if call.excinfo is not None and isinstance(call.excinfo.value, held.verdict_errors):
-                defer(report, held.cell, self._n_repeats[held.cell.key._replace(repeat=1)])
+            if call.excinfo is not None and isinstance(call.excinfo.value, run.verdict_errors):
+                defer(report, run.cell, self._n_repeats[run.cell.key._replace(repeat=1)])
         return report
 
     def handle(self, report: pytest.TestReport) -> None:
