@@ -636,7 +636,7 @@ def _gates(arguments: argparse.Namespace, run: StoredRun) -> GateSettings:
 
 def _write(run: StoredRun, summary: Summary, root: Path) -> list[str]:
     plugins, warnings = plugins_of(root)
-    with RunDirectory.reopen(run.path) as directory:
+    with RunDirectory(run.path) as directory:
         directory.write_json(SUMMARY, to_json(summary))
         plugins.write_reports(directory, summary)
     return [*warnings, *plugins.complaints]

@@ -48,11 +48,11 @@ class RunDirectory:
         OpenClawError: on opening, if the directory exists already or belongs to an active run.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_new: bool = False) -> None:
         self.path = path
         self._open = contextlib.ExitStack()
         self._results: int | None = None
-        self._is_new = True
+        self._is_new = is_new
 
     @classmethod
     def new(cls, runs_dir: Path, run_id: str, *, exactly: bool) -> RunDirectory:
@@ -73,14 +73,7 @@ class RunDirectory:
                     raise OpenClawError(_taken(path)) from None
                 continue
             break
-        return cls(path)
-
-    @classmethod
-    def reopen(cls, path: Path) -> RunDirectory:
-        """Return the directory of a run to resume; opening it fails while the run is active."""
-        directory = cls(path)
-        directory._is_new = False
-        return directory
+        return cls(path, is_new=True)
 
     @property
     def run_id(self) -> str:
@@ -95,9 +88,10 @@ class RunDirectory:
                 stack.enter_context(locked(self.path / LOCK, removes=True))
             except TimeoutError:
                 stack.pop_all()  # the directory belongs to the other session
-                why = f"the run {self.path.name} in {self.path.parent} is still active in another session"
-                text = _taken(self.path) if self._is_new else f"{why}; wait until it ends"
-                raise OpenClawError(text) from None
+                where = f"the run {self.path.name} in {self.path.parent}"
+                raise OpenClawError(
+                    f"{where} is still active in another session; wait until it ends"
+                ) from None
             for unfinished in () if self._is_new else self.path.glob(".*.tmp"):  # left by a killed run
                 unfinished.unlink()
             self._results = self._open_results()

@@ -162,7 +162,7 @@ def resume_run(
     given, why = settings.targets, ""
     try:
         path = find_run(settings.runs_dir, settings.resume)
-        directory = stack.enter_context(RunDirectory.reopen(path)) if writes else None
+        directory = stack.enter_context(RunDirectory(path)) if writes else None
         earlier = load_run(path, even_active=True)
         settings = replace(settings_of(earlier.config, settings, options_given(config)), run_id=path.name)
     except (OpenClawError, OSError) as error:

@@ -444,12 +444,14 @@ def _content(file: Path) -> bytes:
 
 
 @contextmanager
-def watching(is_over: Callable[[], bool], end: Callable[[], None]) -> Iterator[None]:
-    """Call `end` as soon as `is_over`, which is asked every 50 ms."""
+def watching(
+    is_over: Callable[[], bool], end: Callable[[], None], *, every_s: float = _TICK_S
+) -> Iterator[None]:
+    """Call `end` as soon as `is_over`, which is called repeatedly in another thread."""
     is_left = threading.Event()
 
     def watch() -> None:
-        while not is_left.wait(_TICK_S):
+        while not is_left.wait(every_s):
             if is_over():
                 end()
                 return

@@ -25,12 +25,11 @@ from msgspec import to_builtins
 from pytest_openclaw.util.bounded import fullmatches
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.worlds.commands import named_programs
+from pytest_openclaw.worlds.python import watching
 from pytest_openclaw.worlds.workspace import ToolError, checked_path, normal_path, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-
-    import psutil
 
     from pytest_openclaw.values.worlds import ScriptedCommand, Words, World
     from pytest_openclaw.worlds.workspace import Workspace
@@ -66,10 +65,18 @@ class TimedOutError(Exception):
 
 @dataclass(frozen=True)
 class Ran:
-    """The output and exit status of a command."""
+    """What a command or a script left.
+
+    Attributes:
+        result: of a grader, the content of its file `python.RESULT`.
+        files: in a new world, the files that a command changed, normal path → text.
+    """
 
     output: str = ""
     code: int = 0
+    timed_out: bool = False
+    result: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 def find_answer(
@@ -182,23 +189,7 @@ class Exec:
             workspace.put(path, text)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Played:
-    """What a script left.
-
-    Attributes:
-        result: of a grader, the content of its file `python.RESULT`.
-        files: of a command, the files of the world that it changed, normal path → text.
-    """
-
-    output: str = ""
-    code: int = 0
-    timed_out: bool = False
-    result: str = ""
-    files: Mapping[str, str] = field(default_factory=dict)
-
-
-def play(command: str, files: Mapping[str, str], seconds: float, **more: Any) -> Played:
+def play(command: str, files: Mapping[str, str], seconds: float, **more: Any) -> Ran:
     """Run a command in a new world with these files and Python, without a record of what ran.
 
     Raises:
@@ -219,10 +210,10 @@ def play(command: str, files: Mapping[str, str], seconds: float, **more: Any) ->
             **more,
         }
     )
-    return Played(**{name: done[name] for name in Played.__dataclass_fields__ if name in done})
+    return Ran(**{name: done[name] for name in Ran.__dataclass_fields__ if name in done})
 
 
-def grade(own: Mapping[str, str], script: str, files: Mapping[str, str], seconds: float) -> Played:
+def grade(own: Mapping[str, str], script: str, files: Mapping[str, str], seconds: float) -> Ran:
     """Run a grader's script in a new world; the commands that it starts run there, too.
 
     Args:
@@ -287,43 +278,32 @@ def _start_child() -> subprocess.Popen[bytes]:
 
 def _ask(child: subprocess.Popen[bytes], line: str, seconds: float) -> bytes:
     """Send a line and return the answer; empty if the child exited or was killed for exceeding a limit."""
+    import psutil
+
     assert child.stdin is not None
     assert child.stdout is not None
-    is_answered = threading.Event()
+    process, deadline = psutil.Process(child.pid), time.monotonic() + PATIENCE * seconds
 
-    def limit() -> None:
-        import psutil
+    def cpu_s() -> float:
+        times = process.cpu_times()
+        return times.user + times.system
 
-        deadline = time.monotonic() + PATIENCE * seconds
-        with suppress(psutil.Error):
-            process = psutil.Process(child.pid)
-            most_s = _cpu_s(process) + seconds
-            while not is_answered.wait(_CHECK_INTERVAL_S):
-                is_late = time.monotonic() > deadline or _cpu_s(process) > most_s
-                if is_late or process.memory_info().rss > MOST_BYTES:
-                    child.kill()
-                    return
+    def is_over() -> bool:
+        with suppress(psutil.Error):  # the child has exited
+            is_late = time.monotonic() > deadline or cpu_s() > most_s
+            return is_late or process.memory_info().rss > MOST_BYTES
+        return False
 
-    watch = threading.Thread(target=limit, daemon=True)
-    watch.start()
     answer = b""
-    try:
-        child.stdin.write(line.encode() + b"\n")
-        child.stdin.flush()
-        answer = child.stdout.readline()
-    except OSError:
-        pass
-    finally:
-        is_answered.set()
-        watch.join()
+    with suppress(OSError, psutil.Error):
+        most_s = cpu_s() + seconds
+        with watching(is_over, child.kill, every_s=_CHECK_INTERVAL_S):
+            child.stdin.write(line.encode() + b"\n")
+            child.stdin.flush()
+            answer = child.stdout.readline()
     if not answer:
         _end(child)
     return answer
-
-
-def _cpu_s(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return times.user + times.system
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

@@ -42,7 +42,7 @@ def resume(folder, run):
     """Load a run as a resumed session does, up to its first call; return the error."""
     path = folder / "runs" / run
     try:
-        with RunDirectory.reopen(path) as directory:
+        with RunDirectory(path) as directory:
             earlier = load_run(path, even_active=True)
             settings = settings_of(earlier.config, whole(Settings)(), ())
             plan = Plan(

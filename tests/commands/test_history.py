@@ -223,7 +223,7 @@ def test_an_active_run_is_counted_so_far(runs, command):
     """The old summary of a resumed run is not used."""
     path = _summarize(store(runs / "now", [_at(20030, A, "P1")], n_selected={A: 1}))
     os.utime(path / "summary.json", ns=(1, 1))
-    with RunDirectory.reopen(path) as directory:
+    with RunDirectory(path) as directory:
         directory.append(json.loads((path / "results.jsonl").read_bytes()) | {"prompt_id": "P2"})
         run = command.json("history")["targets"][0]["runs"][-1]
 

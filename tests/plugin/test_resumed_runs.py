@@ -208,7 +208,7 @@ def test_listing_a_resumed_run_touches_nothing(plain_school):
     cut(plain_school, 2)
     before = plain_school.stored("r").lines
 
-    with RunDirectory.reopen(run):
+    with RunDirectory(run):
         session = resume(plain_school, "--collect-only", "-q")
 
     assert session.status == 0

@@ -24,7 +24,7 @@ import psutil
 
 from pytest_openclaw.util.text import file_bytes
 from pytest_openclaw.worlds.python import GRADER
-from pytest_openclaw.worlds.shell import Played
+from pytest_openclaw.worlds.shell import Ran
 from pytest_openclaw.worlds.workspace import ROOT, absolute, is_inside
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def why_not() -> str:
     return "" if played.result == "ready" else f"it needs user namespaces: {played.output[-300:].strip()}"
 
 
-def grade(own: Mapping[str, str], script: str, files: Mapping[str, str], seconds: float) -> Played:
+def grade(own: Mapping[str, str], script: str, files: Mapping[str, str], seconds: float) -> Ran:
     """Run a grader's script; see `shell.grade`."""
     with tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True) as scratch:
         given, root, result, errors = (Path(scratch, name) for name in ("given", "root", "result", "errors"))
@@ -119,7 +119,7 @@ def grade(own: Mapping[str, str], script: str, files: Mapping[str, str], seconds
                     os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
         texts = [_end_of(file, most) for file, most in ((result, MOST_RESULT_BYTES), (errors, 2000))]
-    return Played(result=texts[0], output=texts[1], code=code, timed_out=timed_out)
+    return Ran(result=texts[0], output=texts[1], code=code, timed_out=timed_out)
 
 
 def _wait(child: subprocess.Popen[bytes], seconds: float) -> int:

@@ -456,7 +456,7 @@ def test_a_baseline_is_found_by_path_id_or_as_the_last(tmp_path):
     for age, name in enumerate(["living", "resumed", "third", "fourth"]):
         os.utime(store(runs / name, ROWS) / "results.jsonl", (1000 - age, 1000 - age))
 
-    with RunDirectory.reopen(runs / "living"):
+    with RunDirectory(runs / "living"):
         assert read_baseline("last", runs, besides=runs / "resumed").run_id == "third"
         with pytest.raises(OpenClawError, match="a run is writing there now"):
             read_baseline("living", runs)

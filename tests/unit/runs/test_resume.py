@@ -39,7 +39,7 @@ def test_wherever_a_file_is_cut_the_answered_rows_before_are_kept(tmp_path_facto
     expected = [row for row, end in zip(ROWS, ENDS, strict=True) if end - 1 <= cut and row.success]
 
     nothing = Plan(cells=frozenset(), targets=(), prompts={}, providers={})
-    with RunDirectory.reopen(path) as directory:
+    with RunDirectory(path) as directory:
         session = RunSession(directory, whole(Settings)(), nothing, load_run(path, even_active=True))
 
     assert (path / "results.jsonl").read_bytes() == b"".join(map(line, expected))

@@ -152,7 +152,7 @@ def test_a_name_is_taken_once(tmp_path):
 def test_a_second_writer_is_refused(tmp_path):
     """While a run lives no other process opens its directory; afterwards no lock is left."""
     with RunDirectory.new(tmp_path, "r", exactly=True) as run:
-        with pytest.raises(OpenClawError, match="the run r exists already"), RunDirectory(run.path):
+        with pytest.raises(OpenClawError, match="is still active in another session"), RunDirectory(run.path):
             pass
         run.append({"n": 1})
 
