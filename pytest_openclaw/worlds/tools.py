@@ -338,31 +338,23 @@ def _updated(text: str, section: _Section, path: str) -> str:
     """Return the changed text, with the line ends of the file."""
     plain = _same_ends(text)
     lines = plain.removesuffix("\n").split("\n") if plain else []
-    for start, stop, new in sorted(_replacements(lines, section, path), key=lambda one: -one[0]):
-        lines[start:stop] = new
-    end = "\n" if lines and (not plain or plain.endswith("\n")) else ""
-    return _with_ends_of(text, "\n".join(lines) + end)
-
-
-def _replacements(lines: Sequence[str], section: _Section, path: str) -> list[tuple[int, int, list[str]]]:
-    """Return the first line of each piece, the line after it, and the new lines."""
-    found: list[tuple[int, int, list[str]]] = []
-    position = 0
+    changed: list[str] = []
+    n_done = 0  # lines before the next piece
     for piece in section.pieces:
-        if piece.context is not None:
-            position = 1 + _find(lines, [piece.context], position, path)
+        at = n_done if piece.context is None else 1 + _find(lines, [piece.context], n_done, path)
         if piece.old[-1:] == piece.new[-1:] == [""] and len(piece.old) > 1:
             # A blank line after a piece is often not in the file.
             piece.old.pop()
             piece.new.pop()
         if piece.old:
-            start = _find(lines, piece.old, position, path)
-            position = start + len(piece.old)
-        else:
-            # A piece with only new lines goes after the named line, or to the end.
-            start = position = len(lines) if piece.context is None else position
-        found.append((start, position, piece.new))
-    return found
+            at = _find(lines, piece.old, at, path)
+        elif piece.context is None:
+            at = len(lines)  # a piece with only new lines goes after the named line, or to the end
+        changed += [*lines[n_done:at], *piece.new]
+        n_done = at + len(piece.old)
+    changed += lines[n_done:]
+    end = "\n" if changed and (not plain or plain.endswith("\n")) else ""
+    return _with_ends_of(text, "\n".join(changed) + end)
 
 
 def _find(lines: Sequence[str], hunk: Sequence[str], first: int, path: str) -> int:
