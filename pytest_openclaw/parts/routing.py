@@ -41,7 +41,6 @@ from pytest_openclaw.conclusions.summary import best_of, headline
 from pytest_openclaw.providers.address import Address
 from pytest_openclaw.reports.facts import ABLE, render_best
 from pytest_openclaw.runs.summaries import summary_of
-from pytest_openclaw.stats.intervals import group_records
 from pytest_openclaw.stats.tool_use import PROVEN_PERCENT, PROVEN_PROMPTS
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import printable
@@ -118,10 +117,9 @@ def _candidates(run: StoredRun, overrides: Mapping[str, str]) -> list[Candidate]
             "is only written in a text grants none. Ask a suite whose prompts have `tools`: "
             "`pytest-openclaw init --suite native` writes one."
         )
-    rows = group_records(row.record for row in run.rows.values())
     refs = {group.target: ref_of(group.target, run.config, overrides) for group in groups}
     return [
-        Candidate(group=group, ref=refs[group.target], rows=rows.get(group.target, ()))
+        Candidate(group=group, ref=refs[group.target], rows=run.rows_of.get(group.target, ()))
         for group in headline(groups)
     ]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pytest_openclaw.values.requests import PromptKey, Target
+    from pytest_openclaw.values.requests import PromptKey
     from pytest_openclaw.values.rows import Record
 
 
@@ -194,14 +194,6 @@ def cluster_of(record: Record) -> PromptKey:
         suite, _, prompt_id = record.variant_of.rpartition("::")
         return suite, prompt_id
     return record.suite, record.pressure_of or record.prompt_id
-
-
-def group_records(records: Iterable[Record]) -> dict[Target, list[Record]]:
-    """Return the rows by target, targets in order of their first row."""
-    groups: dict[Target, list[Record]] = {}
-    for record in records:
-        groups.setdefault(record.target, []).append(record)
-    return groups
 
 
 def is_judged(record: Record) -> bool:

@@ -7,7 +7,7 @@ from functools import cache
 from pytest_openclaw.parts.baseline.comparison import compare_records
 from pytest_openclaw.parts.gates import GateSettings
 from pytest_openclaw.values.requests import Target
-from tests.unit.reports.summaries import record, summary_of
+from tests.unit.reports.summaries import measured, record, summary_of
 
 GATES = GateSettings.of(fail_on="regression")
 TARGETS = [Target(provider="p", model=name) for name in "abc"]
@@ -57,9 +57,9 @@ def simulate(model, *, n_prompts, repeats, n_targets=1, n_runs, seed=1, change=0
             before, after = model(rng, n_prompts, repeats)
             base += rows_of(rng, target, before)
             candidate += rows_of(rng, target, after)
-        compared = compare_records(
-            base, candidate, [(target, target) for target in targets], {}, baseline="base"
-        )
+        pairs = [(target, target) for target in targets]
+        rows = measured(base).rows_of, measured(candidate).rows_of
+        compared = compare_records(*rows, pairs, {}, baseline="base")
         n_selected = dict.fromkeys(targets, n_prompts * repeats)
         summary = summary_of(candidate, n_selected=n_selected, gates=GATES, comparison=compared)
         found.n += 1

@@ -93,8 +93,8 @@ def compare_runs(
         if found := _target_obstacle(base, candidate, one, other, across):
             obstacles[other] = found
     return compare_records(
-        base.records,
-        candidate.records,
+        base.rows_of,
+        candidate.rows_of,
         paired,
         obstacles,
         baseline=base.run_id,

@@ -18,7 +18,6 @@ from pytest_openclaw.stats.intervals import (
     Difference,
     Interval,
     cluster_of,
-    group_records,
     has_passed,
     is_judged,
     mean_difference_95,
@@ -408,8 +407,8 @@ class ComparedRuns:
 
 
 def compare_records(
-    base: Sequence[Record],
-    candidate: Sequence[Record],
+    before: Mapping[Target, Sequence[Record]],
+    after: Mapping[Target, Sequence[Record]],
     targets: Sequence[tuple[Target, Target]],
     obstacles: Obstacles,
     *,
@@ -418,13 +417,12 @@ def compare_records(
     unfinished: frozenset[Target] = frozenset(),
     notes: Sequence[str] = (),
 ) -> ComparedRuns:
-    """Compare two runs by the cells that were answered in both; their rows may lack texts.
+    """Compare the rows of two runs by the cells that were answered in both; the rows may lack texts.
 
     `unfinished` are the candidate's targets with cells that were not asked; `notes` are about all targets.
     With `same_model` it is an obstacle if another model has answered.
     """
     between = partial(_obstacle, obstacles, same_model)
-    before, after = group_records(base), group_records(candidate)
     paired = [
         _pair(before.get(one, ()), after.get(other, ()), between, is_unfinished=other in unfinished)
         for one, other in targets

@@ -1,7 +1,7 @@
 """Rows of two runs from short marks, and their comparison."""
 
 from pytest_openclaw.parts.baseline.comparison import compare_records
-from tests.unit.reports.summaries import TARGET, fault, missed, record
+from tests.unit.reports.summaries import TARGET, fault, measured, missed, record
 
 OTHERWISE = {
     "o": {"objective_pass": None},
@@ -21,7 +21,8 @@ def cells(marks, target=TARGET, *, repeat=1, **changes):
 
 
 def compare(base, candidate, targets=((TARGET, TARGET),), **more):
-    return compare_records(base, candidate, targets, baseline="before", **{"obstacles": {}, **more})
+    before, after = measured(base).rows_of, measured(candidate).rows_of
+    return compare_records(before, after, targets, baseline="before", **{"obstacles": {}, **more})
 
 
 def only(base, candidate, **more):

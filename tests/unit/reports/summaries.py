@@ -1,10 +1,10 @@
 """Rows and summaries for the tests of reports, built by the rules that a run uses."""
 
+from collections import Counter
 from dataclasses import replace
 
 from pytest_openclaw.conclusions.summary import summarize_group, summarize_run
 from pytest_openclaw.parts.gates import GateSettings
-from pytest_openclaw.stats.intervals import group_records
 from pytest_openclaw.values.prompts import part_keys
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
@@ -111,7 +111,7 @@ def measured(records, n_selected=None, *, gates=NO_GATES, comparison=None, inven
         records=tuple(records),
         config={"gates": gates.to_json(), **config},
         inventory=inventory or {},
-        n_selected=n_selected or {target: len(rows) for target, rows in group_records(records).items()},
+        n_selected=n_selected or Counter(record.target for record in records),
         held={} if comparison is None else {"baseline": lambda _: comparison},
     )
 

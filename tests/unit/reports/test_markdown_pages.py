@@ -16,7 +16,7 @@ from pytest_openclaw.reports.facts import HEADERS
 from pytest_openclaw.reports.pages import LONGEST_COMMENT as LONGEST
 from pytest_openclaw.reports.pages import MARKER, code, render_comment, render_markdown
 from pytest_openclaw.values.requests import Target
-from tests.unit.reports.summaries import fault, missed, record, summary_of
+from tests.unit.reports.summaries import fault, measured, missed, record, summary_of
 
 pytestmark = pytest.mark.newest
 
@@ -81,7 +81,9 @@ def _everywhere(text):
         fault(other, prompt_id="P3", fault_message=text),
     ]
     changed = {("s", f"{text}9"): Obstacle("prompt_changed", text)}
-    comparison = compare_records(rows, rows, [(target, target)], changed, baseline=text, notes=[text])
+    by_target = measured(rows).rows_of
+    pairs = [(target, target)]
+    comparison = compare_records(by_target, by_target, pairs, changed, baseline=text, notes=[text])
     gates = GateSettings.of(min_pass_rate=0.5, fail_on="regression")
     summary = summary_of(rows, gates=gates, comparison=comparison)
     return replace(summary, run_id=text, unmatched_gates=[text])
