@@ -114,24 +114,21 @@ class RepeatThreshold:
             group, repeat, asked, allowed = claim
             missed = self._missed.setdefault(group, set())
             missed.add(repeat)
-            if len(missed) > allowed:
-                _refuse(report, asked, allowed, missed)
-            else:
+            if len(missed) <= allowed:
                 _forgive(report, f'miss {len(missed)} of the {allowed} that pass = "{asked}" allows')
+                return
+            changed: Any = report
+            changed.outcome = "failed"
+            del changed.wasxfail
+            names = ", ".join(f"r{repeat}" for repeat in sorted(missed))
+            text = f'missed {names}; pass = "{asked}" allows {allowed}'
+            vars(report)[MISSED] = text
+            changed.sections.append(("repeats", text))
 
 
 def _forgive(report: pytest.TestReport, why: str) -> None:
     changed: Any = report
     changed.outcome, changed.wasxfail = "skipped", why
-
-
-def _refuse(report: pytest.TestReport, asked: str, allowed: int, missed: set[int]) -> None:
-    changed: Any = report
-    changed.outcome = "failed"
-    del changed.wasxfail
-    text = f'missed {", ".join(f"r{repeat}" for repeat in sorted(missed))}; pass = "{asked}" allows {allowed}'
-    vars(report)[MISSED] = text
-    changed.sections.append(("repeats", text))
 
 
 # --- CI systems -------------------------------------------------------------------------------------

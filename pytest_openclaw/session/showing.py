@@ -85,11 +85,6 @@ class EndSection:
             else:
                 self._causes[report.nodeid] = (True, payload.target, "")
 
-    @property
-    def _are_shown(self) -> bool:
-        """Whether missed cells are listed above the summary; misses that fail no test are not."""
-        return bool(self._causes) and self._config.option.tbstyle != "no"
-
     @contextmanager
     def shortened(self, terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
         """Show the lines in place of pytest's sections, then restore the reports for pytest's counts."""
@@ -114,7 +109,6 @@ class EndSection:
         return is_usual and is_quiet and not names_cells
 
     def _show(self, terminal: pytest.TerminalReporter, kind: str, reports: list[pytest.TestReport]) -> None:
-
         terminal.write_sep("=", _TITLES[kind])
         width = self._config.get_terminal_writer().fullwidth
         lines = self._joined(reports)
@@ -188,9 +182,11 @@ class EndSection:
         if not self._config.getoption("no_summary", False):
             (page, resume), start = paths, self._config.invocation_params.dir
             shown = str(page.relative_to(start) if page.is_relative_to(start) else page)
+            # Misses that fail no test are not listed above the summary.
+            are_shown = bool(self._causes) and self._config.option.tbstyle != "no"
             terminal.write_sep("=", title_of(summary))
             for text, rest, color in colored_lines(
-                summary, shown, resume, notes, width=width, are_misses_shown=self._are_shown
+                summary, shown, resume, notes, width=width, are_misses_shown=are_shown
             ):
                 terminal.write(text, **({color: True} if color else {}))
                 terminal.write_line(rest)
