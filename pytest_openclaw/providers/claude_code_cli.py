@@ -5,8 +5,8 @@ the user's login and HOME, but without the settings, servers, tools and instruct
 is measured and not the machine. The CLI itself reports whether it is logged in.
 
 The CLI always streams, has no temperature, and adds two short texts before the prompt: its identity and the
-current date. It receives tools from our server, `mcp_tools.py`, which it starts, and which also answers the
-calls of a scripted exchange, because the CLI runs its own tool loop.
+current date. It receives tools from our MCP server, which also answers the calls of a scripted exchange,
+because the CLI runs its own tool loop.
 """
 
 from __future__ import annotations
@@ -14,35 +14,41 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from pytest_openclaw import __version__
 from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.address import parse_address
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.anthropic_messages import image_block
-from pytest_openclaw.providers.claude_stream import Stream, wire_names
-from pytest_openclaw.providers.mcp_tools import NAME, dump_offer, what_broke
+from pytest_openclaw.providers.claude_stream import NAME, Stream, wire_names
+from pytest_openclaw.providers.loopback import Outgoing, listening
 from pytest_openclaw.providers.processes import Program, ProgramProvider, find_program, new_folders
 from pytest_openclaw.providers.server_errors import shortened
+from pytest_openclaw.providers.wire import function_of
+from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import write_private
-from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import Fault
 from pytest_openclaw.values.requests import in_new_conversation
+from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.protocols import ProviderSetup
     from pytest_openclaw.values.replies import Image, Reply
     from pytest_openclaw.values.requests import Request
+    from pytest_openclaw.values.tool_calls import Tool
+    from pytest_openclaw.values.worlds import World
+    from pytest_openclaw.worlds.playing import Playing
 
 # Seconds that the CLI gets for its cleanup after the result line, before it is terminated.
 TIDY_S = 2.0
@@ -58,9 +64,9 @@ BASE_URL_ENV = "ANTHROPIC_BASE_URL"
 NO_KEY = "no-key"
 #: the working directory, empty so that the CLI finds no project; the HOME of a bare call; temporary files
 WORK, HOME, TMP = FOLDERS = ("work", "home", "tmp")
-#: the file that our server reads, the one that names the server to the CLI, and the system prompt, which
-#: would be visible in `ps` as an argument, and could be too long
-OFFER, SERVERS, SYSTEM = "offer.json", "mcp.json", "system.txt"
+#: the file that names our server to the CLI, and the system prompt, which would be visible in `ps` as an
+#: argument, and could be too long
+SERVERS, SYSTEM = "mcp.json", "system.txt"
 
 _ARGUMENTS = (
     *("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"),
@@ -87,9 +93,6 @@ _DROPPED = ("CLAUDE_CODE_EFFORT_LEVEL", "MAX_THINKING_TOKENS", "CLAUDECODE", "CL
 # Needed even in an emptied environment to reach the API from this network and system.
 _NETWORK = ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SYSTEMROOT")
 _SECRET_ENVS = (KEY_ENV, "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
-_SERVER = ("-P", "-m", "pytest_openclaw.providers.mcp_tools")
-# Variables that Python needs to start.
-_NEEDED = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")
 # Larger results would be cut, or saved to a local file whose path the model receives.
 _MOST_RESULT_TOKENS = 10_000_000
 
@@ -176,20 +179,21 @@ class ClaudeCodeCLI(ProgramProvider):
                 faults.cannot_play(name, "a message begins a new conversation, which needs another run.")
             )
         with new_folders(*FOLDERS) as folder:
-            env = self._environment(folder) | _variables(request)
-            write_files(folder, request, environ=self.setup.environ, inherited=env)
             program = Program(
                 argv=(*command, *_arguments(request, folder, bare=self.is_bare)),
-                env=env,
+                env=_with_variables(request, self._environment(folder)),
                 cwd=folder / WORK,
                 stdin=_stdin_of(request.prompt, request.images, is_line=_takes_lines(request)),
                 keeps_stdin=bool(request.turns),
             )
             begin = partial(Answer, streaming=request.stream)
             stream = Stream(begin, offered=wire_names(request.tools), is_exchange=request.is_exchange)
-            outcome = await self._converse(program, stream, request)
-            if broken := what_broke(folder / OFFER):
-                outcome = faults.broke(name, f"the server of the tools: {broken}")
+            server = ToolServer(request.tools, request.world)
+            async with listening(server.answer) as (url, token):
+                write_files(folder, request, url, token)
+                outcome = await self._converse(program, stream, request)
+            if server.broken:
+                outcome = faults.broke(name, f"the server of the tools: {server.broken}")
         if isinstance(outcome, Fault):
             raw, usage = outcome.raw or stream.raw(), stream.reply().usage
             raise CallFailed(replace(outcome, raw=raw, timing=stream.timing(), usage=usage))
@@ -271,20 +275,23 @@ def _arguments(request: Request, folder: Path, *, bare: bool) -> tuple[str, ...]
     )
 
 
-def _variables(request: Request) -> dict[str, str]:
-    """Return the environment variables of one request; without a thinking level, thinking is off.
+def _with_variables(request: Request, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with the variables of one request; without a thinking level, thinking is off.
 
-    With tools, the CLI waits for our server, and forwards complete results.
+    With tools, the CLI waits for our server, which no proxy reaches, and forwards complete results.
     """
     milliseconds = str(max(1, round(request.timeout_s * 1000)))
     found = {
+        **environ,
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(request.max_output_tokens),
         "API_TIMEOUT_MS": milliseconds,
     }
     if request.tools:
         waits = ("MCP_TIMEOUT", "MCP_CONNECT_TIMEOUT_MS", "MCP_TOOL_TIMEOUT")
+        no_proxy = environ.get("no_proxy") or environ.get("NO_PROXY")
         found |= {
             **dict.fromkeys(waits, milliseconds),
+            **dict.fromkeys(("NO_PROXY", "no_proxy"), f"{no_proxy},127.0.0.1" if no_proxy else "127.0.0.1"),
             "MCP_CONNECTION_NONBLOCKING": "0",
             "MAX_MCP_OUTPUT_TOKENS": str(_MOST_RESULT_TOKENS),
             "ENABLE_TOOL_SEARCH": "false",
@@ -292,29 +299,15 @@ def _variables(request: Request) -> dict[str, str]:
     return found if request.thinking_level else found | {"MAX_THINKING_TOKENS": "0"}
 
 
-def write_files(
-    folder: Path, request: Request, *, environ: Mapping[str, str], inherited: Iterable[str]
-) -> None:
-    """Write the files of a request: its system prompt, and the input of the CLI and our server for its tools.
-
-    Our server receives only the variables of `environ` that Python needs to start. The CLI would pass on its
-    own variables, including keys, so the `inherited` variables are emptied.
-    """
+def write_files(folder: Path, request: Request, url: str, token: str) -> None:
+    """Write the files of a request: its system prompt, and where the server of its tools is."""
     if request.system:
         write_private(folder / SYSTEM, valid_text(request.system).encode())
-    if not request.tools:
-        return
-    write_private(folder / OFFER, dump_offer(request.tools, request.world).encode())
-    needed = {name: environ[name] for name in _NEEDED if name in environ}
-    server = {
-        "type": "stdio",
-        "command": sys.executable,
-        "args": [*_SERVER, str(folder / OFFER)],
-        "env": {**dict.fromkeys(inherited, ""), **needed, "PYTHONPATH": processes.import_path()},
+    if request.tools:
+        headers = {"Authorization": f"Bearer {token}"}
         # All tools in the first request, as in OpenClaw.
-        "alwaysLoad": True,
-    }
-    write_private(folder / SERVERS, json.dumps({"mcpServers": {NAME: server}}).encode())
+        server = {"type": "http", "url": f"{url}/mcp", "headers": headers, "alwaysLoad": True}
+        write_private(folder / SERVERS, json.dumps({"mcpServers": {NAME: server}}).encode())
 
 
 def _takes_lines(request: Request) -> bool:
@@ -330,3 +323,73 @@ def _stdin_of(text: str, images: Sequence[Image] = (), *, is_line: bool = False)
     content = [{"type": "text", "text": text}, *map(image_block, images)] if images else text
     line = {"type": "user", "message": {"role": "user", "content": content}}
     return json.dumps(line).encode() + b"\n"
+
+
+# --- the server of the tools ----------------------------------------------------------------------
+
+NOT_PLAYED = "Nothing is executed here: one question was asked, and the call is its answer."
+_NO_METHOD = -32601
+
+
+class ToolServer:
+    """An MCP server of tools: JSON-RPC 2.0, one message per request.
+
+    See https://modelcontextprotocol.io/specification/2025-06-18/basic/transports. No call is ever executed:
+    calls are answered from the scripted world, one at a time, or refused without a world.
+
+    Attributes:
+        broken: an error of our own, as one line; empty without an error.
+    """
+
+    def __init__(self, tools: Sequence[Tool], world: World | None) -> None:
+        self.broken = ""
+        self._tools, self._world = tools, world
+        self._lock = asyncio.Lock()
+
+    async def answer(self, _path: str, message: JsonObject | None) -> Outgoing:
+        """Return the answer to a message; a notification needs none."""
+        if message is None:  # it asks for a stream of the server's own messages
+            return Outgoing(405)
+        if "id" not in message:
+            return Outgoing(202, body=b"")
+        try:
+            result = await self._result(message["method"], message.get("params", {}))
+        except Exception as error:
+            text = str(error) if isinstance(error, OpenClawError) else f"{type(error).__name__}: {error}"
+            self.broken = " ".join(text.split())
+            return Outgoing(500)
+        return Outgoing(200, body=json.dumps({"jsonrpc": "2.0", "id": message["id"], **result}).encode())
+
+    async def _result(self, method: str, params: JsonObject) -> JsonObject:
+        result: JsonObject = {}
+        match method:
+            case "initialize":
+                result = {
+                    "protocolVersion": params["protocolVersion"],
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": NAME, "version": __version__},
+                }
+            case "ping":
+                pass
+            case "tools/list":
+                result = {"tools": valid_value([function_of(tool, "inputSchema") for tool in self._tools])}
+            case "tools/call":
+                arguments = json.dumps(params.get("arguments") or {}, ensure_ascii=False)
+                call = ToolCall(name=params["name"], arguments=arguments)
+                text = NOT_PLAYED
+                if self._world is not None:
+                    async with self._lock:
+                        text = await asyncio.to_thread(lambda: self._playing.answer(call))
+                # OpenClaw returns its errors as ordinary text, so they are not marked as errors.
+                result = {"content": [{"type": "text", "text": text}], "isError": self._world is None}
+            case _:
+                return {"error": {"code": _NO_METHOD, "message": f"there is no method {method}"}}
+        return {"result": result}
+
+    @cached_property
+    def _playing(self) -> Playing:
+        # Imported here: a run without worlds does not need this module.
+        from pytest_openclaw.worlds.playing import Playing
+
+        assert self._world is not None, "a call is answered"
+        return Playing(self._world, self._tools)

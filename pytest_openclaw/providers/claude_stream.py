@@ -23,7 +23,6 @@ from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.openclaw.recovery import at_last_step
 from pytest_openclaw.providers import wire
 from pytest_openclaw.providers.anthropic_messages import read_messages
-from pytest_openclaw.providers.mcp_tools import NAME
 from pytest_openclaw.providers.prices import summed
 from pytest_openclaw.providers.processes import fault_of_words
 from pytest_openclaw.providers.server_errors import shortened
@@ -39,7 +38,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.replies import EndedBy, Fault, Reply, Timing, Turn
     from pytest_openclaw.values.tool_calls import Tool
 
-#: the CLI's prefix of our tools' names
+#: the name of our server, and the CLI's prefix of our tools' names
+NAME = "openclaw"
 PREFIX = f"mcp__{NAME}__"
 _FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length"}
 

@@ -16,18 +16,13 @@ names, with OpenClaw's descriptions. Our plugin adds the tools that OpenClaw doe
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
-import secrets
 import tempfile
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
-
-import h11
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_openclaw.openclaw.dispatch import dispatch, is_forgotten, promoted_calls
 from pytest_openclaw.openclaw.recovery import at_last_step, is_broken, is_given_up
@@ -35,6 +30,7 @@ from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.chat_completions import OllamaOpenAI
+from pytest_openclaw.providers.loopback import Outgoing, listening
 from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.providers.openclaw import call as openclaw
@@ -43,7 +39,7 @@ from pytest_openclaw.providers.prices import summed
 from pytest_openclaw.providers.processes import Program, ProgramProvider
 from pytest_openclaw.providers.server_errors import shortened
 from pytest_openclaw.providers.stream import AnswerBody
-from pytest_openclaw.providers.wire import load_object, objects_in, text_in
+from pytest_openclaw.providers.wire import objects_in, text_in
 from pytest_openclaw.util.errors import OpenClawError, TargetError
 from pytest_openclaw.util.files import write_private
 from pytest_openclaw.util.text import counted, valid_text
@@ -54,7 +50,7 @@ from pytest_openclaw.values.requests import LISTED, in_new_conversation
 from pytest_openclaw.values.worlds import World
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from pytest_openclaw.providers.openclaw.workspace import Scratch
     from pytest_openclaw.providers.over_http import OverHttp
@@ -66,9 +62,6 @@ if TYPE_CHECKING:
 
 BASE_ENV = "OPENCLAW_AGENT_BASE_URL"
 KEY_ENV = "OPENCLAW_AGENT_API_KEY"
-REQUEST_TIMEOUT_S = 30.0
-_PIECE_BYTES = 64 << 10
-_REFUSED = b'{"error": {"message": "this request is not forwarded", "type": "invalid_request_error"}}'
 
 
 class OpenClawAgent(ProgramProvider):
@@ -221,61 +214,6 @@ class OpenClawAgent(ProgramProvider):
 # --- the relay ----------------------------------------------------------------------------------
 
 
-class Outgoing(NamedTuple):
-    """An answer; by default, the request is refused."""
-
-    status: int
-    kind: str = "application/json"
-    body: bytes = _REFUSED
-
-
-@asynccontextmanager
-async def listening(
-    answer: Callable[[str, str, JsonObject | None], Awaitable[Outgoing]],
-) -> AsyncIterator[str]:
-    """Run a server and yield its base URL, such as `http://127.0.0.1:4711`.
-
-    `answer` receives the path and `Authorization` of a request and its body, None unless it is a JSON object.
-    """
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            async with asyncio.timeout(REQUEST_TIMEOUT_S):
-                request = await _read(reader)
-            status, kind, body = await answer(*request)
-            phrase = HTTPStatus(status).phrase
-            head = f"HTTP/1.1 {status} {phrase}\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n"
-            writer.write(head.encode("latin-1") + body)
-            await writer.drain()
-        except (TimeoutError, ConnectionError, h11.RemoteProtocolError):
-            return  # OpenClaw has exited or was killed
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        server.close()
-
-
-async def _read(reader: asyncio.StreamReader) -> tuple[str, str, JsonObject | None]:
-    parser = h11.Connection(h11.SERVER)
-    path = authorization = ""
-    data = bytearray()
-    while not isinstance(event := parser.next_event(), h11.EndOfMessage):
-        if event is h11.NEED_DATA:
-            parser.receive_data(await reader.read(_PIECE_BYTES))
-        elif isinstance(event, h11.Request):
-            authorization = dict(event.headers).get(b"authorization", b"").decode("latin-1")
-            path = event.target.decode("latin-1")
-        elif isinstance(event, h11.Data):
-            data += event.data
-        else:
-            raise ConnectionResetError
-    return path, authorization, load_object(data.decode("utf-8", "replace"))
-
-
 def messages_of(body: JsonObject) -> list[JsonObject]:
     """Return the messages of a request, which the Responses API calls `input`."""
     return objects_in(body.get("messages") or body.get("input"))
@@ -315,7 +253,6 @@ class Relay:
         # Imported here: it loads the HTTP library, which only the process that sends requests needs.
         from pytest_openclaw.providers.http import HttpClient
 
-        self._token = secrets.token_urlsafe(24)
         self._server, self._model, self._request, self._scratch = server, model, request, scratch
         self._client = HttpClient(name)
         self._n_known_messages = 0
@@ -329,9 +266,9 @@ class Relay:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[tuple[str, str]]:
         """Run the server; yield its base URL and its token."""
-        async with listening(self._answer) as url:
+        async with listening(self._answer) as url_and_token:
             try:
-                yield url, self._token
+                yield url_and_token
             finally:
                 await self._client.aclose()
 
@@ -359,9 +296,7 @@ class Relay:
             return result
         return reply_of(self.steps, result, request, plain=plain)
 
-    async def _answer(self, path: str, authorization: str, body: JsonObject | None) -> Outgoing:
-        if not hmac.compare_digest(authorization.encode(), f"Bearer {self._token}".encode()):
-            return Outgoing(401)
+    async def _answer(self, path: str, body: JsonObject | None) -> Outgoing:
         if path not in (self._server.path, SHELL_PATH):
             return Outgoing(404)
         name = self._client.name

@@ -90,11 +90,6 @@ def new_folders(*names: str, within: Path | None = None) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def import_path() -> str:
-    """Return the PYTHONPATH with which a child process imports what this process can."""
-    return os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
-
-
 class Running(asyncio.SubprocessProtocol):
     """A running program. The caller that starts it must `stop` it.
 

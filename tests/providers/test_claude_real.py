@@ -1,23 +1,20 @@
 """`claude_code_cli` with the real CLI, against a Messages API on loopback; never with a real key."""
 
-import asyncio
-import contextlib
 import json
 import os
-import time
 
-import psutil
 import pytest
 
 from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.providers.claude_code_cli import ToolServer
+from pytest_openclaw.providers.loopback import Outgoing
 from pytest_openclaw.values.replies import Image, Reply
-from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
 from pytest_openclaw.values.worlds import ScriptedCommand, World
 from pytest_openclaw.worlds.playing import Playing, answered_calls, final_state
 from tests.conftest import require_claude
 from tests.images import png
-from tests.providers.fake_claude import DUMMY_KEY, ask, dies, provider_of
+from tests.providers.fake_claude import DUMMY_KEY, ask
 from tests.providers.servers.messages import MessagesServer, Text, ToolUse
 
 pytestmark = [pytest.mark.claude, pytest.mark.usefixtures("scratch")]
@@ -267,8 +264,11 @@ def test_one_question_with_a_call(environ):
 @pytest.mark.nightly
 def test_a_server_that_does_not_start_is_an_error(environ, monkeypatch):
     """Without our server the model has no tools; the CLI accepts that, but we do not."""
-    broken = ("-c", "raise SystemExit(3)")
-    monkeypatch.setattr("pytest_openclaw.providers.claude_code_cli._SERVER", broken)
+
+    async def refuse(*_):
+        return Outgoing(500)
+
+    monkeypatch.setattr(ToolServer, "answer", refuse)
     with MessagesServer() as server:
         fault = ask(at(server, environ), tools=(READ,))
 
@@ -276,38 +276,13 @@ def test_a_server_that_does_not_start_is_an_error(environ, monkeypatch):
     assert "its server did not start" in fault.message
 
 
-def servers_of_tools():
-    found = []
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):  # a zombie, or gone meanwhile
-            if "pytest_openclaw.providers.mcp_tools" in process.cmdline():
-                found.append(process)
-    return found
+def test_no_proxy_is_between_the_cli_and_our_server(environ):
+    """A proxy in the environment, which could not reach our server, does not get its requests."""
+    proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9")
+    with MessagesServer(turns=[[use("read", path="notes.md")], [Text("Milk.")]]) as server:
+        reply = ask(at(server, environ | proxies), tools=TOOLS, world=WORLD)
 
-
-@both_ways
-def test_our_server_gets_no_secret_and_ends_with_the_call(environ):
-    """The process that offers the tools has no key in its environment, and ends with the call."""
-    environ |= {"OPENAI_API_KEY": "other-key-0123456789"}
-
-    async def look():
-        asking = asyncio.create_task(provider.ask(Request(model="m", prompt="hi", tools=(READ,))))
-        until = time.monotonic() + 120
-        while not server.requests and time.monotonic() < until:
-            await asyncio.sleep(0.05)
-        found = [(process.pid, process.environ()) for process in servers_of_tools()]
-        server.released.set()
-        asking.cancel()
-        await asyncio.gather(asking, return_exceptions=True)
-        return found
-
-    with MessagesServer("silent") as server:
-        provider = provider_of(at(server, environ))
-        ((pid, passed),) = asyncio.run(look())
-
-    assert not any("0123456789" in value for value in passed.values())
-    assert passed["PATH"] == os.environ["PATH"]
-    assert dies(pid)
+    assert [turn.results for turn in reply.turns] == [("buy milk",), ()]
 
 
 TOOLS = (READ, WRITE, EXEC)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import signal
 import sys
@@ -29,7 +30,7 @@ from pytest_openclaw.providers.llama_cpp.weights import (
     sha256_of,
     template_for,
 )
-from pytest_openclaw.providers.processes import Program, Running, import_path, start
+from pytest_openclaw.providers.processes import Program, Running, start
 from pytest_openclaw.providers.wire import load_object
 from pytest_openclaw.util.errors import EngineError, TargetError
 from pytest_openclaw.util.signals import how_it_ended
@@ -269,7 +270,8 @@ async def start_engine(
 def child_environ(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the engine's environment: the system's variables, our import path, and how threads wait."""
     passed_on = {name: environ[name] for name in _PASSED_ON if name in environ}
-    return {**passed_on, **_SPIN, "PYTHONPATH": import_path()}
+    import_path = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
+    return {**passed_on, **_SPIN, "PYTHONPATH": import_path}
 
 
 def why_it_ended(returncode: int | None, log: str, model: str) -> str:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.openclaw.catalog import DIRECT, read_catalogue
+from pytest_openclaw.providers.loopback import Outgoing, listening
 from pytest_openclaw.providers.openclaw.call import (
     environment,
     find_command,
@@ -29,7 +30,7 @@ from pytest_openclaw.providers.openclaw.call import (
     scratch_folder,
     write_config,
 )
-from pytest_openclaw.providers.openclaw_agent import Outgoing, listening, messages_of, text_of
+from pytest_openclaw.providers.openclaw_agent import messages_of, text_of
 from pytest_openclaw.providers.processes import Program, Running, run
 from pytest_openclaw.providers.server_errors import shortened
 from pytest_openclaw.providers.wire import object_in, objects_in, text_in
@@ -95,15 +96,15 @@ async def _first_request(
     body: JsonObject = {}
     received = asyncio.Event()
 
-    async def answer(_path: str, _authorization: str, sent: JsonObject | None) -> Outgoing:
+    async def answer(_path: str, sent: JsonObject | None) -> Outgoing:
         if sent and not body:
             body.update(sent)
             received.set()
         return Outgoing(503)
 
-    async with listening(answer) as url:
+    async with listening(answer) as (url, token):
         model = {"id": _MODEL, "reasoning": False, "input": ["text"], "maxTokens": 8192}
-        write_config(scratch, _NAME, model, url=f"{url}/v1", key="not-a-key", api=API, tools=policy)
+        write_config(scratch, _NAME, model, url=f"{url}/v1", key=token, api=API, tools=policy)
         paths = ("--config", str(scratch.config), "--cwd", str(scratch.workspace))
         words = ("agent", "exec", *paths, _QUESTION, "--json", "--timeout", str(round(PATIENCE_S)))
         printed = await _run(scratch, (*command, *words), environ, until=received)

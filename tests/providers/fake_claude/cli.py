@@ -1,11 +1,11 @@
 """A fake `claude`: speaks stream-json as version 2.1 does. The first argument is the mode."""
 
+import http.client
 import json
 import os
 import re
 import shlex
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -46,13 +46,20 @@ def mcp_servers():
     return json.loads(Path(path).read_text(encoding="utf-8"))["mcpServers"] if path else {}
 
 
-def offer():
+def asked_of_server(method, **params):
+    """The answer of our MCP server, which is asked as its configuration says."""
     (server,) = mcp_servers().values()
-    return json.loads(Path(server["args"][-1]).read_text(encoding="utf-8"))
+    assert server["type"] == "http"
+    host, path = server["url"].removeprefix("http://").split("/", 1)
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    connection = http.client.HTTPConnection(host)
+    connection.request("POST", f"/{path}", json.dumps(message), server["headers"])
+    answer = connection.getresponse()
+    return json.load(answer) if answer.status == 200 else {"error": {"message": "gone"}}
 
 
 def offered_names():
-    tools = offer()["tools"] if mcp_servers() else []
+    tools = asked_of_server("tools/list")["result"]["tools"] if mcp_servers() else []
     names = [re.sub(r"[^a-zA-Z0-9_-]", "_", tool["name"]) for tool in tools]
     return [f"mcp__openclaw__{name}" for name in names]
 
@@ -116,7 +123,7 @@ def report():
     if system := argument("--system-prompt-file"):
         call["system"] = Path(system).read_text(encoding="utf-8")
     if servers := mcp_servers():
-        call |= {"mcp_servers": servers, "offer": offer()}
+        call |= {"mcp_servers": servers, "offer": asked_of_server("tools/list")["result"]["tools"]}
     Path(sys.argv[2]).write_text(json.dumps(call), encoding="utf-8")
     hello()
 
@@ -172,33 +179,32 @@ def unoffered():
 
 
 def plays():
-    """Play the turns of the second argument, `[text, [[tool, arguments], …]]` each, with our real server."""
+    """Play the turns of the second argument, `[text, [[tool, arguments], …]]` each, with our server."""
     begin()
     turns = json.loads(sys.argv[2])
     limit = int(argument("--max-turns") or 1)
     reads_lines = argument("--input-format") == "stream-json"
     said = [json.loads(sys.stdin.readline())["message"]["content"]] if reads_lines else []
     n_before = 0
-    with Server() as server:
-        for number, (text, calls) in enumerate(turns, 1):
-            if number > n_before + 1:
-                requesting()
-            blocks = [(f"toolu_{number}{index}", *call) for index, call in enumerate(calls)]
-            turn(number, text.replace("SAID", " | ".join(said)), blocks)
-            if not calls:
-                say(result(result=text))
-                if not (reads_lines and (line := sys.stdin.readline())):
-                    return
-                said.append(json.loads(line)["message"]["content"])
-                begin()
-                n_before = number
-                continue
-            for call_id, name, arguments in blocks:
-                answered = server.answer_of(name, arguments)
-                block = {"type": "tool_result", "tool_use_id": call_id, **answered}
-                say({"type": "user", "message": {"role": "user", "content": [block]}})
-            if number == n_before + limit:
-                end_at_limit()
+    for number, (text, calls) in enumerate(turns, 1):
+        if number > n_before + 1:
+            requesting()
+        blocks = [(f"toolu_{number}{index}", *call) for index, call in enumerate(calls)]
+        turn(number, text.replace("SAID", " | ".join(said)), blocks)
+        if not calls:
+            say(result(result=text))
+            if not (reads_lines and (line := sys.stdin.readline())):
+                return
+            said.append(json.loads(line)["message"]["content"])
+            begin()
+            n_before = number
+            continue
+        for call_id, name, arguments in blocks:
+            answered = answer_of(name, arguments)
+            block = {"type": "tool_result", "tool_use_id": call_id, **answered}
+            say({"type": "user", "message": {"role": "user", "content": [block]}})
+        if number == n_before + limit:
+            end_at_limit()
     sys.exit(1)
 
 
@@ -219,39 +225,14 @@ def turn(number, text, calls):
     say(event("message_stop"))
 
 
-class Server:
-    """Our server, started as its configuration says, if it is configured and its calls are allowed."""
-
-    def __enter__(self):
-        servers = mcp_servers()
-        self.allowed = argument("--allowedTools") == "mcp__openclaw" and bool(servers)
-        if self.allowed:
-            (config,) = servers.values()
-            command = [config["command"], *config["args"]]
-            environ = {**os.environ, **config["env"]}
-            pipe = subprocess.PIPE
-            self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environ)
-            self.request("initialize", protocolVersion="2025-11-25")
-        return self
-
-    def __exit__(self, *_):
-        if self.allowed:
-            self.process.communicate()
-
-    def request(self, method, **params):
-        assert self.process.stdout
-        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        self.process.stdin.write(json.dumps(message).encode() + b"\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline() or '{"error": {"message": "gone"}}')
-
-    def answer_of(self, name, arguments):
-        own = name.removeprefix("mcp__openclaw__")
-        if name == own or not self.allowed:
-            unknown = f"<tool_use_error>No such tool available: {name}</tool_use_error>"
-            return {"content": unknown, "is_error": True}
-        answer = self.request("tools/call", name=own, arguments=json.loads(arguments or "{}"))
-        return {"content": answer["result"]["content"] if "result" in answer else answer["error"]["message"]}
+def answer_of(name, arguments):
+    """The result of a call, by our server if its calls are allowed."""
+    own = name.removeprefix("mcp__openclaw__")
+    if name == own or argument("--allowedTools") != "mcp__openclaw":
+        unknown = f"<tool_use_error>No such tool available: {name}</tool_use_error>"
+        return {"content": unknown, "is_error": True}
+    answer = asked_of_server("tools/call", name=own, arguments=json.loads(arguments or "{}"))
+    return {"content": answer["result"]["content"] if "result" in answer else answer["error"]["message"]}
 
 
 def slash_command():

@@ -37,14 +37,14 @@ def others_may_use(folder):
 
 @pytest.mark.usefixtures("temporary")
 def test_the_environment_of_the_claude_cli():
-    """Its folders, the system prompt, the tools and the config of our server are private."""
+    """Its folders, the system prompt and the token of our server are private."""
     request = Request(model="m", prompt="p", system="Be brief.", tools=(Tool(name="read"),))
     with new_folders(*claude.FOLDERS) as folder:
-        claude.write_files(folder, request, environ={}, inherited=())
+        claude.write_files(folder, request, "http://127.0.0.1:9", "token")
 
         assert others_may_use(folder) == {}
         files = sorted(path.name for path in folder.iterdir() if path.is_file())
-        assert files == ["mcp.json", "offer.json", "system.txt"]
+        assert files == ["mcp.json", "system.txt"]
 
 
 @pytest.mark.usefixtures("temporary")
