@@ -58,7 +58,7 @@ def render_failure(record: Record, prompt: Mapping[str, Any], tools: Sequence[To
 
     `prompt` has `prompt`, `messages` and `validator` as in `config.json`, and offered these `tools`.
     """
-    turns, why = turns_of(record, tools), missed(record, prompt, tools)
+    turns, why = turns_of(record, tools), miss_of(record, prompt, tools)
     times = f"e2e {render_ms(record.e2e_ms)}, TTFT {render_ms(record.ttft_ms)}"
     ended = f", ended by {one_line(record.finish_reason, 40)}" if record.finish_reason else ""
     texts = [
@@ -207,15 +207,9 @@ def render_cells(
             heading = record.suite
             rows.append((heading,))
         took = render_ms(record.e2e_ms) if record.attempts else DASH
-        why = missed(record, prompts.get(key, {}), tools.get(key)) if is_miss(record) else ""
+        why = miss_of(record, prompts.get(key, {}), tools.get(key)) if is_miss(record) else ""
         rows.append((one_line(name.removeprefix(f"{heading}::"), width // 2), verdict_of(record), took, why))
     yield from wrapped_rows(rows, width) if rows[1:] else ["no cell fits"]
-
-
-def missed(record: Record, prompt: Mapping[str, Any], tools: Sequence[Tool] | None) -> str:
-    """Return what a cell that did not pass should have done and did, the harm, or the fault."""
-    due = "" if tools is None else miss_of(record, prompt.get("validator"), turns_of(record, tools))
-    return due or _why(record)
 
 
 # --- the parts of a row -----------------------------------------------------------------------------
@@ -510,17 +504,16 @@ def _short(value: Any) -> Any:
     return value if len(json.dumps(value)) <= MOST_SAID else "…"
 
 
-def miss_of(record: Record, validator: Any, turns: Sequence[JsonObject]) -> str:
-    """Return a miss in a few words: the harm, or what was due and done; empty if the finding says more.
+def miss_of(record: Record, prompt: Mapping[str, Any], tools: Sequence[Tool] | None) -> str:
+    """Return a miss in a few words: the harm, what was due and done, or the finding or fault if it says more.
 
-    Args:
-        record: the row of a cell that offered tools, and missed.
-        validator: its rule, as in `config.json`.
-        turns: as `turns_of` returns them.
+    `prompt` is its definition in `config.json`, or empty; only what is done with known tools is compared.
     """
-    due = [*_due_tools(validator)]
+    if tools is None:
+        return _why(record)
+    due, turns = [*_due_tools(prompt.get("validator"))], turns_of(record, tools)
     calls = [call for turn in turns for call in turn["calls"]]
-    text = one_line(turns[-1]["text"], MOST_SAID // 2) if turns else ""
+    text = one_line(turns[-1]["text"], MOST_SAID // 2)
     quoted = f': "{text}"' if text else ""
     if record.harm:
         harmful = _each(call_text(call) for call in calls if call["name"] in (record.harm_tools or ()))
@@ -528,7 +521,7 @@ def miss_of(record: Record, validator: Any, turns: Sequence[JsonObject]) -> str:
     if not due and record.written_calls and record.tool_outcome is None:
         return f"wrote the call as text: {call_text(record.written_calls[0])}; {record.violation}"
     if not due:
-        return ""
+        return _why(record)
     if record.tool_outcome == "leaked_as_text" and record.written_calls:
         did = f"; wrote the call as text: {call_text(record.written_calls[0])}"
     elif record.tool_outcome == "claimed_not_done":
@@ -538,7 +531,7 @@ def miss_of(record: Record, validator: Any, turns: Sequence[JsonObject]) -> str:
     elif calls and not {call["name"] for call in calls} & {*" or ".join(due).split(" or ")}:
         did = f", got {call_text(calls[0])}{f' and {len(calls) - 1} more' if len(calls) > 1 else ''}"
     else:  # a call that was due, with other arguments, too often, or without the rest
-        return ""
+        return _why(record)
     return f"expected {' and '.join(due)}{did}"
 
 

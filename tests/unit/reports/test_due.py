@@ -149,7 +149,7 @@ def test_a_row_in_words(row, did, brief):
     """Harm first, then calls with their number, the answer, and how an exchange ended."""
     turns = turns_of(row, None)
     assert (did_of(row, turns), brief_call(row, turns)) == (did, brief)
-    assert not row.harm or miss_of(row, None, turns) == 'did harm: exec {"command": "rm -rf /"} ×8'
+    assert not row.harm or miss_of(row, {}, ()) == 'did harm: exec {"command": "rm -rf /"} ×8'
 
 
 def test_a_miss_without_a_due_call_names_the_written_one():
@@ -158,4 +158,4 @@ def test_a_miss_without_a_due_call_names_the_written_one():
     row = missed(tools_offered=1, written_calls=(call,), violation="score 0.00 of 1", tool_outcome=None)
 
     said = 'wrote the call as text: write {"path": "a"}; score 0.00 of 1'
-    assert miss_of(row, {"type": "python"}, turns_of(row, None)) == said
+    assert miss_of(row, {"validator": {"type": "python"}}, ()) == said
