@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from pytest_openclaw.providers.prices import has_list
 from pytest_openclaw.reports.blocks import SummaryFinding
@@ -12,7 +12,7 @@ from pytest_openclaw.util.files import install_command
 from pytest_openclaw.util.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_openclaw.conclusions.summary import Summary
     from pytest_openclaw.providers.prices import Prices
@@ -85,14 +85,6 @@ def finding_lines(
 # --- the end of a run ------------------------------------------------------------------------------------
 
 
-class Line(NamedTuple):
-    """A line: a part with a color, if the terminal has colors, and the rest."""
-
-    text: str
-    rest: str = ""
-    color: str = ""
-
-
 def title_of(summary: Summary) -> str:
     """Return the title, with the release of OpenClaw if all recommendations are about the same one."""
     releases = {group.recommendation.release for group in summary.groups} - {None}
@@ -100,12 +92,7 @@ def title_of(summary: Summary) -> str:
     return f"openclaw{named}: {QUESTION}"
 
 
-def render_terminal(summary: Summary, where: str, **shown: Any) -> list[str]:
-    """Return the lines under the title, without colors; see `colored_lines`."""
-    return [f"{line.text}{line.rest}" for line in colored_lines(summary, where, **shown)]
-
-
-def colored_lines(
+def render_terminal(
     summary: Summary,
     where: str,
     resume: str | None = None,
@@ -113,7 +100,8 @@ def colored_lines(
     *,
     width: int = WIDTH,
     are_misses_shown: bool = False,
-) -> Iterator[Line]:
+    paint: Callable[[str, str], str] = lambda text, _: text,
+) -> Iterator[str]:
     """Yield the lines under the title: a sentence for each target, the table, the findings.
 
     Args:
@@ -123,15 +111,16 @@ def colored_lines(
         notes: further findings.
         width: columns of the terminal.
         are_misses_shown: whether the missed cells have been listed above the title.
+        paint: `(text, color)`; returns a text in a color.
     """
     text_width = min(width, WIDEST_TEXT)
     for answer in answers(summary):
         for line in lines_of(f"{answer.target}: {answer.sentence}", text_width, "  "):
-            yield Line(line, color=COLORS[answer.kind])
-    yield Line("")
+            yield paint(line, COLORS[answer.kind])
+    yield ""
     if summary.groups:
-        yield from map(Line, table_lines(targets_table(summary.groups), width))
-    yield Line("")
+        yield from table_lines(targets_table(summary.groups), width)
+    yield ""
     found = [
         *findings(summary, are_misses_shown=are_misses_shown),
         *notes,
@@ -141,8 +130,8 @@ def colored_lines(
         found.append(SummaryFinding(label="next", text=resume))
     for line in finding_lines(found, text_width, names_targets=len(summary.groups) > 1):
         label = line[:LABEL_WIDTH].rstrip()
-        color = COLORS.get(label, "")
-        yield Line(label, line.removeprefix(label), color) if color else Line(line)
+        color = COLORS.get(label)
+        yield f"{paint(label, color)}{line.removeprefix(label)}" if color else line
 
 
 def how_to_price(labels: Sequence[str]) -> str:

@@ -172,12 +172,12 @@ class EndSection:
         GitHub's annotations and broken plugins are shown even with `--no-summary`.
         """
         from pytest_openclaw.reports.blocks import SummaryFinding
-        from pytest_openclaw.reports.terminal import colored_lines, finding_lines, title_of
+        from pytest_openclaw.reports.terminal import finding_lines, render_terminal, title_of
 
         annotations = [*render_annotations(summary)]
         if not (summary.n_rows or annotations):  # no cell was asked, and none had to be
             return
-        width = self._config.get_terminal_writer().fullwidth
+        writer = self._config.get_terminal_writer()
         # In pytest 9 each plugin has to respect `--no-summary`; pytest 8 does not call this hook then.
         if not self._config.getoption("no_summary", False):
             (page, resume), start = paths, self._config.invocation_params.dir
@@ -185,14 +185,19 @@ class EndSection:
             # Misses that fail no test are not listed above the summary.
             are_shown = bool(self._causes) and self._config.option.tbstyle != "no"
             terminal.write_sep("=", title_of(summary))
-            for text, rest, color in colored_lines(
-                summary, shown, resume, notes, width=width, are_misses_shown=are_shown
+            for line in render_terminal(
+                summary,
+                shown,
+                resume,
+                notes,
+                width=writer.fullwidth,
+                are_misses_shown=are_shown,
+                paint=lambda text, color: writer.markup(text, **{color: True}),
             ):
-                terminal.write(text, **({color: True} if color else {}))
-                terminal.write_line(rest)
+                terminal.write_line(line)
         broken = [SummaryFinding(label="plugin broke", text=text) for text in complaints]
         lines = annotations if os.environ.get("GITHUB_ACTIONS") == "true" else []
-        for line in (*lines, *finding_lines(broken, width)):
+        for line in (*lines, *finding_lines(broken, writer.fullwidth)):
             terminal.write_line(line)
 
 

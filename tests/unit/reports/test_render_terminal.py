@@ -9,7 +9,6 @@ from pytest_openclaw.reports.blocks import SummaryFinding
 from pytest_openclaw.reports.numbers import WIDTH, columns
 from pytest_openclaw.reports.terminal import (
     COLORS,
-    colored_lines,
     finding_lines,
     notes_on_cost,
     render_terminal,
@@ -36,7 +35,7 @@ SMALL = Target(provider="llama_cpp", model="smollm2:135m")
 
 
 def _lines(summary):
-    return render_terminal(summary, WHERE)
+    return [*render_terminal(summary, WHERE)]
 
 
 def test_a_target_that_was_not_asked_says_so():
@@ -109,7 +108,8 @@ def test_a_command_asks_the_remaining_cells(rows, n_cells, is_shown):
     """The last line is the command that resumes the run, in full, so that it can be pasted."""
     command = "pytest benchmarks/ " + "--openclaw-runs-dir=somewhere " * 5 + "--openclaw-resume=r"
 
-    lines = render_terminal(summary_of(rows, n_selected={TARGET: n_cells}), "summary.md", resume=command)
+    summary = summary_of(rows, n_selected={TARGET: n_cells})
+    lines = [*render_terminal(summary, "summary.md", resume=command)]
 
     assert (lines[-1] == f"next              {command}") is is_shown
     assert lines[-2 if is_shown else -1].startswith("wrote")
@@ -132,12 +132,17 @@ def test_answers_and_labels_have_colors():
     rows = [*tool_cells(16, 0), *tool_cells(0, 16, SMALL), record(SMALL, probe="secret", harm=True)]
     summary = summary_of(rows, gates=GateSettings.of(require_tier=1))
 
-    lines = [*colored_lines(summary, WHERE, width=60)]
+    painted = []
 
-    n_sentences = next(n for n, line in enumerate(lines) if not line.text)
-    colors = [line.color for line in lines[:n_sentences]]
-    assert sorted(set(colors), key=colors.index) == ["yellow", "red"]
-    marked = {line.text.strip(): line.color for line in lines[n_sentences:] if line.color}
+    def paint(text, color):
+        painted.append((text, color))
+        return f"<{color}>"
+
+    lines = [*render_terminal(summary, WHERE, width=60, paint=paint)]
+
+    sentences = lines[: lines.index("")]
+    assert list(dict.fromkeys(sentences)) == ["<yellow>", "<red>"]
+    marked = dict(painted[len(sentences) :])
     assert marked["gate FAILED"] == "red"
     assert set(marked) <= set(COLORS)
 
