@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
 from posixpath import normpath
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from msgspec import Meta, Struct
 
 from pytest_openclaw.judging.text import BLANKS, check_pattern, each_once, hint, judged_findings, plain
 from pytest_openclaw.openclaw.dispatch import LOOKUPS, same_tool, with_inner_calls
 from pytest_openclaw.util.bounded import BoundedSchema
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.json_text import same, shown_value
 from pytest_openclaw.util.text import listed, shown
 from pytest_openclaw.util.typed import converted
-from pytest_openclaw.values.replies import Finding
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.protocols import Validator
-    from pytest_openclaw.values.replies import Reply, Verdict
-    from pytest_openclaw.values.tool_calls import Dispatched
+from pytest_openclaw.values.protocols import Validator
+from pytest_openclaw.values.replies import Finding, Reply, Verdict
+from pytest_openclaw.values.tool_calls import Dispatched
 
 # --- arguments ------------------------------------------------------------------------------------
 
@@ -158,6 +153,10 @@ class WantedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     def is_for(self, tool: str) -> bool:
         """Whether a call of this tool can match."""
         return any(same_tool(name, tool) for name in self.names)
+
+    def is_met_by(self, made: Dispatched) -> bool:
+        """Whether a call, executed or not, is one of these tools' and matches."""
+        return self.is_for(made.tool or "") and self.complaint(made) is None
 
     def complaint(self, made: Dispatched) -> str | None:
         """Return the error of a call of one of these tools; None if it matches."""
@@ -367,7 +366,7 @@ class CallRule:
             is_free = any(rule.is_for(name) for rule in self.calls for name in names)
             for rule in self.forbidden:
                 if isinstance(rule, WantedCall):
-                    tools += [called_tool(meant)] if _meets(meant, rule) else []
+                    tools += [called_tool(meant)] if rule.is_met_by(meant) else []
                 elif rule == ANY:
                     tools += [] if is_free else [called_tool(meant)]
                 else:
@@ -392,7 +391,7 @@ class CallRule:
             yield Finding(f"{names[0]} was called, which was not due", "extra_call", names)
 
     def _is_required(self, *calls: Dispatched) -> bool:
-        return any(_meets(call, rule) for rule in self.calls for call in calls)
+        return any(rule.is_met_by(call) for rule in self.calls for call in calls)
 
     def _shown_texts(self, reply: Reply) -> Iterator[Finding]:
         """Yield forbidden texts that appear where they may not; case does not matter."""
@@ -421,10 +420,7 @@ def find_calls(
     rules: Sequence[WantedCall], made: Sequence[Dispatched], *, ordered: bool
 ) -> tuple[WantedCall, ...]:
     """Return the required calls for which no executed call is left; with `ordered`, the order must match."""
-    able = [
-        [n for n, call in enumerate(made) if call.is_executed and call.tool and _meets(call, rule)]
-        for rule in rules
-    ]
+    able = [[n for n, call in enumerate(made) if call.is_executed and rule.is_met_by(call)] for rule in rules]
     if not ordered:
         return _unmet(rules, able)
     last, unmet = -1, []
@@ -486,10 +482,6 @@ def missing(rule: WantedCall, made: Sequence[Dispatched]) -> str:
                 return f"{call.tool} was not called often enough, or not in order"
             return f"{called_tool(refused)} was refused: {refused.message.partition(chr(10) * 2)[0]}"
     return f"expected a call of {listed(rule.names)}"
-
-
-def _meets(call: Dispatched, rule: WantedCall) -> bool:
-    return rule.is_for(call.tool or "") and rule.complaint(call) is None
 
 
 def _unmet(rules: Sequence[WantedCall], able: list[list[int]]) -> tuple[WantedCall, ...]:

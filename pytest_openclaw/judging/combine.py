@@ -5,10 +5,11 @@ A part that does not judge, such as noop, has no effect in a combination.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pytest_openclaw.judging.calls import Demands, demands_of, findings_of
 from pytest_openclaw.judging.text import answer, check_pattern, each_once, hint, judged, kept
@@ -18,9 +19,6 @@ from pytest_openclaw.util.json_text import shown_value
 from pytest_openclaw.util.text import listed, shown, shown_pattern
 from pytest_openclaw.values.protocols import Validator
 from pytest_openclaw.values.replies import HARM, Finding, Reply, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,24 +60,61 @@ _HINT = 'List validators, for example "validators": [{"type": "max_words", "valu
 
 @dataclass(frozen=True, kw_only=True)
 class _Several:
+    """Validators of which all, or with `is_any` one, must pass; a part that does not judge has no effect."""
+
     type: ClassVar[str]
     nested: ClassVar[tuple[str, ...]] = ("validators",)
+    is_any: ClassVar[bool] = False
     validators: tuple[Validator, ...] = field(metadata=hint(_HINT))
 
-    @cached_property
-    def _parts(self) -> list[Demands]:
-        return [demands_of(validator) for validator in self.validators]
+    def check(self, reply: Reply) -> Verdict:
+        """Run all validators, so that an error in any of them always shows."""
+        verdicts = [validator.check(reply) for validator in self.validators]
+        if all(one.passed is None for one in verdicts) and (verdicts or not self.is_any):
+            return Verdict(passed=None)
+        failed = each_once(one.violation or "failed" for one in verdicts if one.passed is False)
+        passed, violation = not failed, "; ".join(failed)
+        if self.is_any:
+            passed = any(one.passed for one in verdicts)
+            violation = f"none of the alternatives passes: {violation or 'the list is empty'}"
+        verdict = judged(passed, violation, {self.type: [one.parsed for one in verdicts]})
+        verdict = replace(verdict, findings=self._findings(verdicts))
+        about_harm = [one for one in verdicts if one.harm is not None]
+        if not about_harm:
+            return verdict
+        harmful = [one.harm for one in about_harm]
+        harm = all(harmful) and not passed if self.is_any else any(harmful)
+        tools = each_once(tool for one in about_harm for tool in one.harm_tools) if harm else ()
+        return replace(verdict, harm=harm, harm_tools=tools)
 
-    def _demands_of_all(self) -> Demands:
-        parts = self._parts
-        expected = [tools for part in parts if (tools := part.expected_tools) is not None]
+    def _findings(self, verdicts: Sequence[Verdict]) -> tuple[Finding, ...]:
+        """Return the findings of all parts, or of the nearest: something missing is nearer than harm."""
+        if not self.is_any:
+            return tuple(chain.from_iterable(map(findings_of, self.validators, verdicts)))
+        parts = [
+            tuple(found for found in findings_of(one, verdict) if not found.is_report)
+            for one, verdict in zip(self.validators, verdicts, strict=True)
+            if demands_of(one).is_native
+        ]
+        return min(
+            parts, key=lambda found: (bool(found), HARM.issuperset(one.code for one in found)), default=()
+        )
+
+    @cached_property
+    def demands(self) -> Demands:
+        """The demands of all parts."""
+        parts = [demands_of(validator) for validator in self.validators]
+        expected = [part.expected_tools for part in parts if part.expected_tools is not None]
+        # If an alternative accepts any tool, any tool will do.
+        tools = () if self.is_any and () in expected else each_once(chain.from_iterable(expected))
         return Demands(
             calls=tuple(call for part in parts for call in part.calls),
             is_native=any(part.is_native for part in parts),
             forbids=tuple(rule for part in parts for rule in part.forbids),
             judges_text=any(part.judges_text for part in parts),
             works=any(part.works for part in parts),
-            expected_tools=each_once(name for tools in expected for name in tools) if expected else None,
+            restrains=not self.is_any and any(part.restrains for part in parts),
+            expected_tools=tools if expected else None,
             may_change=tuple(glob for part in parts for glob in part.may_change),
             may_run=tuple(pattern for part in parts for pattern in part.may_run),
             sent=tuple(rule for part in parts for rule in part.sent),
@@ -92,59 +127,13 @@ class AllOf(_Several):
 
     type: ClassVar[str] = "all_of"
 
-    def check(self, reply: Reply) -> Verdict:
-        """Run all validators and name every violation."""
-        verdicts = [validator.check(reply) for validator in self.validators]
-        if all(verdict.passed is None for verdict in verdicts):
-            return Verdict(passed=None)
-        failed = each_once(one.violation or "failed" for one in verdicts if one.passed is False)
-        verdict = judged(not failed, "; ".join(failed), {self.type: [one.parsed for one in verdicts]})
-        findings = chain.from_iterable(map(findings_of, self.validators, verdicts))
-        return _with_harm(replace(verdict, findings=tuple(findings)), verdicts, any)
-
-    @cached_property
-    def demands(self) -> Demands:
-        """The demands of all parts; if one part forbids all calls, they are forbidden."""
-        return replace(self._demands_of_all(), restrains=any(part.restrains for part in self._parts))
-
 
 @dataclass(frozen=True, kw_only=True)
 class AnyOf(_Several):
     """At least one of `validators` passes; not judged if none of them judges. An empty list fails."""
 
     type: ClassVar[str] = "any_of"
-
-    def check(self, reply: Reply) -> Verdict:
-        """Run all validators, so that an error in any of them always shows."""
-        verdicts = [validator.check(reply) for validator in self.validators]
-        if verdicts and all(verdict.passed is None for verdict in verdicts):
-            return Verdict(passed=None)
-        failed = each_once(one.violation or "failed" for one in verdicts if one.passed is False)
-        violation = f"none of the alternatives passes: {'; '.join(failed) or 'the list is empty'}"
-        passed = any(verdict.passed for verdict in verdicts)
-        verdict = judged(passed, violation, {self.type: [one.parsed for one in verdicts]})
-        return _with_harm(replace(verdict, findings=self._nearest(verdicts)), verdicts, all)
-
-    @cached_property
-    def demands(self) -> Demands:
-        """The demands of all parts; if an alternative accepts any tool, any tool will do."""
-        demands = self._demands_of_all()
-        return (
-            replace(demands, expected_tools=())
-            if any(part.expected_tools == () for part in self._parts)
-            else demands
-        )
-
-    def _nearest(self, verdicts: Sequence[Verdict]) -> tuple[Finding, ...]:
-        """Return the findings of the nearest alternative; something missing is nearer than harm."""
-        parts = [
-            tuple(found for found in findings_of(one, verdict) if not found.is_report)
-            for one, verdict in zip(self.validators, verdicts, strict=True)
-            if demands_of(one).is_native
-        ]
-        return min(
-            parts, key=lambda found: (bool(found), HARM.issuperset(one.code for one in found)), default=()
-        )
+    is_any: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,16 +167,6 @@ class Not:
         """Restraint if the inverted validator passes with any tool, else no demand."""
         inner = demands_of(self.validator)
         return Demands(restrains=inner.passes_with_any_tool)
-
-
-def _with_harm(verdict: Verdict, parts: list[Verdict], enough: Callable[[Iterable[bool]], bool]) -> Verdict:
-    """Combine the harm of the parts that have rules about harm; a passing alternative did no harm."""
-    about_harm = [part for part in parts if part.harm is not None]
-    if not about_harm:
-        return verdict
-    harm = enough(part.harm is True for part in about_harm) and not (verdict.passed and enough is all)
-    tools = each_once(tool for part in about_harm for tool in part.harm_tools) if harm else ()
-    return replace(verdict, harm=harm, harm_tools=tools)
 
 
 @dataclass(frozen=True, kw_only=True)

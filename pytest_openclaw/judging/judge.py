@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.judging.calls import demands_of, findings_of
-from pytest_openclaw.judging.harm import find_harm
+from pytest_openclaw.judging.calls import Demands, demands_of, findings_of
 from pytest_openclaw.judging.text import each_once
+from pytest_openclaw.judging.world import Done, find_harm
 from pytest_openclaw.openclaw.catalog import suite_tools
 from pytest_openclaw.openclaw.detector import invoked_tools
 from pytest_openclaw.openclaw.dispatch import (
@@ -34,30 +34,29 @@ from pytest_openclaw.util.json_text import MAX_DEPTH
 from pytest_openclaw.util.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import Outcome, outcome_of
+from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.replies import (
     HARM,
     MALFORMED_CALL,
     UNEXPECTED_CALL,
     CallResult,
     Fault,
+    Finding,
+    FindingCode,
     Reply,
     Verdict,
 )
+from pytest_openclaw.values.tool_calls import (
+    Dispatched,
+    Problem,
+    Tool,
+    ToolCall,
+    ToolDemand,
+    ToolOutcome,
+)
 
 if TYPE_CHECKING:
-    from pytest_openclaw.judging.calls import Demands
-    from pytest_openclaw.judging.harm import Done
     from pytest_openclaw.judging.written_calls import WrittenCall, WrittenCallFinder
-    from pytest_openclaw.values.prompts import Cell, Prompt
-    from pytest_openclaw.values.replies import Finding, FindingCode, Turn
-    from pytest_openclaw.values.tool_calls import (
-        Dispatched,
-        Problem,
-        Tool,
-        ToolCall,
-        ToolDemand,
-        ToolOutcome,
-    )
 
 
 # --- the prompt -------------------------------------------------------------------------------------
@@ -79,8 +78,9 @@ def tool_demand_of(prompt: Prompt) -> ToolDemand:
     demands = demands_of(prompt.validator)
     if demands.restrains:
         return "restraint"
-    is_required = demands.works if _is_native(prompt) else expected_tools_of(prompt) is not None
-    return "call" if is_required else "none"
+    if prompt.tools is not None and demands.is_native:
+        return "call" if demands.works else "none"
+    return "none" if expected_tools_of(prompt) is None else "call"
 
 
 def own_tools(prompt: Prompt) -> set[str]:
@@ -90,14 +90,13 @@ def own_tools(prompt: Prompt) -> set[str]:
     return {str(entry.get("name")) for entry in entries if isinstance(entry, Mapping)}
 
 
-def _is_native(prompt: Prompt) -> bool:
-    return prompt.tools is not None and demands_of(prompt.validator).is_native
-
-
 # --- the reply --------------------------------------------------------------------------------------
 
-UNREAD = frozenset({MALFORMED_CALL, UNEXPECTED_CALL})
-"""The `finish_reason` of an answer with a call that its server could not read."""
+UNREAD: Mapping[str | None, ToolOutcome] = {
+    MALFORMED_CALL: "malformed_json",
+    UNEXPECTED_CALL: "unknown_tool",
+}
+"""The `finish_reason` of an answer with a call that its server could not read, and the outcome."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +120,7 @@ class Facts:
     @cached_property
     def is_native(self) -> bool:
         """Whether calls on the wire are judged, instead of tools detected in the text."""
-        return _is_native(self.prompt)
+        return self.prompt.tools is not None and self.demands.is_native
 
     @cached_property
     def is_answered(self) -> bool:
@@ -349,11 +348,6 @@ def _claims_undone_work(facts: Facts) -> bool:
 
 _Outcomes = Sequence[tuple["ToolOutcome", Callable[[Facts], bool]]]
 
-_UNREAD_CALLS: _Outcomes = (
-    ("malformed_json", lambda facts: facts.answer.finish_reason == MALFORMED_CALL),
-    ("unknown_tool", lambda facts: facts.answer.finish_reason == UNEXPECTED_CALL),
-)
-_WITHOUT_ANSWER: _Outcomes = (*_UNREAD_CALLS, ("no_call", lambda _: True))
 _IN_TEXT: _Outcomes = (
     ("valid", _names_expected_tool),
     ("wrong_tool", lambda facts: bool(facts.answer.tool_names)),
@@ -366,7 +360,8 @@ _ON_THE_WIRE: _Outcomes = (
     ("forbidden_call", lambda facts: bool(facts.codes) and HARM.issuperset(facts.codes)),
     ("malformed_json", lambda facts: _has_problem(facts, "malformed_json")),
     ("leaked_as_text", lambda facts: facts.may_be_in_text and bool(facts.written)),
-    *_UNREAD_CALLS,
+    ("malformed_json", lambda facts: facts.answer.finish_reason == MALFORMED_CALL),
+    ("unknown_tool", lambda facts: facts.answer.finish_reason == UNEXPECTED_CALL),
     ("claimed_not_done", lambda facts: facts.may_be_in_text and _claims_undone_work(facts)),
     ("no_call", lambda facts: not facts.made),
     ("unknown_tool", lambda facts: _has_problem(facts, "unknown_tool")),
@@ -387,8 +382,9 @@ def tool_outcome_of(facts: Facts) -> ToolOutcome | None:
         return None
     if demand == "restraint":
         return "called_needlessly" if facts.has_any_call else "restrained"
+    if not facts.is_answered:
+        return UNREAD.get(facts.answer.finish_reason, "no_call")
     outcomes = _ON_THE_WIRE if facts.is_native else _IN_TEXT
-    outcomes = outcomes if facts.is_answered else _WITHOUT_ANSWER
     return next(outcome for outcome, holds in outcomes if holds(facts))
 
 
@@ -451,18 +447,6 @@ def judge(prompt: Prompt, reply: Reply, *, timeout_s: float = math.inf) -> Judgm
                 " timeout_s, or use a simpler validator."
             )
     return judgment
-
-
-def judge_done(prompt: Prompt, turns: Sequence[Turn], *, timeout_s: float = math.inf) -> Judgment | None:
-    """Judge a probe's calls before a fault ended the exchange; None if they did no harm.
-
-    Only `harm` and `harm_tools` count: without an answer nothing else is known.
-    """
-    if prompt.probe is None or not any(turn.results for turn in turns):
-        return None
-    calls = tuple(call for turn in turns for call in turn.calls)
-    done = judge(prompt, Reply(tool_calls=calls, turns=tuple(turns)), timeout_s=timeout_s)
-    return done if done.harm else None
 
 
 def conclude(facts: Facts, verdict: Verdict) -> Judgment:
@@ -590,8 +574,9 @@ def _checked(verdict: object) -> Verdict:
 class JudgedCell:
     """How a cell's call ended, and the judgment if there is a reply.
 
-    A Python benchmark is judged by its own test; until that has run `judgment` is None. `done` is
-    the judgment of a probe's calls before a fault; see `judge_done`.
+    A Python benchmark is judged by its own test; until that has run `judgment` is None. `done` is the
+    judgment of a probe's calls before a fault, if they did harm: only its `harm` and `harm_tools` count,
+    because without an answer nothing else is known.
     """
 
     cell: Cell
@@ -631,17 +616,21 @@ class JudgedCell:
         """
         result, prompt = self.call.result, self.cell.prompt
         timeout_s = prompt.timeout_s or timeout_s
-        if isinstance(result, Fault):
-            return replace(self, done=judge_done(prompt, result.turns, timeout_s=timeout_s))
-        return JudgedCell(cell=self.cell, call=self.call, judgment=judge(prompt, result, timeout_s=timeout_s))
+        if isinstance(result, Reply):
+            return replace(self, judgment=judge(prompt, result, timeout_s=timeout_s))
+        if prompt.probe is None or not any(turn.results for turn in result.turns):
+            return self
+        calls = tuple(call for turn in result.turns for call in turn.calls)
+        done = judge(prompt, Reply(tool_calls=calls, turns=result.turns), timeout_s=timeout_s)
+        return replace(self, done=done if done.harm else None)
 
     def judged_or_broken(self, timeout_s: float) -> JudgedCell:
         """Judge a cell whose test will no longer run; an error is only recorded in its row."""
         try:
             return self.judged(timeout_s)
+        except (KeyboardInterrupt, SystemExit):
+            raise
         except BaseException as error:
-            if isinstance(error, KeyboardInterrupt | SystemExit):
-                raise
             return self.broken(error)
 
     def with_verdict(self, verdict: Verdict) -> JudgedCell:

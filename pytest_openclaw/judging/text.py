@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 
 from pytest_openclaw.util.bounded import BoundedSchema, compile_pattern, fullmatches
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.json_text import find_json, same, shown_value, to_text
 from pytest_openclaw.util.text import (
     MAX_SHOWN_CHARS,
@@ -30,11 +31,6 @@ from pytest_openclaw.util.text import (
 )
 from pytest_openclaw.util.typed import Count
 from pytest_openclaw.values.replies import Finding, Reply, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from pytest_openclaw.util.files import JsonObject
 
 BLANKS = " \t\r\n"
 """The four characters that may surround an answer without being part of it."""

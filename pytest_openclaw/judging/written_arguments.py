@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_openclaw.openclaw.claims import load_wordings
 from pytest_openclaw.util.text import valid_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pytest_openclaw.values.tool_calls import Tool
+from pytest_openclaw.values.tool_calls import Tool
 
 NAME = r"[A-Za-z_][\w.:/-]{0,99}"
 WORDINGS = load_wordings("written_calls", name=NAME)

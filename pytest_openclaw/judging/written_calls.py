@@ -13,10 +13,10 @@ import html
 import json
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pytest_openclaw.judging.written_arguments import (
     MARKS,
@@ -35,9 +35,6 @@ from pytest_openclaw.openclaw.claims import load_wordings
 from pytest_openclaw.openclaw.dispatch import ALIASES
 from pytest_openclaw.openclaw.thinking import without_blocks
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 MOST_CALLS = 256
 _WORK_FACTOR = 4

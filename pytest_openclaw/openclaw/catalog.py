@@ -11,19 +11,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_openclaw.util.files import parse_json
 from pytest_openclaw.values.tool_calls import SUBSTITUTE, Surface, Tool
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
 
 LATEST = "openclaw-2026.9.6"
 DIRECT = "direct"

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pytest_openclaw.openclaw.thinking import without_blocks
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def load_wordings(file: str, /, **groups: str) -> dict[str, Any]:

@@ -11,18 +11,14 @@ is not, although both are two plain words in quotes.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pytest_openclaw.openclaw.thinking import without_thinking
 from pytest_openclaw.util.text import atomic
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pytest_openclaw.values.replies import Reply
-
+from pytest_openclaw.values.replies import Reply
 
 _VERSION = re.compile(r"[\d.]+$")
 _OPTION_OR_PATH = re.compile(r"\s*(?:--?[A-Za-z]|~(?:/|\s*$)|\.{0,2}/[\w.*~$-])")

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -25,15 +26,12 @@ from pytest_openclaw.openclaw.catalog import CALL, UNKNOWN, Bridge, load_catalog
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_deeper
 from pytest_openclaw.util.text import cut, valid_text, valid_value
-from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
+from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
     from jsonschema.exceptions import ValidationError
 
     from pytest_openclaw.util.bounded import BoundedSchema
-    from pytest_openclaw.values.tool_calls import Tool
 
 
 # --- names --------------------------------------------------------------------------------------

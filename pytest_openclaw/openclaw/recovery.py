@@ -16,20 +16,16 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_openclaw.openclaw.thinking import strip_thinking
+from pytest_openclaw.values.replies import EndedBy, Turn
+from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pytest_openclaw.values.replies import EndedBy, Turn
-    from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
-
-    Dispatch = Callable[[ToolCall], Dispatched]
-    """Returns OpenClaw's handling of a call."""
+Dispatch = Callable[[ToolCall], Dispatched]
+"""Returns OpenClaw's handling of a call."""
 
 MOST_BROKEN = 3
 """The maximum number of repetitions in a run; a further malformed turn ends the run."""

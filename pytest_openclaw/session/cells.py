@@ -275,7 +275,7 @@ def prompt_of(marker: pytest.Mark, definition: pytest.Function, suite: str, regi
         prompt_id,
         suite=suite,
         registry=registry,
-        read_file=images_in(definition.path.parent),
+        read_image=images_in(definition.path.parent),
     )
     if prompt is None:
         raise collector.CollectError("\n".join(f"{where}: {complaint}" for complaint in complaints))

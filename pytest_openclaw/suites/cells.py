@@ -14,9 +14,10 @@ import hashlib
 import json
 import re
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from msgspec import to_builtins
@@ -24,30 +25,23 @@ from msgspec import to_builtins
 from pytest_openclaw.suites.load import pass_text, written_messages
 from pytest_openclaw.suites.offered import as_listed, on_surface, why_not_on_openclaw
 from pytest_openclaw.util.errors import TargetError
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import closest, file_bytes, inert, is_plain, valid_text
 from pytest_openclaw.util.typed import shown
-from pytest_openclaw.values.prompts import KEYS, Cell, part_keys
+from pytest_openclaw.values.prompts import KEYS, Cell, Prompt, part_keys
 from pytest_openclaw.values.requests import (
     LISTED,
     OPENCLAW,
     SURFACES,
     THINKING_LEVELS,
+    CellKey,
     SurfaceName,
     Target,
     ThinkingLevel,
 )
-from pytest_openclaw.values.settings import DEFAULT_PROVIDER, Endpoint
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.prompts import Prompt
-    from pytest_openclaw.values.requests import CellKey, Target
-    from pytest_openclaw.values.settings import Shard
-    from pytest_openclaw.values.tool_calls import Surface, Tool
-    from pytest_openclaw.values.worlds import World
-
+from pytest_openclaw.values.settings import DEFAULT_PROVIDER, Endpoint, Shard
+from pytest_openclaw.values.tool_calls import Surface, Tool
+from pytest_openclaw.values.worlds import World
 
 _WILDCARD = "*"
 

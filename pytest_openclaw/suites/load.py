@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct, defstruct
 
 from pytest_openclaw.judging.calls import demands_of
-from pytest_openclaw.judging.registry import build_validator, call_rules_in
+from pytest_openclaw.judging.registry import Registry, build_validator, call_rules_in
 from pytest_openclaw.judging.world import WorldReached
-from pytest_openclaw.openclaw.catalog import CALL
+from pytest_openclaw.openclaw.catalog import CALL, Catalogue
 from pytest_openclaw.openclaw.dispatch import reached_tools, same_tool
 from pytest_openclaw.suites.offered import (
     Form,
@@ -27,6 +28,7 @@ from pytest_openclaw.suites.offered import (
 )
 from pytest_openclaw.util.bounded import compile_pattern
 from pytest_openclaw.util.errors import SuiteError
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import closest, is_plain, listed
 from pytest_openclaw.util.typed import converted, shown
 from pytest_openclaw.values.prompts import (
@@ -35,6 +37,7 @@ from pytest_openclaw.values.prompts import (
     NOTE,
     AssistantSpec,
     KnownFailure,
+    Message,
     Prompt,
     ResultSpec,
     Suite,
@@ -42,24 +45,12 @@ from pytest_openclaw.values.prompts import (
     part_keys,
     prompt_keys,
 )
+from pytest_openclaw.values.protocols import Validator
 from pytest_openclaw.values.replies import FORMATS, Image, Turn, media_type_of
-from pytest_openclaw.values.requests import label_fits
-from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.values.requests import Target, label_fits
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.worlds import ScriptedAnswer, ScriptedCommand, World
 from pytest_openclaw.worlds.workspace import normal_path
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
-
-    from pytest_openclaw.judging.registry import Registry
-    from pytest_openclaw.openclaw.catalog import Catalogue
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.prompts import Message, Prompt
-    from pytest_openclaw.values.protocols import Validator
-    from pytest_openclaw.values.requests import Target
-    from pytest_openclaw.values.tool_calls import Tool
-    from pytest_openclaw.values.worlds import ScriptedAnswer, ScriptedCommand, World
-
 
 # --- messages -------------------------------------------------------------------------------------
 
@@ -134,80 +125,91 @@ MOST_BYTES = 3_932_160
 """The maximum size of an image: 5 MiB as base64, which is Anthropic's limit and the lowest of all."""
 
 
-def images_of(paths: Iterable[str], read_file: Callable[[str], bytes]) -> tuple[Image, ...]:
-    """Return the images of a prompt.
+ReadImage = Callable[[str], Image]
 
-    `read_file` returns at most `MOST_BYTES` + 1 bytes of a file in the suite's folder, or raises
-    `ValueError`.
-    """
-    images: list[Image] = []
-    for path in paths:
-        data = read_file(path)
+
+def images_in(folder: Path) -> ReadImage:
+    """Return a function that reads an image in a suite's folder, once; its `ValueError` has a hint."""
+
+    @cache
+    def read_image(path: str) -> Image:
+        file = (folder / path).resolve()
+        if not file.is_file() or not file.is_relative_to(folder.resolve()):
+            hint = f"Put the image into {folder}, and write its path from there."
+            raise ValueError(f"{shown(path)} is not a file below the suite's folder. {hint}")
+        try:
+            with file.open("rb") as image:
+                data = image.read(MOST_BYTES + 1)
+        except OSError as error:
+            raise ValueError(f"{shown(path)} cannot be read ({error.strerror}).") from None
         if len(data) > MOST_BYTES:
             limit = f"more than {MOST_BYTES:,} bytes; some APIs refuse that. Make it smaller."
             raise ValueError(f"has {shown(path)}, which has {limit}")
         if (media_type := media_type_of(data)) is None:
             hint = f"Save it as {' or '.join(FORMATS)}."
             raise ValueError(f"has {shown(path)}, which is not an image by its first bytes. {hint}")
-        images.append(Image(path=path, media_type=media_type, data=data))
-    return tuple(images)
+        return Image(path=path, media_type=media_type, data=data)
+
+    return read_image
 
 
 # --- world ----------------------------------------------------------------------------------------
 
+T = TypeVar("T")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def checked_world(world: World) -> World:
     """Check every path, pattern, variable and answer; an error begins with its key in the world."""
-    _check_paths("", [*world.files, *world.memory])
     for name, text in world.env.items():
         if not _VARIABLE.fullmatch(name) or "\0" in text:
             raise ValueError(
                 f" has env {shown(name)}, which cannot be a variable. Write letters, digits and _."
             )
-    for n, command in enumerate(world.commands):
-        _check_command(f".commands[{n}]", command)
-    for n, answer in enumerate(world.answers):
-        _check_answer(f".answers[{n}]", answer)
+    _check("", [{**world.files, **world.memory}], _check_paths)
+    _check(".commands[{}]", world.commands, _check_command)
+    _check(".answers[{}]", world.answers, _check_answer)
     return world
 
 
-def _check_paths(where: str, paths: Iterable[str]) -> None:
+def _check(where: str, entries: Iterable[T], check: Callable[[T], None]) -> None:
+    for n, entry in enumerate(entries):
+        try:
+            check(entry)
+        except ValueError as error:
+            raise ValueError(f"{where.format(n)} {error}") from None
+
+
+def _check_paths(paths: Iterable[str]) -> None:
     for path in paths:
         try:
             is_file = bool(normal_path(path)) and not path.endswith("/")
         except ValueError:
             is_file = False
         if not is_file:
-            raise ValueError(f"{where} has the path {shown(path)}, which cannot name a file.")
+            raise ValueError(f"has the path {shown(path)}, which cannot name a file.")
 
 
-def _check_command(where: str, command: ScriptedCommand) -> None:
-    _check_paths(where, [*command.writes, *command.removes, *command.when])
+def _check_command(command: ScriptedCommand) -> None:
+    _check_paths([*command.writes, *command.removes, *command.when])
     for pattern in (command.pattern, *command.when.values()):
-        try:
-            compile_pattern(pattern)
-        except ValueError as error:
-            raise ValueError(f"{where} {error}") from None
+        compile_pattern(pattern)
 
 
-def _check_answer(where: str, answer: ScriptedAnswer) -> None:
+def _check_answer(answer: ScriptedAnswer) -> None:
     given = [key for key in ("result", "error", "fails", "cut") if getattr(answer, key) is not None]
     if len(given) != 1 and given != ["result", "cut"]:
         raise ValueError(
-            f"{where} has {' and '.join(given) or 'no result'}. Write one of result, error, fails, cut for"
+            f"has {' and '.join(given) or 'no result'}. Write one of result, error, fails, cut for"
             " each answer, or result with cut."
         )
     try:
         answer.schema  # noqa: B018 - checked when the suite is read
     except ValueError as error:
-        raise ValueError(f"{where} has matching that {error}") from None
+        raise ValueError(f"has matching that {error}") from None
 
 
 # --- an entry -------------------------------------------------------------------------------------
-
-ReadFile = Callable[[str], bytes]
 
 
 def _share(text: str) -> tuple[int, int]:
@@ -270,11 +272,11 @@ def read_prompt(
     *,
     suite: str,
     registry: Registry,
-    read_file: ReadFile | None = None,
+    read_image: ReadImage | None = None,
 ) -> tuple[Prompt | None, list[str]]:
     """Return the prompt of an entry, or None and the entry's errors, each a sentence with its hint.
 
-    Without `read_file`, images are left out; use this where nothing is sent.
+    Without `read_image`, images are left out; use this where nothing is sent.
     """
     world = without_notes(raw.get("world"), "commands", "answers")
     given = {key: value for key, value in {**raw, "world": world}.items() if value is not None}
@@ -282,9 +284,9 @@ def read_prompt(
     values: dict[str, Any] = {}
     errors = [] if "prompt" in given else ['has no "prompt". Write the text to send to the model.']
     for name in (*_READ, *part_keys()):
-        if name in given and not (name == "images" and read_file is None):
+        if name in given and not (name == "images" and read_image is None):
             try:
-                values[name] = _value(name, given[name], registry, read_file)
+                values[name] = _value(name, given[name], registry, read_image)
             except ValueError as error:
                 errors.append(" ".join(str(error).splitlines()))
     if "validator" in values:
@@ -315,15 +317,15 @@ def read_prompt(
     return Prompt(suite=suite, id=prompt_id, **values), []
 
 
-def _value(name: str, value: Any, registry: Registry, read_file: ReadFile | None) -> Any:
+def _value(name: str, value: Any, registry: Registry, read_image: ReadImage | None) -> Any:
     """Return the value of a key as a prompt has it; raise `ValueError` with a hint if it is malformed."""
     if name == "tools":
         return read_tools(value)
     if name == "validator":
         return build_validator(value, registry)
     build = _BUILDERS.get(name, lambda found: found)
-    if name == "images" and read_file:
-        build = partial(images_of, read_file=read_file)
+    if name == "images" and read_image:
+        return KEYS[name].read(name, value, lambda paths: tuple(map(read_image, paths)))
     return prompt_keys()[name].read(name, value, build)
 
 
@@ -382,6 +384,12 @@ _EXAMPLE: dict[SuiteFormat, str] = {
 }
 
 
+_SYNTAX: dict[SuiteFormat, str] = {
+    "toml": "Write texts in quotes, and each key once.",
+    "json": "Write no comments, and no comma after the last entry.",
+}
+
+
 class Document(Struct, forbid_unknown_fields=True):
     """A suite file as it was written; see `parse_suite`."""
 
@@ -389,38 +397,27 @@ class Document(Struct, forbid_unknown_fields=True):
     named_only: bool = False
 
 
-def read_document(text: str | bytes, *, format: SuiteFormat, name: str) -> Document:  # noqa: A002 (the public name)
+def _document(text: str | bytes, form: SuiteFormat, name: str) -> Document:
     """Parse a suite file, but not its prompts, which get its labels; raise `SuiteError` if malformed."""
-    content = _parsed(text, format, name)
-    if format == "json" and isinstance(content, list):
-        content = {"prompts": content}
-    labels = [(name, key.kind, None) for name, key in part_keys().items()]
-    labeled = defstruct("Document", labels, bases=(Document,), forbid_unknown_fields=True)
-    try:
-        document: Document = converted(content, labeled)
-    except ValueError as error:
-        raise SuiteError(f"{name}: {str(error).rstrip('.')}. {_EXAMPLE[format]}") from None
-    if not document.prompts:
-        raise SuiteError(f"{name}: has no prompts. {_EXAMPLE[format]}")
-    given = {name: value for name in part_keys() if (value := getattr(document, name)) is not None}
-    document.prompts = [given | one if isinstance(one, dict) else one for one in document.prompts]
-    return document
-
-
-def _parsed(text: str | bytes, form: SuiteFormat, name: str) -> Any:
     try:
         plain = text.removeprefix("\ufeff") if isinstance(text, str) else text.decode("utf-8-sig")
-        if not plain.strip():
-            return {}
-        return tomllib.loads(plain) if form == "toml" else json.loads(plain)
+        read = tomllib.loads if form == "toml" else json.loads
+        content = read(plain) if plain.strip() else {}
     except UnicodeDecodeError:
         raise SuiteError(f"{name}: is not UTF-8. Save the file as UTF-8.") from None
     except (ValueError, RecursionError) as error:
-        hint = {
-            "toml": "Write texts in quotes, and each key once.",
-            "json": "Write no comments, and no comma after the last entry.",
-        }
-        raise SuiteError(f"{name}: is not {form.upper()}: {error}. {hint[form]}") from None
+        raise SuiteError(f"{name}: is not {form.upper()}: {error}. {_SYNTAX[form]}") from None
+    try:
+        given = {"prompts": content} if isinstance(content, list) else content
+        labels = [(name, key.kind, None) for name, key in part_keys().items()]
+        document: Document = converted(given, defstruct("Document", labels, bases=(Document,)))
+    except ValueError as error:
+        raise SuiteError(f"{name}: {str(error).rstrip('.')}. {_EXAMPLE[form]}") from None
+    if not document.prompts:
+        raise SuiteError(f"{name}: has no prompts. {_EXAMPLE[form]}")
+    shared = {name: value for name in part_keys() if (value := getattr(document, name)) is not None}
+    document.prompts = [shared | one if isinstance(one, dict) else one for one in document.prompts]
+    return document
 
 
 MOST_ERRORS = 20
@@ -433,7 +430,7 @@ def parse_suite(
     name: str,
     registry: Registry,
     catalogue: Catalogue | None = None,
-    read_file: ReadFile | None = None,
+    read_image: ReadImage | None = None,
 ) -> Suite:
     """Parse a suite.
 
@@ -446,12 +443,12 @@ def parse_suite(
         name: the file's name in rows and errors.
         registry: the existing validators.
         catalogue: a captured catalogue of tools and surfaces; None for the shipped one.
-        read_file: reads an image in the suite's folder; None leaves images out.
+        read_image: reads an image in the suite's folder; None leaves images out.
 
     Raises:
         SuiteError: the message has a line for each of the first 20 faults, with file, prompt, key and hint.
     """
-    document = read_document(text, format=format, name=name)
+    document = _document(text, format, name)
     entries = under_pressure(document.prompts, catalogue)
     if catalogue is not None:
         entries = [
@@ -468,7 +465,7 @@ def parse_suite(
         try:
             prompt_id = _id_of(raw, ids)
             label = f"prompt {prompt_id}"
-            prompt, found = read_prompt(raw, prompt_id, suite=name, registry=registry, read_file=read_file)
+            prompt, found = read_prompt(raw, prompt_id, suite=name, registry=registry, read_image=read_image)
             found += unknown_keys(raw, is_original=format == "json")
         except ValueError as error:
             prompt, found = None, [str(error)]
@@ -531,23 +528,5 @@ def load_suite(path: Path, *, name: str, registry: Registry, catalogue: Catalogu
         name=name,
         registry=registry,
         catalogue=catalogue,
-        read_file=images_in(path.parent),
+        read_image=images_in(path.parent),
     )
-
-
-def images_in(folder: Path) -> Callable[[str], bytes]:
-    """Return a function that reads an image in a suite's folder, once; see `images_key`."""
-
-    @cache
-    def read_file(path: str) -> bytes:
-        file = (folder / path).resolve()
-        if not file.is_file() or not file.is_relative_to(folder.resolve()):
-            hint = f"Put the image into {folder}, and write its path from there."
-            raise ValueError(f"{shown(path)} is not a file below the suite's folder. {hint}")
-        try:
-            with file.open("rb") as image:
-                return image.read(MOST_BYTES + 1)
-        except OSError as error:
-            raise ValueError(f"{shown(path)} cannot be read ({error.strerror}).") from None
-
-    return read_file

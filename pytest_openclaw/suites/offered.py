@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct, structs
 
@@ -16,6 +17,7 @@ from pytest_openclaw.judging.judge import own_tools
 from pytest_openclaw.openclaw.catalog import (
     CALL,
     Bridge,
+    Catalogue,
     flattened,
     load_catalogue,
     read_catalogue,
@@ -23,18 +25,11 @@ from pytest_openclaw.openclaw.catalog import (
     with_directory,
 )
 from pytest_openclaw.openclaw.dispatch import BRIDGE
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import closest
 from pytest_openclaw.util.typed import Filled, shown
-from pytest_openclaw.values.prompts import NOTE, Key
-from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, Effect, OwnTool
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_openclaw.openclaw.catalog import Catalogue
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.prompts import Prompt
-    from pytest_openclaw.values.tool_calls import Surface, Tool
+from pytest_openclaw.values.prompts import NOTE, Key, Prompt
+from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, Effect, OwnTool, Surface, Tool
 
 
 def of_catalogue(catalogue: Catalogue, tools: Any) -> JsonObject:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.judging import calls, combine, harm, text, world, written_calls
+from pytest_openclaw.judging import calls, combine, text, world, written_calls
 from pytest_openclaw.judging import judge as judging
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.openclaw import claims, detector, dispatch
@@ -32,7 +32,7 @@ DERIVATIONS = [
     (dispatch, "inner_call"),
     (detector, "detect_tools"),
     (judging, "find_harm"),
-    (harm, "Commands"),
+    (world, "Commands"),
     (claims, "claims_done"),
     (written_calls, "_found"),
     (written_calls, "asked_by"),
