@@ -10,7 +10,6 @@ from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from pytest_openclaw.judging.calls import CallRule, ToolCalling, demands_of
 from pytest_openclaw.judging.combine import AllOf, AnyOf, Not, ReportsFailure, ToolInvocation
-from pytest_openclaw.judging.openclaw_answers import OpenclawAck, OpenclawDecision, OpenclawText
 from pytest_openclaw.judging.text import (
     Contains,
     Exact,
@@ -22,6 +21,9 @@ from pytest_openclaw.judging.text import (
     MaxWords,
     Noop,
     OneOf,
+    OpenclawAck,
+    OpenclawDecision,
+    OpenclawText,
     RegexFullmatch,
 )
 from pytest_openclaw.judging.world import WorldReached
