@@ -11,7 +11,7 @@ is not, although both are two plain words in quotes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from itertools import chain
 from typing import NamedTuple
@@ -97,27 +97,22 @@ _COMMAND = re.compile(
 )
 
 
-class Fenced(NamedTuple):
-    """A reply with blanks in place of fence marks, tags and shell comments; the commands in its fences."""
+def read_fences(text: str) -> tuple[str, list[Found]]:
+    """Return the text with blanks for fence marks, tags and shell comments; and the commands in fences.
 
-    text: str
-    commands: Sequence[Found]
-
-
-def read_fences(text: str) -> Fenced:
-    """Find the fences in `text`; a fence that is never closed reaches to the end.
-
-    A command line is a line in a fence with a shell tag. If some lines of a fence have a `$` prompt, the
-    others are output. Continued lines, here-documents, assignments, comments and the words of `if` and
-    `for` are not commands; as in backticks, only the first word of a pipeline or a `sudo` line counts.
+    A fence that is never closed reaches to the end. A command line is a line in a fence with a shell tag. If
+    some lines of a fence have a `$` prompt, the others are output. Continued lines, here-documents,
+    assignments, comments and the words of `if` and `for` are not commands; as in backticks, only the first
+    word of a pipeline or a `sudo` line counts.
     """
     blanked: list[tuple[int, int]] = []
-    commands: list[Found] = []
+    commands = []
     for opening, closing in _fences(text):
         start, end = opening.end(), closing.start("mark") if closing else len(text)
         marks = [mark for mark in (opening, closing) if mark]
         blanked += [(mark.start("mark"), mark.end()) for mark in marks]
-        tag, body = _tag(opening), text[start:end]
+        word = _TAG.match(opening["info"])
+        tag, body = word[1].lower() if word else "", text[start:end]
         if tag in _SCRIPT_TAGS:
             blanked += [(start + found.start(), start + found.end()) for found in _COMMENT.finditer(body)]
         if tag in _SCRIPT_TAGS | _SESSION_TAGS and not _PROMPT.search(body):
@@ -125,7 +120,7 @@ def read_fences(text: str) -> Fenced:
     chars = [*text]
     for first, last in blanked:
         chars[first:last] = " " * (last - first)
-    return Fenced("".join(chars), commands)
+    return "".join(chars), commands
 
 
 def _fences(text: str) -> Iterator[tuple[re.Match[str], re.Match[str] | None]]:
@@ -142,24 +137,18 @@ def _fences(text: str) -> Iterator[tuple[re.Match[str], re.Match[str] | None]]:
         yield opened, None
 
 
-def _tag(opened: re.Match[str]) -> str:
-    found = _TAG.match(opened["info"])
-    return found[1].lower() if found else ""
-
-
 def _commands(body: str) -> Iterator[tuple[int, str]]:
-    continued = False
-    until: str | None = None
+    continued, until = False, ""
     for line in _LINE.finditer(body):
         words = line[0].rstrip()
-        if until is not None:
-            until = None if words.strip() == until else until
+        if until:
+            until = "" if words.strip() == until else until
             continue
         if not continued and (command := _COMMAND.match(words)):
             yield line.start() + command.start("name"), command["name"]
         continued = words.endswith(("\\", "|", "&&"))
         heredoc = _HEREDOC.search(words)
-        until = heredoc[1] if heredoc else None
+        until = heredoc[1] if heredoc else ""
 
 
 # Possessive quantifiers and bounded names keep every pattern linear for any repetition.
@@ -181,9 +170,6 @@ _HASH = re.compile(rf"^[ \t]*#[ \t]+({_LOWER}){_END}([^\n]{{0,200}})", re.MULTIL
 _XML = re.compile(rf"<[Tt][Oo]{{2}}[Ll]>({_NAME})</[Tt][Oo]{{2}}[Ll]>")
 _BRACKET = re.compile(rf"\[(?:tool|TOOL):[ \t]*({_LOWER})\]")
 
-_MARK = re.compile(r"[`'\"$#<\[~]")
-"""Every match of these patterns and every fence has one of these characters; most short answers have none."""
-
 _WINDOW = 200
 _IDENTIFIER = re.compile(r"[._]|[a-z][A-Z]")
 _CONTRACTIONS = frozenset({"s", "t", "d", "m", "re", "ve", "ll"})
@@ -196,8 +182,6 @@ def detect_tools(text: str) -> tuple[str, ...]:
     A name starts with a letter, has at most 64 letters, digits, `-`, `_` and `.`, and no `.` or `-` at
     its end. Takes linear time, and never raises.
     """
-    if not _MARK.search(text):
-        return ()
     text, commands = read_fences(without_thinking(text))
     tags = (match for pattern in (_XML, _BRACKET) for match in pattern.finditer(text))
     tagged = ((match.start(1), match[1]) for match in tags)
@@ -258,16 +242,12 @@ def _at_prompts(text: str) -> Iterator[Found]:
         if match[1] not in _FUNCTION_WORDS and (len(match[1]) > 1 or match[1] in names().everyday):
             yield match.start(1), match[1]
     for match in _HASH.finditer(text):
-        if _is_root_command(match[1], match[2]):
-            yield match.start(1), match[1]
-
-
-def _is_root_command(name: str, rest: str) -> bool:
-    """Whether a `#` line is a root prompt, and not a heading of plain words."""
-    if takes_arguments(name, rest):
-        return True
-    words = rest.split()
-    return is_known(name) if not words else name in names().well_known and len(words) == 1
+        name, rest = match.groups()
+        n_words = len(rest.split())
+        # Others are headings of plain words.
+        is_command = is_known(name) if not n_words else n_words == 1 and name in names().well_known
+        if is_command or takes_arguments(name, rest):
+            yield match.start(1), name
 
 
 def invoked_tools(reply: Reply) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.openclaw import detector
 from pytest_openclaw.openclaw.detector import detect_tools, invoked_tools
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.tool_calls import ToolCall
@@ -46,16 +45,6 @@ def test_names_match_the_grammar(text):
 
     assert all(NAME.fullmatch(name) for name in tools)
     assert len(set(tools)) == len(tools)
-
-
-@given(text=FRAGMENTS)
-def test_a_text_without_marks_is_skipped_rightly(text):
-    """The quick look for a mark finds no fewer tools than all patterns do."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(detector, "_MARK", re.compile(""))
-        found = detect_tools(text)
-
-    assert detect_tools(text) == found
 
 
 @pytest.mark.parametrize(
