@@ -24,7 +24,6 @@ from pytest_openclaw.openclaw.recovery import at_last_step
 from pytest_openclaw.providers import wire
 from pytest_openclaw.providers.anthropic_messages import read_messages
 from pytest_openclaw.providers.prices import summed
-from pytest_openclaw.providers.processes import fault_of_words
 from pytest_openclaw.providers.server_errors import shortened
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
@@ -41,6 +40,14 @@ if TYPE_CHECKING:
 #: the name of our server, and the CLI's prefix of our tools' names
 NAME = "openclaw"
 PREFIX = f"mcp__{NAME}__"
+_UNREACHABLE = re.compile(
+    r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ConnectionRefused|FailedToOpenSocket", re.IGNORECASE
+)
+_LOST = re.compile(
+    r"ECONNRESET|connection error|fetch failed|socket hang up|terminated|unable to connect to api"
+    r"|socket connection was closed",
+    re.IGNORECASE,
+)
 _FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length"}
 
 
@@ -288,7 +295,7 @@ class Stream:
                 return faults.auth_missing(name, f"the Claude CLI says: {said}. {login}")
             word = "overloaded_error" if "overloaded" in said.lower() else self.error
             error = WireError(status=status, type=word, message=said.rpartition("API Error:")[2].strip())
-            return fault_of_words(name, model, error, where) or faults.cli_failed(name, said)
+            return _fault_of_words(name, model, error, where) or faults.cli_failed(name, said)
         # An answer without tokens comes from the CLI itself, for example to a slash command.
         if result.get("subtype") == "success" and not result.get("is_error") and (has_tokens or not said):
             return self.reply()
@@ -300,3 +307,14 @@ def _turn(message: _Message, reply: Reply) -> Turn:
     ids = takewhile(message.results.__contains__, (call.id for call in reply.tool_calls))
     # The exchange ended at a call without a result.
     return reply.as_turn(user=message.user, results=tuple(message.results[id_] for id_ in ids))
+
+
+def _fault_of_words(name: str, model: str, error: WireError, where: str) -> Fault | None:
+    """Return the fault of the server or the connection in the words of Node; None if they are unknown."""
+    if error.status is None and _UNREACHABLE.search(error.message):
+        return faults.unreachable(name, where, error.message)
+    if error.status is None and _LOST.search(error.message):
+        return faults.connection_lost(name, error.message)
+    fault = faults.refused_by_server(name, model, error)
+    is_known = error.status is not None or fault.failure_type != "stream_error"
+    return fault if is_known else None

@@ -291,7 +291,7 @@ class Relay:
         if (envelope := openclaw.find_envelope(printed.stdout)) is None:
             words = f": {shortened(printed.stderr)}" if printed.stderr else ""
             return faults.program_ended(name, "OpenClaw", printed.exit_status, f" without its JSON{words}")
-        result = openclaw.read_envelope(envelope, request, name=name, where=self._server.address.base_url)
+        result = openclaw.read_envelope(envelope, request, name=name)
         if isinstance(result, Fault):
             return result
         return reply_of(self.steps, result, request, plain=plain)

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import itertools
 import os
-import re
 import shlex
 import shutil
 import signal
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.faults import WireError
-    from pytest_openclaw.values.replies import Fault
 
 STDERR_TAIL_BYTES = 4096
 MOST_BYTES, MOST_LINE_BYTES = 64 << 20, 16 << 20
@@ -255,31 +252,6 @@ async def run(name: str, program: Program, *, within_s: float, until: asyncio.Ev
     running.stdout = b"\n".join(lines).decode("utf-8", "replace")
     running.timed_out = not done
     return running
-
-
-_UNREACHABLE = re.compile(
-    r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ConnectionRefused|FailedToOpenSocket", re.IGNORECASE
-)
-_LOST = re.compile(
-    r"ECONNRESET|connection error|fetch failed|socket hang up|terminated|unable to connect to api"
-    r"|socket connection was closed",
-    re.IGNORECASE,
-)
-
-
-def fault_of_words(name: str, model: str, error: WireError, where: str) -> Fault | None:
-    """Return the fault of a server or a connection that a program reports; None if its words are unknown.
-
-    The known words are those of Node, for which the programs are written. `where` is the server's address.
-    """
-    if error.status is None:
-        if _UNREACHABLE.search(error.message):
-            return faults.unreachable(name, where, error.message)
-        if _LOST.search(error.message):
-            return faults.connection_lost(name, error.message)
-    fault = faults.refused_by_server(name, model, error)
-    is_known = error.status is not None or fault.failure_type != "stream_error"
-    return fault if is_known else None
 
 
 VERSION_TIMEOUT_S = 60.0

@@ -232,7 +232,7 @@ def test_a_fault_in_a_session_keeps_its_turns(seen):
     with ScriptedModel("Hello.") as model:
         fault = _fault(_fake(seen, model.url), turns=("fail", "Bye."))
 
-    assert (len(model.asked), len(fault.usage), fault.failure_type) == (1, 1, "http_503")
+    assert (len(model.asked), len(fault.usage), fault.failure_type) == (1, 1, "cli_error")
     assert ([turn.text for turn in fault.turns], fault.raw) == (["Hello."], "Hello.")
 
 

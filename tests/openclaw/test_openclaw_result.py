@@ -30,7 +30,7 @@ PRINTED = json.dumps(ANSWER, indent=2)
 
 def read(envelope):
     asked = Request(model="local/fake", prompt="Hi.", timeout_s=60)
-    return read_envelope(envelope, asked, name="openclaw_agent", where="http://127.0.0.1:9")
+    return read_envelope(envelope, asked, name="openclaw_agent")
 
 
 def _failed(kind, message, **meta):
@@ -84,18 +84,11 @@ def test_a_model_without_an_answer_is_not_a_fault(kind, message):
     ("kind", "message", "failure_type", "status"),
     [
         ("context_overflow", "400 request (12726 tokens) exceeds", "context_overflow", "error"),
-        ("agent_error", "401 Invalid API Key", "http_401", "auth_error"),
-        ("agent_error", "HTTP 429: slow down", "http_429", "rate_limited"),
-        ("fallback_exhausted", "503 Loading model", "http_503", "error"),
-        ("exception", 'No API key found for provider "openai".', "auth_missing", "auth_error"),
-        ("exception", "Unknown model: local/other", "model_not_found", "skipped_unavailable"),
-        ("error_payload", "connect ECONNREFUSED 127.0.0.1:9", "connect_error", "skipped_unavailable"),
-        ("error_payload", "fetch failed", "connect_error", "error"),
         ("exception", "Config invalid", "cli_error", "error"),
     ],
 )
 def test_an_error_has_its_failure_type(kind, message, failure_type, status):
-    """OpenClaw's error kinds and messages are mapped to our failure types."""
+    """Errors of the server are not among them: the relay has received them."""
     fault = read(_failed(kind, message))
 
     assert (fault.failure_type, fault.status) == (failure_type, status)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.openclaw.dispatch import BRIDGE, LOOKUPS
 from pytest_openclaw.providers.openclaw.workspace import Scratch
-from pytest_openclaw.providers.processes import fault_of_words, find_program, new_folders
+from pytest_openclaw.providers.processes import find_program, new_folders
 from pytest_openclaw.providers.server_errors import shortened
 from pytest_openclaw.providers.wire import function_of, object_in, objects_in, text_in
 from pytest_openclaw.util.files import write_private
@@ -143,8 +143,6 @@ def write_config(
 
 # --- its result ---------------------------------------------------------------------------------
 
-_STATUS = re.compile(r"\b(?:HTTP )?([45]\d\d)\b")
-_AUTH = re.compile(r"no (api key|credentials|auth)|missing (api key|auth)|not authenticated", re.IGNORECASE)
 _NO_ANSWER = re.compile(r"couldn't generate a response|incomplete or malformed tool call", re.IGNORECASE)
 # The first keys of its answers and errors.
 _BEGINNING = re.compile(r'^\{\s*"(?:ok|payloads)"\s*:', re.MULTILINE)
@@ -160,11 +158,11 @@ def find_envelope(stdout: str) -> JsonObject | None:
     return None
 
 
-def read_envelope(envelope: JsonObject, request: Request, *, name: str, where: str) -> Reply | Fault:
+def read_envelope(envelope: JsonObject, request: Request, *, name: str) -> Reply | Fault:
     """Return OpenClaw's text and model in an object, without tokens and calls; or its fault.
 
     A run in which the model gave no answer, even after OpenClaw repeated the request, has an empty text.
-    `where` is the address of the model's server.
+    Errors of the model's server are not among OpenClaw's: the relay receives them first, and ends the run.
     """
     meta = object_in(envelope.get("meta"))
     error = object_in(meta.get("error") or envelope.get("error"))
@@ -179,16 +177,10 @@ def read_envelope(envelope: JsonObject, request: Request, *, name: str, where: s
         model = text_in(object_in(meta.get("agentMeta")).get("model")) or None
         return Reply(text=text, raw=text, effective_model=model)
     said = shortened(valid_text(said or next(iter(wrong), "no reason given")))
-    if kind != "context_overflow" and _AUTH.search(said):
-        return faults.auth_missing(name, f"OpenClaw says: {said}")
-    status = _STATUS.search(said)
-    said_by_server = WireError(
-        status=int(status[1]) if status and kind != "context_overflow" else None,
-        code="context_length_exceeded" if kind == "context_overflow" else "",
-        message=said,
-    )
-    own = faults.cli_failed(name, f"OpenClaw ended with {kind or 'an error'}: {said}")
-    return fault_of_words(name, request.model, said_by_server, where) or own
+    if kind == "context_overflow":
+        too_long = WireError(code="context_length_exceeded", message=said)
+        return faults.refused_by_server(name, request.model, too_long)
+    return faults.cli_failed(name, f"OpenClaw ended with {kind or 'an error'}: {said}")
 
 
 # --- a request of `openclaw_agent` --------------------------------------------------------------
