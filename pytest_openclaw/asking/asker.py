@@ -27,10 +27,9 @@ from pytest_openclaw.values.replies import CallResult
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.protocols import Provider
-    from pytest_openclaw.values.requests import Request, Target
+    from pytest_openclaw.values.requests import Request
     from pytest_openclaw.values.settings import Settings
 
 _SIGNAL_S = 1.0
@@ -90,17 +89,14 @@ class Asker:
     """Sends all requests of a run; any thread may call its methods.
 
     Attributes:
-        facts: new facts about targets: `resources_before` (a snapshot of the machine), `warm_up` and `server`
-            (how the server describes itself). The caller removes the facts that it has recorded.
-        waiting: the targets that wait before another attempt, by label.
+        facts, waiting: as in `Sender`.
     """
 
     def __init__(self, providers: Mapping[str, Provider], settings: Settings) -> None:
-        self.facts: deque[tuple[Target, JsonObject]] = deque()
         self._providers = providers
         self._settings = settings
-        self._sender = Sender(providers, settings, lambda *fact: self.facts.append(fact))
-        self.waiting = self._sender.waiting
+        self._sender = Sender(providers, settings)
+        self.facts, self.waiting = self._sender.facts, self._sender.waiting
         limits = endpoint_limits(providers, settings)
         self._queues = {endpoint: _Queue(limit=limit) for endpoint, limit in limits.items()}
         self._jobs: dict[str, _Job] = {}

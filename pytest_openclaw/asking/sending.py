@@ -12,7 +12,7 @@ import os
 import random
 import time
 import warnings
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from inspect import isawaitable
@@ -177,21 +177,18 @@ class Sender:
     """Sends cells through their providers; all methods belong to one event loop.
 
     Attributes:
+        facts: new facts about targets: `resources_before` (a snapshot of the machine), `warm_up` and `server`
+            (how the server describes itself). The caller removes the facts that it has recorded.
         spent_usd: the cost of all calls; 0 without a budget.
         waiting: the targets that wait before another attempt, by label.
     """
 
-    def __init__(
-        self,
-        providers: Mapping[str, Provider],
-        settings: Settings,
-        on_fact: Callable[[Target, JsonObject], None] = lambda *_: None,
-    ) -> None:
+    def __init__(self, providers: Mapping[str, Provider], settings: Settings) -> None:
+        self.facts: deque[tuple[Target, JsonObject]] = deque()
         self.spent_usd = 0.0
         self.waiting: dict[str, Waiting] = {}
         self._providers = providers
         self._settings = settings
-        self._on_fact = on_fact
         self._down: dict[tuple[str, str], Fault] = {}
         self._in_a_row: defaultdict[str, list[Fault]] = defaultdict(list)
         self._in_flight: Counter[str] = Counter()
@@ -234,7 +231,7 @@ class Sender:
                 # before the next cell, so that a local server never has two requests at once.
                 self._identified.add(target.label)
                 with contextlib.suppress(asyncio.CancelledError):  # the run ends, but has the answer
-                    self._on_fact(target, {"server": await self._fingerprint(provider, target)})
+                    self.facts.append((target, {"server": await self._fingerprint(provider, target)}))
         finally:
             self._in_flight[provider.endpoint] -= 1
         return result
@@ -378,7 +375,7 @@ class Sender:
         """Take a snapshot of the machine and warm the target up, before its first cell."""
         label = target.label
         if label not in self._ready:
-            self._on_fact(target, {BEFORE: collect_snapshot()})
+            self.facts.append((target, {BEFORE: collect_snapshot()}))
             work = self._warm_up(provider, target) if provider.warms_up else asyncio.sleep(0)
             self._ready[label] = asyncio.ensure_future(work)
         await asyncio.shield(self._ready[label])
@@ -402,7 +399,7 @@ class Sender:
         if message is None:
             self._asked.add(target.label)
         done = facts_of({"ok": message is None, "e2e_ms": e2e_ms, "message": message})
-        self._on_fact(target, self._redactor.value({"warm_up": done}))
+        self.facts.append((target, self._redactor.value({"warm_up": done})))
 
     async def _fingerprint(self, provider: Provider, target: Target) -> JsonObject:
         """Return the server's description of itself; `{"error": …}` without an answer."""

@@ -69,7 +69,8 @@ WORK, HOME, TMP = FOLDERS = ("work", "home", "tmp")
 SERVERS, SYSTEM = "mcp.json", "system.txt"
 
 _ARGUMENTS = (
-    *("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"),
+    *("-p", "--input-format", "stream-json", "--output-format", "stream-json"),
+    *("--verbose", "--include-partial-messages"),
     *("--no-session-persistence", "--strict-mcp-config", "--disable-slash-commands"),
     *("--setting-sources", "", "--tools", ""),
 )
@@ -183,7 +184,7 @@ class ClaudeCodeCLI(ProgramProvider):
                 argv=(*command, *_arguments(request, folder, bare=self.is_bare)),
                 env=_with_variables(request, self._environment(folder)),
                 cwd=folder / WORK,
-                stdin=_stdin_of(request.prompt, request.images, is_line=_takes_lines(request)),
+                stdin=_line_of(request.prompt, request.images),
                 keeps_stdin=bool(request.turns),
             )
             begin = partial(Answer, streaming=request.stream)
@@ -210,7 +211,7 @@ class ClaudeCodeCLI(ProgramProvider):
                     stream.receive_line(line)
                     if messages and stream.awaits_message:
                         text = messages.pop(0)
-                        running.send(_stdin_of(text, is_line=True))
+                        running.send(_line_of(text))
                         stream.send_message(text)
                         if not messages:  # after the answer to the last one the CLI ends by itself
                             running.end_input()
@@ -264,7 +265,6 @@ def _arguments(request: Request, folder: Path, *, bare: bool) -> tuple[str, ...]
     """Return the CLI's arguments; the only text of the request among them is the model's name."""
     return (
         *_ARGUMENTS,
-        *(("--input-format", "stream-json") if _takes_lines(request) else ()),
         *(("--mcp-config", str(folder / SERVERS)) if request.tools else ()),
         *(("--allowedTools", f"mcp__{NAME}") if request.world else ()),
         *("--max-turns", str(request.world.steps if request.world else 1)),
@@ -310,16 +310,9 @@ def write_files(folder: Path, request: Request, url: str, token: str) -> None:
         write_private(folder / SERVERS, json.dumps({"mcpServers": {NAME: server}}).encode())
 
 
-def _takes_lines(request: Request) -> bool:
-    """Whether the CLI receives messages as lines of JSON: several messages, or a message with images."""
-    return bool(request.turns or request.images)
-
-
-def _stdin_of(text: str, images: Sequence[Image] = (), *, is_line: bool = False) -> bytes:
+def _line_of(text: str, images: Sequence[Image] = ()) -> bytes:
     """Return a message of the user for the CLI's input."""
     text = valid_text(f"\n{text}" if text.startswith("/") else text)
-    if not is_line:
-        return text.encode()
     content = [{"type": "text", "text": text}, *map(image_block, images)] if images else text
     line = {"type": "user", "message": {"role": "user", "content": content}}
     return json.dumps(line).encode() + b"\n"

@@ -122,7 +122,7 @@ def test_the_thinking_level_is_the_effort(report, level, effort, thinking):
 
 
 @pytest.mark.parametrize(
-    ("prompt", "stdin"),
+    ("prompt", "said"),
     [
         pytest.param("Say hello.", "Say hello.", id="plain"),
         pytest.param("--version", "--version", id="like-an-option"),
@@ -132,11 +132,11 @@ def test_the_thinking_level_is_the_effort(report, level, effort, thinking):
         pytest.param("x" * 1_000_000, "x" * 1_000_000, id="a-megabyte"),
     ],
 )
-def test_the_prompt_goes_in_by_stdin(report, prompt, stdin):
+def test_the_prompt_goes_in_by_stdin(report, prompt, said):
     """No prompt is too long, or mistaken for an option or a command; none is among the arguments."""
     call = report(environ_of("report"), prompt=prompt)
 
-    assert call["stdin"] == stdin
+    assert call["said"] == said
     assert not any(prompt in argument for argument in call["argv"])
 
 

@@ -37,6 +37,12 @@ def requesting():
     say({"type": "system", "subtype": "status", "status": "requesting"})
 
 
+def said():
+    """The next message of the user; None at the end."""
+    line = sys.stdin.readline()
+    return json.loads(line)["message"]["content"] if line else None
+
+
 def argument(name):
     return dict(zip(sys.argv, sys.argv[1:], strict=False)).get(name)
 
@@ -114,7 +120,7 @@ def report():
     call = {
         "argv": sys.argv[3:],
         "env": dict(os.environ),
-        "stdin": sys.stdin.buffer.read().decode(),
+        "said": said(),
         "cwd": str(cwd),
         "cwd_files": [path.name for path in cwd.iterdir()],
         "home_files": [path.name for path in home.iterdir()] if home.exists() else None,
@@ -132,7 +138,7 @@ def prompted():
     if "--version" in sys.argv:
         version()
         return
-    sys.argv[1:] = shlex.split(sys.stdin.read())
+    sys.argv[1:] = shlex.split(said())
     globals()[sys.argv[1]]()
 
 
@@ -183,19 +189,18 @@ def plays():
     begin()
     turns = json.loads(sys.argv[2])
     limit = int(argument("--max-turns") or 1)
-    reads_lines = argument("--input-format") == "stream-json"
-    said = [json.loads(sys.stdin.readline())["message"]["content"]] if reads_lines else []
+    messages = [said()]
     n_before = 0
     for number, (text, calls) in enumerate(turns, 1):
         if number > n_before + 1:
             requesting()
         blocks = [(f"toolu_{number}{index}", *call) for index, call in enumerate(calls)]
-        turn(number, text.replace("SAID", " | ".join(said)), blocks)
+        turn(number, text.replace("SAID", " | ".join(messages)), blocks)
         if not calls:
             say(result(result=text))
-            if not (reads_lines and (line := sys.stdin.readline())):
+            if not (message := said()):
                 return
-            said.append(json.loads(line)["message"]["content"])
+            messages.append(message)
             begin()
             n_before = number
             continue
