@@ -13,7 +13,7 @@ from typing import NoReturn
 import pytest
 from hypothesis import HealthCheck, settings
 
-from pytest_openclaw.providers.llama_cpp.weights import embedded_model_is_installed
+from pytest_openclaw.providers.llama_cpp.provider import embedded_model_is_installed
 from pytest_openclaw.worlds import python
 from tests.bfcl.checker import VERSION as BFCL_VERSION
 from tests.openclaw.real import FOLDER_ENV, RealOpenClaw, find_real_openclaw

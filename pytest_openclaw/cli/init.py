@@ -178,7 +178,7 @@ def _ignore_runs(path: Path) -> bool:
 
 
 def _engine(models: Sequence[str]) -> list[str]:
-    from pytest_openclaw.providers.llama_cpp.weights import embedded_model_is_installed, install_engine
+    from pytest_openclaw.providers.llama_cpp.provider import embedded_model_is_installed, install_engine
 
     is_needed = any(model.startswith("llama_cpp/") for model in models)
     return [install_engine()] if is_needed and not embedded_model_is_installed() else []

@@ -232,7 +232,7 @@ def _targets(config: pytest.Config, providers: Collection[str], given: dict[str,
 
 def _embedded_default(config: pytest.Config) -> list[str]:
     """Return the embedded model if a benchmark is named without models."""
-    from pytest_openclaw.providers.llama_cpp.weights import embedded_model_is_installed, install_engine
+    from pytest_openclaw.providers.llama_cpp.provider import embedded_model_is_installed, install_engine
 
     if not options.named_benchmarks(config):
         return []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.providers.llama_cpp import weights
+from pytest_openclaw.providers.llama_cpp import provider as weights
 
 SUITE, WORKFLOW = "benchmarks/prompts_mine.toml", ".github/workflows/openclaw.yml"
 REQUIREMENTS = ".github/openclaw-requirements.txt"

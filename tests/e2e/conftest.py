@@ -5,8 +5,7 @@ import os
 
 import pytest
 
-from pytest_openclaw.providers.llama_cpp.provider import start_engine
-from pytest_openclaw.providers.llama_cpp.weights import EMBEDDED_MODEL
+from pytest_openclaw.providers.llama_cpp.provider import EMBEDDED_MODEL, start_engine
 from tests.conftest import require_claude, require_engine
 from tests.e2e.sessions import Project
 

@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
-from pytest_openclaw.providers.llama_cpp.weights import engine_version, find_weights
+from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp, engine_version, find_weights
 from pytest_openclaw.providers.wire import fewest_tokens, most_tokens
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.protocols import ProviderSetup

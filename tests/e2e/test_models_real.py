@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.providers.llama_cpp.weights import EMBEDDED_MODEL
+from pytest_openclaw.providers.llama_cpp.provider import EMBEDDED_MODEL
 from tests.e2e.sessions import Project, all_gone
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_openclaw.providers.llama_cpp import weights
+from pytest_openclaw.providers.llama_cpp import provider as weights
 from tests.plugin.conftest import NOOP
 
 WRONG = [

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pytest_openclaw.providers.llama_cpp import weights
+from pytest_openclaw.providers.llama_cpp import provider as weights
 from pytest_openclaw.util.errors import EngineError
 
 # The made-up packages do not include the plugin, as a copy that is not installed.
