@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.judging.calls import Demands, demands_of, findings_of
 from pytest_openclaw.judging.text import each_once
 from pytest_openclaw.judging.world import Done, find_harm
-from pytest_openclaw.openclaw.catalog import suite_tools
 from pytest_openclaw.openclaw.detector import invoked_tools
 from pytest_openclaw.openclaw.dispatch import (
     NOTE,
@@ -48,6 +47,7 @@ from pytest_openclaw.values.replies import (
 )
 from pytest_openclaw.values.tool_calls import (
     Dispatched,
+    OwnTool,
     Problem,
     Tool,
     ToolCall,
@@ -81,13 +81,6 @@ def tool_demand_of(prompt: Prompt) -> ToolDemand:
     if prompt.tools is not None and demands.is_native:
         return "call" if demands.works else "none"
     return "none" if expected_tools_of(prompt) is None else "call"
-
-
-def own_tools(prompt: Prompt) -> set[str]:
-    """Return the names of the tools that the suite itself describes."""
-    listed = suite_tools(prompt.tools_spec)
-    entries = listed if isinstance(listed, list) else ()
-    return {str(entry.get("name")) for entry in entries if isinstance(entry, Mapping)}
 
 
 # --- the reply --------------------------------------------------------------------------------------
@@ -527,7 +520,7 @@ def _tested_tools(facts: Facts, outcome: ToolOutcome | None) -> tuple[str, ...]:
     prompt, rules = facts.prompt, facts.demands.calls
     if prompt.tools is None or not outcome or not rules:
         return ()
-    names = {tool.name for tool in reached_tools(prompt.tools)} - own_tools(prompt)
+    names = {tool.name for tool in reached_tools(prompt.tools) if not isinstance(tool, OwnTool)}
     if outcome == "valid":
         names &= {call.tool or "" for call in facts.ran}
     return tuple(sorted(name for name in names if any(call.is_for(name) for call in rules)))

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct, structs
 
-from pytest_openclaw.judging.judge import own_tools
 from pytest_openclaw.openclaw.catalog import (
     CALL,
     Bridge,
@@ -148,7 +147,7 @@ def on_surface(prompt: Prompt, surface: Surface) -> Prompt:
     system text becomes the text of AGENTS.md.
     """
     assert prompt.tools is not None, "a prompt without tools is asked only on `listed`"
-    own = {tool.name: tool for tool in prompt.tools if tool.name in own_tools(prompt)}
+    own = {tool.name: tool for tool in prompt.tools if isinstance(tool, OwnTool)}
     sent = {tool.name: own.get(tool.name, tool) for tool in surface.tools}
     behind = {tool.name: own.get(tool.name, tool) for tool in surface.deferred}
     added = [tool for tool in prompt.tools if tool.name not in {*sent, *behind, *BRIDGE}]

@@ -12,7 +12,7 @@ from pytest_openclaw.suites.offered import on_surface
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.requests import LISTED, OPENCLAW
-from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, Tool
+from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, OwnTool
 from tests.builtin import REGISTRY
 from tests.openclaw.asking import agent, ask, fake_command
 from tests.openclaw.model_server import ScriptedModel
@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.usefixtures("scratch"),
 ]
 
-WEATHER = Tool(
+WEATHER = OwnTool(
     name="get_weather",
     description="Current weather in a city.",
     parameters={

@@ -7,11 +7,11 @@ from pytest_openclaw.openclaw.dispatch import reached_tools
 from pytest_openclaw.suites.cells import definition
 from pytest_openclaw.suites.offered import as_listed, on_surface
 from pytest_openclaw.values.prompts import Prompt
-from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, Tool
+from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, OwnTool, Tool
 from pytest_openclaw.values.worlds import World
 
 SURFACE = substitute_surface()
-OWN = Tool(name="tide_table", description="The tides of a port.")
+OWN = OwnTool(name="tide_table", description="The tides of a port.")
 SECTIONS = [
     "Tooling", "Tool Call Style", "Execution Bias", "Promised Work", "Safety", "Runtime Context", "OpenClaw Control",
     "Skills", "Skill Workshop", "Memory Recall", "Workspace", "Documentation", "Workspace Files (injected)",
@@ -58,7 +58,7 @@ def test_tools_are_sent_or_behind_the_bridge():
 
 def test_a_tool_of_the_suites_own_takes_the_place_of_its_namesake():
     """It is judged by the suite's schema, wherever it is."""
-    own = [Tool(name=name, description="mine") for name in ("read", "web_search")]
+    own = [OwnTool(name=name, description="mine") for name in ("read", "web_search")]
 
     asked = on_surface(prompt(*own), SURFACE)
 
