@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from pytest_openclaw.judging.calls import CallRule, ToolCalling, demands_of
@@ -27,11 +26,9 @@ from pytest_openclaw.judging.text import (
     RegexFullmatch,
 )
 from pytest_openclaw.judging.world import WorldReached
+from pytest_openclaw.util.text import closest
 from pytest_openclaw.util.typed import Count, converted, shown
 from pytest_openclaw.values.protocols import Validator
-
-_RESEMBLANCE = 0.8
-
 
 Registry = Mapping[str, "type[Validator]"]
 """The validators that a suite can use, by `type`."""
@@ -107,8 +104,7 @@ def _class_of(spec: Mapping[str, Any], registry: Registry) -> type[Validator]:
     if not isinstance(name, str):
         raise ValueError(f'the validator\'s "type" is {shown(name)}. {known}')
     if name not in registry:
-        close = get_close_matches(name.lower(), registry, n=1)
-        hint = f" Did you mean {shown(close[0])}?" if close else ""
+        hint = closest(name.lower(), registry)
         raise ValueError(f"there is no validator type {shown(name)}.{hint} {known}")
     return registry[name]
 
@@ -116,8 +112,8 @@ def _class_of(spec: Mapping[str, Any], registry: Registry) -> type[Validator]:
 def _check_keys(cls: type[Validator], spec: Mapping[str, Any], fields: list[dataclasses.Field[Any]]) -> None:
     known = ["type", *(field.name for field in fields)]
     for key in spec:
-        if key not in known and (close := get_close_matches(key.lower(), known, n=1, cutoff=_RESEMBLANCE)):
-            raise ValueError(f"validator {cls.type} has {shown(key)}. Did you mean {shown(close[0])}?")
+        if key not in known and (hint := closest(key.lower(), known, cutoff=0.8)):
+            raise ValueError(f"validator {cls.type} has {shown(key)}.{hint}")
     for field in fields:
         is_required = field.default is field.default_factory is dataclasses.MISSING
         if is_required and field.name not in spec:
@@ -126,16 +122,15 @@ def _check_keys(cls: type[Validator], spec: Mapping[str, Any], fields: list[data
 
 
 def _build_nested(where: str, value: object, registry: Registry) -> object:
-    if isinstance(value, list):
-        return tuple(_build_part(f"{where}[{i}]", item, registry) for i, item in enumerate(value))
-    return _build_part(where, value, registry)
-
-
-def _build_part(where: str, spec: object, registry: Registry) -> Validator:
-    try:
-        return build_validator(spec, registry)
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
+    parts = value if isinstance(value, list) else [value]
+    built = []
+    for n, part in enumerate(parts):
+        try:
+            built.append(build_validator(part, registry))
+        except ValueError as error:
+            place = f"{where}[{n}]" if isinstance(value, list) else where
+            raise ValueError(f"{place}: {error}") from error
+    return tuple(built) if isinstance(value, list) else built[0]
 
 
 def call_rules_in(validator: Validator) -> Iterator[Validator]:

@@ -19,7 +19,7 @@ BAD = [
     ("json", "[" * 100_000, "is not JSON: maximum recursion depth"),
     ("toml", '[[prompts]]\nid = "\x1b[31m"\n', "is not TOML: Illegal character '\\x1b'"),
     ("json", '[{"id": "P\u202e1", "prompt": "a"}]', 'id is "P\\u202e1", which pytest\'s node ids cannot contain.'),
-    ("json", with_rule({"type": "max_word", "value": 3}), 'no validator type "max_word". Did you mean "max_words"?'),
+    ("json", with_rule({"type": "max_word", "value": 3}), 'no validator type "max_word". Did you mean max_words?'),
     ("json", with_rule({"type": "regex_fullmatch", "pattern": "[\x1b-\x01]"}), "bad character range \\x1b-\\x01"),
 ]  # fmt: skip
 
