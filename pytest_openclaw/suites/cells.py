@@ -257,20 +257,16 @@ def _fields(prompt: Prompt) -> dict[str, Any]:
 
 
 def _hashed(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields with hashes in place of the texts that are sent."""
-    hashes = {
-        name: f"sha256:{_sha256(fields[name])}"
-        for name in ("prompt", "system", "messages", "history", "turns", "tools")
-        if fields[name] is not None
-    }
-    lists = {
-        name: [{"role": "user", "content": hashes[name]}]
-        for name in ("messages", "history")
-        if name in hashes
-    }
-    turns = {"turns": [hashes["turns"]]} if "turns" in hashes else {}
-    world = {"world": {"sha256": _sha256(fields["world"])}} if fields["world"] else {}
-    return fields | hashes | lists | turns | world
+    """Return the fields with hashes in place of the texts that are sent, in the form of each field."""
+    hashed = {**fields}
+    for name in ("prompt", "system", "messages", "history", "turns", "tools"):
+        if fields[name] is not None:
+            text = f"sha256:{_sha256(fields[name])}"
+            message = [{"role": "user", "content": text}]
+            hashed[name] = {"messages": message, "history": message, "turns": [text]}.get(name, text)
+    if fields["world"]:
+        hashed["world"] = {"sha256": _sha256(fields["world"])}
+    return hashed
 
 
 def _sha256(value: Any) -> str:
