@@ -229,21 +229,19 @@ def _prompt(definition: Mapping[str, Any]) -> JsonObject:
     if isinstance(tools, dict):  # of a captured catalogue
         tools = tools.get("tools")
     if isinstance(tools, list):
-        tools = ", ".join(_text(one.get("name") if isinstance(one, dict) else one) for one in tools)
-    text = _text(definition.get("prompt"))
-    if isinstance(images := definition.get("images"), list):
-        text += f"\n\n[with {', '.join(map(_text, images))}]"
+        tools = ", ".join(str(one.get("name") if isinstance(one, dict) else one) for one in tools)
+    images = definition.get("images")
     return {
         "suite": definition["suite"],
         "id": definition["id"],
         "name": definition.get("name") or "",
         "category": definition.get("category"),
-        "prompt": text,
-        "system": _text(definition.get("system")),
+        "prompt": (definition.get("prompt") or "") + (f"\n\n[with {', '.join(images)}]" if images else ""),
+        "system": definition.get("system") or "",
         "messages": [[label, text] for label, text in message_texts(definition.get("messages"))],
         "due": due_of(definition),
         "rule": as_text(definition.get("validator")),
-        "tools": _text(tools),
+        "tools": tools if isinstance(tools, str) else "",
         "world": as_text(definition["world"]) if definition.get("world") else "",
     }
 
@@ -266,10 +264,6 @@ def _detail(cell: Shown, turns: Sequence[JsonObject], row: Sequence[str | None])
             "text": turns_of(before, None)[-1]["text"],
         }
     return detail
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 # --- the file ---------------------------------------------------------------------------------------
