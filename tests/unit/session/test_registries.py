@@ -155,9 +155,9 @@ class OpenChannel:
 @pytest.mark.parametrize(
     ("validator", "type_sent"),
     [
-        (OfAPlugin(), "judged_by_workers"),
-        (Not(validator=OfAPlugin()), "judged_by_workers"),
-        (AllOf(validators=(Noop(), Not(validator=OfAPlugin()))), "judged_by_workers"),
+        (OfAPlugin(), "python"),
+        (Not(validator=OfAPlugin()), "python"),
+        (AllOf(validators=(Noop(), Not(validator=OfAPlugin()))), "python"),
         (AllOf(validators=(Noop(), Noop())), "all_of"),
     ],
     ids=["itself", "in-not", "in-all-of", "ours"],
