@@ -51,7 +51,7 @@ from pytest_openclaw.reports.blocks import SummaryFinding
 from pytest_openclaw.reports.facts import CHANGES, RULINGS, findings_of_parts
 from pytest_openclaw.reports.terminal import LABEL_WIDTH
 from pytest_openclaw.runs.directory import SUMMARY, RunDirectory
-from pytest_openclaw.runs.summaries import summary_of_rows
+from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.session.settings import lines_of
 from pytest_openclaw.stats.intervals import (
     cut_percent,
@@ -589,7 +589,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     run = read_run(arguments)
     gates = _gates(arguments, run)
     measured = replace(held_by(arguments, run), config={**run.config, "gates": gates.to_json()})
-    summary = replace(summary_of_rows(measured), generated_at_ms=epoch_ms())
+    summary = replace(summary_of(measured, anew=True), generated_at_ms=epoch_ms())
     rulings: Any = summary
     if not rulings.gates:
         globs = ", ".join(rulings.unmatched_gates)

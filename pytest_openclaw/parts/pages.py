@@ -38,7 +38,7 @@ from pytest_openclaw.reports.cells import offered_tools
 from pytest_openclaw.reports.html import FIRST_WORDS, Shown, ShownRun, render_page
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.rows import MAX_ROW_BYTES
-from pytest_openclaw.runs.summaries import summary_of, summary_of_rows
+from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.session.owner import Watcher
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import counted, map_texts
@@ -80,7 +80,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     run = read_run(arguments)
     measured, named = held_by(arguments, run), getattr(arguments, "baseline", None)
     baseline = load_run(run_path(named, arguments.runs_dir)) if named else None
-    summary = summary_of_rows(measured) if measured.held else summary_of(run)
+    summary = summary_of(measured, anew=bool(measured.held))
     into = Path(arguments.into or run.path / (SHARED_FILE if arguments.share else FILE))
     shown, notes = write_page(run, into, summary, baseline, has_texts=not arguments.share)
     if arguments.open and not webbrowser.open(into.resolve().as_uri()):

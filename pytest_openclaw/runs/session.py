@@ -463,7 +463,6 @@ class RunSession:
         return write_summary(self.directory, summary, records, self.plugins)
 
     def _n_selected(self) -> dict[Target, int]:
-        """Count the cells of each target that are needed, see `Stopping.n_needed`."""
         n_rows = Counter(record.target for record in self.records)
         n_left_out = Counter(key.target for key in self._left_out)
         n_needed: dict[Target, int] = {}

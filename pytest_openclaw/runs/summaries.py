@@ -179,14 +179,11 @@ def stored_summary(path: Path) -> Summary | None:
     return summary
 
 
-def summary_of(run: StoredRun) -> Summary:
-    """Return a run's own summary, or the summary of the rows so far."""
-    return stored_summary(run.path) or summary_of_rows(run)
-
-
-def summary_of_rows(run: StoredRun) -> Summary:
-    """Return a run's figures from its rows, with what parts hold for it."""
+def summary_of(run: StoredRun, *, anew: bool = False) -> Summary:
+    """Return a run's own summary; if it has none, or `anew`, the summary of its rows by its config."""
     written = stored_summary(run.path)
+    if written is not None and not anew:
+        return written
     summary = summarize_run(run, max((record.ended_at_ms for record in run.records), default=0))
     if written is None:
         return summary

@@ -21,7 +21,7 @@ import pytest
 from pytest_openclaw.session.cells import JudgedElsewhere
 from pytest_openclaw.session.execution import Collected, Runner
 from pytest_openclaw.session.owner import Owner
-from pytest_openclaw.util.errors import AskerFailed, CallBroke, OpenClawError
+from pytest_openclaw.util.errors import AskerFailed, OpenClawError
 from pytest_openclaw.values.rows import PAYLOAD, Record, payload_from_text, payload_to_text
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Controller(Owner):
         error = future.exception()
         if error is not None and not isinstance(error, OpenClawError):
             # Another process may be unable to load a plugin's exception, which can be defined anywhere.
-            broke = CallBroke(f"{type(error).__name__}: {error}")
+            broke = OpenClawError(f"{type(error).__name__}: {error}")
             broke.add_note("".join(traceback.format_exception(error)))
             error = broke
         self._send(node, error or future.result())

@@ -6,7 +6,6 @@ OpenClawError
  ├─ TargetError     a target spec or an endpoint cannot be used
  ├─ EngineError     the embedded engine is missing or does not start
  ├─ CellNotSent     a cell is not needed, because its target is settled
- ├─ CallBroke       a provider or our own code broke in xdist's controller
  └─ AskerFailed     the thread that sends requests has ended, or a provider blocks it
 """
 
@@ -31,13 +30,6 @@ class EngineError(OpenClawError):
 
 class CellNotSent(OpenClawError):
     """A cell is not sent, because its target is settled; the text has the reason."""
-
-
-class CallBroke(OpenClawError):
-    """A provider or our own code broke in xdist's controller; the text names the exception.
-
-    A note on this error has the traceback.
-    """
 
 
 class AskerFailed(OpenClawError):

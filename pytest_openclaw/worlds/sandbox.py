@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     Program = Callable[[BuiltinContext], BuiltinResult]
 
 MISUSE, NOT_FOUND = 2, 127
+#: what `play` is asked, in addition to `command`, `files`, `python` and `seconds`; see `Exec.run`
+ASKED = {"folder": "", "env": {}, "folders": [], "commands": [], "names": [], "records": False}
 #: CPU seconds for the second run of a command, which is recorded, and if the first run did not end
 RECORD_S, RECORD_ENDLESS_S = 15.0, 0.7
 #: seconds for the suite's patterns, for each simple command
@@ -114,8 +116,9 @@ def play(asked: Mapping[str, Any]) -> dict[str, Any]:
     The second time, Python does not run again, but has the same effects.
     `is_recorded` is False if the record may lack something: it became too long, a program that is not in it
     was not found, or the second run had another effect, except for files whose content is another one in each
-    run. `Exec.run` has the keys of `asked`.
+    run.
     """
+    asked = {**ASKED, **asked}
     try:
         if asked["python"]:
             python.load()
@@ -350,7 +353,6 @@ class _Run:
             self._fs.chmod(f"/usr/bin/{name}", 0o755)
 
     def _files(self) -> tuple[dict[str, str], list[str]]:
-        """Return the files and folders of the world after the command."""
         files: dict[str, str] = {}
         folders: list[str] = []
         for full, is_folder in _walk(self._fs, "/"):
@@ -579,7 +581,6 @@ class _Run:
         return BuiltinResult(stdout, stderr, ended.code or int(bool(refused)))
 
     def _mktemp(self, context: BuiltinContext) -> BuiltinResult:
-        """Make a file or folder in `/tmp` with the next number for a name."""
         self._n_temporary += 1
         path = f"{SCRATCH}/tmp.{self._n_temporary:010}"  # noqa: S108
         if "-d" in context.argv:
@@ -599,7 +600,6 @@ def _no_host(context: BuiltinContext) -> BuiltinResult:
 
 
 def _date(context: BuiltinContext) -> BuiltinResult:
-    """Run `date` at the fixed time."""
     words = [re.sub(r"\A--date=", "-d", word) for word in context.argv]
     option = next((n for n, word in enumerate(words) if word.startswith("-d")), None)
     moment = ""

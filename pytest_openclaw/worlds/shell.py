@@ -195,21 +195,8 @@ def play(command: str, files: Mapping[str, str], seconds: float, **more: Any) ->
     Raises:
         OpenClawError: the sandbox failed.
     """
-    done = GRADERS.play(
-        {
-            "command": command,
-            "folder": "",
-            "env": {},
-            "files": dict(files),
-            "folders": [],
-            "commands": [],
-            "names": [],
-            "python": True,
-            "seconds": seconds,
-            "records": False,
-            **more,
-        }
-    )
+    asked = {"command": command, "files": dict(files), "python": True, "seconds": seconds, **more}
+    done = GRADERS.play(asked)
     return Ran(**{name: done[name] for name in Ran.__dataclass_fields__ if name in done})
 
 
@@ -244,7 +231,7 @@ class Sandbox:
         self._has_python = False
 
     def play(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Run a command; see `sandbox.play`. Raises `OpenClawError` as `Exec.run` does."""
+        """Run a command; see `sandbox.ASKED`. Raises `OpenClawError` as `Exec.run` does."""
         with self._lock:
             if self._child is None or self._child.poll() is not None:
                 self._child, self._has_python = _start_child(), False

@@ -37,7 +37,6 @@ MOST_ENTRIES = 500
 
 
 def _same_ends(text: str) -> str:
-    r"""Return a text in which each line ends with `\n`."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -290,7 +289,6 @@ def _read_sections(patch: str) -> list[_Section]:
 
 
 def _read_line(section: _Section, line: str, number: int) -> None:
-    """Add a line to a section."""
     if line.startswith(_MOVE) and not section.pieces:
         section.move_to = line[len(_MOVE) :].strip()
     elif line.rstrip() == "@@" or line.startswith("@@ "):
