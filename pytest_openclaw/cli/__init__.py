@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     first = next(iter(words), "-")
     modules = command_modules()
     # A module loads what its command needs, so only the named one is loaded.
-    parser, parsers = build_parser([first] if first in modules else None)
+    parser = build_parser([first] if first in modules else None)
     if "_ARGCOMPLETE" in os.environ:  # the shell asks for completions; no user types this
         import argcomplete
 
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command is None:
         parser.print_help()
         return 0
-    prog = parsers[arguments.command].prog
+    prog = f"{NAME} {arguments.command}"
     try:
         _find_project(arguments)
         answer = load_command(arguments.command).run(arguments)
@@ -86,10 +86,8 @@ def load_command(name: str) -> CliCommand:
     return next(command for command in commands if command.name == name)
 
 
-def build_parser(
-    names: Iterable[str] | None = None,
-) -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
-    """Return the parser of the command line, and the parsers of these commands; None is all."""
+def build_parser(names: Iterable[str] | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the command line, with these commands; None is all."""
     parser = argparse.ArgumentParser(
         prog=NAME,
         description="Works on runs of LLM benchmarks that pytest has measured; it calls no model.",
@@ -98,20 +96,17 @@ def build_parser(
     )
     parser.add_argument("--version", action="version", version=f"{NAME} {__version__}")
     listed = parser.add_subparsers(title="commands", dest="command", metavar="<command>")
-    parsers = {}
     for name in command_modules() if names is None else names:
         command = load_command(name)
-        parsers[name] = listed.add_parser(
+        added = listed.add_parser(
             name,
             help=command.help.splitlines()[0],
             description=command.help,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        command.add_arguments(parsers[name])
-        parsers[name].add_argument(
-            "--json", action="store_true", help="print the result as one JSON object instead"
-        )
-    return parser, parsers
+        command.add_arguments(added)
+        added.add_argument("--json", action="store_true", help="print the result as one JSON object instead")
+    return parser
 
 
 def _complain(prog: str, text: str) -> None:

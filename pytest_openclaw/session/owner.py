@@ -15,6 +15,7 @@ import pytest
 
 from pytest_openclaw.judging.judge import JudgedCell
 from pytest_openclaw.providers.prices import Prices
+from pytest_openclaw.reports.numbers import one_line
 from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.session.cells import CellParts, JudgedElsewhere
 from pytest_openclaw.session.execution import ProcessRole, Runner, hint_on_suites
@@ -26,9 +27,10 @@ from pytest_openclaw.session.reporting import (
     passed_strictly,
     write_step_summary,
 )
-from pytest_openclaw.session.showing import EndSection, Live, header, resume_command
+from pytest_openclaw.session.showing import EndSection, Live, resume_command
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import interrupted_by_signals, session_ends
+from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.values.rows import PAYLOAD, KeptVerdict, LeftOut, Record
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.requests import CellKey, Target
     from pytest_openclaw.values.rows import Payload
 
+MOST_NAMED = 4
+"""Targets that the header names."""
 _NOT_NEEDED = "openclaw_not_needed"
 """The attribute of the report of a repeat that was not sent, because its target is settled."""
 
@@ -119,8 +123,13 @@ class Owner(ProcessRole):
 
     def pytest_report_header(self) -> str:
         """Show the measured targets in one line."""
-        width = self._config.get_terminal_writer().fullwidth
-        return header(self.settings, self.start.resumed, width)
+        width, notes = self._config.get_terminal_writer().fullwidth, ""
+        if resumed := self.start.resumed:
+            notes = f"; {resumed.earlier.run_id} continues, {counted(len(resumed.kept), 'cell')} kept"
+        if self.settings.shard:
+            notes += f"; shard {self.settings.shard}"
+        named = f"openclaw: {first_few([one.label for one in self.settings.targets], MOST_NAMED)}"
+        return f"{one_line(named, max(width // 2, width - len(notes)))}{notes}"
 
     def begin(self, collected: Collected) -> None:
         """Start the run of these cells, or continue a resumed run, and send the cells.

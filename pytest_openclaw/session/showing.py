@@ -1,4 +1,4 @@
-"""What a session shows in the terminal: header, state of the run, lines for failed cells, and the summary.
+"""What a session shows in the terminal: state of the run, lines for failed cells, and the summary.
 
 While a run runs, a live line is below pytest's progress, or a line is written for each target that ends. The
 live line is drawn only in a terminal where nothing but pytest's own reporter writes. It is erased before the
@@ -22,7 +22,7 @@ import pytest
 
 from pytest_openclaw.reports.numbers import lines_of, one_line, render_duration
 from pytest_openclaw.session.reporting import MISSED, render_annotations
-from pytest_openclaw.util.text import counted, first_few, in_order, printable
+from pytest_openclaw.util.text import counted, in_order, printable
 from pytest_openclaw.values.rows import KeptVerdict, Record
 
 if TYPE_CHECKING:
@@ -32,25 +32,9 @@ if TYPE_CHECKING:
     from pytest_openclaw.asking.asker import Asker
     from pytest_openclaw.conclusions.summary import Summary
     from pytest_openclaw.reports.blocks import SummaryFinding
-    from pytest_openclaw.runs.session import ResumedRun
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import LeftOut, Payload
-    from pytest_openclaw.values.settings import Settings
-
-MOST_NAMED = 4
-"""Targets that the header names."""
-
-
-def header(settings: Settings, resumed: ResumedRun | None, width: int) -> str:
-    """Return the measured targets in one line."""
-    notes = ""
-    if resumed:
-        notes = f"; {resumed.earlier.run_id} continues, {counted(len(resumed.kept), 'cell')} kept"
-    if settings.shard:
-        notes += f"; shard {settings.shard}"
-    named = f"openclaw: {first_few([target.label for target in settings.targets], MOST_NAMED)}"
-    return f"{one_line(named, max(width // 2, width - len(notes)))}{notes}"
 
 
 # --- failed cells in pytest's last lines ----------------------------------------------------------

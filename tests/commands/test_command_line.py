@@ -63,7 +63,7 @@ def test_help_teaches_with_an_example(name, capsys, monkeypatch):
     lines = load_command(name).help.splitlines()
     examples = [shlex.split(line)[1:] for line in lines if line.startswith("  pytest-openclaw")]
     assert " ".join(examples[0]) in shown.partition("Example:")[2]
-    assert {cli.build_parser()[0].parse_args(words).command for words in examples} == {name}
+    assert {cli.build_parser().parse_args(words).command for words in examples} == {name}
 
 
 @pytest.mark.parametrize(

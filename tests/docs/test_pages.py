@@ -123,9 +123,9 @@ def test_a_command_that_is_not_run_is_well_formed(words, collected):
         assert status == 0, shown
         assert re.search(r"prompts_a\.toml::P[12]\[", shown)
     elif words[:3] == ["python", "-m", "pytest_openclaw"]:
-        cli.build_parser()[0].parse_args(words[3:])
+        cli.build_parser().parse_args(words[3:])
     elif program == "pytest-openclaw":
-        cli.build_parser()[0].parse_args(rest)
+        cli.build_parser().parse_args(rest)
     elif program == "pip":
         assert rest[0] == "install"
         project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
