@@ -1,4 +1,4 @@
-"""Prompts with `messages` and `turns`, in whole sessions: asked, judged, recorded, shown, judged again."""
+"""Prompts with `messages` and `turns`, in whole sessions: asked, judged, recorded, judged again."""
 
 import pytest
 
@@ -157,24 +157,3 @@ def test_stored_conversations_are_used_again(stored, capsys):
     capsys.readouterr()
     assert main(["rescore", "r", "--into", "again"]) == 0
     assert "3 rows keep their verdict: the row lacks the judged reply" in capsys.readouterr().out
-
-
-def test_conversations_are_shown(stored, capsys):
-    """`show` prints the messages before the prompt and those of the user between the turns."""
-
-    def shown(prompt_id):
-        capsys.readouterr()
-        assert main(["show", "r", prompt_id]) == 0
-        return capsys.readouterr().out
-
-    kept = shown("kept")
-    assert "\n  user      thank you\n  turn 3 " in kept
-    places = [kept.index(text) for text in ("\n  prompt ", "turn 1", "thank you", "read a.txt")]
-    assert places == sorted(places)
-    assert (
-        "  user      Is a.txt there?\n"
-        '  call exec {"command": "rm b.txt"}\n'
-        "  result    removed\n"
-        "  assistant It is.\n"
-        "  prompt    repeat all\n"
-    ) in shown("past")

@@ -1,11 +1,11 @@
-"""`--openclaw-diagnose` in whole sessions: the wire formats of Ollama and llama-server, and stored runs."""
+"""`--openclaw-diagnose` in whole sessions with Ollama, and in stored runs."""
 
 import json
 
 import pytest
 
 from pytest_openclaw.cli import main
-from tests.providers.servers.misbehaving import MisbehavingServer, Script
+from tests.providers.servers.misbehaving import Script
 from tests.providers.servers.ollama import OllamaServer, answer, calling, done, lines, said
 
 pytestmark = pytest.mark.newest
@@ -66,56 +66,6 @@ def test_ollama(project, monkeypatch, cause):
     assert stored["url"] == f"{server.origin}/api/chat"
     assert found["finding"] in session.words
     assert f"part at fault: {cause}, by N1: " in session.page
-
-
-def llama_server(respond, *, shows_tools):
-    server = MisbehavingServer()
-    entry = {"id": "m", "owned_by": "llamacpp", "meta": {"n_ctx": 4096}}
-    server.on("/v1/models", Script.answer({"object": "list", "data": [entry]}))
-    server.on(
-        "/props",
-        Script.answer({"build_info": "b7000", "chat_template_caps": {"supports_tools": shows_tools}}),
-    )
-    server.on("/v1/chat/completions", lambda request: respond(request.json))
-    return server
-
-
-def completes(body, *, shows_tools, text="", call=False):
-    n_shown = len(body.get("tools", ())) if shows_tools else 0
-    usage = {"prompt_tokens": 20 + 15 * n_shown, "completion_tokens": 12}
-    function = {"name": "read", "arguments": '{"path": "notes.md"}'}
-    one = {"index": 0, "id": "1", "type": "function", "function": function}
-    calls = {"tool_calls": [one]} if call else {}
-    choice = {"index": 0, "finish_reason": "tool_calls" if call else "stop"}
-    if not body["stream"]:
-        message = {"role": "assistant", "content": text, **calls}
-        return Script.answer({"model": "m", "choices": [{**choice, "message": message}], "usage": usage})
-    delta = {"model": "m", "choices": [{**choice, "delta": {"content": text, **calls}}], "usage": usage}
-    return Script.stream(f"data: {json.dumps(delta)}\n\ndata: [DONE]\n\n".encode())
-
-
-LLAMA_SERVER = {
-    "template": lambda body: completes(body, shows_tools=False, text="I cannot."),
-    "parser": lambda body: completes(body, shows_tools=True),
-    "stream": lambda body: completes(body, shows_tools=True, call=not body["stream"]),
-}
-
-
-@pytest.mark.parametrize("cause", LLAMA_SERVER)
-def test_llama_server(plain_project, monkeypatch, cause):
-    """The lengths of the prompts show whether the template shows the tools."""
-    shows_tools = cause != "template"
-    with llama_server(LLAMA_SERVER[cause], shows_tools=shows_tools) as server:
-        monkeypatch.setenv("OLLAMA_OPENAI_BASE", server.url)
-        plain_project.suite(TOOLS)
-        session = plain_project.run("--openclaw-diagnose", models="ollama_openai/m")
-
-    found = found_in(session)
-    assert (found["cause"], found["template_shows_tools"]) == (cause, shows_tools)
-    changes = [one["change"] for one in found["repeats"]]
-    assert changes[:3] == ["as_asked", "unstreamed", "without_tools"]
-    asked = [request for request in server.requests if request.path.endswith("/chat/completions")]
-    assert len(asked) <= 1 + 1 + 3  # the warm-up, the cell, its repeats
 
 
 @pytest.mark.parametrize(

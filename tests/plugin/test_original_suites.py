@@ -1,4 +1,4 @@
-"""The shipped suites, and prompt files in the original harness's JSON form, as a user runs them."""
+"""Shipped suites, prompt files in the original harness's JSON form, and projects made by `init`, as a user runs them."""
 
 import json
 import shutil
@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from pytest_openclaw.cli import main
 
 pytestmark = pytest.mark.newest
 
@@ -49,10 +51,10 @@ PROVIDERS.append(Canned)
 """
 
 
-def lay_out(project, folder="benchmarks"):
-    (project.folder / folder).mkdir()
+def lay_out(project):
+    (project.folder / "benchmarks").mkdir()
     for file in FILES:
-        shutil.copy(DATA / file, project.folder / folder / file)
+        shutil.copy(DATA / file, project.folder / "benchmarks" / file)
     answers = {one["prompt"]: ANSWERS[short(file), one["id"]][0] for file in FILES for one in read(file)}
     project.write("answers.json", json.dumps(answers))
     project.extend_conftest(CANNED)
@@ -93,28 +95,6 @@ def test_three_files_run_together(project):
     # A prompt is a tool prompt by its validator or its `expected_tool_calls`, in any file.
     assert (group["tool_use"]["n"], group["tool_use"]["n_success"]) == (6, 4)
 
-    # Keys without a meaning here are kept with the definition of their prompt.
-    config = session.load("config.json")
-    prompts = {(short(prompt["suite"]), prompt["id"]): prompt for prompt in config["prompts"]}
-    assert (len(config["prompts"]), set(prompts)) == (len(ANSWERS), set(ANSWERS))
-    assert prompts["answers", "P8"]["extra"] == {"added_by": "a user", "revision": 3}
-    assert prompts["variants", "E0"]["extra"] == {
-        "base_prompt": "P0",
-        "technique": {"kind": "few_shot", "examples": 1},
-    }
-    assert prompts["answers", "P8"]["validator"] == {"type": "json_keys", "required_keys": ["host", "port"]}
-    assert prompts["answers", "P9"]["validator"] == {"type": "noop"}
-    assert prompts["tools", "P3"]["expected_tool_calls"] == ["ping"]
-
-
-def test_a_file_elsewhere_runs_when_it_is_named(plain_project):
-    """The files need not be moved: a named one runs where it is, and no other file there does."""
-    lay_out(plain_project, folder="old")
-
-    session = plain_project.run(models="canned/m", target="old/prompts_variants.json")
-
-    assert [row["suite"] for row in session.rows] == ["old/prompts_variants.json"] * 4
-
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -147,3 +127,37 @@ def test_every_suite_is_sent_whole(project):
     assert Counter(row["availability_status"] for row in rows) == {"ok": len(rows)}
     assert {row["suite"] for row in rows} == {f"benchmarks/{name}" for name in suites}
     assert len(rows) == sum(session.result.parseoutcomes().get(word, 0) for word in ("passed", "failed"))
+
+
+HEAD = "        word, _, rest = request.prompt.partition"
+ANSWER = "        return Reply(text='Paris, and `df -h`')\n"
+
+
+@pytest.fixture
+def created(plain_project):
+    plain_project.change_conftest(HEAD, ANSWER + HEAD)
+    assert main(["init", "--models", "scripted/m"]) == 0
+    return plain_project
+
+
+def test_the_first_run_works(created):
+    """`pytest benchmarks/` asks the prompts, the tool prompts twice, without a model option."""
+    session = created.run(models=None, target="benchmarks/")
+
+    session.outcomes(passed=4, failed=2, deselected=16)
+    assert sorted(row["prompt_id"] for row in session.rows) == ["M1", "M2", "M3", "M3", "M4", "M4"]
+    assert {row["availability_status"] for row in session.rows} == {"ok"}
+    for words in (["show", "last", "M4-r1"], ["history"], ["export", "last"]):
+        assert main(words) == 0
+
+
+def test_a_bare_session_stays_with_the_tests(created):
+    """If the project has tests, only they are run, and no model is called."""
+    created.write("tests/test_mine.py", "def test_mine(): pass\n")
+    (created.folder / "pytest.ini").unlink()
+    assert main(["init", "--models", "scripted/m"]) == 0
+
+    session = created.run(models=None, target="")
+
+    session.outcomes(passed=1)
+    assert not session.has_run

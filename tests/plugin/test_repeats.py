@@ -5,7 +5,6 @@ from collections import Counter
 import pytest
 
 from tests.plugin.conftest import NOOP
-from tests.plugin.school import cut
 
 pytestmark = pytest.mark.newest
 
@@ -109,16 +108,6 @@ def test_selection_knows_repeats(plain_project, args, target, wanted):
 
     assert {(row["prompt_id"], row["repeat"]) for row in session.rows} == wanted
     assert session.summary["state"] == "finished"
-
-
-def test_lf_runs_the_repeat_that_failed(project):
-    """`--lf` asks the failed repeat of a prompt again, with its own seed."""
-    project.suite(tools(2))
-    project.run("--openclaw-repeat=2", models="pupil/shaky")
-
-    again = project.run("--openclaw-repeat=2", "--openclaw-run-id=again", "--lf", models="pupil/shaky")
-
-    assert sorted(again.asked) == ["shaky tool 0 2", "shaky tool 1 2"]
 
 
 @pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.nightly), 4])
@@ -252,20 +241,6 @@ def test_a_target_that_answers_nothing_is_not_asked_again(project):
     assert calls_by_model(resumed) == {"shaky": 30}
     assert "tier 3 is settled after 3 repeats" in resumed.text
     assert resumed.summary["n_cells"] == 30
-
-
-def test_a_resumed_run_keeps_repeats(project):
-    """Each repeat keeps its own row, and the missing ones are asked."""
-    project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
-    first = project.run("--openclaw-repeat=3", "--openclaw-run-id=r", models="pupil/a")
-    cut(project, 4)
-
-    resumed = project.run("--openclaw-resume=r", models=None)
-
-    assert len(resumed.asked) == 2
-    assert set(resumed.asked) < set(first.asked)
-    wanted = {("a", prompt, repeat) for prompt in ("P1", "P2") for repeat in (1, 2, 3)}
-    assert set(cells(resumed.rows)) == wanted
 
 
 def test_a_resumed_run_continues_until_it_is_conclusive(project):

@@ -1,4 +1,4 @@
-"""The commands of recorded sessions: list, export, write a suite, review, and a page to share."""
+"""The commands of recorded sessions: list, export, write a suite, and review."""
 
 import json
 import os
@@ -159,18 +159,3 @@ def test_undo_and_a_wrong_record(history, monkeypatch):
 
     session.outcomes(passed=2, failed=1, skipped=1)
     assert "a review says that the recorded step is wrong" in session.text
-
-
-def test_a_page_to_share_has_no_texts(history, capsys):
-    """Rates and outcomes are there; what was said and called is not."""
-    history.run()
-
-    assert main(["report", "last", "--share", "--into", "share.html"]) == 0
-    assert main(["report", "last", "--into", "whole.html"]) == 0
-
-    capsys.readouterr()
-    share, whole = (
-        history.project.folder.joinpath(name).read_text() for name in ("share.html", "whole.html")
-    )
-    assert "cat notes.txt" in whole
-    assert not any(text in share for text in ("notes.txt", "milk", "What is in"))

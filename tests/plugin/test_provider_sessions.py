@@ -1,8 +1,11 @@
-"""Whole sessions with Ollama's own API: rows, discovery, faults, and one endpoint for both of its APIs."""
+"""Whole sessions with Ollama's own API, and with the Claude CLI, whose process ends with its cell."""
+
+import sys
 
 import pytest
 
 from tests.plugin.conftest import NOOP
+from tests.providers.fake_claude import DUMMY_KEY, command, dies
 from tests.providers.servers.misbehaving import Pause, Script
 from tests.providers.servers.ollama import SPEED, OllamaServer, answer, done, lines, said
 
@@ -80,3 +83,24 @@ class SlowServer(OllamaServer):
         with self._lock:
             self._paused_now -= 1
         return super()._answer(connection, request)
+
+
+EXACT = {"type": "exact", "value": "Hello"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting")
+def test_a_cli_that_does_not_end_loses_its_own_cell(project, monkeypatch):
+    """It is killed after its time, with its row; another cell is answered, and the inventory names the CLI."""
+    monkeypatch.setenv("OPENCLAW_CLAUDE_COMMAND", command("prompted"))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", DUMMY_KEY)
+    pid = project.folder / "pid"
+    project.suite({"P1": ("hello", EXACT), "P2": (f"stubborn {pid}", EXACT)})
+
+    session = project.run("--openclaw-timeout=4", "--openclaw-concurrency=4", models="claude_code_cli/m1")
+
+    session.outcomes(passed=1, errors=1)
+    assert (session.row("P1")["raw_output"], session.row("P2")["raw_output"]) == ("Hello", "Hel")
+    assert session.row("P2")["failure_type"] == "timeout"
+    assert dies(int(pid.read_text()))
+    facts = session.load("inventory.json")["targets"]["claude_code_cli/m1"]
+    assert facts["server"] == {"cli_version": "2.1.197 (Claude Code)"}
