@@ -1,7 +1,7 @@
 """Synthetic runs for the tests of `route`: a target of each tier, by native calls."""
 
 from pytest_openclaw.values.requests import Target
-from tests.unit.conclusions.routes import rows_of
+from tests.unit.reports.summaries import rows_of
 from tests.unit.runs.stored_runs import SUITE, store
 
 ABLE = Target(provider="ollama_native", model="qwen3:8b")

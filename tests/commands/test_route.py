@@ -6,8 +6,7 @@ import json5
 import pytest
 
 from tests.commands.routed_runs import ABLE, store_run, three_tiers
-from tests.unit.conclusions.routes import rows_of
-from tests.unit.reports.summaries import fault, tool_cells
+from tests.unit.reports.summaries import fault, rows_of, tool_cells
 from tests.unit.runs.stored_runs import SUITE, files_of
 
 KEY = "sk-live-4242424242424242"

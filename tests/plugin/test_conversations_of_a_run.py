@@ -136,9 +136,11 @@ def stored(plain_project):
 
 
 def test_stored_conversations_are_used_again(stored, capsys):
-    """Rescored, resumed and merged, the rows stay what they were; another conversation is another prompt."""
+    """Shown, rescored, resumed and merged, the rows stay what they were; another conversation is another prompt."""
     rows = stored.stored("r").lines
 
+    assert main(["show", "r", "past"]) == 0
+    assert "  user      Is a.txt there?\n" in capsys.readouterr().out
     assert main(["rescore", "r", "--into", "rescored"]) == 0
     resumed = stored.run("--openclaw-resume=r", models="talker/m")
     assert main(["merge", "r", "--into", "merged"]) == 0

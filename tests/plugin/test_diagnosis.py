@@ -63,6 +63,8 @@ def test_ollama(project, monkeypatch, cause):
     (file,) = session.run_dir.glob("diagnosis_*.json")
     stored = json.loads(file.read_text("utf-8"))
     assert all(one["body"] in server.chats for one in stored["tries"])
+    asked = [("tools" in one["body"], one["input_tokens"]) for one in stored["tries"]]
+    assert asked[:3] == [(True, 11), (True, 11), (False, 11)]
     assert stored["url"] == f"{server.origin}/api/chat"
     assert found["finding"] in session.words
     assert f"part at fault: {cause}, by N1: " in session.page

@@ -8,13 +8,11 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from pytest_openclaw import CallFailed
 from pytest_openclaw.asking import sending
 from pytest_openclaw.judging import judge
 from pytest_openclaw.judging.world import WorldReached
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.util import bounded
-from pytest_openclaw.values import faults
 from pytest_openclaw.values.replies import Fault, Reply, Timing, Turn
 from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import ScriptedAnswer, ScriptedCommand, World
@@ -120,42 +118,6 @@ def test_long_results_are_cut_for_the_context_of_the_provider(tokens):
     assert 0 <= min(tokens // 2, 32_000) - len(result) < 160
 
 
-def test_an_error_is_returned_and_can_be_fixed():
-    """OpenClaw's refusal is returned as the call's result, and the exchange continues."""
-    provider = Script(
-        calls(("read", {"file_path": "a.txt"}), ("frobnicate", {}), ("read", {"path": "nope"})),
-        calls(READ),
-        Reply(text="one"),
-    )
-
-    reply = played(provider)
-
-    refused, unknown, missing = reply.turns[0].results
-    assert refused.startswith(
-        'Validation failed for tool "read":\n  - path: must have required properties path'
-    )
-    assert unknown == "Tool frobnicate not found"
-    assert json.loads(missing) == {
-        "status": "error",
-        "tool": "read",
-        "error": "File not found: /workspace/nope.",
-    }
-    assert reply.turns[1].results == ("one\n",)
-    assert reply.ended_by == "answer"
-
-
-def test_an_exchange_has_a_last_step():
-    """After this many turns no more requests are sent; the calls of the last turn are still answered."""
-    ahead = [calls(("ls", {"limit": n})) for n in range(1, 9)]
-    provider = Script(*ahead)
-
-    reply = played(provider, world=structs.replace(WORLD, steps=3))
-
-    assert reply.ended_by == "step_limit"
-    assert len(provider.asked) == len(reply.turns) == 3
-    assert len(reply.turns[-1].results) == 1
-
-
 def timing(started, e2e, ttft=None):
     return Timing(
         started_at_ms=started, ended_at_ms=started + round(e2e), e2e_ms=e2e, ttft_ms=ttft, ttfo_ms=ttft
@@ -179,21 +141,6 @@ def test_figures_are_those_of_the_whole():
     assert (ending.timing.started_at_ms, ending.timing.ttft_ms, ending.timing.ttfo_ms) == (1000, 20, 20)
     assert (ending.timing.e2e_ms, ending.timing.ended_at_ms) == (150, 1150)
     assert [turn.timing for turn in reply.turns] == [first.timing, second.timing]
-
-
-def test_a_fault_in_a_later_turn_is_the_cells():
-    """The earlier turns are kept."""
-    broke = CallFailed(faults.stream_broken("fake", "reset", raw="I now wr"))
-    provider = Script(calls(READ, text="Let me look.", raw="<think>hm</think>Let me look."), broke)
-
-    ending = hold(provider)
-
-    assert fault_of(ending).failure_type == "stream_error"
-    assert fault_of(ending).raw == "<think>hm</think>Let me look.\n\nI now wr"
-    (turn,) = fault_of(ending).turns
-    assert (turn.text, turn.results) == ("Let me look.", ("one\n",))
-    assert turn.timing is not None
-    assert ending.attempts == 2
 
 
 def test_each_turn_has_its_own_time():
@@ -243,28 +190,6 @@ def test_an_exchange_is_given_up_when_the_session_ends():
     assert provider.now == 0
 
 
-def test_a_message_follows_the_answer_to_the_one_before():
-    """The conversation grows; the row's turns say before which of them the user spoke."""
-    provider = Script(calls(WRITE), Reply(text="Done."), calls(READ_B), Reply(text="two"), Reply(text="Bye."))
-
-    reply = played(provider, turns=("What is in b.txt?", "Thanks."))
-
-    assert (reply.text, reply.ended_by) == ("Bye.", "answer")
-    assert [turn.user for turn in reply.turns] == [None, None, "What is in b.txt?", None, "Thanks."]
-    assert reply.turns[2].results == ("two",), "the file of the first run is there"
-    last = provider.asked[-1]
-    assert [turn.user or turn.text or turn.calls[0].name for turn in last.conversation] == [
-        "P1",
-        "write",
-        "Done.",
-        "What is in b.txt?",
-        "read",
-        "two",
-        "Thanks.",
-    ]
-    assert [len(request.history) for request in provider.asked] == [0, 1, 3, 4, 6]
-
-
 def test_a_message_begins_a_new_conversation():
     """The model receives nothing from before `/new`; the files of its world stay, and so do all turns."""
     provider = Script(
@@ -280,19 +205,6 @@ def test_a_message_begins_a_new_conversation():
         *(("P1", 0), ("P1", 1), ("P1", 3)),
         *(("What is in b.txt?", 0), ("What is in b.txt?", 1)),
     ]
-
-
-def test_a_conversation_needs_neither_tools_nor_world():
-    """Each message has one answer."""
-    provider = Script(Reply(text="Hello, Ada."), Reply(text="Ada."))
-
-    reply = played(provider, turns=("What is my name?",), tools=None, world=None)
-
-    assert [(turn.user, turn.text) for turn in reply.turns] == [
-        (None, "Hello, Ada."),
-        ("What is my name?", "Ada."),
-    ]
-    assert (reply.text, reply.ended_by, reply.tool_calls) == ("Ada.", "answer", ())
 
 
 @pytest.mark.parametrize(

@@ -56,23 +56,6 @@ def test_the_wait_before_a_retry(fault, changes, wait_s):
     assert _wait(fault, **changes) == wait_s
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        *(refused_by_server("p", "m", WireError(status=n)) for n in (400, 401, 402, 403, 404, 413, 422, 501)),
-        refused_by_server("p", "m", WireError(status=429, code="insufficient_quota")),
-        faults.unreachable("p", "u", "refused"),
-        faults.stream_broken("p", "cut", "some text"),
-        faults.timed_out("p", 1.0),
-        faults.broke("p", "bug"),
-    ],
-    ids=lambda fault: fault.failure_type,
-)
-def test_faults_that_are_final(fault):
-    """Permanent failures are not retried."""
-    assert _wait(fault) is None
-
-
 REFUSED = faults.unreachable("p", "u", "refused")
 NO_KEY = faults.auth_missing("p", "set a key")
 

@@ -20,7 +20,6 @@ from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.stats.tool_use import tool_use_of
 from pytest_openclaw.values.requests import Target
 from tests.searching import examples
-from tests.unit.conclusions.routes import role_rows, target
 from tests.unit.reports.summaries import (
     TARGET,
     cell,
@@ -30,7 +29,9 @@ from tests.unit.reports.summaries import (
     pressed,
     record,
     restraint_cells,
+    role_rows,
     summary_of,
+    target,
     tool_cells,
 )
 

@@ -20,8 +20,16 @@ from pytest_openclaw.parts.routing import (
 from pytest_openclaw.providers import BUILTIN
 from pytest_openclaw.values.requests import Target
 from tests.searching import examples
-from tests.unit.conclusions.routes import NATIVE, rows_of, target
-from tests.unit.reports.summaries import cell, group_of, missed, restraint_cells, tool_cells
+from tests.unit.reports.summaries import (
+    NATIVE,
+    cell,
+    group_of,
+    missed,
+    restraint_cells,
+    rows_of,
+    target,
+    tool_cells,
+)
 
 
 def _target(provider, model="qwen3:8b"):
