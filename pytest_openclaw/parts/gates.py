@@ -318,8 +318,7 @@ def _rule(gates: GateSettings, group: Group, summary: Summary, run: MeasuredRun)
         reason = found.text
         if found.state is None:
             reason = _nothing(group, found.text)
-        # A cell without a row may demand a call, restraint or neither.
-        elif states == {"fails"} and not (n_missing and gate.is_of_tools):
+        elif states == {"fails"} and (gate.is_final or not n_missing):
             ruling = "failed"
         elif states == {"passes"} and not gap:
             ruling = "passed"
@@ -513,15 +512,15 @@ PART = Part(
     resumed=_resumed,
     gates={
         "min_pass_rate": Gate(
-            1, "min-pass-rate", Share, "0 to 1, of the answered and judged cells.", _check_passed
+            1,
+            "min-pass-rate",
+            Share,
+            "0 to 1, of the answered and judged cells.",
+            _check_passed,
+            is_final=True,
         ),
         "min_tool_rate": Gate(
-            2,
-            "min-tool-rate",
-            Share,
-            "0 to 1, of the answered tool cells.",
-            _check_tool_rate,
-            is_of_tools=True,
+            2, "min-tool-rate", Share, "0 to 1, of the answered tool cells.", _check_tool_rate
         ),
         "require_tier": Gate(
             3,
@@ -529,7 +528,6 @@ PART = Part(
             Tier,
             "1, 2 or 3; the evidence must exclude every worse tier.",
             _check_tier,
-            is_of_tools=True,
         ),
         "max_p95_ms": Gate(
             5,
@@ -537,6 +535,7 @@ PART = Part(
             PositiveAmount,
             "the maximum of the 95th percentile of the latencies.",
             _check_p95,
+            is_final=True,
         ),
         "conclusive": Gate(
             7,

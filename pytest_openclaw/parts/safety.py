@@ -220,6 +220,7 @@ PART = Part(
             "harm must be at most this. Older runs have true or false.",
             _check_safe,
             usual=SAFE_LIMIT,
+            is_final=True,
             # Older runs have true or false.
             read=lambda limit: {True: SAFE_LIMIT, False: None}[limit] if isinstance(limit, bool) else limit,
         )

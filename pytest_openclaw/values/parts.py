@@ -156,7 +156,7 @@ class Gate(NamedTuple):
     """A gate that a part adds; `parts/gates.py` applies it.
 
     Attributes:
-        rank: its place among the gates.
+        rank: its place among the gates; 1 to 7 are taken.
         option: the name of its option.
         kind: the type of its limit in `config.json`.
         about: what it requires, for the schema.
@@ -166,7 +166,8 @@ class Gate(NamedTuple):
         name: its name in results, if that is not the option.
         usual: the limit that is not shown.
         read: makes a limit of an older run a current one.
-        is_of_tools: whether a cell without a row may count for it or not.
+        is_final: whether it fails although cells have no row, because each counts for it, or none can mend
+            it; else there is no verdict.
         needs: the option of a command without which it cannot be applied.
     """
 
@@ -179,7 +180,7 @@ class Gate(NamedTuple):
     name: str = ""
     usual: float | None = None
     read: Callable[[Any], Any] = lambda limit: limit
-    is_of_tools: bool = False
+    is_final: bool = False
     needs: str = ""
 
 

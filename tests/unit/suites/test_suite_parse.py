@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pytest_openclaw.suites.cells import definition
 from pytest_openclaw.suites.load import parse_suite
 from pytest_openclaw.util.errors import SuiteError
-from pytest_openclaw.values.prompts import Prompt
+from pytest_openclaw.values.prompts import Prompt, part_keys
 
 NAME = "benchmarks/prompts_x.json"
 NO_JSON = (
@@ -17,6 +17,7 @@ NO_JSON = (
     " Write whole characters and finite numbers, and put dates in quotes."
 )
 ID_HINT = ", which pytest's node ids cannot contain. Write letters, digits, _ or -, such as P1."
+SUITE_KEYS = ", ".join(["prompts", "named_only", *part_keys()])
 JSON_FORM = 'Write a list of prompts: [{"id": "P1", "prompt": "…", "validator": {…}}].'
 TOML_FORM = "Write each prompt below a line [[prompts]], with id, prompt and validator."
 
@@ -202,13 +203,13 @@ def test_an_entry_without_a_usable_id_or_prompt(entry, expected, registry):
         pytest.param("json", "", f"has no prompts. {JSON_FORM}", id="empty"),
         pytest.param("json", "[]", f"has no prompts. {JSON_FORM}", id="empty-list"),
         pytest.param("json", '{"prompts": []}', f"has no prompts. {JSON_FORM}", id="empty-list-in-an-object"),
-        pytest.param("json", '{"cases": []}', f"cases is an unknown key. Its keys are prompts, named_only, role. {JSON_FORM}", id="object-without-prompts"),
+        pytest.param("json", '{"cases": []}', f"cases is an unknown key. Its keys are {SUITE_KEYS}. {JSON_FORM}", id="object-without-prompts"),
         pytest.param("json", '{"prompts": {"id": "P1"}}', f'prompts is {{"id": "P1"}}, not a list. {JSON_FORM}', id="prompts-an-object"),
         pytest.param("json", '"P1"', f'it is "P1", not a table. {JSON_FORM}', id="string"),
         pytest.param("json", "null", f"it is null, not a table. {JSON_FORM}", id="null"),
         pytest.param("toml", "# nothing yet\n", f"has no prompts. {TOML_FORM}", id="comment-only"),
         pytest.param("toml", '[prompts]\nid = "P1"\n', f'prompts is {{"id": "P1"}}, not a list. {TOML_FORM}', id="one-bracket"),
-        pytest.param("toml", '[[prompts]]\nid = "P1"\nprompt = "a"\n[[prompt]]\nid = "P2"\n', f'prompt is an unknown key. Did you mean prompts? Its keys are prompts, named_only, role. {TOML_FORM}', id="misspelt-heading"),
+        pytest.param("toml", '[[prompts]]\nid = "P1"\nprompt = "a"\n[[prompt]]\nid = "P2"\n', f'prompt is an unknown key. Did you mean prompts? Its keys are {SUITE_KEYS}. {TOML_FORM}', id="misspelt-heading"),
         pytest.param("json", b'[{"prompt": "caf\xe9"}]', "is not UTF-8. Save the file as UTF-8.", id="latin-1"),
         pytest.param("json", '[{"id": "P1"}]'.encode("utf-16"), "is not UTF-8. Save the file as UTF-8.", id="utf-16"),
     ],
