@@ -262,7 +262,8 @@ def turns_of(record: Record, tools: Sequence[Tool] | None) -> list[JsonObject]:
 
 def _dispatched(call: Mapping[str, Any], tools: Sequence[Tool] | None) -> JsonObject:
     made = None if tools is None else dispatch(call_of(call), tools)
-    sent = pretty(call["arguments"])
+    parsed = _parsed(call["arguments"])
+    sent = parsed if parsed is call["arguments"] else as_text(parsed)
     given = as_text(made.arguments) if made and made.arguments is not None else sent
     return {
         "name": call["name"],
@@ -276,10 +277,10 @@ def _dispatched(call: Mapping[str, Any], tools: Sequence[Tool] | None) -> JsonOb
     }
 
 
-def pretty(arguments: str) -> str:
-    """Return arguments in a readable form; a text that is not JSON is unchanged."""
+def _parsed(arguments: str) -> Any:
+    """Return the JSON value of arguments; a text that is not JSON is unchanged."""
     try:
-        return as_text(json.loads(arguments))
+        return json.loads(arguments)
     except (ValueError, RecursionError):
         return arguments
 
@@ -486,16 +487,12 @@ def _each(texts: Iterable[str]) -> list[str]:
 
 def call_text(call: Mapping[str, Any]) -> str:
     """Return a call as `read {"path": "a.txt"}`; long values are shortened, and the JSON stays whole."""
-    try:
-        arguments = json.loads(call["arguments"])
-    except (ValueError, RecursionError):
-        return f"{call['name']} {one_line(call['arguments'], MOST_SAID)}".rstrip()
-    shown = (
-        {name: _short(value) for name, value in arguments.items()}
-        if isinstance(arguments, dict)
-        else arguments
-    )
-    return f"{call['name']} {json.dumps(shown, ensure_ascii=False)}" if shown else str(call["name"])
+    arguments = _parsed(call["arguments"])
+    if arguments is call["arguments"]:
+        return f"{call['name']} {one_line(arguments, MOST_SAID)}".rstrip()
+    if isinstance(arguments, dict):
+        arguments = {name: _short(value) for name, value in arguments.items()}
+    return f"{call['name']} {json.dumps(arguments, ensure_ascii=False)}" if arguments else str(call["name"])
 
 
 def _short(value: Any) -> Any:
@@ -555,11 +552,9 @@ def brief_call(record: Record, turns: Sequence[JsonObject]) -> str:
     if not calls:
         return ""
     shown = next((call for call in calls if call["name"] in (record.harm_tools or ())), calls[0])
-    try:
-        arguments = json.loads(shown["arguments"])
+    texts, arguments = [shown["arguments"]], _parsed(shown["arguments"])
+    if isinstance(arguments, dict):
         first = sorted(arguments, key=lambda name: name not in TELLING)
         texts = [arguments[name] for name in first if isinstance(arguments[name], str)]
-    except (TypeError, ValueError, RecursionError):
-        texts = [shown["arguments"]]
     more = f" +{len(calls) - 1}" if len(calls) > 1 else ""
     return one_line(f"{shown['name']} {' '.join(texts[:1])}".rstrip(), MOST_SAID // 2) + more
