@@ -16,7 +16,6 @@ Example:
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,7 +35,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> CommandResult:
-    data = capture(os.environ)
+    data = capture()
     out = Path(arguments.out or f"{data['release']}.json")
     text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
     write_over_ours(out, text, FIRST_WORDS, "catalogue")

@@ -281,7 +281,7 @@ def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool)
             return substitute_surface()
         if file := settings.catalogue_file:
             return captured_surface(read_catalogue(file))
-        catalogue = installed_catalogue(os.environ, may_capture=may_capture, required=source == INSTALLED)
+        catalogue = installed_catalogue(may_capture=may_capture, required=source == INSTALLED)
         return substitute_surface() if catalogue is None else captured_surface(catalogue)
     except (OpenClawError, OSError, ValueError) as error:
         hint = "--openclaw-catalogue=substitute needs no capture"

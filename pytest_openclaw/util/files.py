@@ -147,6 +147,13 @@ FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 
 
+def cache_folder() -> Path:
+    """Return our folder in the system's folder for the user's caches."""
+    usual = {"darwin": "Library/Caches", "win32": "AppData/Local"}.get(sys.platform, ".cache")
+    named = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
+    return Path(named or Path.home() / usual) / "pytest-openclaw"
+
+
 def write_private(path: Path, data: bytes) -> None:
     """Write a whole file that no other user may read."""
     with open(path, "wb", opener=lambda name, flags: os.open(name, flags, FILE_MODE)) as file:

@@ -25,7 +25,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import install_command, locked, packaged_file
+from pytest_openclaw.util.files import cache_folder, install_command, locked, packaged_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -200,8 +200,7 @@ def load(*, for_grader: bool = False) -> tuple[Engine, Module]:
 @contextmanager
 def _cache_folder() -> Iterator[Path]:
     """Yield this user's folder for caches, or a temporary one if only others, or they too, can change it."""
-    base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
-    folder = Path(base or Path.home() / ".cache") / "pytest-openclaw"
+    folder = cache_folder()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = folder.resolve()

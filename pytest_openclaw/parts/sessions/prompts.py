@@ -8,7 +8,6 @@ the same messages. Both are read as entries of a transcript, in one pass.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import defaultdict
 from contextlib import suppress
@@ -487,7 +486,7 @@ def _catalogue(release: str) -> Catalogue:
     from pytest_openclaw.providers.openclaw.capture import installed_catalogue
 
     try:
-        captured = installed_catalogue(os.environ, may_capture=False)
+        captured = installed_catalogue(may_capture=False)
     except (OpenClawError, OSError):
         captured = None
     return captured if captured and captured.name == f"openclaw-{release}" else load_catalogue()

@@ -13,7 +13,6 @@ import json
 import os
 import re
 import socket
-import sys
 import tempfile
 from contextlib import suppress
 from dataclasses import asdict
@@ -35,7 +34,7 @@ from pytest_openclaw.providers.processes import Program, Running, run
 from pytest_openclaw.providers.server_errors import shortened
 from pytest_openclaw.providers.wire import object_in, objects_in, text_in
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import FOLDER_MODE, write_private
+from pytest_openclaw.util.files import FOLDER_MODE, cache_folder, write_private
 from pytest_openclaw.util.signals import how_it_ended
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.tool_calls import Tool
@@ -61,20 +60,20 @@ _RELEASE = re.compile(r"\b\d{4}\.\d+\.\d+(?:[-.][0-9A-Za-z]+)*")
 _QUESTION = "Say OK."
 
 
-def capture(environ: Mapping[str, str]) -> JsonObject:
+def capture() -> JsonObject:
     """Capture the requests of the installed OpenClaw; return the content of a catalog file.
 
     Raises:
         OpenClawError: OpenClaw is not installed, does not start, or sends nothing.
     """
-    return asyncio.run(_capture(environ))
+    return asyncio.run(_capture())
 
 
-async def _capture(environ: Mapping[str, str]) -> JsonObject:
-    command = find_command(ProviderSetup(name=_NAME, environ=environ))
+async def _capture() -> JsonObject:
+    command = find_command(ProviderSetup(name=_NAME, environ=os.environ))
     with tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True) as kept:
         with scratch_folder(within=Path(kept)) as scratch:
-            printed = await _run(scratch, (*command, "--version"), environ)
+            printed = await _run(scratch, (*command, "--version"))
         release = _RELEASE.search(printed.stdout)
         if release is None:
             output = printed.stdout or printed.stderr
@@ -83,15 +82,13 @@ async def _capture(environ: Mapping[str, str]) -> JsonObject:
         for surface, policy in POLICIES.items():
             with scratch_folder(within=Path(kept)) as scratch:
                 try:
-                    sent[surface] = await _first_request(scratch, policy, command, environ)
+                    sent[surface] = await _first_request(scratch, policy, command)
                 except (OpenClawError, ValueError) as error:
                     raise OpenClawError(f"the surface {surface} cannot be captured: {error}") from None
     return gather(sent, release=f"openclaw-{release[0]}", taken=f"{datetime.now(UTC):%Y-%m-%d}")
 
 
-async def _first_request(
-    scratch: Scratch, policy: JsonObject, command: tuple[str, ...], environ: Mapping[str, str]
-) -> Sent:
+async def _first_request(scratch: Scratch, policy: JsonObject, command: tuple[str, ...]) -> Sent:
     """Run OpenClaw with this policy of tools until it has sent a request, which gets no answer."""
     body: JsonObject = {}
     received = asyncio.Event()
@@ -107,7 +104,7 @@ async def _first_request(
         write_config(scratch, _NAME, model, url=f"{url}/v1", key=token, api=API, tools=policy)
         paths = ("--config", str(scratch.config), "--cwd", str(scratch.workspace))
         words = ("agent", "exec", *paths, _QUESTION, "--json", "--timeout", str(round(PATIENCE_S)))
-        printed = await _run(scratch, (*command, *words), environ, until=received)
+        printed = await _run(scratch, (*command, *words), until=received)
     if not body:
         # OpenClaw's reason is in its JSON if there is one, else in its other output.
         envelope = find_envelope(printed.stdout) or {}
@@ -115,13 +112,11 @@ async def _first_request(
         raise OpenClawError(
             f"it sent no request; OpenClaw {how_it_ended(printed.exit_status)}{_quoted(reason)}"
         )
-    return read_request(body, _QUESTION, _placeholders(scratch, environ))
+    return read_request(body, _QUESTION, _placeholders(scratch))
 
 
-async def _run(
-    scratch: Scratch, argv: tuple[str, ...], environ: Mapping[str, str], until: asyncio.Event | None = None
-) -> Running:
-    program = Program(argv=argv, env=environment(scratch, environ), cwd=scratch.workspace)
+async def _run(scratch: Scratch, argv: tuple[str, ...], until: asyncio.Event | None = None) -> Running:
+    program = Program(argv=argv, env=environment(scratch, os.environ), cwd=scratch.workspace)
     printed = await run(_NAME, program, within_s=PATIENCE_S, until=until)
     if printed.timed_out:
         raise OpenClawError(f"openclaw did not end within {PATIENCE_S:.0f} s{_quoted(printed.stderr)}")
@@ -262,11 +257,11 @@ def masked(value: Any, placeholders: Mapping[str, str]) -> Any:
     return value
 
 
-def _placeholders(scratch: Scratch, environ: Mapping[str, str]) -> dict[str, str]:
+def _placeholders(scratch: Scratch) -> dict[str, str]:
     host = socket.gethostname()
     found = {
         f"{_NAME}/{_MODEL}": "<model>",
-        environ.get("HOME", "").rstrip("/"): "<home>",
+        os.environ.get("HOME", "").rstrip("/"): "<home>",
         str(scratch.workspace): "<workspace>",
         str(scratch.folder / "home"): "<home>",
         str(scratch.folder / "state"): "<state>",
@@ -282,9 +277,7 @@ def _placeholders(scratch: Scratch, environ: Mapping[str, str]) -> dict[str, str
 # --- the user's cache ---------------------------------------------------------------------------
 
 
-def installed_catalogue(
-    environ: Mapping[str, str], *, may_capture: bool, required: bool = False
-) -> Catalogue | None:
+def installed_catalogue(*, may_capture: bool, required: bool = False) -> Catalogue | None:
     """Return the catalog of the installed OpenClaw; None if it is not installed, or not captured yet.
 
     Raises:
@@ -293,16 +286,16 @@ def installed_catalogue(
         OSError: the cache cannot be written.
     """
     try:
-        command = find_command(ProviderSetup(name="--openclaw-surface", environ=environ))
+        command = find_command(ProviderSetup(name="--openclaw-surface", environ=os.environ))
     except OpenClawError:
         if required:
             raise
         return None
-    file = cache_folder(environ) / f"openclaw-{_installation(command)}.json"
+    file = cache_folder() / f"openclaw-{_installation(command)}.json"
     if not file.is_file():
         if not may_capture:
             return None
-        data = capture(environ)
+        data = capture()
         file.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         unfinished = file.with_suffix(f".{os.getpid()}")
         write_private(unfinished, json.dumps(data, indent=1, ensure_ascii=False).encode())
@@ -311,14 +304,6 @@ def installed_catalogue(
         return read_catalogue(file)
     except ValueError as error:
         raise OpenClawError(f"{file} {error}; remove it") from None
-
-
-def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Return our folder in the system's folder for the user's caches."""
-    home = Path(environ.get("HOME") or environ.get("USERPROFILE") or "~").expanduser()
-    usual = {"darwin": home / "Library" / "Caches", "win32": home / "AppData" / "Local"}
-    named = environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
-    return Path(named or usual.get(sys.platform, home / ".cache")) / "pytest-openclaw"
 
 
 def _installation(command: tuple[str, ...]) -> str:
