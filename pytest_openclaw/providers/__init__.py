@@ -1,6 +1,6 @@
 """Reaches models, one API per file; `BUILTIN` is the table of contents.
 
-Providers that start a program have a folder for it: `claude`, `openclaw`, `llama_cpp`.
+Providers that start a program may have a folder for it: `openclaw`, `llama_cpp`.
 """
 
 from __future__ import annotations

@@ -34,7 +34,6 @@ from pytest_openclaw.providers.loopback import Outgoing, listening
 from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.providers.openclaw import call as openclaw
-from pytest_openclaw.providers.openclaw.workspace import SHELL_PATH
 from pytest_openclaw.providers.prices import summed
 from pytest_openclaw.providers.processes import Program, ProgramProvider
 from pytest_openclaw.providers.server_errors import shortened
@@ -52,7 +51,7 @@ from pytest_openclaw.values.worlds import World
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
-    from pytest_openclaw.providers.openclaw.workspace import Scratch
+    from pytest_openclaw.providers.openclaw.call import Scratch
     from pytest_openclaw.providers.over_http import OverHttp
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.protocols import ProviderSetup
@@ -297,13 +296,13 @@ class Relay:
         return reply_of(self.steps, result, request, plain=plain)
 
     async def _answer(self, path: str, body: JsonObject | None) -> Outgoing:
-        if path not in (self._server.path, SHELL_PATH):
+        if path not in (self._server.path, openclaw.SHELL_PATH):
             return Outgoing(404)
         name = self._client.name
         if body is None:
             return self._end(faults.cli_failed(name, "OpenClaw sent a request that is not JSON."), 400)
         try:
-            if path == SHELL_PATH:
+            if path == openclaw.SHELL_PATH:
                 return await self._play(body)
             if not self._n_known_messages and (why := self._what_is_missing(body)):
                 return self._end(faults.cannot_play(name, f"this OpenClaw {why}"))

@@ -11,8 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_openclaw.providers.openclaw.call import environment, scratch_folder
-from pytest_openclaw.providers.openclaw.workspace import Scratch
+from pytest_openclaw.providers.openclaw.call import Scratch, environment, scratch_folder
 from pytest_openclaw.providers.processes import Program, run
 from tests.real_parts import find_openclaw
 

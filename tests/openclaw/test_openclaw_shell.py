@@ -14,8 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.chat_completions import OllamaOpenAI
-from pytest_openclaw.providers.openclaw.call import scratch_folder
-from pytest_openclaw.providers.openclaw.workspace import Scratch
+from pytest_openclaw.providers.openclaw.call import Scratch, scratch_folder
 from pytest_openclaw.providers.openclaw_agent import Relay
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.requests import Request

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_openclaw.openclaw.catalog import Catalogue
-    from pytest_openclaw.providers.openclaw.workspace import Scratch
+    from pytest_openclaw.providers.openclaw.call import Scratch
     from pytest_openclaw.util.files import JsonObject
 
 # A start takes 0.5 to 10 s, depending on the machine and its load.

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from pytest_openclaw.providers.openclaw.workspace import Scratch
+from pytest_openclaw.providers.openclaw.call import Scratch
 from pytest_openclaw.util.text import file_bytes
 from pytest_openclaw.values.worlds import World
 
