@@ -18,7 +18,7 @@ from pytest_openclaw.util.bounded import BoundedSchema
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.json_text import same, shown_value
 from pytest_openclaw.util.text import listed, shown
-from pytest_openclaw.util.typed import converted
+from pytest_openclaw.util.typed import converted, prefixed
 from pytest_openclaw.values.protocols import Validator
 from pytest_openclaw.values.replies import Finding, Reply, Verdict
 from pytest_openclaw.values.tool_calls import Dispatched
@@ -140,10 +140,8 @@ class WantedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     def __post_init__(self) -> None:
         check_arguments(self.arguments)
-        try:
+        with prefixed("has matching that"):
             self._schema  # noqa: B018 - a bad schema is reported when the suite is read
-        except ValueError as error:
-            raise ValueError(f"has matching that {error}") from error
 
     @property
     def names(self) -> tuple[str, ...]:

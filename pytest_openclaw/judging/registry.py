@@ -27,7 +27,7 @@ from pytest_openclaw.judging.text import (
 )
 from pytest_openclaw.judging.world import WorldReached
 from pytest_openclaw.util.text import closest
-from pytest_openclaw.util.typed import Count, converted, shown
+from pytest_openclaw.util.typed import Count, converted, prefixed, shown
 from pytest_openclaw.values.protocols import Validator
 
 Registry = Mapping[str, "type[Validator]"]
@@ -125,11 +125,8 @@ def _build_nested(where: str, value: object, registry: Registry) -> object:
     parts = value if isinstance(value, list) else [value]
     built = []
     for n, part in enumerate(parts):
-        try:
+        with prefixed(f"{where}[{n}]:" if isinstance(value, list) else f"{where}:"):
             built.append(build_validator(part, registry))
-        except ValueError as error:
-            place = f"{where}[{n}]" if isinstance(value, list) else where
-            raise ValueError(f"{place}: {error}") from error
     return tuple(built) if isinstance(value, list) else built[0]
 
 

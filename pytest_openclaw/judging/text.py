@@ -30,7 +30,7 @@ from pytest_openclaw.util.text import (
     shown_pattern,
     valid_text,
 )
-from pytest_openclaw.util.typed import Count, converted
+from pytest_openclaw.util.typed import Count, converted, prefixed
 from pytest_openclaw.values.replies import Finding, Reply, Verdict
 
 BLANKS = " \t\r\n"
@@ -106,10 +106,8 @@ def hint(text: str) -> dict[str, str]:
 
 def check_pattern(owner: str, key: str, pattern: str) -> None:
     """Reject a text that is not a regular expression."""
-    try:
+    with prefixed(f"validator {owner}: {key}"):
         compile_pattern(pattern)
-    except ValueError as error:
-        raise ValueError(f"validator {owner}: {key} {error}") from error
 
 
 # --- texts ------------------------------------------------------------------------------------------
@@ -436,10 +434,8 @@ class JsonSchema:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        try:
+        with prefixed(f"validator {self.type}: schema"):
             self._bounded  # noqa: B018 - a bad schema is reported when the suite is read
-        except ValueError as error:
-            raise ValueError(f"validator {self.type}: schema {error}") from error
 
     @cached_property
     def _bounded(self) -> BoundedSchema:

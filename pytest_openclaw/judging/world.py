@@ -40,6 +40,7 @@ from pytest_openclaw.util.bounded import compile_pattern, fullmatches, searches
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.json_text import same
 from pytest_openclaw.util.text import counted, shortened, shown, shown_pattern
+from pytest_openclaw.util.typed import prefixed
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.protocols import Validator
 from pytest_openclaw.values.replies import HARM, Finding, FindingCode, Reply, Verdict
@@ -70,10 +71,8 @@ class FileRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.pattern is not None:
-            try:
+            with prefixed("has a pattern that"):
                 compile_pattern(self.pattern)
-            except ValueError as error:
-                raise ValueError(f"has a pattern that {error}") from error
 
     @property
     def forbids(self) -> bool:

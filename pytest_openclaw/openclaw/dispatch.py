@@ -26,6 +26,7 @@ from pytest_openclaw.openclaw.catalog import CALL, UNKNOWN, Bridge, load_catalog
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_deeper
 from pytest_openclaw.util.text import cut, valid_text, valid_value
+from pytest_openclaw.util.typed import prefixed
 from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolCall
 
 if TYPE_CHECKING:
@@ -389,10 +390,8 @@ def is_forgotten(made: Dispatched) -> bool:
 
 
 def _schema_of(tool: Tool) -> BoundedSchema:
-    try:
+    with prefixed(f"tool {tool.name}: parameters", OpenClawError):
         return _schema(json.dumps(tool.parameters))
-    except ValueError as error:
-        raise OpenClawError(f"tool {tool.name}: parameters {error}") from error
 
 
 def _checked(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from msgspec import Struct, defstruct
 
@@ -30,7 +30,7 @@ from pytest_openclaw.util.bounded import compile_pattern
 from pytest_openclaw.util.errors import SuiteError
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import closest, is_plain, listed
-from pytest_openclaw.util.typed import converted, shown
+from pytest_openclaw.util.typed import converted, prefixed, shown
 from pytest_openclaw.values.prompts import (
     KEYS,
     MOST_REPEATS,
@@ -66,12 +66,10 @@ def turns_of(messages: list[Message], *, follows_prompt: bool = False) -> tuple[
     """Return the turns of messages; each result belongs to the first call without one."""
     turns: list[Turn] = []
     for n, message in enumerate(messages):
-        try:
+        with prefixed(f"[{n}]"):
             if not (turns or follows_prompt) and isinstance(message, AssistantSpec):
                 raise ValueError("is the assistant's. Begin with a message of the user.")
             _add(turns, message)
-        except ValueError as error:
-            raise ValueError(f"[{n}] {error}") from None
     if call := _open_call(turns):
         raise ValueError(f"end with a call of {call.name} without a result. {_RESULT}")
     return tuple(turns)
@@ -155,7 +153,6 @@ def images_in(folder: Path) -> ReadImage:
 
 # --- world ----------------------------------------------------------------------------------------
 
-T = TypeVar("T")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -166,18 +163,15 @@ def checked_world(world: World) -> World:
             raise ValueError(
                 f" has env {shown(name)}, which cannot be a variable. Write letters, digits and _."
             )
-    _check("", [{**world.files, **world.memory}], _check_paths)
-    _check(".commands[{}]", world.commands, _check_command)
-    _check(".answers[{}]", world.answers, _check_answer)
+    with prefixed(""):
+        _check_paths([*world.files, *world.memory])
+    for n, command in enumerate(world.commands):
+        with prefixed(f".commands[{n}]"):
+            _check_command(command)
+    for n, answer in enumerate(world.answers):
+        with prefixed(f".answers[{n}]"):
+            _check_answer(answer)
     return world
-
-
-def _check(where: str, entries: Iterable[T], check: Callable[[T], None]) -> None:
-    for n, entry in enumerate(entries):
-        try:
-            check(entry)
-        except ValueError as error:
-            raise ValueError(f"{where.format(n)} {error}") from None
 
 
 def _check_paths(paths: Iterable[str]) -> None:
@@ -203,10 +197,8 @@ def _check_answer(answer: ScriptedAnswer) -> None:
             f"has {' and '.join(given) or 'no result'}. Write one of result, error, fails, cut for"
             " each answer, or result with cut."
         )
-    try:
+    with prefixed("has matching that"):
         answer.schema  # noqa: B018 - checked when the suite is read
-    except ValueError as error:
-        raise ValueError(f"has matching that {error}") from None
 
 
 # --- an entry -------------------------------------------------------------------------------------

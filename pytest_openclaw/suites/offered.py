@@ -26,7 +26,7 @@ from pytest_openclaw.openclaw.catalog import (
 from pytest_openclaw.openclaw.dispatch import BRIDGE
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import closest
-from pytest_openclaw.util.typed import Filled, shown
+from pytest_openclaw.util.typed import Filled, prefixed, shown
 from pytest_openclaw.values.prompts import NOTE, Key, Prompt
 from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, Effect, OwnTool, Surface, Tool
 
@@ -59,10 +59,8 @@ class ToolSpec(Struct, forbid_unknown_fields=True):
             )
         from pytest_openclaw.util.bounded import BoundedSchema
 
-        try:
+        with prefixed("has parameters with a schema that"):
             BoundedSchema(self.parameters)
-        except ValueError as error:
-            raise ValueError(f"has parameters with a schema that {error}") from None
 
 
 def _tools_of(value: str | list[str | ToolSpec], catalogue: Catalogue | None = None) -> tuple[Tool, ...]:
@@ -106,10 +104,8 @@ def read_tools(value: Any) -> tuple[Tool, ...]:
 
     A `ValueError` names the key and has a hint.
     """
-    try:
+    with prefixed("tools"):
         catalogue = catalogue_of(value)
-    except ValueError as error:
-        raise ValueError(f"tools {error}") from None
     listed = suite_tools(value)
     plain = [*map(without_notes, listed)] if isinstance(listed, list) else listed
     tools: tuple[Tool, ...] = _LIST.read("tools", plain, partial(_tools_of, catalogue=catalogue))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import msgspec
@@ -40,6 +42,15 @@ def shown(value: Any) -> str:
     """
     text = json.dumps(value, default=str)
     return text if len(text) <= _LONGEST else f"{cut(text, _LONGEST - 3)}..."
+
+
+@contextmanager
+def prefixed(words: str, kind: type[Exception] = ValueError) -> Iterator[None]:
+    """Put words before the message of a `ValueError`, and raise it as a `kind`."""
+    try:
+        yield
+    except ValueError as error:
+        raise kind(f"{words} {error}") from error
 
 
 def converted(value: Any, kind: Any, name: str = "") -> Any:
