@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from msgspec import Meta, Struct
 
-from pytest_openclaw.judging.text import BLANKS, check_pattern, each_once, hint, judged_findings, plain
+from pytest_openclaw.judging.text import BLANKS, check_patterns, each_once, hint, judged_findings, plain
 from pytest_openclaw.openclaw.dispatch import LOOKUPS, same_tool, with_inner_calls
 from pytest_openclaw.util.bounded import BoundedSchema
 from pytest_openclaw.util.files import JsonObject
@@ -305,12 +305,9 @@ class CallRule:
     may_run: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for pattern in self.may_run:
-            check_pattern(self.type, "may_run", pattern)
+        check_patterns("may_run", *self.may_run)
         if self.exact and not self.calls:
-            raise ValueError(
-                f"validator {self.type}: exact is true without calls. List the calls to be made."
-            )
+            raise ValueError("exact is true without calls. List the calls to be made.")
 
     @property
     def works(self) -> bool:

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import ClassVar
 
 from pytest_openclaw.judging.calls import Demands, demands_of, findings_of
-from pytest_openclaw.judging.text import answer, check_pattern, each_once, hint, judged, kept
+from pytest_openclaw.judging.text import answer, check_patterns, each_once, hint, judged, kept
 from pytest_openclaw.openclaw.detector import invoked_tools
 from pytest_openclaw.util.bounded import searches
 from pytest_openclaw.util.json_text import shown_value
@@ -182,8 +182,7 @@ class ReportsFailure:
     invented: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for pattern in self.invented:
-            check_pattern(self.type, "invented", pattern)
+        check_patterns("invented", *self.invented)
 
     def check(self, reply: Reply) -> Verdict:
         """Look for a report, and for invented results.

@@ -67,13 +67,8 @@ def build_validator(spec: object, registry: Registry) -> Validator:
             kind = dict[str, Any] if kind in (Validator, Validator | None) else list[Any]
         value = _read_key(cls.type, name, spec[name], kind, field.metadata.get("hint", ""))
         values[name] = _build_nested(f"{cls.type}.{name}", value, registry) if is_nested else value
-    try:
+    with prefixed(f"validator {cls.type}:"):
         return cast("Callable[..., Validator]", cls)(**values)
-    except ValueError as error:
-        owner = f"validator {cls.type}"
-        if str(error).startswith(owner):
-            raise
-        raise ValueError(f"{owner}: {error}") from error
 
 
 def _read_key(owner: str, key: str, value: object, kind: Any, example: str = "") -> Any:

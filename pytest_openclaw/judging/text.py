@@ -104,10 +104,11 @@ def hint(text: str) -> dict[str, str]:
     return {"hint": text}
 
 
-def check_pattern(owner: str, key: str, pattern: str) -> None:
+def check_patterns(key: str, *patterns: str) -> None:
     """Reject a text that is not a regular expression."""
-    with prefixed(f"validator {owner}: {key}"):
-        compile_pattern(pattern)
+    with prefixed(key):
+        for pattern in patterns:
+            compile_pattern(pattern)
 
 
 # --- texts ------------------------------------------------------------------------------------------
@@ -172,7 +173,7 @@ class RegexFullmatch:
     pattern: str = field(metadata=hint('Write a regular expression, for example "pattern": "[0-9]+".'))
 
     def __post_init__(self) -> None:
-        check_pattern(self.type, "pattern", self.pattern)
+        check_patterns("pattern", self.pattern)
 
     def check(self, reply: Reply) -> Verdict:
         """Match the answer.
@@ -200,7 +201,7 @@ class Contains:
 
     def __post_init__(self) -> None:
         if not self._plain(self.value):
-            raise ValueError(f"validator {self.type}: value is empty, which every reply contains.")
+            raise ValueError("value is empty, which every reply contains.")
 
     def check(self, reply: Reply) -> Verdict:
         """Search the answer for `value`."""
@@ -392,7 +393,7 @@ class JsonEquals:
             json.dumps(self.value, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
             raise ValueError(
-                f"validator {self.type}: value cannot be written as JSON, which has no NaN, infinity or date."
+                "value cannot be written as JSON, which has no NaN, infinity or date."
             ) from error
 
     def check(self, reply: Reply) -> Verdict:
@@ -434,7 +435,7 @@ class JsonSchema:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        with prefixed(f"validator {self.type}: schema"):
+        with prefixed("schema"):
             self._bounded  # noqa: B018 - a bad schema is reported when the suite is read
 
     @cached_property

@@ -33,7 +33,7 @@ from pytest_openclaw.judging.calls import (
     runners,
     texts_of,
 )
-from pytest_openclaw.judging.text import BLANKS, check_pattern, each_once, judged_findings
+from pytest_openclaw.judging.text import BLANKS, check_patterns, each_once, judged_findings
 from pytest_openclaw.openclaw.dispatch import plain_name, with_inner_calls
 from pytest_openclaw.openclaw.recovery import HARMLESS
 from pytest_openclaw.util.bounded import compile_pattern, fullmatches, searches
@@ -145,19 +145,15 @@ class WorldReached(CallRule):
     answer: Validator | None = None
 
     def __post_init__(self) -> None:
-        owner = self.type
         super().__post_init__()
         for path in self.files:
-            try:
+            with prefixed(f"files has {shown(path)}:"):
                 normal_path(path)
-            except ValueError as error:
-                raise ValueError(f"validator {owner}: files has {shown(path)}: {error}.") from error
-        for key, patterns in (("ran", self.ran or ()), ("never_ran", self.never_ran)):
-            for pattern in patterns:
-                check_pattern(owner, key, pattern)
+        check_patterns("ran", *(self.ran or ()))
+        check_patterns("never_ran", *self.never_ran)
         if self.answer is None and not (self.works or self._forbids or self.files):
             raise ValueError(
-                f"validator {owner} asks for nothing, so any reply would pass."
+                "it asks for nothing, so any reply would pass."
                 ' Say what must be there, for example "files": {"notes.md": {"contains": ["milk"]}}.'
             )
 

@@ -15,7 +15,7 @@ class Says:
 
     def __post_init__(self):
         if not self.word:
-            raise ValueError('validator says: "word" is empty.\nWrite a word.')
+            raise ValueError('"word" is empty.\nWrite a word.')
 
     def check(self, reply):
         return Verdict(passed=self.word in reply.text)
