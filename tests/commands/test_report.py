@@ -60,14 +60,6 @@ def test_a_page_that_would_be_too_large_has_the_beginnings_of_texts(run, monkeyp
     assert "more characters]" in (run / "report.html").read_text("utf-8")
 
 
-def test_a_run_of_too_many_cells_gets_no_page(run, monkeypatch, command):
-    """A browser could not load it."""
-    monkeypatch.setattr("pytest_openclaw.parts.pages.MOST_CELLS", 10)
-
-    assert "has 100 cells, a page at most 10; use export" in command.refused("report", "one")
-    assert not (run / "report.html").exists()
-
-
 def test_a_page_to_share_has_no_texts(project, command):
     """It keeps names, verdicts and times; the page with texts, and its notes, are not replaced."""
     call = {"id": "c", "name": "read", "arguments": "zq-arguments"}

@@ -25,7 +25,7 @@ from tests.docs.terminal import Terminal, follow
 pytestmark = [pytest.mark.newest, pytest.mark.xdist_group("pages")]
 
 ROOT = DOCS.parent
-# Their commands are run in order: with the embedded engine in test_followed_pages.py, or in test_images_page.py.
+# Their commands are run in order in test_followed_pages.py.
 FOLLOWED = {ROOT / "README.md", *DOCS.glob("tutorial*.md"), DOCS / "how-to/images.md"}
 PLUGINS = {DOCS / "how-to/validator.md", DOCS / "how-to/provider.md"}
 # Its output is compared with the commands in test_comparison_page.py.

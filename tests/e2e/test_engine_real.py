@@ -1,21 +1,27 @@
-"""The real embedded engine: llama.cpp serving SmolLM2 on this machine."""
+"""The real embedded engine: llama.cpp serving SmolLM2 on this machine, which sees no images."""
 
 import asyncio
 import contextlib
 import hashlib
+import os
 import subprocess
 import sys
 
 import pytest
 
+from pytest_openclaw.providers.anthropic_messages import AnthropicMessages
+from pytest_openclaw.providers.chat_completions import OllamaOpenAI
 from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp, engine_version, find_weights
+from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.providers.wire import fewest_tokens, most_tokens
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.protocols import ProviderSetup
-from pytest_openclaw.values.replies import Turn
+from pytest_openclaw.values.replies import Image, Turn
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
 from tests.e2e.processes import BOUND_S, is_gone, wait_until
+from tests.images import png
+from tests.providers.servers.apis import ask, described
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("embedded_model")]
 
@@ -224,3 +230,19 @@ def test_the_engine_ends_with_its_owner():
         owner.wait(BOUND_S)
 
     assert wait_until(lambda: is_gone(pid))
+
+
+CHART = Image(path="chart.png", media_type="image/png", data=png(width=64, height=64))
+
+
+@pytest.mark.parametrize(
+    "kind", [OllamaOpenAI, OpenAIResponses, AnthropicMessages], ids=lambda kind: kind.name
+)
+def test_the_engine_refuses_images(kind, engine, served):
+    """The image arrives, and is refused with the engine's reason; a text without an image would be answered."""
+    environ = {"PATH": os.environ["PATH"], **served}
+    provider = kind(ProviderSetup(name=kind.name, environ=environ))
+
+    fault = ask(provider, model="smollm2:135m", prompt="How many?", images=(CHART,), max_output_tokens=4)
+
+    assert described(fault)[:2] == ("no_image_input", "skipped_unavailable")

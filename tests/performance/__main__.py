@@ -12,8 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
-from tests.performance.fleet import fleet
-from tests.performance.measures import Sample, cost, errors, growth, start, window
+from tests.performance.measures import Sample, cost, errors, fleet, growth, start, window
 from tests.performance.programs import LOOP, OURS, Bench, peer
 from tests.performance.server import RunFailed, serving
 

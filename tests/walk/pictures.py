@@ -2,9 +2,9 @@
 
 from tests.conftest import require_browser
 from tests.walk.screens import run_on_terminal
-from tests.walk.steps import MISTAKE
 
 RUN = "pytest benchmarks/prompts_tools.toml --openclaw-models=qwen3:8b,llama3.2:3b"
+MISTAKE = "pytest benchmarks --openclaw-models=qwen3:80b"
 SCREENS = {"terminal-run.png": RUN, "terminal-mistake.png": MISTAKE}
 CELL = "#view=differs&cell=benchmarks/prompts_tools.toml::T3[ollama_native/llama3.2:3b]"
 PAGES = {

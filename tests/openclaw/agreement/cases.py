@@ -163,10 +163,9 @@ def why_not_real(prompt):
 @cache
 def all_cases():
     from tests.openclaw.agreement.endings import endings
-    from tests.openclaw.agreement.long_results import long_results
-    from tests.openclaw.agreement.messages import messages
     from tests.openclaw.agreement.mistaken_calls import mistaken_calls
     from tests.openclaw.agreement.mistaken_files import mistaken_files
+    from tests.openclaw.agreement.results import long_results, messages
 
     cases = (*suite_cases(), *mistaken_calls(), *mistaken_files(), *endings(), *messages(), *long_results())
     assert len({case.id for case in cases}) == len(cases), "an id is there twice"

@@ -13,8 +13,8 @@ from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import WorldState
-from tests.openclaw.agreement.long_results import SITE
 from tests.openclaw.agreement.outcomes import outcome
+from tests.openclaw.agreement.results import SITE
 from tests.openclaw.asking import agent, ask
 from tests.openclaw.model_server import ScriptedModel
 from tests.openclaw.real import run_agent, run_over_gateway
