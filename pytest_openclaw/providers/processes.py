@@ -98,14 +98,14 @@ class Running(asyncio.SubprocessProtocol):
     """
 
     def __init__(self, name: str = "") -> None:
-        self._name, self._n_bytes, self._n_unfinished, self._is_too_long = name, 0, 0, False
+        self._name, self._n_bytes = name, 0
         self.exit_status: int | None = None
         self.stdout = ""
         self.timed_out = False
         self._exited = asyncio.Event()
         self._is_ended_here = False
-        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._unfinished: list[bytes] = []
+        self._output = asyncio.StreamReader(limit=MOST_LINE_BYTES)
+        self._has_output_ended = False
         self._stderr = b""
 
     @property
@@ -120,13 +120,15 @@ class Running(asyncio.SubprocessProtocol):
 
     async def next_line(self) -> bytes | None:
         """Return the next line without its end, or None; raise `CallFailed` for too much output."""
-        line = await self._lines.get()
-        if line is None:
-            self._lines.put_nowait(None)
-            if self._is_too_long:
-                limits = f"{MOST_BYTES >> 20} MiB, or a line of it than {MOST_LINE_BYTES >> 20} MiB"
-                raise CallFailed(faults.malformed(self._name, f"it is longer than {limits}"))
-        return line
+        try:
+            line = await self._output.readline()
+            is_too_long = not line and self._n_bytes > MOST_BYTES
+        except ValueError:
+            is_too_long = True
+        if is_too_long:
+            limits = f"{MOST_BYTES >> 20} MiB, or a line of it than {MOST_LINE_BYTES >> 20} MiB"
+            raise CallFailed(faults.malformed(self._name, f"it is longer than {limits}"))
+        return line.removesuffix(b"\n") if line else None
 
     def send(self, data: bytes) -> None:
         """Add to the input; a program that has closed its input does not receive it."""
@@ -164,40 +166,29 @@ class Running(asyncio.SubprocessProtocol):
         """Receive bytes from stdout (1) or stderr (2)."""
         if fd == 2:
             self._stderr = (self._stderr + data)[-STDERR_TAIL_BYTES:]
-            return
-        if self._is_too_long:
-            return
-        self._n_bytes += len(data)
-        self._n_unfinished += len(data)
-        self._unfinished.append(data)
-        if b"\n" in data:  # joined only here: a line of many pieces is not searched again for each of them
-            *whole, rest = b"".join(self._unfinished).split(b"\n")
-            self._unfinished, self._n_unfinished = [rest], len(rest)
-            for line in whole:
-                self._lines.put_nowait(line)
-        if self._n_bytes > MOST_BYTES or self._n_unfinished > MOST_LINE_BYTES:
-            self._is_too_long, self._unfinished = True, []
-            self._end(kill=True)
-            self._end_lines()
+        elif not self._has_output_ended:
+            self._n_bytes += len(data)
+            self._output.feed_data(data)
+            if self._n_bytes > MOST_BYTES:
+                self._end(kill=True)
+                self._end_output()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         """End the lines with stdout."""
         del exc  # a program that does not read its input to the end is not an error
         if fd == 1:
-            self._end_lines()
+            self._end_output()
 
     def process_exited(self) -> None:
         """Set the exit status; other processes with its pipes do not keep the lines open."""
         if not self._is_ended_here:
             self.exit_status = self._transport.get_returncode()
         self._exited.set()
-        asyncio.get_running_loop().call_later(DRAIN_S, self._end_lines)
+        asyncio.get_running_loop().call_later(DRAIN_S, self._end_output)
 
-    def _end_lines(self) -> None:
-        if last := b"".join(self._unfinished):
-            self._lines.put_nowait(last)
-        self._unfinished = []
-        self._lines.put_nowait(None)
+    def _end_output(self) -> None:
+        self._has_output_ended = True
+        self._output.feed_eof()
 
     def _end(self, *, kill: bool) -> None:
         self._is_ended_here = True
