@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.providers.llama_cpp import provider as weights
+from pytest_openclaw.providers.llama_cpp import provider as llama_cpp
 
 SUITE, WORKFLOW = "benchmarks/prompts_mine.toml", ".github/workflows/openclaw.yml"
 REQUIREMENTS = ".github/openclaw-requirements.txt"
@@ -45,7 +45,7 @@ def _files(folder):
 
 def test_an_empty_folder_gets_all_three(folder, command, monkeypatch):
     """A suite, a workflow and a pytest.ini are written; then the next steps are printed."""
-    monkeypatch.setattr(weights, "embedded_model_is_installed", lambda: True)
+    monkeypatch.setattr(llama_cpp, "embedded_model_is_installed", lambda: True)
 
     shown = command("init").out
 
@@ -58,7 +58,7 @@ def test_an_empty_folder_gets_all_three(folder, command, monkeypatch):
 
 def test_ci_installs_the_commit_that_this_copy_came_from(folder, origin, command, monkeypatch):
     """The workflow names the commit; the engine is added to the installed copy."""
-    monkeypatch.setattr(weights, "embedded_model_is_installed", lambda: False)
+    monkeypatch.setattr(llama_cpp, "embedded_model_is_installed", lambda: False)
     git = {"vcs_info": {"vcs": "git", "commit_id": "c0ffee"}, "subdirectory": "a/b"}
     origin({"url": "https://example.org/p.git", **git})
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_openclaw.providers.llama_cpp import provider as weights
+from pytest_openclaw.providers.llama_cpp import provider as llama_cpp
 from tests.plugin.conftest import NOOP
 
 WRONG = [
@@ -154,7 +154,7 @@ def test_a_file_of_another_kind_is_left_to_pytest(plain_project):
 @pytest.mark.parametrize("is_installed", [True, False], ids=["installed", "not-installed"])
 def test_a_named_benchmark_without_a_model(plain_project, monkeypatch, is_installed):
     """The embedded model is the default; where it is not installed, the message says what to do."""
-    monkeypatch.setattr(weights, "embedded_model_is_installed", lambda: is_installed)
+    monkeypatch.setattr(llama_cpp, "embedded_model_is_installed", lambda: is_installed)
     plain_project.suite({"P1": ("say yes", NOOP)})
 
     session = plain_project.run("--collect-only", "-q", models=None)

