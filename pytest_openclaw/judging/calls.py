@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
 from posixpath import normpath
@@ -309,16 +309,6 @@ class CallRule:
         if self.exact and not self.calls:
             raise ValueError("exact is true without calls. List the calls to be made.")
 
-    @property
-    def works(self) -> bool:
-        """Whether tools have to do something."""
-        return bool(self.calls)
-
-    @property
-    def restrains(self) -> bool:
-        """Whether all calls are forbidden."""
-        return not self.calls
-
     def is_forbidden(self, made: Sequence[Dispatched]) -> bool:
         """Whether one of these calls is forbidden."""
         return any(True for _ in self._forbidden_calls(made))
@@ -326,15 +316,9 @@ class CallRule:
     @cached_property
     def demands(self) -> Demands:
         """The required calls."""
-        names = each_once(name for call in self.calls for name in call.names)
-        return Demands(
-            calls=self.calls,
-            is_native=True,
-            judges_text=False,
+        return replace(
+            Demands.of_calls(*self.calls),
             forbids=(self.is_forbidden,),
-            works=self.works,
-            restrains=self.restrains,
-            expected_tools=names if self.calls or self.works else None,
             may_change=self.may_change,
             may_run=self.may_run,
         )

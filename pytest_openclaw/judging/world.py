@@ -151,30 +151,23 @@ class WorldReached(CallRule):
                 normal_path(path)
         check_patterns("ran", *(self.ran or ()))
         check_patterns("never_ran", *self.never_ran)
-        if self.answer is None and not (self.works or self._forbids or self.files):
+        if self.answer is None and not (self.demands.works or self._forbids or self.files):
             raise ValueError(
                 "it asks for nothing, so any reply would pass."
                 ' Say what must be there, for example "files": {"notes.md": {"contains": ["milk"]}}.'
             )
 
-    @property
-    def works(self) -> bool:
-        """Whether tools have to do something."""
-        needs_a_file = any(file.demands for file in self._file_rules.values())
-        return bool(self.calls or self.sent or self.ran or needs_a_file)
-
-    @property
-    def restrains(self) -> bool:
-        """Whether all calls are forbidden."""
-        return not self.calls and ANY in self.forbidden
-
     @cached_property
     def demands(self) -> Demands:
         """The required calls and effects."""
         to_change = [path for path, rule in self._file_rules.items() if rule.demands]
+        demands, works = super().demands, bool(self.calls or self.sent or self.ran or to_change)
         return replace(
-            super().demands,
+            demands,
             judges_text=self.answer is not None,
+            works=works,
+            restrains=not self.calls and ANY in self.forbidden,
+            expected_tools=() if works and not self.calls else demands.expected_tools,
             may_change=(*self.may_change, *map(escape, to_change)),
             sent=self.sent or (),
         )
