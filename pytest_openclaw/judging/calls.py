@@ -236,7 +236,6 @@ class Demands:
         restrains: whether the validator forbids all calls.
         expected_tools: tools of which one must be invoked, each listed once; empty accepts any tool, None
             requires no call.
-        passes_with_any_tool: whether the validator passes exactly if any tool is invoked.
         may_change: globs of paths that may change; `*` also matches `/`.
         may_run: patterns of simple commands that may run.
         sent: messages that must be sent.
@@ -249,7 +248,6 @@ class Demands:
     works: bool = False
     restrains: bool = False
     expected_tools: tuple[str, ...] | None = None
-    passes_with_any_tool: bool = False
     may_change: tuple[str, ...] = ()
     may_run: tuple[str, ...] = ()
     sent: tuple[MessageRule, ...] = ()

@@ -41,8 +41,7 @@ class ToolInvocation:
     @cached_property
     def demands(self) -> Demands:
         """One of the tools, on the wire or in the text."""
-        expected = each_once(self.expected_tools)
-        return Demands(expected_tools=expected, passes_with_any_tool=not expected)
+        return Demands(expected_tools=each_once(self.expected_tools))
 
 
 def _invoked(reply: Reply) -> tuple[str, ...]:
@@ -165,8 +164,8 @@ class Not:
     @cached_property
     def demands(self) -> Demands:
         """Restraint if the inverted validator passes with any tool, else no demand."""
-        inner = demands_of(self.validator)
-        return Demands(restrains=inner.passes_with_any_tool)
+        rule = self.validator
+        return Demands(restrains=isinstance(rule, ToolInvocation) and not rule.expected_tools)
 
 
 @dataclass(frozen=True, kw_only=True)
