@@ -337,15 +337,11 @@ def captured_surface(catalogue: Catalogue) -> Surface:
         before=fill(question["before"]),
         after=fill(question["after"]),
         context=fill(question["context"]),
-        tools=tuple(_plain(tool) for tool in catalogue.surface(DIRECT)),
+        tools=tuple(_tool(vars(tool)) for tool in catalogue.surface(DIRECT)),  # without what a bridge reaches
         deferred=catalogue.deferred_tools() if request.get("deferred") else (),
         api=request["api"],
         fields={name: value for name, value in request["fields"].items() if name not in _USUAL},
     )
-
-
-def _plain(tool: Tool) -> Tool:
-    return Tool(name=tool.name, description=tool.description, parameters=tool.parameters)
 
 
 @cache
