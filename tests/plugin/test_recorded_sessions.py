@@ -90,6 +90,23 @@ def history(plain_project):
     return History(plain_project)
 
 
+def test_a_name_that_the_recorded_model_called_shows_no_key(history, monkeypatch):
+    """It would be part of the rows, the configuration, the pages and the reasons for what is left out."""
+    key = "box_Zq7Wx3Ec9Rv5Tb1Yn8Um4Ik2Ol6P"
+    monkeypatch.setenv("BOX_KEY", key)
+    failed = result("no", isError=True)
+    history.record(
+        user("One"), calls((key, {})), result("1"), user("Two"), calls((f"t_{key}", {"a": 1})), failed
+    )
+
+    session = history.run("-rs")
+
+    assert session.row("1.1")["prompt_name"] == "[secret]"
+    assert "its call of t_[secret] failed" in session.text
+    assert key not in session.text
+    assert not [path for path in session.run_dir.iterdir() if key in path.read_text("utf-8")]
+
+
 @pytest.mark.under_workers
 def test_each_step_is_a_cell(project):
     """Its request has what was there before it, as recorded; its row has what differs."""

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.recorded import NOTES, calls, result, says, user
 
 pytestmark = pytest.mark.newest
 
+KEY = "box_Zq7Wx3Ec9Rv5Tb1Yn8Um4Ik2Ol6P"
 OPENCLAW = """
 import json, os, sys
 words = sys.argv[1:]
@@ -51,6 +53,43 @@ def test_sessions_are_listed_and_exported_by_openclaw(history, monkeypatch, caps
     assert exported.splitlines()[0] == ".openclaw/a"
     assert "next: pytest .openclaw/a --openclaw-models=MODEL" in exported
     assert "no such session" in capsys.readouterr().err
+
+
+ODD = """
+import json, os, subprocess, sys
+key = os.environ["BOX_KEY"]
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"])
+if sys.argv[2] == "--json":
+    print(os.environ["LISTED"].replace("KEY", key))
+else:
+    print(json.dumps({"outputDir": None}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("listed", "status", "said"),
+    [
+        ('{"sessions": 5}', 4, "no such session"),
+        ('{"sessions": [1, {"key": [1]}, {"key": ""}]}', 4, "no such session"),
+        ("failed: KEY", 4, "failed: [secret]"),
+        ('{"sessions": [{"key": "agent:KEY"}]}', 0, "next: pytest . "),
+    ],
+)
+def test_no_output_of_openclaw_is_a_crash(history, monkeypatch, capsys, listed, status, said):
+    """Nor does it show a key, or wait for a process that keeps the output open."""
+    monkeypatch.setenv("OPENCLAW_AGENT_COMMAND", f"{sys.executable} {history.project.write('odd.py', ODD)}")
+    monkeypatch.setenv("BOX_KEY", KEY)
+    monkeypatch.setenv("LISTED", listed)
+    began = time.monotonic()
+
+    assert main(["sessions"]) == status
+    shown = capsys.readouterr()
+    assert main(["sessions", "--export"]) == status
+    exported = capsys.readouterr()
+
+    assert said in exported.out + exported.err
+    assert KEY not in "".join((*shown, *exported))
+    assert time.monotonic() - began < 25
 
 
 def test_a_suite_of_steps(history, capsys):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shlex
-import subprocess
 import sys
 from itertools import chain, islice, zip_longest
 from pathlib import Path
@@ -19,6 +19,8 @@ from pytest_openclaw.openclaw.catalog import suite_tools
 from pytest_openclaw.parts.sessions.prompts import ACCEPTED, MANIFEST, Label, read_labels, read_session
 from pytest_openclaw.parts.sessions.rules import Agreement, keys_of, shown_calls
 from pytest_openclaw.providers.openclaw.call import find_command
+from pytest_openclaw.providers.processes import Program, run
+from pytest_openclaw.providers.wire import object_in, objects_in, text_in
 from pytest_openclaw.suites.load import parse_suite, written_messages
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_there, replacing
@@ -76,8 +78,8 @@ def _add_sessions(parser: argparse.ArgumentParser) -> None:
 def _sessions(arguments: argparse.Namespace) -> CommandResult:
     if arguments.write:
         return _write(arguments.write, [*map(Path, arguments.names)], arguments.most)
-    found = _of_openclaw("sessions", "--json", "--all-agents", "--limit", "all").get("sessions")
-    keys = [str(one.get("key")) for one in found or () if isinstance(one, dict)]
+    found = _of_openclaw("sessions", "--json", "--all-agents", "--limit", "all")
+    keys = [*filter(None, (text_in(one, "key") for one in objects_in(found, "sessions")))]
     chosen = [key for key in keys if any(fits(key, glob) for glob in arguments.names or ["*"])]
     if not chosen:
         raise OpenClawError("OpenClaw has no such session; `pytest-openclaw sessions` lists them")
@@ -86,23 +88,22 @@ def _sessions(arguments: argparse.Namespace) -> CommandResult:
         return CommandResult(lines=[*chosen, "", hint], data={"keys": chosen})
     words = ("--workspace", os.path.realpath(arguments.workspace), "--json")
     made = [_of_openclaw("sessions", "export-trajectory", "--session-key", key, *words) for key in chosen]
-    folders = [os.path.relpath(str(one.get("outputDir"))) for one in made]
+    folders = [os.path.relpath(text_in(one, "outputDir") or ".") for one in made]
     hint = f"next: pytest {shlex.join(folders)} --openclaw-models=MODEL"
     return CommandResult(lines=[*folders, "", hint], data={"folders": folders})
 
 
 def _of_openclaw(*words: str) -> JsonObject:
-    argv = [*find_command(ProviderSetup(name="sessions", environ=os.environ)), *words]
-    pipes: Any = {"stdin": subprocess.DEVNULL, "capture_output": True, "timeout": PATIENCE_S}
-    try:
-        done = subprocess.run(argv, encoding="utf-8", errors="replace", check=False, **pipes)  # noqa: S603
-    except subprocess.TimeoutExpired:
-        raise OpenClawError(f"openclaw {words[0]} did not end within {PATIENCE_S} s") from None
-    found = find_json(done.stdout)  # after its notices
-    if done.returncode or found.value is None:
-        why = shortened((done.stderr or done.stdout).strip())
-        raise OpenClawError(f"openclaw {words[0]}: {why}")
-    return dict(found.value)
+    argv = (*find_command(ProviderSetup(name="sessions", environ=os.environ)), *words)
+    program = Program(argv=argv, env=os.environ, cwd=Path.cwd())
+    done = asyncio.run(run("openclaw", program, within_s=PATIENCE_S))
+    if done.timed_out:
+        raise OpenClawError(f"openclaw {words[0]} did not end within {PATIENCE_S} s")
+    found, redactor = find_json(done.stdout), Redactor.of_run((), os.environ)  # after its notices
+    if done.exit_status or not isinstance(found.value, dict):
+        why = redactor.text((done.stderr or done.stdout).strip())
+        raise OpenClawError(f"openclaw {words[0]}: {shortened(why)}")
+    return object_in(redactor.value(found.value))
 
 
 # --- a suite --------------------------------------------------------------------------------------

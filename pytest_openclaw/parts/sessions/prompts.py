@@ -36,6 +36,7 @@ from pytest_openclaw.parts.sessions.rules import (
 from pytest_openclaw.suites.offered import of_catalogue, read_tools
 from pytest_openclaw.util.errors import OpenClawError, SuiteError
 from pytest_openclaw.util.files import is_there
+from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.prompts import Prompt, Suite
 from pytest_openclaw.values.replies import Turn
@@ -345,7 +346,12 @@ def read_session(path: Path, name: str, *, is_replay: bool = False) -> Suite:
         context = its[0].context
         offer = offers.get(id(context)) or offers.setdefault(id(context), offer_of(context, steps))
         prompts.append(_prompt(cell, name, its, offer, labels[key_of(its[0])], is_replay=is_replay))
-    return Suite(path=name, prompts=tuple(prompts), left_out=left_out)
+    # A prompt is stored as it is, but its name is what the recorded model has called.
+    hide = Redactor.of_run((), os.environ).text
+    shown = (replace(one, name=hide(one.name), category=hide(one.category or "")) for one in prompts)
+    return Suite(
+        path=name, prompts=tuple(shown), left_out={cell: hide(why) for cell, why in left_out.items()}
+    )
 
 
 def _why_left_out(step: Step, labels: Sequence[Label], *, is_replay: bool) -> str:
