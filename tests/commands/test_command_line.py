@@ -73,6 +73,7 @@ def test_help_teaches_with_an_example(name, capsys, monkeypatch):
         pytest.param(["merge"], id="no-run"),
         pytest.param(["merge", "one", "--into", "x", "--prefer=best"], id="unknown-choice"),
         pytest.param(["show", "one", "--targets=a"], id="unknown-option"),
+        pytest.param(["gate", "one", "--min-pass-rate=90"], id="no-rate"),
     ],
 )
 def test_wrong_usage_ends_with_2(runs, words, command):

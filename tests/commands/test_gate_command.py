@@ -84,20 +84,6 @@ def test_a_run_that_cannot_be_checked_is_refused(runs, words, message, command):
     assert message in command.refused("gate", *words)
 
 
-@pytest.mark.parametrize(
-    ("word", "message"),
-    [
-        pytest.param("--min-pass-rate=90", "give a rate from 0 to 1, for example 0.9, or off", id="rate"),
-        pytest.param("--require-tier=4", "give tier 1, 2 or 3, or off", id="tier"),
-        pytest.param("--fail-on=rain", "give regression, or off", id="fail-on"),
-        pytest.param("--gates=x", "is not a gate", id="line"),
-    ],
-)
-def test_a_wrong_gate_is_wrong_usage(word, message, command):
-    """Wrong usage exits with status 2."""
-    assert message in command.wrong_usage("gate", "good", word)
-
-
 def test_the_written_summary_has_gates_and_comparison(runs):
     """Summary and reports are rewritten; rows and config stay, and a second run writes the same."""
     before = files_of(runs / "bad")

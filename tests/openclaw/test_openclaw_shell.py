@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.chat_completions import OllamaOpenAI
-from pytest_openclaw.providers.openclaw.call import Scratch, scratch_folder
+from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw_agent import Relay
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.requests import Request
@@ -150,25 +150,6 @@ def test_the_workspace_has_two_names(staged):
     assert state.ran[1] == "show /workspace/b.txt"
     assert state.files["a.txt"] == world["files"]["a.txt"] + "/workspace/x\n"
     assert state.changed == ("a.txt", "c.txt")
-
-
-@pytest.mark.parametrize(
-    ("here", "world"),
-    [
-        pytest.param("{}/a and {}.", "/workspace/a and /workspace.", id="paths"),
-        pytest.param('{{"see": "\\n{}/a\\t{}"}}', '{{"see": "\\n/workspace/a\\t/workspace"}}', id="json"),
-        pytest.param("{}-2 {}.txt {}s", None, id="other-names"),
-        pytest.param("/workspaces a/workspace ./workspace ~/workspace", None, id="no-workspace"),
-    ],
-)
-def test_one_name_replaces_the_other(tmp_path, here, world):
-    """Only whole names are replaced, and the way back gives the original text."""
-    scratch = Scratch(tmp_path)
-    text = here.format(*[scratch.workspace] * 3)
-
-    assert scratch.with_world_paths(text) == (text if world is None else world.format())
-    if world is None:
-        assert scratch.with_real_paths(text) == text
 
 
 def test_commands_at_once_lose_nothing(staged):

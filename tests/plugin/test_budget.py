@@ -90,15 +90,3 @@ def test_rows_and_summary_have_the_cost(project, price, usd):
     assert [row["cost_usd"] for row in session.rows] == [pytest.approx(usd)] * 2
     assert session.summary["groups"][0]["cost_usd"] == pytest.approx(2 * usd)
     assert ("0.0044 USD, lab/m" in session.text) is (usd > 0)
-
-
-def test_a_plugin_s_cost_is_not_known(project):
-    """The price of a custom provider is unknown until the ini gives it."""
-    project.suite({"P1": ("say one two", NOOP)})
-
-    session = project.run()
-
-    assert session.row("P1")["cost_usd"] is None
-    assert session.summary["groups"][0]["cost_usd"] is None
-    assert "USD" not in session.text
-    assert "cost unknown" not in session.text

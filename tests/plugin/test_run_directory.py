@@ -34,22 +34,6 @@ def test_every_file_is_there(project):
     assert inventory["python"]["version"]
 
 
-def test_the_config_describes_the_requests(project):
-    """`config.json` holds targets, settings and the definition of every selected prompt."""
-    project.suite({"P1": ("say yes", YES), "P2": ("say no", NOOP)})
-
-    session = project.run("-k", "P1")
-
-    config = session.load("config.json")
-    (prompt,) = config["prompts"]
-    assert (prompt["id"], prompt["prompt"], prompt["validator"]) == ("P1", "say yes", YES)
-    assert prompt["max_output_tokens"] == 1024
-    assert config["targets"] == [
-        {"provider": "scripted", "model": "m", "thinking_level": None, "surface": "listed", "n_cells": 1}
-    ]
-    assert config["temperature"] == 0
-
-
 def test_the_summary_counts_every_status(project):
     """Each group counts its rows by status; rates exclude cells without a reply."""
     words = ("say yes", "say no", "timeout", "busy", "nologin")

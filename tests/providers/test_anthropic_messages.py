@@ -1,11 +1,5 @@
 """The Messages API: signed thinking, events and whole messages."""
 
-import json
-from dataclasses import replace
-
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from pytest_openclaw.providers.anthropic_messages import messages_body, read_messages
 from pytest_openclaw.values.replies import Turn, Usage
 from pytest_openclaw.values.requests import Request
@@ -13,7 +7,7 @@ from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import World
 from tests.providers.servers.apis import MESSAGES, READ, ask, event, play, reading
 from tests.providers.servers.messages import deltas, ended, start, stop
-from tests.providers.servers.misbehaving import Script, pieces, sse
+from tests.providers.servers.misbehaving import Script, sse
 
 SIGNATURE = "EqQBCkYIBRgCKkB="
 read = reading(read_messages)
@@ -52,7 +46,6 @@ CARRIED = (
     {"type": "thinking", "thinking": "I should read it.", "signature": SIGNATURE},
     {"type": "redacted_thinking", "data": "c2VjcmV0"},
 )
-READS = ToolCall(name="read", arguments='{"path": "a.md"}', id="toolu_1")
 LISTS = ToolCall(name="ls", arguments="{}", id="toolu_2")
 SAID = [
     *CARRIED,
@@ -88,23 +81,6 @@ def test_signed_thoughts_next_to_a_blank_text():
     assert said["content"] == [*CARRIED, SAID[-1]]
 
 
-def test_a_stream_of_anthropic(server):
-    """A stream as the API sends it: a ping, thinking, hidden thinking, text and two calls, cut anywhere."""
-    data = b"".join(event(payload) for payload in THINKS_AND_CALLS)
-    server.enqueue(Script.stream(*pieces(data, range(7, len(data), 13))))
-
-    reply = ask(MESSAGES.provider(server.url))
-
-    assert (reply.text, reply.reasoning, reply.tool_calls) == (
-        "Let me look.",
-        "I should read it.",
-        (READS, LISTS),
-    )
-    assert (reply.finish_reason, reply.effective_model) == ("tool_calls", "m-served")
-    assert (reply.input_tokens, reply.cached_tokens, reply.output_tokens) == (13, 3, 7)
-    assert 0 <= reply.timing.ttft_ms <= reply.timing.ttfo_ms <= reply.timing.e2e_ms
-
-
 def test_thoughts_that_are_not_shown():
     """A signature without text is kept, and is not a token."""
     signed = deltas(0, "signature_delta", "signature", SIGNATURE)
@@ -134,42 +110,3 @@ def test_a_broken_stream_has_the_counts_of_its_start(server):
 
     assert (fault.failure_type, fault.raw) == ("stream_error", "Hel")
     assert fault.usage == (Usage(model="m-served", input_tokens=11, cached_tokens=3),)
-
-
-# Of few characters: a model's own repetition, which is kept.
-_TEXT = st.text("a🦞\n", min_size=1, max_size=12)
-_BLOCK = st.one_of(
-    st.tuples(st.just("text"), _TEXT),
-    st.tuples(st.just("thinking"), _TEXT),
-    st.tuples(st.sampled_from(["read", "exec"]), st.dictionaries(_TEXT, st.integers(), max_size=2)),
-)
-
-
-@settings(deadline=None)
-@given(blocks=st.lists(_BLOCK, max_size=5), data=st.data())
-def test_a_stream_reads_like_a_whole_answer(blocks, data):
-    """However a message is cut into deltas, it is the reply that the whole message would be."""
-    events, content = [began(cache_read_input_tokens=3)], []
-    for index, (kind, value) in enumerate(blocks):
-        if kind in ("text", "thinking"):
-            more = {"signature": SIGNATURE} if kind == "thinking" else {}
-            content.append({"type": kind, kind: value, **more})
-            cut = data.draw(st.integers(0, len(value)))
-            events += [
-                start(index, kind, **{kind: ""}),
-                *deltas(index, f"{kind}_delta", kind, value[:cut], value[cut:]),
-            ]
-            events += deltas(index, "signature_delta", "signature", *more.values())
-        else:
-            content.append({"type": "tool_use", "id": f"c{index}", "name": kind, "input": value})
-            written = json.dumps(value, ensure_ascii=False)
-            cut = data.draw(st.integers(0, len(written)))
-            events.append(start(index, "tool_use", id=f"c{index}", name=kind, input={}))
-            events += deltas(index, "input_json_delta", "partial_json", written[:cut], written[cut:])
-        events.append(stop(index))
-    usage = {"input_tokens": 8, "cache_read_input_tokens": 3, "output_tokens": 7}
-    whole = {**MESSAGES.whole(None), "content": content, "usage": usage}
-
-    streamed = read(*events, *ended())
-
-    assert replace(streamed, timing=None) == replace(read(whole), timing=None)

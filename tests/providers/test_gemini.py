@@ -8,7 +8,7 @@ from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import World
 from tests.providers.servers.apis import GEMINI, GEMINI_USAGE, READ, ask, gemini_answer, play, reading
-from tests.providers.servers.misbehaving import Script, pieces, sse
+from tests.providers.servers.misbehaving import Script, sse
 
 SIGNATURE = "EjQKMgEMOdbHmocvG1k="
 SKIPPED = "skip_thought_signature_validator"
@@ -38,7 +38,6 @@ THINKS_AND_CALLS = [
 ]
 """A stream of a model that thinks; only the first call of an answer is signed:
 https://ai.google.dev/gemini-api/docs/thought-signatures"""
-READS = ToolCall(name="read", arguments='{"path": "a.md"}', id="fc1")
 LISTS = ToolCall(name="ls", arguments="{}", id="fc2")
 
 
@@ -81,24 +80,6 @@ def test_signatures_reach_the_next_request(server):
     assert "alpha" in second[2]["parts"][0]["functionResponse"]["response"]["output"]
     assert (reply.text, len(reply.turns), reply.input_tokens) == ("Done.", 2, 11 + 11)
     assert (reply.carried, [turn.carried for turn in reply.turns]) == ((), [(), ()])
-
-
-def test_a_stream_of_gemini(server):
-    """A stream as the API sends it: thoughts, text and two calls, cut anywhere."""
-    data = sse(*THINKS_AND_CALLS)
-    server.enqueue(Script.stream(*pieces(data, range(7, len(data), 13))))
-
-    reply = ask(GEMINI.provider(server.url))
-
-    assert (reply.text, reply.reasoning, reply.tool_calls) == (
-        "Let me look.",
-        "I should read it.",
-        (READS, LISTS),
-    )
-    assert (reply.finish_reason, reply.effective_model) == ("tool_calls", "m-served")
-    counts = (reply.input_tokens, reply.output_tokens, reply.reasoning_tokens, reply.cached_tokens)
-    assert counts == (11, 7, 5, 3)
-    assert 0 <= reply.timing.ttft_ms <= reply.timing.ttfo_ms <= reply.timing.e2e_ms
 
 
 BUSY = {

@@ -8,11 +8,10 @@ from pytest_openclaw.providers.chat_completions import OllamaOpenAI, read_chat
 from pytest_openclaw.providers.ollama_native import read_ollama
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Image, Reply
-from pytest_openclaw.values.tool_calls import ToolCall
 from tests.images import png
 from tests.providers.servers.apis import ask, chat_chunk, described, reading
 from tests.providers.servers.misbehaving import Script
-from tests.providers.servers.ollama import COUNTS, OLLAMA, SPEED, OllamaServer, calling, done, said
+from tests.providers.servers.ollama import COUNTS, OLLAMA, SPEED, OllamaServer, done
 
 read = reading(read_chat)
 read_native = reading(read_ollama)
@@ -43,24 +42,6 @@ def test_channels(message, text, reasoning, refusal):
     """Text, reasoning and refusal are kept apart, by whatever names, streamed or whole."""
     for reply in (read(whole(message)), read(chat_chunk(message), chat_chunk({}, "stop"))):
         assert (reply.text, reply.reasoning, reply.refusal) == (text, reasoning, refusal)
-
-
-def test_a_stream_of_ollama():
-    """Thoughts, text and a call, then the counts and the server's own timing."""
-    reply = read_native(
-        said(thinking="Hm"),
-        said(thinking=", so."),
-        said("It "),
-        said("is."),
-        said(tool_calls=calling(("read", {"path": "ü"}))),
-        done(),
-    )
-
-    assert (reply.text, reply.reasoning) == ("It is.", "Hm, so.")
-    assert reply.tool_calls == (ToolCall(name="read", arguments='{"path": "ü"}'),)
-    assert (reply.finish_reason, reply.effective_model) == ("stop", "m-served")
-    assert (reply.input_tokens, reply.output_tokens, reply.tokens_per_s) == (11, 7, SPEED)
-    assert (reply.reasoning_tokens, reply.cached_tokens) == (None, None)
 
 
 def chat(usage=None, **timings):

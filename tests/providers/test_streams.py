@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.answer import Answer
+from pytest_openclaw.providers.anthropic_messages import read_messages
 from pytest_openclaw.providers.chat_completions import read_chat
 from pytest_openclaw.providers.gemini import read_gemini
 from pytest_openclaw.providers.ollama_native import read_ollama
@@ -30,6 +31,7 @@ from tests.providers.servers.apis import (
     gemini_answer,
     reading,
 )
+from tests.providers.servers.messages import deltas, start, stop
 from tests.providers.servers.misbehaving import Close, Hang, Pause, Script, pieces, sse
 from tests.providers.servers.ollama import OLLAMA, answer, calling, done, lines, native, said
 
@@ -547,6 +549,12 @@ def responses_call(n, name, first, rest):
     return b"".join([event({"type": "response.output_item.added", "item": item}), *pieces])
 
 
+def messages_call(n, name, first, rest):
+    written = json.dumps({"text": first + rest}, ensure_ascii=False)
+    parts = deltas(n, "input_json_delta", "partial_json", written[: len(first)], written[len(first) :])
+    return sse(start(n, "tool_use", id=f"c{n}", name=name, input={}), *parts, stop(n))
+
+
 def gemini_call(n, name, first, rest):
     call = {"id": f"c{n}", "name": name, "args": {"text": first + rest}}
     return sse(gemini_answer({"functionCall": call}))
@@ -561,6 +569,7 @@ def ollama_call(n, name, first, rest):
     [
         pytest.param(CHAT, read_chat, chat_call, id="chat"),
         pytest.param(RESPONSES, read_responses, responses_call, id="responses"),
+        pytest.param(MESSAGES, read_messages, messages_call, id="messages"),
         pytest.param(GEMINI, read_gemini, gemini_call, id="gemini"),
         pytest.param(OLLAMA, read_ollama, ollama_call, id="ollama"),
     ],
@@ -575,7 +584,9 @@ def ollama_call(n, name, first, rest):
 def test_a_stream_reads_like_a_whole_answer(api, reader, call, texts, thoughts, calls, cut):
     """However a reply is cut into pieces, it equals the reply from one message."""
     fields = {"text": "".join(texts), "reasoning": "".join(thoughts), "calls": tuple(calls)}
-    data = [*map(api.reasoning, thoughts), *map(api.text, texts)]
+    head = {"type": "message_start", "message": MESSAGES.whole(None) | {"stop_reason": None}}
+    data = [sse(head)] if api is MESSAGES else []
+    data += [*map(api.reasoning, thoughts), *map(api.text, texts)]
     data += [call(n, name, text[:cut], text[cut:]) for n, (name, text) in enumerate(calls)]
     events = [one.data for one in read(b"".join([*data, api.end(**fields)])) if one.data != "[DONE]"]
 
