@@ -8,6 +8,7 @@ the same messages. Both are read as entries of a transcript, in one pass.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import defaultdict
 from contextlib import suppress
