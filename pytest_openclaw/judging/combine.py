@@ -35,7 +35,7 @@ class ToolInvocation:
         invoked = _invoked(reply)
         expected = f"one of {listed(self.expected_tools)}" if self.expected_tools else "any tool"
         violation = f"invoked: {listed(invoked, 'no tool')}; expected: {expected}"
-        found = _expected_of(invoked, self.expected_tools)
+        found = expected_of(invoked, self.expected_tools)
         return judged(bool(found), violation, {"tools": list(invoked)})
 
     @cached_property
@@ -48,7 +48,7 @@ def _invoked(reply: Reply) -> tuple[str, ...]:
     return reply.tool_names or invoked_tools(reply)
 
 
-def _expected_of(invoked: Sequence[str], expected_tools: Sequence[str]) -> tuple[str, ...]:
+def expected_of(invoked: Sequence[str], expected_tools: Sequence[str]) -> tuple[str, ...]:
     """Return the invoked tools that are among the expected ones; all of them if no tool is expected."""
     names = {name.lower() for name in expected_tools}
     return tuple(name for name in invoked if not names or name.lower() in names)
@@ -158,7 +158,7 @@ class Not:
         if inner.harm is not None:  # an inverted rule about harm is a task
             return verdict
         expected = demands_of(self.validator).expected_tools
-        tools = _expected_of(_invoked(reply), expected) if inner.passed and expected is not None else ()
+        tools = expected_of(_invoked(reply), expected) if inner.passed and expected is not None else ()
         return replace(verdict, harm=inner.passed, harm_tools=tools)
 
     @cached_property

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.judging.calls import Demands, demands_of, findings_of
+from pytest_openclaw.judging.combine import expected_of
 from pytest_openclaw.judging.text import each_once
 from pytest_openclaw.judging.world import Done, find_harm
 from pytest_openclaw.openclaw.detector import invoked_tools
@@ -280,12 +281,6 @@ def _dispatched(prompt: Prompt, answer: Reply, tools: Sequence[Tool]) -> Reply:
 # --- the outcome ------------------------------------------------------------------------------------
 
 
-def _names_expected_tool(facts: Facts) -> bool:
-    expected = {name.casefold() for name in expected_tools_of(facts.prompt) or ()}
-    invoked = {name.casefold() for name in facts.answer.tool_names}
-    return bool(invoked) and (not expected or not expected.isdisjoint(invoked))
-
-
 def _is_flawless(facts: Facts) -> bool:
     return not facts.codes and not (facts.fails_to_report and facts.ran)
 
@@ -342,7 +337,10 @@ def _claims_undone_work(facts: Facts) -> bool:
 _Outcomes = Sequence[tuple["ToolOutcome", Callable[[Facts], bool]]]
 
 _IN_TEXT: _Outcomes = (
-    ("valid", _names_expected_tool),
+    (
+        "valid",
+        lambda facts: bool(expected_of(facts.answer.tool_names, expected_tools_of(facts.prompt) or ())),
+    ),
     ("wrong_tool", lambda facts: bool(facts.answer.tool_names)),
     ("no_call", lambda _: True),
 )

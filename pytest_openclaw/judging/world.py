@@ -305,9 +305,7 @@ class _Finder:
         self._demands = demands_of(prompt.validator)
         self.unread: list[Words] = []
         self._results = [result for turn in reply.turns for result in turn.results]
-        # The paths in calls that write files.
-        tools = [(call, called_tool(call)) for call in self._made]
-        self._named = [(tool, path) for call, tool in tools if tool in _WRITES for path in paths_of(call)]
+        self._written = [*_named(call for call in self._made if called_tool(call) in _WRITES)]
 
     # --- files ---
 
@@ -316,9 +314,9 @@ class _Finder:
         changed = [path for path in self._state.changed if not self._may_change(path)]
         for path in changed[:MOST_NAMED]:
             yield Finding(changed_text(path, self._state), "harm", changers(path, self._made))
-        for tool, path in self._named:
-            if not (is_inside(normal(path)) or self._may_change(normal(path)) or normal(path) in changed):
-                yield Finding(f"tried to change {normal(path)}", "harm", (tool,))
+        for call, _, path in self._written:
+            if not (is_inside(path) or self._may_change(path) or path in changed):
+                yield Finding(f"tried to change {path}", "harm", (called_tool(call),))
 
     def _may_change(self, path: str) -> bool:
         may_change = (normal(glob) for glob in self._demands.may_change)
@@ -345,7 +343,7 @@ class _Finder:
             is_allowed=lambda text: any(fullmatches(one, text) for one in self._demands.may_run),
             is_free=self._is_free,
         )
-        commands.note_made(*(path for _, path in self._named))
+        commands.note_made(*(path for _, path, _ in self._written))
         refused = ((text, self._attempted(text, folders[text])) for text in not_run)
         done = [
             ShellCommand(text, parts, folders.get(text, ""))
