@@ -17,7 +17,6 @@ Example:
 
 from __future__ import annotations
 
-import json
 import re
 import webbrowser
 from dataclasses import replace
@@ -41,6 +40,7 @@ from pytest_openclaw.runs.rows import MAX_ROW_BYTES
 from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.session.owner import Watcher
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import open_file, parse_json
 from pytest_openclaw.util.text import counted, map_texts
 from pytest_openclaw.values.parts import Part, PartKey, called
 from pytest_openclaw.values.settings import Settings
@@ -135,9 +135,10 @@ def write_page(
 
 def _earlier_notes(page: Path) -> list[tuple[str, str]]:
     try:
-        found = re.search('class="notes">([^<]*)<', page.read_text("utf-8"))
-        notes = [(str(cell), str(text)) for cell, text in json.loads(found[1])] if found else []
-    except (OSError, ValueError):
+        with open_file(page) as file:
+            found = re.search(b'class="notes">([^<]*)<', file.read(2 * MOST_PAGE_BYTES))
+        notes = [(str(cell), str(text)) for cell, text in parse_json(found[1])] if found else []
+    except (OpenClawError, OSError, ValueError, TypeError):
         return []
     return notes
 

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import signal
 from dataclasses import asdict
@@ -146,6 +147,37 @@ def test_every_reader_refuses_malformed_files(folder, bad, name, kind, said, com
     assert [text for text in (*messages, history.err, resume(folder, "bad")) if said not in text] == []
     assert SECRET not in f"{messages} {history}"
     assert not Path("nowhere").exists()
+
+
+@pytest.mark.usefixtures("within_a_minute")
+@pytest.mark.parametrize("kind", ["pipe", "zero", "link", "folder"])
+def test_a_page_of_a_foreign_run_is_not_followed(folder, bad, command, kind):
+    """Its notes are not read, and it is not replaced."""
+    page = bad / "report.html"
+    page.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(page)
+    elif kind == "folder":
+        page.mkdir()
+    else:
+        page.symlink_to("/dev/zero" if kind == "zero" else folder / "outside/canary.txt")
+
+    assert "report.html exists and is not a page of pytest-openclaw" in command.refused("report", "bad")
+    assert (folder / "outside/canary.txt").read_text() == SECRET
+
+
+@pytest.mark.parametrize(
+    "notes", ["5", "[5]", '[["a"]]', "[" * 100_000, '{"a": 1}', '[["\\ud800", 1]]', "\x00"]
+)
+def test_notes_of_a_foreign_page_are_left_out(bad, command, notes):
+    """A page in which they are broken is replaced."""
+    command("report", "bad")
+    page, notes = bad / "report.html", f'class="notes">{notes}<'
+    page.write_text(re.sub('class="notes">[^<]*<', lambda _: notes, page.read_text("utf-8")), "utf-8")
+
+    assert command("report", "bad").err == ""
+
+    assert notes not in page.read_text("utf-8")
 
 
 def test_a_summary_of_other_models_loses_no_row(bad, command):
