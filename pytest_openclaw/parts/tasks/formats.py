@@ -69,21 +69,18 @@ def read_claw_bench(file: Path) -> Task:
     spec = converted(tomllib.loads(file.read_text("utf-8")), ClawBenchTask)
     if not python.is_installed():  # it is needed by the setup of the workspace
         return Task(id=spec.id, left_out=python.hint())
-    prompt = (folder / "instruction.md").read_text("utf-8").replace("workspace/", f"{ROOT}/").strip()
-    files = texts_in(folder, "verifier")
-    if _CHECKS not in files:
-        raise ValueError(f"has no {_CHECKS}.")
-    conftest = folder.parent.parent / "conftest.py"
-    files["conftest.py"] = conftest.read_text("utf-8") if conftest.is_file() else _CONFTEST
-    solution = folder / "solution" / "solve.sh"
+    prompt, files = _text_in(folder, "instruction.md"), texts_in(folder, "verifier")
+    if prompt is None or _CHECKS not in files:
+        raise ValueError(f"has no {_CHECKS if prompt else 'instruction.md'}.")
+    files["conftest.py"] = _text_in(folder.parent.parent, "conftest.py") or _CONFTEST
     return Task(
         id=spec.id,
         name=spec.title,
-        prompt=f"{_PREAMBLE}{prompt}",
+        prompt=_PREAMBLE + prompt.replace("workspace/", f"{ROOT}/").strip(),
         timeout_s=spec.timeout,
         files=_set_up(folder),
         grader=Grader(run=_CHECKS, files=files, arguments=_bench_arguments),
-        solution=solution.read_text("utf-8") if solution.is_file() else None,
+        solution=_text_in(folder, "solution/solve.sh"),
         labels={"category": spec.domain, "tags": tuple(filter(None, (spec.level, *spec.tags)))},
     )
 
@@ -411,6 +408,11 @@ def texts_in(folder: Path, below: str) -> dict[str, str]:
         for path in sorted((folder / below).rglob("*"))
         if path.is_file() and path.resolve().is_relative_to(real) and "__pycache__" not in path.parts
     }
+
+
+def _text_in(folder: Path, name: str) -> str | None:
+    file = folder / name
+    return _text(file) if file.is_file() and file.resolve().is_relative_to(folder.resolve()) else None
 
 
 def _text(file: Path) -> str:

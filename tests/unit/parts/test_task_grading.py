@@ -438,6 +438,24 @@ def test_a_task_of_claw_bench(tmp_path):
     assert not (tmp_path / "tasks/files/join/workspace").exists()
 
 
+@in_world
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_no_part_of_a_task_is_a_link_that_leads_out_of_it(tmp_path):
+    """Its instruction would be sent."""
+    file, secret = _bench(tmp_path), tmp_path / "secret.txt"
+    secret.write_text("of the home")
+    for name in ("solution/solve.sh", "instruction.md"):
+        (file.parent / name).unlink()
+        (file.parent / name).symlink_to(secret)
+
+    with pytest.raises(SuiteError, match=r"has no instruction\.md"):
+        read_suite(formats.read_claw_bench, file, TaskSettings(), "t.toml")
+
+    (file.parent / "instruction.md").unlink()
+    (file.parent / "instruction.md").write_text("Join.")
+    assert "of the home" not in str(read_suite(formats.read_claw_bench, file, TaskSettings(), "t.toml"))
+
+
 def test_a_task_of_claw_bench_without_python(tmp_path, monkeypatch):
     """It is left out with the command that installs Python."""
     monkeypatch.setattr(formats.python, "is_installed", lambda: False)
